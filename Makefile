@@ -1,0 +1,52 @@
+# Lapwing: `make demo` and `make test` each work as the first command ever typed in a clone.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test check bench docs lock clean
+
+demo: $(VENV)/run.stamp        ## answer real questions on the shipped data set
+	@$(BIN)/lapwing demo --folder demo
+
+test: $(VENV)/dev.stamp        ## run every test, in parallel
+	@$(BIN)/python -m pytest -n auto --dist worksteal -q
+
+check: $(VENV)/dev.stamp       ## lint, types, layering
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+
+bench: $(VENV)/dev.stamp       ## measure, as ratios against peers and floors
+	@for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file || exit 1; done
+
+docs: $(VENV)/dev.stamp        ## build the documentation into site/
+	@$(BIN)/mkdocs build --strict --quiet && echo "site/index.html"
+
+LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-emit-find-links --no-header --no-annotate --upgrade pyproject.toml
+
+lock: $(VENV)/dev.stamp        ## choose and pin the newest allowed versions
+	@$(PIP) install uv
+	@$(LOCK) --group build --output-file requirements/run.lock
+	@$(LOCK) --group build --group dev --all-extras --output-file requirements/dev.lock
+
+$(VENV)/run.stamp: requirements/run.lock pyproject.toml | $(VENV)/bin/python
+	@echo "Setting up (once) ..."
+	@$(PIP) install --require-hashes -r requirements/run.lock
+	@$(PIP) install --no-build-isolation --no-deps -e .
+	@touch $@
+
+$(VENV)/dev.stamp: requirements/dev.lock pyproject.toml | $(VENV)/bin/python
+	@echo "Setting up for development (once) ..."
+	@$(PIP) install --require-hashes -r requirements/dev.lock
+	@$(PIP) install --no-build-isolation --no-deps -e .
+	@touch $@ $(VENV)/run.stamp
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Lapwing needs Python 3.11 or later; try: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 2; }
+	@$(PYTHON) -m venv $(VENV)
+
+clean:
+	@rm -rf $(VENV) demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Lapwing: ask questions of a sensitive table and get noisy answers with proven privacy."""

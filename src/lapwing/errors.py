@@ -1,0 +1,113 @@
+"""What can go wrong, and whose fault it is.
+
+Every error that Lapwing raises on purpose descends from `LapwingError`. The leaves are split by who can mend the
+matter: the caller (a parameter, a catalog), the policy (a refusal), the budget, or nobody in the conversation (a
+fault of file, ledger or engine). `code` is stable and documented; `str(error)` holds public facts only, so that it may
+be shown to an analyst: what was given, what is allowed, what to do next.
+"""
+
+from typing import ClassVar
+
+
+class LapwingError(Exception):
+    """Root of all errors that Lapwing raises on purpose."""
+
+    code: ClassVar[str] = "error"
+    exit_status: ClassVar[int] = 6
+
+
+class InvalidParameter(LapwingError):
+    """A parameter has a value that is not allowed; nothing was read, drawn or charged."""
+
+    code = "invalid_parameter"
+    exit_status = 2
+
+
+class CatalogError(LapwingError):
+    """A catalog is missing, unreadable or says something that cannot be meant."""
+
+    code = "invalid_catalog"
+    exit_status = 2
+
+
+class CatalogMismatch(LapwingError):
+    """A catalog contradicts what its ledger was opened with; nothing was changed."""
+
+    code = "catalog_mismatch"
+    exit_status = 2
+
+
+class QueryRefused(LapwingError):
+    """A question is not understood or not allowed; it costs nothing.
+
+    `position` is the (line, column) in the question, both from 1, where that is known.
+    """
+
+    code = "query_refused"
+    exit_status = 3
+
+    def __init__(self, reason: str, *, remedy: str = "", position: tuple[int, int] | None = None) -> None:
+        self.reason = reason
+        self.remedy = remedy
+        self.position = position
+        where = f" (line {position[0]}, column {position[1]})" if position else ""
+        super().__init__(f"{reason}{where}." + (f" {remedy}" if remedy else ""))
+
+
+class DataChanged(LapwingError):
+    """The data are not those that the ledger's current version was opened with; nothing was charged."""
+
+    code = "data_changed"
+    exit_status = 3
+
+
+class BudgetExhausted(LapwingError):
+    """The question costs more than the budget has left; nothing was charged."""
+
+    code = "budget_exhausted"
+    exit_status = 4
+
+
+class Fault(LapwingError):
+    """Something outside the conversation failed: a file, the ledger, the engine, the source of randomness."""
+
+    code = "fault"
+
+
+class DataFault(Fault):
+    """The source of a table is missing, unreadable or not of the kind that the catalog says."""
+
+    code = "data_fault"
+
+
+class EngineFault(Fault):
+    """The engine failed after the charge; the message is the same whatever happened."""
+
+    code = "engine_fault"
+
+
+class LedgerFault(Fault):
+    """The ledger cannot be trusted or written; nothing is answered until that is mended."""
+
+    code = "ledger_fault"
+
+
+class EntropyFault(Fault):
+    """The operating system gave no, or too little, randomness; nothing was drawn."""
+
+    code = "entropy_fault"
+
+
+class Interrupted(LapwingError):
+    """The user stopped a question; `charged` says whether its price was already paid."""
+
+    code = "interrupted"
+    exit_status = 130
+
+    def __init__(self, *, charged: bool) -> None:
+        self.charged = charged
+        super().__init__(
+            "Interrupted after the charge: the price is paid and nothing was released."
+            if charged
+            else "Interrupted before the charge: nothing was paid."
+        )

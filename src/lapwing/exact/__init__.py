@@ -1,0 +1,1 @@
+"""Exactness: the entropy door, proven bounds, samplers whose law no rounding can change."""
