@@ -1,0 +1,6 @@
+"""Engines run the SQL of a question over private data and return exact integers."""
+
+from lapwing.engines.base import Cells, Engine
+from lapwing.engines.duckdb import DuckDB
+
+__all__ = ["Cells", "DuckDB", "Engine"]

@@ -1,0 +1,179 @@
+"""What a question would cost and how good its answer would be, from public facts alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from lapwing.catalog.model import Column, Table
+from lapwing.mechanisms import DiscreteLaplace
+from lapwing.privacy.measures import Loss
+from lapwing.query.calibrate import CONFIDENCE, Priced, Term
+from lapwing.query.derive import bracket
+from lapwing.query.plan import Average, Measure, Output, Plan, Released, measures_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasurePreview:
+    """One noisy number of the answer.
+
+    `sensitivity` is the most that one privacy unit can move it (over all cells, in the norm of the mechanism), `scale`
+    the mechanism's parameter and `half_width` the half-width of its 95 % interval, all in the measure's own unit.
+    """
+
+    measure: str
+    sensitivity: float
+    reason: str
+    mechanism: str
+    scale: float
+    half_width: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnPreview:
+    """One column of the answer; `half_width` is None where the error is not a public fact.
+
+    For an AVG, `half_width` is given only with `assuming_count`: then the true mean is within it, whatever it is.
+    """
+
+    name: str
+    rests_on: tuple[str, ...]
+    half_width: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """The price and the promised error of a question.
+
+    Args:
+        cost: what asking now would be charged: zero if the answer is already bought.
+        price: the loss of the question's mechanisms; epsilon: the (epsilon, delta) reading of that price alone.
+        share_of_remaining: price over what is left (above 1: refused); remaining, fits: what is left, and how many
+            questions of this price it holds.
+        cells: the number of cells in the answer; unit, bound: whom it protects, and what is kept of each.
+    """
+
+    cost: Loss
+    price: Loss
+    epsilon: float
+    share_of_remaining: float
+    remaining: Loss
+    fits: int
+    cells: int
+    unit: str
+    bound: str
+    measures: tuple[MeasurePreview, ...]
+    columns: tuple[ColumnPreview, ...]
+    notes: tuple[str, ...]
+    assuming_count: int | None = None
+
+    @property
+    def stored(self) -> bool:
+        """Whether the answer was bought before, so that asking again is free."""
+        return self.cost.amount == 0
+
+
+def measure_previews(priced: Priced, names: Mapping[Measure, str]) -> tuple[MeasurePreview, ...]:
+    """Describe every measure of a question."""
+    return tuple(_measure(term, names[term.measure]) for term in priced.terms)
+
+
+def _measure(term: Term, name: str) -> MeasurePreview:
+    laplace = isinstance(term.mechanism, DiscreteLaplace)
+    sensitivity = term.candidate.sensitivity
+    norm = float(sensitivity.l1) if laplace else float(sensitivity.l2_squared) ** 0.5
+    scale = term.mechanism.scale if isinstance(term.mechanism, DiscreteLaplace) else term.mechanism.sigma
+    step = term.measure.step
+    return MeasurePreview(
+        measure=name,
+        sensitivity=norm * float(step),
+        reason=term.candidate.reason,
+        mechanism=term.mechanism.name,
+        scale=float(scale * step),
+        half_width=float(term.half_width(CONFIDENCE)),
+    )
+
+
+def column_previews(
+    plan: Plan, priced: Priced, names: Mapping[Measure, str], assuming_count: int | None
+) -> tuple[ColumnPreview, ...]:
+    """Describe every column of the answer."""
+    return tuple(
+        ColumnPreview(
+            name=output.name,
+            rests_on=tuple(names[measure] for measure in measures_of(output.value)),
+            half_width=_half_width(output, priced, assuming_count),
+        )
+        for output in plan.outputs
+    )
+
+
+def _half_width(output: Output, priced: Priced, assuming_count: int | None) -> float | None:
+    terms = {term.measure: term for term in priced.terms}
+    match output.value:
+        case Released(measure=measure):
+            return float(terms[measure].half_width(CONFIDENCE))
+        case Average() as average if assuming_count is not None:
+            return _average_half_width(average, terms, assuming_count)
+        case _:
+            return None
+
+
+def _average_half_width(average: Average, terms: Mapping[Measure, Term], count: int) -> float:
+    """Return the largest distance between a mean and the ends of its interval, over all means inside the bounds.
+
+    With n rows of mean m around the origin, the released sum lies within a of nm and the released count within b of
+    n. The quotient's distance from m is convex in m, so that it is largest at a bound.
+    """
+    level = 1 - (1 - CONFIDENCE) / 2
+    parts: tuple[Measure, ...] = (average.total, average.count)
+    margins = {part: terms[part].half_width(level) for part in parts}
+    low, high = average.total.type.interval()
+    if low is None or high is None:
+        raise ValueError("a sum's argument is bounded")
+    origin = average.total.origin * average.total.step
+    worst = Fraction(0)
+    for mean in (low, high):
+        centre: dict[Measure, Fraction] = {average.total: (mean - origin) * count, average.count: Fraction(count)}
+        for total in (-margins[average.total], margins[average.total]):
+            shifted = {**centre, average.total: centre[average.total] + total}
+            ends = bracket(average, shifted, {**margins, average.total: Fraction(0)}, {})
+            if ends is not None:
+                worst = max(worst, *(abs(Fraction(end) - mean) for end in ends))
+    return float(worst)
+
+
+def measure_names(plan: Plan) -> dict[Measure, str]:
+    """Name every measure for people: by the column that is nothing else, or as its part of a column."""
+    names: dict[Measure, str] = {}
+    for output in plan.outputs:
+        match output.value:
+            case Released(measure=measure):
+                names[measure] = output.name
+            case Average(total=total, count=count):
+                names.setdefault(total, f"sum of {output.name}")
+                names.setdefault(count, f"count of {output.name}")
+    for number, measure in enumerate(plan.question.measures, start=1):
+        names.setdefault(measure, f"measure {number}")
+    return names
+
+
+def bound_of(table: Table) -> str:
+    """Say what is kept of one privacy unit."""
+    if table.privacy_unit == "row":
+        return "each row is protected by itself"
+    return f"at most {table.max_rows_per_unit} rows of each {table.privacy_unit}"
+
+
+def clamping_notes(plan: Plan) -> tuple[str, ...]:
+    """Say which columns are clamped by design: a public fact, and the one bias that intervals do not cover."""
+    table = plan.question.table
+    clamped = [c for c in table.columns if c.name in plan.question.columns and c.numeric and c.bounded]
+    notes = [f"{column.name} is {_range(column)}; values outside count as the nearest bound" for column in clamped]
+    if table.privacy_unit != "row":
+        notes.append(f"{bound_of(table)} count; further rows do not exist for any question")
+    return tuple(notes)
+
+
+def _range(column: Column) -> str:
+    step = f" in steps of {float(column.step):g}" if column.step is not None and column.step != 1 else ""
+    return f"between {float(column.low * (column.step or 1)):g} and {float(column.high * (column.step or 1)):g}{step}"

@@ -1,0 +1,79 @@
+"""Total expressions over one row: columns, literals and operations that have a value, or NULL, on every input.
+
+An expression is checked and typed when it is built (`functions.py`), so that what exists is well-typed, never raises
+on data, and carries proven bounds. Its text is canonical: two expressions are equal if and only if their texts are.
+"""
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
+
+from lapwing.query.types import Fixed, Real, Type
+
+Constant = bool | Fraction | str | date | datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of the protected table, as the catalog declares it."""
+
+    name: str
+    type: Type
+
+    def __str__(self) -> str:
+        return '"' + self.name.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Literal:
+    """A constant of the question. A number is exact: its type is a `Fixed` of one value."""
+
+    value: Constant
+    type: Type
+
+    def __str__(self) -> str:
+        match self.value:
+            case None:
+                return "NULL"
+            case bool(value):
+                return str(value).upper()
+            case str(value):
+                return "'" + value.replace("'", "''") + "'"
+            case Fraction() as value:
+                return str(value)
+            case datetime() as value:
+                return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+            case value:
+                return f"DATE '{value.isoformat()}'"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """A function of `functions.FUNCTIONS` applied to checked arguments."""
+
+    function: str
+    arguments: tuple["Expression", ...]
+    type: Type
+
+    def __str__(self) -> str:
+        suffix = ""
+        if self.function in {"rescale", "to_fixed", "floor_to", "round_to"} and isinstance(self.type, Fixed):
+            suffix = f"; {self.type.step}"
+        return f"{self.function}({', '.join(map(str, self.arguments))}{suffix})"
+
+
+Expression = Column | Literal | Operation
+
+
+def columns_of(expression: Expression | None) -> frozenset[str]:
+    """Return the names of the columns that an expression reads."""
+    if isinstance(expression, Column):
+        return frozenset({expression.name})
+    if isinstance(expression, Operation):
+        return frozenset().union(*(columns_of(argument) for argument in expression.arguments))
+    return frozenset()
+
+
+def is_number(kind: Type) -> bool:
+    """Tell whether a type is numeric."""
+    return isinstance(kind, Fixed | Real)

@@ -1,0 +1,89 @@
+"""How far one privacy unit can move a measure: sensitivities, each with its proof.
+
+Setting. The rows of a table are cleaned row by row, and of each unit at most `rows_per_unit` are kept by a rule that
+looks at that unit's own rows only (`render`). So the kept table is the disjoint union of one small table per unit, and
+a measure, a vector over cells, is a sum over units: f(D) = Σ_u f(D_u). Adding or removing a unit changes f by f(D_u);
+replacing one changes it by f(D_u) − f(D_u').
+
+Write K for the rows a unit keeps, C for the number of cells, and let one row add a value in [a, b], a ≤ 0 ≤ b, to one
+cell (a count: [0, 1]; a sum: the bounds of its argument around its origin, widened to contain 0, which a row adds when
+it is filtered out or NULL). Put m = max(−a, b).
+
+add_remove
+  rows    ‖f(D_u)‖₁ ≤ K·m and ‖f(D_u)‖₂ ≤ K·m, with equality when all K rows fall into one cell.
+  units   a unit adds 0 or 1 to a cell and meets at most G = min(K, C) cells: ‖·‖₁ ≤ G, ‖·‖₂² ≤ G.
+replace_one, for x = f(D_u), y = f(D_u')
+  triangle    ‖x − y‖ ≤ ‖x‖ + ‖y‖: twice the bounds above (four times for the square).
+  one sign    if a = 0 or b = 0, then ⟨x, y⟩ ≥ 0, so ‖x − y‖₂² ≤ ‖x‖₂² + ‖y‖₂² ≤ 2(K·m)².
+  one cell    x and y both lie in [K·a, K·b], so |x − y| ≤ K·(b − a).
+  units       x, y ∈ {0, 1}^C differ in at most min(2G, C) cells, by 1 each.
+
+Every bound is an integer of steps, and every one of them is valid: the planner may take whichever promises less error.
+"""
+
+from dataclasses import dataclass
+
+from lapwing.mechanisms import Sensitivity
+from lapwing.query.plan import Count, CountUnits, Measure, Question
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A valid sensitivity of a measure, and why it is valid."""
+
+    sensitivity: Sensitivity
+    reason: str
+
+
+def candidates(measure: Measure, *, rows_per_unit: int, cells: int, neighbouring: str) -> tuple[Candidate, ...]:
+    """Return valid sensitivities of a measure, from public facts only."""
+    replace_one = neighbouring == "replace_one"
+    if isinstance(measure, CountUnits):
+        return _units(min(rows_per_unit, cells), cells, replace_one)
+    low, high = row_range(measure)
+    most = rows_per_unit * max(-low, high)
+    what = "one row a unit" if rows_per_unit == 1 else f"at most {rows_per_unit} rows a unit"
+    if not replace_one:
+        return (_candidate(most, most**2, what),)
+    found = [_candidate(2 * most, 4 * most**2, f"{what}, one unit for another")]
+    if low == 0 or high == 0:
+        found.append(_candidate(2 * most, 2 * most**2, f"{what}, one unit for another, all of one sign"))
+    if cells == 1:
+        width = rows_per_unit * (high - low)
+        found.append(_candidate(width, width**2, f"{what}, one unit for another in one cell"))
+    return tuple(found)
+
+
+def _units(groups: int, cells: int, replace_one: bool) -> tuple[Candidate, ...]:
+    if not replace_one:
+        return (_candidate(groups, groups, f"a unit counts once in each of at most {groups} cells"),)
+    moved = min(2 * groups, cells)
+    return (_candidate(moved, moved, f"two units differ in at most {moved} cells"),)
+
+
+def row_range(measure: Measure) -> tuple[int, int]:
+    """Return the least and the greatest integer that one row can add to a cell; 0 is always between them."""
+    if isinstance(measure, Count | CountUnits):
+        return (0, 1)
+    if measure.type.low is None or measure.type.high is None:
+        raise ValueError("a sum is taken over bounded values")
+    return (min(0, measure.type.low - measure.origin), max(0, measure.type.high - measure.origin))
+
+
+def _candidate(l1: int, l2_squared: int, reason: str) -> Candidate:
+    # A measure that nobody can move (all bounds zero) still gets noise, as if of sensitivity 1: it costs nothing to
+    # promise more than is needed, and a mechanism without noise could never state a loss.
+    return Candidate(sensitivity=Sensitivity(l1=max(l1, 1), l2_squared=max(l2_squared, 1)), reason=reason)
+
+
+def of_question(question: Question, neighbouring: str) -> tuple[tuple[Candidate, ...], ...]:
+    """Return the candidates of every measure of a question, in order."""
+    return tuple(
+        candidates(
+            measure,
+            rows_per_unit=question.table.max_rows_per_unit,
+            cells=question.cells,
+            neighbouring=neighbouring,
+        )
+        for measure in question.measures
+    )

@@ -1,0 +1,243 @@
+"""The one place where data become an answer: compare, charge, run, add noise, record.
+
+Guarantee: what leaves `release` is either a function of the question, the catalog and the ledger alone (a refusal, a
+stored answer), or a vector of exact integers to which every entry of which a mechanism has added noise, and whose loss
+was durably charged before the first private row was read. The order of the lines in `release` is that argument:
+
+1. The data's digest is compared with the ledger's current version. It decides only whether the question is served.
+2. A stored answer to the same question about the same data, at least as accurate as asked, is served again: it is
+   post-processing of what was released before, so it costs nothing.
+3. The ledger commits the charge, or refuses it. A crash from here on wastes budget and never leaks.
+4. The engine returns exact integers of the bounded question (`query.stability` proves their sensitivity). If it
+   fails, one constant message leaves, the price stays paid.
+5. Every cell of the public domain gets noise of the same law, whether any row fell into it or not.
+6. The answer is recorded, and only then returned.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import sha256
+from itertools import product
+from typing import Final, TypeVar
+
+import numpy as np
+
+from lapwing.catalog.model import Catalog, Table
+from lapwing.engines import Cells, Engine
+from lapwing.errors import BudgetExhausted, DataChanged, Interrupted, LedgerFault
+from lapwing.exact.entropy import Entropy
+from lapwing.exact.samplers import IntArray
+from lapwing.ledger.records import Charged, StoredAnswer
+from lapwing.ledger.sqlite import SqliteLedger
+from lapwing.mechanisms import DiscreteLaplace, Mechanism, RoundedGaussian
+from lapwing.privacy.amounts import exact
+from lapwing.privacy.filters import Account, Refused
+from lapwing.privacy.measures import Loss
+from lapwing.query.calibrate import Priced, Term, request
+from lapwing.query.expression import Constant
+from lapwing.query.plan import Question
+
+Result = TypeVar("Result")
+PAYLOAD_FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released:
+    """Noisy integers, one a measure and cell, with the mechanisms that made them.
+
+    `values[i][j]` belongs to measure i and to cell j in the order of `cells_of`. `sequence` is the ledger's entry that
+    paid for them; `cost` is what this asking was charged, zero if the answer was stored.
+    """
+
+    question: Question
+    mechanisms: tuple[Mechanism, ...]
+    values: tuple[tuple[int, ...], ...]
+    sequence: int
+    cost: Loss
+    stored: bool
+
+
+def release(
+    priced: Priced, *, catalog: Catalog, engine: Engine, ledger: SqliteLedger, entropy: Entropy, principal: str
+) -> Released:
+    """Answer a priced question, charging it first.
+
+    Guarantee: see the module. Neighbours: the catalog's `neighbouring`; loss: `priced.loss`, 0 for a stored answer.
+    Raises: DataChanged, BudgetExhausted (nothing charged); EngineFault (charged); LedgerFault; Interrupted (says
+        whether it was charged).
+    """
+    question, key = priced.question, key_of(priced.question, catalog)
+    try:
+        version = current_version(question.table, engine, ledger)
+        stored = ledger.stored(key, priced.loss)
+    except KeyboardInterrupt:
+        raise Interrupted(charged=False) from None
+    if stored is not None:
+        return _restored(question, stored, priced.loss)
+    outcome, stopped = shielded(
+        lambda: ledger.charge(
+            key=key,
+            question=str(question),
+            loss=priced.loss,
+            catalog_digest=catalog.digest,
+            principal=principal,
+            version=version,
+        )
+    )
+    if isinstance(outcome, Refused):
+        raise exhausted(priced.loss, ledger.state().account, catalog)
+    if stopped:
+        raise Interrupted(charged=True)
+    try:
+        return _answer(priced, outcome, engine, ledger, entropy)
+    except KeyboardInterrupt:
+        raise Interrupted(charged=True) from None
+
+
+def _answer(priced: Priced, charged: Charged, engine: Engine, ledger: SqliteLedger, entropy: Entropy) -> Released:
+    sums = exact_values(priced.question, engine.run(priced.question))
+    released = Released(
+        question=priced.question,
+        mechanisms=tuple(term.mechanism for term in priced.terms),
+        values=add_noise(priced.terms, sums, entropy),
+        sequence=charged.sequence,
+        cost=priced.loss,
+        stored=False,
+    )
+    _, stopped = shielded(lambda: ledger.record_answer(charged.sequence, payload_of(released)))
+    if stopped:
+        raise Interrupted(charged=True)
+    return released
+
+
+# ---- the exact values and their noise --------------------------------------------------------------------------------
+
+
+def cells_of(question: Question) -> tuple[tuple[Constant, ...], ...]:
+    """Return every cell of the public domain, in the order in which answers hold them."""
+    return tuple(product(*(key.domain for key in question.keys)))
+
+
+def exact_values(question: Question, cells: Cells) -> tuple[IntArray, ...]:
+    """Lay the engine's integers out over the whole public domain: an absent cell is one of zeros."""
+    zero = (0,) * len(question.measures)
+    rows = [cells.get(cell, zero) for cell in cells_of(question)]
+    return tuple(_vector([row[i] for row in rows]) for i in range(len(question.measures)))
+
+
+def _vector(values: Sequence[int]) -> IntArray:
+    wide = any(abs(value) >= 2**62 for value in values)
+    return np.array(values, dtype=object) if wide else np.array(values, dtype=np.int64)
+
+
+def add_noise(terms: Sequence[Term], sums: Sequence[IntArray], entropy: Entropy) -> tuple[tuple[int, ...], ...]:
+    """Add each measure's own noise to every one of its cells."""
+    return tuple(
+        tuple(int(value) for value in term.mechanism.release(values, entropy))
+        for term, values in zip(terms, sums, strict=True)
+    )
+
+
+# ---- what the ledger keeps -------------------------------------------------------------------------------------------
+
+
+def key_of(question: Question, catalog: Catalog) -> str:
+    """Name a question up to what cannot change its answer: the canonical plan and the catalog's meaning."""
+    return sha256(json.dumps([str(question), catalog.digest]).encode()).hexdigest()
+
+
+def payload_of(released: Released) -> str:
+    """Write an answer for the ledger."""
+    return json.dumps(
+        {
+            "format": PAYLOAD_FORMAT,
+            "measures": [str(measure) for measure in released.question.measures],
+            "mechanisms": [_record(mechanism) for mechanism in released.mechanisms],
+            "values": released.values,
+        },
+        separators=(",", ":"),
+    )
+
+
+def _record(mechanism: Mechanism) -> list[str]:
+    scale = mechanism.scale if isinstance(mechanism, DiscreteLaplace) else mechanism.sigma
+    return [mechanism.name, str(scale)]
+
+
+_MECHANISMS: Mapping[str, Callable[[Fraction], Mechanism]] = {
+    DiscreteLaplace.name: lambda scale: DiscreteLaplace(scale=scale),
+    RoundedGaussian.name: lambda sigma: RoundedGaussian(sigma=sigma),
+}
+
+
+def _restored(question: Question, stored: StoredAnswer, asked: Loss) -> Released:
+    content = json.loads(stored.payload)
+    if content["format"] != PAYLOAD_FORMAT or content["measures"] != [str(measure) for measure in question.measures]:
+        raise LedgerFault("A stored answer is not one that this version of Lapwing wrote; ask the curator.")
+    return Released(
+        question=question,
+        mechanisms=tuple(_MECHANISMS[name](Fraction(scale)) for name, scale in content["mechanisms"]),
+        values=tuple(tuple(int(value) for value in values) for values in content["values"]),
+        sequence=stored.sequence,
+        cost=type(asked).from_amount(Fraction(0)),
+        stored=True,
+    )
+
+
+# ---- deciding --------------------------------------------------------------------------------------------------------
+
+
+def current_version(table: Table, engine: Engine, ledger: SqliteLedger) -> int:
+    """Return the ledger's data version, if the table's data are those of it.
+
+    Raises: DataChanged otherwise; what is said does not depend on what the data hold.
+    """
+    state = ledger.state()
+    if state.digests.get(table.name) != engine.digest(table):
+        raise DataChanged(
+            f"The data of {table.name} are not those of version {state.version}. Nothing was charged. "
+            "If the change is meant, let the curator run `lapwing data accept`; spending stays with the people."
+        )
+    return state.version
+
+
+def exhausted(loss: Loss, account: Account, catalog: Catalog) -> BudgetExhausted:
+    """Return the refusal of a question that the budget cannot bear, saying what would still fit."""
+    fitting = largest_epsilon(account.remaining, catalog)
+    still = f"A question of epsilon = {fitting} would still fit" if fitting else "No further question fits"
+    return BudgetExhausted(
+        f"The question costs {loss} and the budget has {account.remaining} left of {account.budget}. "
+        f"Nothing was charged. {still}; answers that were bought before stay free."
+    )
+
+
+def largest_epsilon(remaining: Loss, catalog: Catalog) -> str:
+    """Return the largest query `epsilon`, in thousandths, whose loss fits into what remains; empty if there is none."""
+    if remaining.amount <= 0:
+        return ""
+    budget = catalog.budget
+    thousandths = int(exact(remaining.to_epsilon(delta=budget.delta - budget.delta_keys), "epsilon") * 1000)
+    while thousandths > 0 and not request(Fraction(thousandths, 1000), budget) <= remaining:
+        thousandths -= 1
+    return f"{thousandths / 1000:.3f}".rstrip("0").rstrip(".") if thousandths else ""
+
+
+def shielded(action: Callable[[], Result]) -> tuple[Result, bool]:
+    """Run an action to its end, and tell whether Ctrl-C was pressed meanwhile.
+
+    A charge is made or not made, and we must know which: it is not cut off in the middle.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return action(), False
+    stopped = False
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        future = pool.submit(action)
+        while True:
+            try:
+                return future.result(), stopped
+            except KeyboardInterrupt:
+                stopped = True

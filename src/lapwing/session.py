@@ -1,0 +1,294 @@
+"""What an analyst holds: one data set, its engine, its ledger."""
+
+import getpass
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Self, final
+
+from lapwing.answer import Answer
+from lapwing.catalog.infer import draft
+from lapwing.catalog.model import Catalog
+from lapwing.catalog.toml import load, write
+from lapwing.engines import DuckDB, Engine
+from lapwing.errors import CatalogError, CatalogMismatch
+from lapwing.exact.entropy import Entropy, SystemEntropy
+from lapwing.ledger.records import HistoryRow, Registration
+from lapwing.ledger.sqlite import SqliteLedger
+from lapwing.preview import Preview, bound_of, clamping_notes, column_previews, measure_names, measure_previews
+from lapwing.privacy.filters import Account, fits
+from lapwing.privacy.measures import Loss, Number
+from lapwing.query.bind import bind
+from lapwing.query.calibrate import calibrate, request
+from lapwing.release import key_of, release
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetView:
+    """What a data set may lose, has lost and can still lose, in the ledger's measure.
+
+    Guarantee: (epsilon, delta)-DP of everything ever released, whatever is asked, in whatever order: that is `total`.
+        The epsilon of what is spent so far (`spent_epsilon`) reads "as if this total had been the cap from the start".
+    """
+
+    total: Loss
+    spent: Loss
+    remaining: Loss
+    epsilon: Fraction
+    delta: Fraction
+    spent_epsilon: float
+    version: int
+    history: tuple[HistoryRow, ...]
+
+    @property
+    def share_spent(self) -> float:
+        """The spent share of the budget, between 0 and 1."""
+        return float(self.spent.amount / self.total.amount)
+
+    def fits(self, loss: Loss) -> int:
+        """Return how many more questions of this price the budget holds."""
+        return fits(Account(budget=self.total, spent=self.spent), loss)
+
+
+@final
+class Session:
+    """Ask questions of one protected data set. Thread-safe.
+
+    Made by `lapwing.connect` and `lapwing.protect`.
+    """
+
+    def __init__(
+        self, catalog: Catalog, engine: Engine, ledger: SqliteLedger, entropy: Entropy, principal: str
+    ) -> None:
+        self.catalog = catalog
+        self._engine = engine
+        self._ledger = ledger
+        self._entropy = entropy
+        self._principal = principal
+
+    def sql(self, text: str, *, epsilon: Number | None = None, error: Number | None = None) -> Answer:
+        """Answer a question and charge it; the same question again is free.
+
+        Args:
+            epsilon: the price: the question alone is (epsilon, delta)-DP, with the budget's delta.
+            error: instead of a price, the wanted half-width of the 95 % intervals of every COUNT and SUM; the
+                cheapest price that promises it is charged.
+
+        Guarantee: the loss is charged durably before any row is read; the budget is never exceeded.
+        Raises: QueryRefused, InvalidParameter, BudgetExhausted, DataChanged (nothing charged); EngineFault (charged).
+        """
+        plan = bind(text, self.catalog)
+        priced = calibrate(plan, self.catalog.budget, epsilon=epsilon, error=error)
+        released = release(
+            priced,
+            catalog=self.catalog,
+            engine=self._engine,
+            ledger=self._ledger,
+            entropy=self._entropy,
+            principal=self._principal,
+        )
+        return Answer(
+            plan=plan,
+            mechanisms=released.mechanisms,
+            values=released.values,
+            cost=released.cost,
+            stored=released.stored,
+            notes=clamping_notes(plan),
+        )
+
+    def explain(
+        self,
+        text: str,
+        *,
+        epsilon: Number | None = None,
+        error: Number | None = None,
+        assuming_count: int | None = None,
+    ) -> Preview:
+        """Return price, mechanisms and promised errors without touching data or budget.
+
+        Args: assuming_count: a number of rows in a cell, to see how wide the interval of an AVG would be there.
+        """
+        plan = bind(text, self.catalog)
+        priced = calibrate(plan, self.catalog.budget, epsilon=epsilon, error=error)
+        account = self._ledger.state().account
+        stored = self._ledger.stored(key_of(plan.question, self.catalog), priced.loss)
+        names, table, budget = measure_names(plan), plan.question.table, self.catalog.budget
+        remaining = account.remaining
+        return Preview(
+            cost=priced.loss if stored is None else type(priced.loss).from_amount(Fraction(0)),
+            price=priced.loss,
+            epsilon=priced.loss.to_epsilon(delta=budget.delta - budget.delta_keys),
+            share_of_remaining=float(priced.loss.amount / remaining.amount) if remaining.amount else float("inf"),
+            remaining=remaining,
+            fits=fits(account, priced.loss),
+            cells=plan.question.cells,
+            unit="each row" if table.privacy_unit == "row" else f"each {table.privacy_unit}",
+            bound=bound_of(table),
+            measures=measure_previews(priced, names),
+            columns=column_previews(plan, priced, names, assuming_count),
+            notes=clamping_notes(plan),
+            assuming_count=assuming_count,
+        )
+
+    def budget(self) -> BudgetView:
+        """Return what was granted, spent and is left, with the history of charges."""
+        state, budget = self._ledger.state(), self.catalog.budget
+        account = state.account
+        return BudgetView(
+            total=account.budget,
+            spent=account.spent,
+            remaining=account.remaining,
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            spent_epsilon=account.spent.to_epsilon(delta=budget.delta - budget.delta_keys),
+            version=state.version,
+            history=self._ledger.history(),
+        )
+
+    def price(self, epsilon: Number) -> Loss:
+        """Return the loss that a question's `epsilon` is charged."""
+        return request(epsilon, self.catalog.budget)
+
+    def accept_data(self) -> int:
+        """Make the data as they are now the ledger's current version, and return its number. The curator's act.
+
+        Spending stays: it belongs to the people in the data, not to a version of them.
+        """
+        return self._ledger.accept(digests(self.catalog, self._engine), self._principal)
+
+    def close(self) -> None:
+        """Let go of the engine and the ledger."""
+        self._engine.close()
+        self._ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def digests(catalog: Catalog, engine: Engine) -> dict[str, str]:
+    """Return the digest of every table's data."""
+    return {table.name: engine.digest(table) for table in catalog.tables}
+
+
+def registration(catalog: Catalog) -> Registration:
+    """Return what a catalog's ledger is registered for."""
+    budget = catalog.budget
+    return Registration(
+        dataset=catalog.name,
+        privacy_unit=", ".join(sorted({f"{table.privacy_unit}" for table in catalog.tables})),
+        neighbouring=budget.neighbouring,
+        budget=budget.loss,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        delta_keys=budget.delta_keys,
+    )
+
+
+def open_session(catalog: Catalog, *, entropy: Entropy | None = None) -> Session:
+    """Open a session on a catalog; a new ledger takes the data as they are as version 1."""
+    if catalog.engine != "duckdb":
+        raise CatalogError(f'dataset.engine = "{catalog.engine}" is not available in this version; use "duckdb".')
+    engine = DuckDB(catalog)
+    try:
+        found = digests(catalog, engine)
+        ledger = SqliteLedger.open(catalog.ledger_path, registration(catalog))
+        try:
+            if ledger.state().version == 0:
+                ledger.accept(found, principal())
+        except BaseException:
+            ledger.close()
+            raise
+    except BaseException:
+        engine.close()
+        raise
+    return Session(catalog, engine, ledger, entropy or SystemEntropy(), principal())
+
+
+def principal() -> str:
+    """Return who asks: the name of the operating system's user."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return str(os.getuid())
+
+
+def connect(catalog: str | Path = "lapwing.toml") -> Session:
+    """Open the data set that a catalog describes.
+
+    Args: catalog: the path of a TOML file, as `lapwing init` writes it.
+    Raises: CatalogError, CatalogMismatch, DataFault, LedgerFault.
+    """
+    return open_session(load(Path(catalog)))
+
+
+def protect(
+    source: str | Path,
+    *,
+    privacy_unit: str,
+    epsilon: Number,
+    delta: Number = 0,
+    max_rows_per_unit: int | None = None,
+    bounds: Mapping[str, tuple[Number, Number]] | None = None,
+    domains: Mapping[str, Sequence[object]] | None = None,
+    measure: str | None = None,
+    neighbouring: str = "add_remove",
+) -> Session:
+    """Put one file behind differential privacy, keeping catalog and ledger beside it.
+
+    The curator's call: bounds and domains must be public knowledge; taken from the data they are outside the guarantee.
+
+    Args:
+        source: a Parquet or CSV file; the table is named after it.
+        privacy_unit: the column that says whose row it is, or "row".
+        epsilon, delta: the budget of everything ever asked; delta = 0 for pure differential privacy.
+        max_rows_per_unit: rows of a unit beyond it do not exist for any question.
+        bounds: public (lower, upper) of numeric columns. domains: public values of columns to group by.
+
+    Raises: CatalogMismatch if the file is already protected with another unit, epsilon, delta or measure; nothing is
+        changed then. Bounds and domains may change: the ledger stays.
+    """
+    path = Path(source)
+    drafted = draft(
+        path,
+        privacy_unit=privacy_unit,
+        epsilon=epsilon,
+        delta=delta,
+        max_rows_per_unit=max_rows_per_unit,
+        bounds=bounds or {},
+        values=domains or {},
+        measure=measure,
+        neighbouring=neighbouring,
+    )
+    beside = path.parent / f"{path.stem}.lapwing.toml"
+    if beside.exists():
+        _require_same(load(beside), drafted.catalog)
+    session = open_session(drafted.catalog)
+    write(drafted.catalog, beside, overwrite=True)
+    return session
+
+
+def _require_same(before: Catalog, after: Catalog) -> None:
+    """Refuse a second protection of the same file that promises something else."""
+    old, new = before.tables[0], after.tables[0]
+    pairs = [
+        ("privacy_unit", old.privacy_unit, new.privacy_unit),
+        ("epsilon", before.budget.epsilon, after.budget.epsilon),
+        ("delta", before.budget.delta, after.budget.delta),
+        ("measure", before.budget.measure, after.budget.measure),
+        ("neighbouring", before.budget.neighbouring, after.budget.neighbouring),
+    ]
+    different = [f"{name} was {was} and is now {now}" for name, was, now in pairs if was != now]
+    if different:
+        raise CatalogMismatch(
+            f"{before.tables[0].source} is already protected: {'; '.join(different)}. Nothing was changed. "
+            "Open it with lapwing.connect, or protect it as before."
+        )
