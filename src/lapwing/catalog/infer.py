@@ -1,0 +1,251 @@
+"""A first draft of a catalog from a data file: its names and types, and what the curator adds.
+
+Bounds, values and the budget are never taken from the data: they come from the caller or stay out, and the questions
+that would need them are refused.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from numbers import Integral
+from pathlib import Path
+from typing import cast, final
+
+from lapwing.catalog import spelling
+from lapwing.catalog.column import NUMERIC, Bound, Column, Value
+from lapwing.catalog.model import ROW, Budget, Catalog, Table
+from lapwing.catalog.place import refuse, within
+from lapwing.catalog.schema import FileColumn, read_columns
+from lapwing.catalog.toml import default_measure
+from lapwing.errors import InvalidParameter
+from lapwing.privacy.measures import Number, exact
+
+LARGEST_DELTA = Fraction(1, 10**5)
+
+Edge = Number | date | str
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A drafted catalog, and notes on what the curator should look at."""
+
+    catalog: Catalog
+    notes: tuple[str, ...]
+
+
+def draft(
+    source: Path,
+    *,
+    privacy_unit: str,
+    epsilon: Number,
+    delta: Number = 0,
+    max_rows_per_unit: int | None = None,
+    bounds: Mapping[str, tuple[Edge, Edge]] | None = None,
+    values: Mapping[str, Sequence[object]] | None = None,
+    measure: str | None = None,
+    neighbouring: str = "add_remove",
+    delta_keys: Number = 0,
+    people: int | None = None,
+    folder: Path | None = None,
+) -> Draft:
+    """Draft a catalog of one table from the names and types in a Parquet or CSV file.
+
+    Args: source: the file; the table is named after it, the ledger is `<stem>.lapwing.db` beside the catalog.
+        bounds: column → (lower, upper); `values`: column → public keys. A text is read as the column's type.
+        max_rows_per_unit: required unless the privacy unit is "row".
+        people: a public figure of how many privacy units there are; it only judges delta and is not stored.
+        folder: where the catalog will be written; the folder of the file unless given.
+
+    Raises: CatalogError or InvalidParameter for what cannot be meant; DataFault if the file is missing or unreadable.
+    """
+    budget = _budget(epsilon, delta, delta_keys, measure, neighbouring)
+    found, notes = read_columns(source)
+    with within(f"{source.name}: "):
+        _check_known("bounds", bounds or {}, found)
+        _check_known("values", values or {}, found)
+        table = _table(source, folder, privacy_unit, max_rows_per_unit, found, bounds or {}, values or {})
+    catalog = Catalog(
+        name=table.name,
+        engine="duckdb",
+        ledger=f"sqlite:{source.stem}.lapwing.db",
+        budget=budget,
+        tables=(table,),
+        folder=(folder or source.parent).absolute(),
+    )
+    return Draft(catalog=catalog, notes=(*notes, *_table_notes(table, found), *_delta_notes(budget.delta, people)))
+
+
+def table_name(source: Path) -> str:
+    """Return the name of a file's table: the file's own, with underscores for what a bare SQL name cannot hold."""
+    name = re.sub(r"[^A-Za-z0-9_]+", "_", source.stem).strip("_") or "data"
+    return f"t_{name}" if name[0].isdigit() else name
+
+
+def _budget(epsilon: Number, delta: Number, delta_keys: Number, measure: str | None, neighbouring: str) -> Budget:
+    exact_delta = exact(delta, "delta")
+    return Budget(
+        epsilon=exact(epsilon, "epsilon"),
+        delta=exact_delta,
+        delta_keys=exact(delta_keys, "delta_keys"),
+        measure=default_measure(exact_delta) if measure is None else measure,
+        neighbouring=neighbouring,
+    )
+
+
+def _table(
+    source: Path,
+    folder: Path | None,
+    unit: str,
+    rows: int | None,
+    found: Sequence[FileColumn],
+    bounds: Mapping[str, tuple[Edge, Edge]],
+    values: Mapping[str, Sequence[object]],
+) -> Table:
+    name = table_name(source)
+    place = f"tables.{spelling.key(name)}"
+    _check_unit(f"{place}.privacy_unit", unit, found)
+    if rows is None and unit != ROW:
+        reason = "missing; say how many rows one unit may have at most, from what the table is about, like 10"
+        refuse(f"{place}.max_rows_per_unit", reason)
+    with within(f"{place}."):
+        columns = tuple(
+            _column(column.name, column.type, column.step, bounds.get(column.name), values.get(column.name))
+            for column in found
+            if column.type is not None
+        )
+    return Table(
+        name=name,
+        source=_source_from(folder, source),
+        privacy_unit=unit,
+        max_rows_per_unit=1 if rows is None else rows,
+        columns=columns,
+    )
+
+
+def _source_from(folder: Path | None, source: Path) -> str:
+    """Return the path of the source as the catalog holds it: relative if it is below the catalog's folder."""
+    if folder is None:
+        return source.name
+    base, file = folder.resolve(), source.absolute()
+    if file.parent.resolve().is_relative_to(base):
+        return (file.parent.resolve() / file.name).relative_to(base).as_posix()
+    return str(file)
+
+
+def _check_unit(place: str, unit: str, found: Sequence[FileColumn]) -> None:
+    if unit == ROW:
+        return
+    column = next((column for column in found if column.name == unit), None)
+    if column is None:
+        refuse(place, f'{spelling.text(unit)} is not a column; write one of {_names(found)}, or "row"')
+    if column.type is None:
+        refuse(
+            place, f"{spelling.text(unit)} is stored as {column.stored_as}; store identifiers as integers or strings"
+        )
+
+
+def _check_known(parameter: str, given: Iterable[str], found: Sequence[FileColumn]) -> None:
+    types = {column.name: column.type for column in found}
+    for name in given:
+        if name not in types:
+            refuse(parameter, f"there is no column {spelling.text(name)}; the columns are {_names(found)}")
+        if types[name] is None:
+            refuse(parameter, f"the column {spelling.text(name)} has a type that a catalog cannot hold; leave it out")
+
+
+def _names(found: Sequence[FileColumn]) -> str:
+    names = [spelling.key(column.name) for column in found]
+    return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+
+
+def _column(
+    name: str, kind: str, step: Fraction | None, bounds: tuple[Edge, Edge] | None, values: Sequence[object] | None
+) -> Column:
+    lower, upper = (None, None) if bounds is None else _edges(name, kind, bounds)
+    listed = None if values is None else _listed(name, kind, values)
+    return Column(name=name, type=kind, lower=lower, upper=upper, step=step, values=listed)
+
+
+def _edges(name: str, kind: str, bounds: object) -> tuple[Bound, Bound]:
+    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+        raise InvalidParameter(f"The bounds of {spelling.text(name)} are {bounds!r}; give a pair (lower, upper).")
+    lower, upper = (
+        _edge(f"columns.{spelling.key(name)}.{key}", kind, edge) for key, edge in zip(_KEYS, bounds, strict=True)
+    )
+    return lower, upper
+
+
+_KEYS = ("lower", "upper")
+
+
+def _edge(place: str, kind: str, edge: Edge) -> Bound:
+    if kind in NUMERIC:
+        return exact(_decimal(place, edge) if isinstance(edge, str) else cast(Number, edge), place)
+    if isinstance(edge, str) and kind in ("date", "timestamp"):
+        edge = _date(place, kind, edge)
+    if isinstance(edge, datetime):
+        return edge.replace(tzinfo=UTC) if edge.tzinfo is None else edge.astimezone(UTC)
+    return cast(Bound, edge)  # Column refuses what is not of its type
+
+
+def _decimal(place: str, text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        refuse(place, f"{spelling.text(text)} is not a number; write one like 5000 or 0.5")
+
+
+def _date(place: str, kind: str, text: str) -> date:
+    try:
+        return date.fromisoformat(text) if kind == "date" else datetime.fromisoformat(text)
+    except ValueError:
+        refuse(place, f"{spelling.text(text)} is not a {kind}; write one like 2024-12-31")
+
+
+def _listed(name: str, kind: str, values: Sequence[object]) -> tuple[Value, ...]:
+    if isinstance(values, str):
+        raise InvalidParameter(f"The values of {spelling.text(name)} are one text; give a list of values.")
+    place = f"columns.{spelling.key(name)}.values"
+    return tuple(cast(Value, _listed_value(place, kind, value)) for value in values)  # Column refuses wrong types
+
+
+def _listed_value(place: str, kind: str, value: object) -> object:
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return int(value)
+    if not isinstance(value, str) or kind == "string":
+        return str(value) if isinstance(value, str) else value
+    if kind == "date":
+        return _date(place, kind, value)
+    if kind == "boolean" and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    if kind == "integer" and re.fullmatch(r"[+-]?[0-9]{1,40}", value):
+        return int(value)
+    return value
+
+
+def _table_notes(table: Table, found: Sequence[FileColumn]) -> Iterable[str]:
+    left_out = [f"{spelling.key(column.name)} ({column.stored_as})" for column in found if column.type is None]
+    if left_out:
+        yield f"Left out, because a catalog has no such type: {', '.join(left_out)}."
+    asked = [column for column in table.columns if column.name != table.privacy_unit]
+    unbounded = [spelling.key(column.name) for column in asked if column.numeric and not column.bounded]
+    if unbounded:
+        yield f"Without bounds, hence not for SUM and AVG: {', '.join(unbounded)}."
+    unlisted = [spelling.key(column.name) for column in asked if column.type == "string" and column.values is None]
+    if unlisted:
+        yield f"Without values, hence not for GROUP BY: {', '.join(unlisted)}."
+
+
+def _delta_notes(delta: Fraction, people: int | None) -> Iterable[str]:
+    if people is not None and (type(people) is not int or people < 1):
+        raise InvalidParameter(f"people is {people!r}; give a public figure, an integer of 1 or more, or leave it out.")
+    shown = spelling.number(delta)
+    if people is not None and delta > Fraction(1, people):
+        reason = "which would allow giving away one person's rows whole; choose a smaller one"
+        yield f"delta = {shown} is above one in {people} people, {reason}."
+    if people is None and delta > LARGEST_DELTA:
+        yield f"delta = {shown} is large; choose it well below one in the number of people."

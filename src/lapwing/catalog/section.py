@@ -1,0 +1,107 @@
+"""A section of a TOML document that knows its place: keys are taken by type, and what is left over is refused."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from difflib import get_close_matches
+from fractions import Fraction
+from typing import final
+
+from lapwing.catalog import spelling
+from lapwing.catalog.place import refuse, within
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """The content of one section and the dotted path that leads to it ("" for the document)."""
+
+    path: str
+    content: Mapping[str, object]
+
+    def place(self, key: str) -> str:
+        """Return the dotted path of a key."""
+        return f"{self.path}.{spelling.key(key)}" if self.path else spelling.key(key)
+
+    def allow(self, *keys: str) -> None:
+        """Refuse all keys but these, each by name."""
+        unknown = [key for key in self.content if key not in keys]
+        if unknown:
+            named = ", ".join(_suggest(key, keys) for key in unknown)
+            refuse(self.path or "top level", f"unknown {named}; allowed: {', '.join(keys)}")
+
+    def section(self, key: str) -> "Section":
+        """Return the section under a key; an absent one is empty."""
+        content = self.content.get(key, {})
+        if not isinstance(content, dict):
+            refuse(self.place(key), f"{_shown(content)}; write a section like [{self.place(key)}]")
+        return Section(path=self.place(key), content=content)
+
+    def has(self, key: str) -> bool:
+        """Tell whether a key is present."""
+        return key in self.content
+
+    def text(self, key: str, default: str | None = None, *, example: str) -> str:
+        """Return a string, or the default where one is given."""
+        content = self._take(key, default, example=f'{key} = "{example}"')
+        if not isinstance(content, str):
+            refuse(self.place(key), f'{_shown(content)}; write a string, for example {key} = "{example}"')
+        return content
+
+    def integer(self, key: str, default: int | None = None, *, example: int) -> int:
+        """Return an integer, or the default where one is given."""
+        content = self._take(key, default, example=f"{key} = {example}")
+        if not isinstance(content, int) or isinstance(content, bool):
+            refuse(self.place(key), f"{_shown(content)}; write an integer, for example {key} = {example}")
+        return content
+
+    def number(self, key: str, default: Fraction | None = None, *, example: str) -> Fraction:
+        """Return an exact number, or the default where one is given."""
+        content = self._take(key, default, example=f"{key} = {example}")
+        if isinstance(content, Fraction):
+            return content
+        if not isinstance(content, int | Decimal) or isinstance(content, bool):
+            refuse(self.place(key), f"{_shown(content)}; write a number, for example {key} = {example}")
+        with within(f"{self.place(key)}: "):
+            return spelling.exact(content)
+
+    def bound(self, key: str) -> Fraction | date:
+        """Return a number, a date, or a time as UTC; a time without an offset is in UTC already."""
+        content = self.content.get(key)
+        if isinstance(content, datetime):
+            try:
+                return content.replace(tzinfo=UTC) if content.tzinfo is None else content.astimezone(UTC)
+            except OverflowError:
+                refuse(
+                    self.place(key), f"{content} is outside the years 1 to 9999 in UTC; write a later or earlier time"
+                )
+        if isinstance(content, date):
+            return content
+        if isinstance(content, str):
+            refuse(self.place(key), f"{_shown(content)}; write a number or a date, without quotes")
+        return self.number(key, example="0")
+
+    def items(self, key: str) -> tuple[object, ...]:
+        """Return a list as it stands."""
+        content = self.content.get(key)
+        if not isinstance(content, list):
+            refuse(self.place(key), f'{_shown(content)}; write a list, for example {key} = ["a", "b"]')
+        return tuple(content)
+
+    def _take(self, key: str, default: object, *, example: str) -> object:
+        if key in self.content:
+            return self.content[key]
+        if default is None:
+            refuse(self.place(key), f"missing; add for example {example}")
+        return default
+
+
+def _suggest(key: str, allowed: tuple[str, ...]) -> str:
+    close = get_close_matches(key, allowed, n=1)
+    return spelling.text(key) + (f" (did you mean {close[0]}?)" if close else "")
+
+
+def _shown(content: object) -> str:
+    kind = spelling.kind(content)
+    return f"is {kind}" if isinstance(content, dict | list) else f"{spelling.value(content)} is {kind}"

@@ -1,0 +1,183 @@
+"""A catalog as a TOML file: read, checked, and written with a word of explanation on each line.
+
+Numbers are read exactly (0.1 is one tenth) and what is written reads back as the same catalog.
+"""
+
+import tomllib
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import cast
+
+from lapwing.catalog import spelling
+from lapwing.catalog.column import TYPES, Column, Value, default_step
+from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, ROW, Budget, Catalog, Table
+from lapwing.catalog.place import refuse, within
+from lapwing.catalog.section import Section
+from lapwing.errors import CatalogError
+
+
+def load(path: Path) -> Catalog:
+    """Read the catalog in a file; relative paths in it start from the file's folder.
+
+    Raises: CatalogError, with file, table, column and key, if the file is missing, not TOML, or cannot be meant.
+    """
+    if not path.is_file():
+        refuse(path.name, "there is no such file; write one with `lapwing init`, or give the path of another")
+    try:
+        content = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise CatalogError(f"{path.name}: cannot be read: {error.strerror}; check its permissions") from None
+    except UnicodeDecodeError:
+        raise CatalogError(f"{path.name}: not UTF-8 text; save it as UTF-8") from None
+    return loads(content, file=path.name, folder=path.absolute().parent)
+
+
+def loads(content: str, *, file: str, folder: Path) -> Catalog:
+    """Read a catalog from text; `file` is the name for messages, `folder` where relative paths start from."""
+    with within(f"{file}: "):
+        document = Section(path="", content=_parse(content))
+        document.allow("dataset", "budget", "tables")
+        dataset = document.section("dataset")
+        dataset.allow("name", "engine", "ledger")
+        tables = document.section("tables")
+        return Catalog(
+            name=dataset.text("name", example="visits"),
+            engine=dataset.text("engine", "duckdb", example="duckdb"),
+            ledger=dataset.text("ledger", example="sqlite:visits.lapwing.db"),
+            budget=_budget(document.section("budget")),
+            tables=tuple(_table(tables.section(name), name) for name in tables.content),
+            folder=folder,
+        )
+
+
+def _parse(content: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(content, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:  # its text ends in line and column
+        raise CatalogError(f"not TOML: {error}; mend that line") from None
+    except (ValueError, ArithmeticError):
+        raise CatalogError("not TOML: a number has too many digits or a date does not exist; mend it") from None
+    except RecursionError:
+        raise CatalogError("not a catalog: nested too deeply; write it as the documentation shows") from None
+
+
+def _budget(section: Section) -> Budget:
+    section.allow("epsilon", "delta", "delta_keys", "measure", "neighbouring")
+    delta = section.number("delta", Fraction(0), example="1e-6")
+    return Budget(
+        epsilon=section.number("epsilon", example="3.0"),
+        delta=delta,
+        delta_keys=section.number("delta_keys", Fraction(0), example="1e-7"),
+        measure=section.text("measure", default_measure(delta), example="gdp"),
+        neighbouring=section.text("neighbouring", "add_remove", example="add_remove"),
+    )
+
+
+def default_measure(delta: Fraction) -> str:
+    """Return the measure of a ledger whose catalog names none."""
+    return "gdp" if delta > 0 else "pure"
+
+
+def _table(section: Section, name: str) -> Table:
+    section.allow("source", "privacy_unit", "max_rows_per_unit", "columns")
+    columns = section.section("columns")
+    unit = section.text("privacy_unit", example="person_id")
+    return Table(
+        name=name,
+        source=section.text("source", example="visits.parquet"),
+        privacy_unit=unit,
+        max_rows_per_unit=section.integer("max_rows_per_unit", 1 if unit == ROW else None, example=10),
+        columns=tuple(_column(columns.section(key), key, section.path) for key in columns.content),
+    )
+
+
+def _column(section: Section, name: str, table: str) -> Column:
+    section.allow("type", "lower", "upper", "step", "values", "other")
+    kind = section.text("type", example="integer")
+    lower, upper = (section.bound(key) if section.has(key) else None for key in ("lower", "upper"))
+    step = section.number("step", example="0.01") if section.has("step") else None
+    values = cast(tuple[Value, ...], section.items("values")) if section.has("values") else None  # Column checks them
+    other = section.text("other", example="other") if section.has("other") else None
+    with within(f"{table}."):
+        return Column(name=name, type=kind, lower=lower, upper=upper, step=step, values=values, other=other)
+
+
+def dumps(catalog: Catalog) -> str:
+    """Write a catalog as TOML with explanations; reading it in the same folder gives an equal catalog."""
+    budget = catalog.budget
+    lines = [
+        "# A Lapwing catalog: public facts about a protected data set. Nothing in it may be learned from the data.",
+        "",
+        "[dataset]",
+        _line("name", catalog.name, ""),
+        _line("engine", catalog.engine, f"{' | '.join(ENGINES)}"),
+        _line("ledger", catalog.ledger, "the record of what was spent; relative to this file"),
+        "",
+        "[budget]",
+        _line("epsilon", budget.epsilon, "the most that all answers together may reveal about one privacy unit"),
+        _line("delta", budget.delta, "what epsilon may miss; keep it far below one in the number of units"),
+        _line("delta_keys", budget.delta_keys, "part of delta, for private group keys"),
+        _line("measure", budget.measure, f"{' | '.join(MEASURES)}: what the ledger adds up"),
+        _line("neighbouring", budget.neighbouring, " | ".join(NEIGHBOURING)),
+    ]
+    for table in catalog.tables:
+        lines += _table_lines(table)
+    return "\n".join(lines) + "\n"
+
+
+def _table_lines(table: Table) -> list[str]:
+    path = f"tables.{spelling.key(table.name)}"
+    return [
+        "",
+        f"[{path}]",
+        _line("source", table.source, "relative to this file"),
+        _line("privacy_unit", table.privacy_unit, 'the column that says whose row it is, or "row": each stands alone'),
+        _line("max_rows_per_unit", table.max_rows_per_unit, "a unit's rows beyond it do not exist for any question"),
+        "",
+        f"# One column a line; a column that is not here is invisible. Types: {', '.join(TYPES)}.",
+        "# lower, upper: public bounds, needed for SUM and AVG; a value outside counts as the bound itself.",
+        "# step: numbers are rounded to multiples of it.",
+        "# values: public group keys, all of them in every answer. other: one more key, for texts that are not listed.",
+        f"[{path}.columns]",
+        *(f"{spelling.key(column.name)} = {{ {_inline(column)} }}" for column in table.columns),
+    ]
+
+
+def _inline(column: Column) -> str:
+    parts: dict[str, object] = {"type": column.type, "lower": column.lower, "upper": column.upper}
+    if not _has_default_step(column):
+        parts["step"] = column.step
+    entries = [f"{key} = {spelling.value(content)}" for key, content in parts.items() if content is not None]
+    if column.values is not None and not (column.type == "boolean" and column.values == (False, True)):
+        entries.append(f"values = [{', '.join(map(spelling.value, column.values))}]")
+    if column.other is not None:
+        entries.append(f"other = {spelling.text(column.other)}")
+    return ", ".join(entries)
+
+
+def _has_default_step(column: Column) -> bool:
+    return column.bounded and column.type in ("integer", "float") and column.step == default_step(column)
+
+
+def _line(key: str, content: object, why: str) -> str:
+    setting = f"{key} = {spelling.value(content)}"
+    return f"{setting:<39} # {why}" if why else setting
+
+
+def write(catalog: Catalog, path: Path, *, overwrite: bool = False) -> None:
+    """Write a catalog to a file in the folder that its relative paths start from.
+
+    Raises: CatalogError if the file exists (unless `overwrite`), is in another folder, or cannot be written.
+    """
+    if path.absolute().parent.resolve() != catalog.folder.resolve():
+        raise CatalogError(f"{path.name}: its paths start from another folder; write it to the folder of the data")
+    try:
+        with path.open("w" if overwrite else "x", encoding="utf-8", newline="\n") as file:
+            file.write(dumps(catalog))
+    except FileExistsError:
+        raise CatalogError(
+            f"{path.name}: exists already; remove it, choose another name, or ask to overwrite"
+        ) from None
+    except OSError as error:
+        raise CatalogError(f"{path.name}: cannot be written: {error.strerror}") from None

@@ -1,0 +1,37 @@
+"""Integer arrays that never wrap: int64 where the values fit, Python integers where they do not."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64] | NDArray[np.object_]
+
+# Chunks of this many numbers stay in the processor's cache.
+_CHUNK = 1 << 16
+_INT64 = range(-(1 << 63), 1 << 63)
+
+
+def assign(array: IntArray, index: int, value: int) -> IntArray:
+    """Set one element, after widening the array to Python integers if the value does not fit."""
+    if array.dtype == np.int64 and value not in _INT64:
+        array = array.astype(object)
+    array[index] = value
+    return array
+
+
+def in_chunks(draw: Callable[[int], IntArray], size: int) -> IntArray:
+    """Return `size` numbers from a function that draws any number of them, in pieces that fit the cache.
+
+    The pieces are int64 or object; the result is object if one of them is.
+    """
+    if size <= _CHUNK:
+        return draw(size)
+    result: IntArray = np.empty(size, dtype=np.int64)
+    for start in range(0, size, _CHUNK):
+        stop = min(start + _CHUNK, size)
+        piece = draw(stop - start)
+        if piece.dtype != result.dtype:
+            result = result.astype(object)
+        result[start:stop] = piece
+    return result

@@ -1,0 +1,39 @@
+"""A uniform real number of which only the bits that matter are ever drawn."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from lapwing.exact.entropy import Entropy
+
+_REVEAL_BYTES = 8
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class LazyUniform:
+    """A number U, uniform on [0, 1), known to lie in [prefix, prefix + 1) / 2^bits.
+
+    The bits behind the prefix are independent fair coins that nobody has looked at: whatever was decided from the
+    prefix alone, `reveal` continues the same number. This is the one mutable object among the samplers, and it never
+    leaves the call that made it.
+    """
+
+    prefix: int
+    bits: int
+    entropy: Entropy
+
+    def reveal(self) -> None:
+        """Draw the next 64 bits of the same number."""
+        self.prefix = self.prefix << 8 * _REVEAL_BYTES | int.from_bytes(self.entropy.read(_REVEAL_BYTES), "little")
+        self.bits += 8 * _REVEAL_BYTES
+
+    @property
+    def lower(self) -> Fraction:
+        """The least value that the number can still have."""
+        return Fraction(self.prefix, 1 << self.bits)
+
+    @property
+    def upper(self) -> Fraction:
+        """A value that the number stays below."""
+        return Fraction(self.prefix + 1, 1 << self.bits)

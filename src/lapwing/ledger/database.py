@@ -1,0 +1,187 @@
+"""The SQLite file of a ledger: its schema, its rows, and what its errors mean.
+
+Write-ahead log with full sync: SQLite syncs the log at every commit before the commit becomes visible to anyone, so
+an entry that any process has seen survives a power failure.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from errno import EACCES
+from pathlib import Path
+from typing import Final
+
+from lapwing.errors import LedgerFault
+from lapwing.ledger.entries import RESTORE, Entry
+from lapwing.ledger.mark import sync_folder
+
+APPLICATION: Final = int.from_bytes(b"LAPW", "big")
+SCHEMA: Final = 1
+_TABLES: Final = (
+    "CREATE TABLE entries (sequence INTEGER PRIMARY KEY, time TEXT NOT NULL, kind TEXT NOT NULL,"
+    " subject TEXT NOT NULL, body TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL)",
+    "CREATE INDEX charges ON entries (subject) WHERE kind = 'charge'",
+    "CREATE UNIQUE INDEX answers ON entries (subject) WHERE kind = 'answer'",
+)
+_COLUMNS: Final = "sequence, time, kind, subject, body, previous, hash"
+_INSERT: Final = f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_SELECT: Final = f"SELECT {_COLUMNS} FROM entries"
+_SELECT_ANSWERED: Final = (
+    f"{_SELECT} AS charge WHERE kind = 'charge' AND subject = ? AND EXISTS (SELECT 1 FROM entries AS answer"
+    " WHERE answer.kind = 'answer' AND answer.subject = CAST(charge.sequence AS TEXT)) ORDER BY sequence"
+)
+
+_MEANINGS: Final = {
+    "SQLITE_BUSY": "was locked by another program for too long. Close that program, or ask again later",
+    "SQLITE_LOCKED": "was locked by another program for too long. Close that program, or ask again later",
+    "SQLITE_FULL": "cannot grow: the disk, or its allowance, is full. Make room and ask again",
+    "SQLITE_READONLY": "cannot be written. Make the file and its folder writable for this user",
+    "SQLITE_CANTOPEN": "cannot be opened. Make the file and its folder readable and writable for this user",
+    "SQLITE_PERM": "cannot be opened. Make the file and its folder readable and writable for this user",
+    "SQLITE_NOTADB": "is not a database. Give the path of a ledger, or restore the newest copy together with its mark",
+    "SQLITE_CORRUPT": "is damaged. " + RESTORE.removesuffix("."),
+    "SQLITE_IOERR": "could not be read or written. Check the disk and ask again",
+}
+
+
+@contextmanager
+def faults(name: str) -> Iterator[None]:
+    """Turn what SQLite and the file system report into a `LedgerFault` that says what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorname", "SQLITE_CORRUPT")  # no code: a text that is not UTF-8
+        meaning = next((text for prefix, text in _MEANINGS.items() if code.startswith(prefix)), None)
+        meaning = meaning or f"failed ({code}). Close every program that uses it, and ask again"
+        raise LedgerFault(f"The ledger {name} {meaning}. Nothing was answered.") from error
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise LedgerFault(
+            f"The ledger {name} or its mark cannot be used ({reason}). Make the files and their folder readable and "
+            "writable for this user. Nothing was answered."
+        ) from error
+
+
+def create_file(path: Path) -> None:
+    """Create the empty file with mode 0600, which SQLite copies to the files that it adds (`-wal`, `-shm`)."""
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    sync_folder(path.parent)
+
+
+def connect(path: Path, seconds: float, *, virgin: bool) -> sqlite3.Connection:
+    """Open the file, which must be a ledger, or empty if `virgin`; then it is made one."""
+    effective = os.access in os.supports_effective_ids
+    if not os.access(path, os.R_OK | os.W_OK, effective_ids=effective):  # SQLite would open it, to read only
+        raise PermissionError(EACCES, "not writable")
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?mode=rw", uri=True, timeout=seconds, isolation_level=None, check_same_thread=False
+    )
+    try:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        _require_ledger(connection, path.name, virgin=virgin)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        if _pragma(connection, "journal_mode") != "wal" or _pragma(connection, "synchronous") != 2:
+            raise LedgerFault(
+                f"The ledger {path.name} lies on a disk without write-ahead logs. Move it to a local disk."
+            )
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _require_ledger(connection: sqlite3.Connection, name: str, *, virgin: bool) -> None:
+    application, schema = _pragma(connection, "application_id"), _pragma(connection, "user_version")
+    tables = tuple(sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master ORDER BY rowid"))
+    if (application, schema, tables) == (0, 0, ()):
+        if virgin:
+            return _create_tables(connection)
+        raise LedgerFault(
+            f"The ledger {name} is empty and its mark says that it had entries: it was truncated or replaced. {RESTORE}"
+        )
+    if application != APPLICATION:
+        raise LedgerFault(f"The file {name} is a database but not a Lapwing ledger. Give the path of a ledger.")
+    if schema != SCHEMA:
+        raise LedgerFault(
+            f"The ledger {name} has schema version {schema} and this Lapwing knows version {SCHEMA}. "
+            "Use the release of Lapwing that wrote it, or a newer one."
+        )
+    if tables != _TABLES:  # a trigger or a view could change what is written or read
+        raise LedgerFault(f"The ledger {name} has other tables than Lapwing made. {RESTORE}")
+    return None
+
+
+def _create_tables(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in _TABLES:
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {SCHEMA}")
+    connection.execute("COMMIT")
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> object:
+    return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+
+def begin(connection: sqlite3.Connection) -> None:
+    """Start a transaction that no other writer can interleave with."""
+    connection.execute("BEGIN IMMEDIATE")
+
+
+def commit(connection: sqlite3.Connection) -> None:
+    """Make the transaction's entries durable."""
+    connection.execute("COMMIT")
+
+
+def insert(connection: sqlite3.Connection, entry: Entry) -> None:
+    """Append an entry."""
+    row = (entry.sequence, entry.time, entry.kind, entry.subject, entry.body, entry.previous, entry.hash)
+    connection.execute(_INSERT, row)
+
+
+def entries(connection: sqlite3.Connection, *, since: int) -> Iterator[Entry]:
+    """Yield the entries from a sequence on, in order."""
+    return _read(connection.execute(f"{_SELECT} WHERE sequence >= ? ORDER BY sequence", (since,)))
+
+
+def entry(connection: sqlite3.Connection, sequence: int) -> Entry | None:
+    """Return one entry, if there is one."""
+    return next(_read(connection.execute(f"{_SELECT} WHERE sequence = ?", (sequence,))), None)
+
+
+def charges(connection: sqlite3.Connection) -> Iterator[Entry]:
+    """Yield all charges, in order."""
+    return _read(connection.execute(f"{_SELECT} WHERE kind = 'charge' ORDER BY sequence"))
+
+
+def answered_charges(connection: sqlite3.Connection, subject: str) -> Iterator[Entry]:
+    """Yield the charges that are filed under a subject and have an answer, in order."""
+    return _read(connection.execute(_SELECT_ANSWERED, (subject,)))
+
+
+def answer(connection: sqlite3.Connection, charge: int) -> Entry | None:
+    """Return the answer of a charge, if there is one."""
+    found = _read(connection.execute(f"{_SELECT} WHERE kind = 'answer' AND subject = ?", (str(charge),)))
+    return next(found, None)
+
+
+def require_sound(connection: sqlite3.Connection, name: str) -> None:
+    """Check every page and index of the file.
+
+    Raises: LedgerFault if SQLite finds anything wrong.
+    """
+    if _pragma(connection, "integrity_check") != "ok":
+        raise LedgerFault(f"The ledger {name} is damaged. {RESTORE}")
+
+
+def answered(connection: sqlite3.Connection) -> frozenset[str]:
+    """Return the subjects of all answers: the charges that have one."""
+    return frozenset(subject for (subject,) in connection.execute("SELECT subject FROM entries WHERE kind = 'answer'"))
+
+
+def _read(rows: sqlite3.Cursor) -> Iterator[Entry]:
+    for sequence, time, kind, subject, body, previous, digest in rows:
+        yield Entry(sequence=sequence, time=time, kind=kind, subject=subject, body=body, previous=previous, hash=digest)

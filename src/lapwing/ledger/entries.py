@@ -1,0 +1,265 @@
+"""The ledger as values: entries in a hash chain, the state they add up to, and the decisions that extend it.
+
+Everything here is a pure function. A store (`ledger.sqlite`) keeps entries and makes them durable; what an entry means
+and whether one may follow another is decided only here, so that a decision is a function of public facts: the request
+and the entries before it.
+
+An entry is one of four kinds. `open` registers the data set and its budget, and is always the first. `data` accepts a
+new version of the data. `charge` pays for one question. `answer` keeps what a charge bought.
+
+Guarantee: in any chain that `fold` accepts from the first entry on, the charges' losses pass the budget's filter one
+after another in exact rational arithmetic, so their sum never exceeds the budget. The chain is not signed: whoever can
+write the file can write another chain. It shows accidents, partial restores and hasty edits, not a forger; the
+high-water mark (`ledger.mark`) shows a whole older chain.
+
+`State` has a constant size and `fold` takes constant time, whatever the length of the chain. What needs looking up in
+the past (the charges by key, the answer of a charge) is the store's index, and comes in as an argument.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from types import MappingProxyType
+from typing import Any, Final, Literal, Self, final, get_args
+
+from lapwing.errors import DataChanged, InvalidParameter, LapwingError, LedgerFault
+from lapwing.ledger.records import Charge, Charged, HistoryRow, Registration, StoredAnswer
+from lapwing.privacy.filters import Account, Refused
+from lapwing.privacy.filters import charge as pay
+
+__all__ = [
+    "GENESIS",
+    "RESTORE",
+    "Charge",
+    "Charged",
+    "Entry",
+    "HistoryRow",
+    "Kind",
+    "Registration",
+    "State",
+    "StoredAnswer",
+    "accepting",
+    "answering",
+    "broken",
+    "charging",
+    "fold",
+    "opening",
+    "subject_of",
+]
+
+Kind = Literal["open", "data", "charge", "answer"]
+GENESIS: Final = "0" * 64  # stands for the hash of what comes before the first entry
+RESTORE: Final = "Restore the newest copy of the ledger together with its mark."
+_DOMAIN: Final = "lapwing ledger entry 1"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One line of the ledger, sealed by its hash.
+
+    `subject` is what a store looks entries up by: the digest of a charge's key, the sequence of the charge that is
+    answered, else empty. `body` is canonical JSON (sorted keys, no spaces, ASCII). `time` is UTC in ISO 8601 and
+    informs people only: order is by `sequence`, so a clock that runs backwards changes nothing.
+    """
+
+    sequence: int
+    time: str
+    kind: Kind
+    subject: str
+    body: str
+    previous: str
+    hash: str
+
+    @classmethod
+    def seal(
+        cls, *, sequence: int, time: str, kind: Kind, subject: str, body: Mapping[str, object], previous: str
+    ) -> Self:
+        """Return the entry with its hash computed."""
+        text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+        digest = digest_of(str(sequence), time, kind, subject, text, previous)
+        return cls(sequence=sequence, time=time, kind=kind, subject=subject, body=text, previous=previous, hash=digest)
+
+    def contents(self) -> Any:
+        """Return the body as a value, after checking that it is the one that was sealed.
+
+        Raises: LedgerFault if any field is not what the hash was made of.
+        """
+        parts = (self.time, self.kind, self.subject, self.body, self.previous)
+        if not all(isinstance(part, str) for part in parts):
+            raise broken(self.sequence, "has a field of the wrong type")
+        if digest_of(str(self.sequence), *parts) != self.hash:
+            raise broken(self.sequence, "does not match its own hash")
+        if self.kind not in get_args(Kind):
+            raise broken(self.sequence, "is of an unknown kind")
+        return json.loads(self.body)
+
+
+def digest_of(*parts: str) -> str:
+    """Return SHA-256 over the texts, each preceded by its length, so that no two lists hash the same bytes."""
+    hasher = sha256()
+    for part in (_DOMAIN, *parts):
+        encoded = part.encode("utf-8", "surrogatepass")
+        hasher.update(len(encoded).to_bytes(8, "big"))
+        hasher.update(encoded)
+    return hasher.hexdigest()
+
+
+def subject_of(key: str) -> str:
+    """Return what charges for this key are filed under: short, and plain text whatever the key holds."""
+    return digest_of(key)
+
+
+def broken(sequence: int, how: str) -> LedgerFault:
+    """Return the fault of an entry that cannot be what Lapwing wrote."""
+    return LedgerFault(
+        f"Entry {sequence} of the ledger {how}: the file was damaged or edited. Nothing is answered from it. {RESTORE}"
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What the entries up to `sequence` add up to.
+
+    `version` counts the accepted versions of the data (0 before the first); `digests` maps each table to the digest of
+    the current one.
+    """
+
+    sequence: int
+    hash: str
+    registration: Registration
+    account: Account
+    version: int
+    digests: Mapping[str, str]
+
+
+# Folding: what an entry does to the state.
+
+
+def fold(state: State | None, entry: Entry) -> State:
+    """Return the state after one more entry; `None` is the state before the first.
+
+    Raises: LedgerFault if the entry cannot follow: another place in the chain, a broken hash, a second opening, a
+        version out of turn, an answer to nothing, or a charge that the budget does not hold.
+    """
+    sequence, head = (state.sequence, state.hash) if state else (0, GENESIS)
+    if entry.sequence != sequence + 1:
+        raise broken(entry.sequence, f"stands where entry {sequence + 1} should")
+    if entry.previous != head:
+        raise broken(entry.sequence, "does not continue the one before it")
+    try:
+        body = entry.contents()
+        if state is None:
+            return _open(entry, body)
+        return replace(_FOLDS[entry.kind](state, entry, body), sequence=entry.sequence, hash=entry.hash)
+    except LedgerFault:
+        raise
+    except (LapwingError, KeyError, TypeError, ValueError, ArithmeticError, AttributeError):
+        raise broken(entry.sequence, "says what no ledger says") from None
+
+
+def _open(entry: Entry, body: Mapping[str, Any]) -> State:
+    if entry.kind != "open":
+        raise broken(entry.sequence, "comes before the ledger is opened")
+    registration = Registration.from_record(body)
+    return State(
+        sequence=entry.sequence,
+        hash=entry.hash,
+        registration=registration,
+        account=Account.opened(registration.budget),
+        version=0,
+        digests=MappingProxyType({}),
+    )
+
+
+def _fold_open(state: State, entry: Entry, body: object) -> State:
+    raise broken(entry.sequence, "opens the ledger a second time")
+
+
+def _fold_data(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+    if body["version"] != state.version + 1:
+        raise broken(entry.sequence, "accepts a version of the data out of turn")
+    return replace(state, version=body["version"], digests=MappingProxyType(dict(body["digests"])))
+
+
+def _fold_charge(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+    charge = Charge.from_record(body)
+    if charge.version != state.version:
+        raise broken(entry.sequence, "charges for a version of the data that was not current")
+    if entry.subject != subject_of(charge.key):
+        raise broken(entry.sequence, "is filed under another question than its own")
+    outcome = pay(state.account, charge.loss)
+    if isinstance(outcome, Refused):
+        raise broken(entry.sequence, "spends more than the budget had left")
+    return replace(state, account=outcome.account)
+
+
+def _fold_answer(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+    if not 1 < int(entry.subject) < entry.sequence or not isinstance(body["payload"], str):
+        raise broken(entry.sequence, "answers a charge that is not there")
+    return state
+
+
+_FOLDS: Final[Mapping[Kind, Callable[[State, Entry, Any], State]]] = {
+    "open": _fold_open,
+    "data": _fold_data,
+    "charge": _fold_charge,
+    "answer": _fold_answer,
+}
+
+
+# Deciding: the entry that a request adds, or why there is none.
+
+
+def opening(registration: Registration, time: str) -> Entry:
+    """Return the first entry of a ledger."""
+    return Entry.seal(sequence=1, time=time, kind="open", subject="", body=registration.to_record(), previous=GENESIS)
+
+
+def accepting(state: State, digests: Mapping[str, str], principal: str, time: str) -> Entry | None:
+    """Return the entry of a new version of the data, or None if these data are already the current version."""
+    if not digests:
+        raise InvalidParameter("A version of the data needs the digest of at least one table; none was given.")
+    if state.version and dict(digests) == dict(state.digests):
+        return None
+    body = {"version": state.version + 1, "digests": dict(digests), "principal": principal}
+    return _next(state, time, "data", "", body)
+
+
+def charging(state: State, charge: Charge, time: str) -> Entry | Refused:
+    """Return the entry of a charge, or the refusal of one that the budget does not hold.
+
+    The outcome depends on the request and on earlier requests only, never on data: it may be shown to anybody.
+
+    Raises: DataChanged if no version of the data was accepted, or a newer one than the asker's; InvalidParameter if the
+        loss is not of the ledger's measure.
+    """
+    if state.version == 0:
+        raise DataChanged("No version of the data was accepted, so nothing can be asked of them. Accept one first.")
+    if charge.version != state.version:
+        raise DataChanged(
+            f"The question is about version {charge.version} of the data and the current version is {state.version}. "
+            "Nothing was charged. Ask again."
+        )
+    outcome = pay(state.account, charge.loss)
+    if isinstance(outcome, Refused):
+        return outcome
+    return _next(state, time, "charge", subject_of(charge.key), charge.to_record())
+
+
+def answering(state: State, charge: Entry, payload: str, time: str) -> Entry:
+    """Return the entry that keeps what a charge bought.
+
+    Raises: InvalidParameter if the entry to be answered is not a charge.
+    """
+    if charge.kind != "charge":
+        raise InvalidParameter(f"Entry {charge.sequence} of the ledger is not a charge, so it has no answer.")
+    return _next(state, time, "answer", str(charge.sequence), {"payload": payload})
+
+
+def _next(state: State, time: str, kind: Kind, subject: str, body: Mapping[str, object]) -> Entry:
+    return Entry.seal(
+        sequence=state.sequence + 1, time=time, kind=kind, subject=subject, body=body, previous=state.hash
+    )

@@ -1,0 +1,134 @@
+"""The high-water mark: a small file beside the ledger that remembers how far it had come.
+
+The hash chain shows that no entry was altered; it cannot show that the newest ones are gone, because every prefix of a
+chain is a chain. The mark `<ledger>.mark` holds the sequence and hash of the newest entry. A ledger that is behind its
+mark, or disagrees with it, was rolled back; a ledger without mark may have been.
+
+The mark is also the lock among processes: it is held (`flock`) through each transaction and while the mark advances,
+so the mark never moves backwards, and writers queue here instead of in SQLite's slower retries. The lock belongs to an
+open file, and the file is opened for each transaction, so neither a fork nor a second thread can share it by accident,
+and the kernel drops it when a process dies.
+
+The mark is written in place, in one write of less than a disk sector, and not synced: after a power failure it may
+show an older entry of the same chain, which is caught up from the ledger (whose entries are synced before the mark
+moves); it can never show an entry that the ledger lost. A mark is created whole (written beside, then linked), at
+sequence 0, before the ledger's file; so a ledger with any entry has a mark, and a missing one is a fault.
+"""
+
+import fcntl
+import os
+import re
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple, final
+
+from lapwing.errors import LedgerFault
+from lapwing.ledger.entries import GENESIS, RESTORE
+
+_FORM: Final = re.compile(rb"lapwing mark 1 ([0-9]{20}) ([0-9a-f]{64})\n")
+_RETRY_SECONDS: Final = 0.0005
+
+
+class Mark(NamedTuple):
+    """The newest entry that the ledger is known to have had; sequence 0 before the first."""
+
+    sequence: int
+    hash: str
+
+
+def path_of(ledger: Path) -> Path:
+    """Return where the mark of a ledger lies."""
+    return ledger.with_name(ledger.name + ".mark")
+
+
+def create(ledger: Path) -> None:
+    """Create the mark of a ledger that does not exist yet; leave an existing mark alone."""
+    path = path_of(ledger)
+    descriptor, draft = tempfile.mkstemp(prefix=path.name, dir=path.parent)  # mode 0600
+    try:
+        os.write(descriptor, _text(Mark(0, GENESIS)))
+        os.fsync(descriptor)
+        os.link(draft, path)
+    except FileExistsError:
+        return
+    finally:
+        os.close(descriptor)
+        os.unlink(draft)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@final
+class HeldMark:
+    """The mark while this thread alone holds it."""
+
+    def __init__(self, descriptor: int, name: str) -> None:
+        self._descriptor = descriptor
+        self._name = name
+
+    def read(self) -> Mark:
+        """Return the mark.
+
+        Raises: LedgerFault if it is not in its one form.
+        """
+        found = _FORM.fullmatch(os.pread(self._descriptor, 4096, 0))
+        if not found:
+            raise LedgerFault(
+                f"The mark {self._name} is damaged, so the ledger may have been rolled back. Nothing is answered. "
+                f"{RESTORE}"
+            )
+        return Mark(int(found[1]), found[2].decode())
+
+    def advance(self, mark: Mark) -> None:
+        """Move the mark to a committed entry; the caller has read it and moves it only forwards."""
+        os.pwrite(self._descriptor, _text(mark), 0)
+
+
+@contextmanager
+def hold(ledger: Path, seconds: float) -> Iterator[HeldMark]:
+    """Hold the mark alone, among all threads and processes.
+
+    Raises: LedgerFault if the mark is missing or others held it for `seconds`.
+    """
+    path = path_of(ledger)
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        raise LedgerFault(
+            f"The mark {path.name} is missing, so the ledger {ledger.name} may have been rolled back. Nothing is "
+            f"answered. {RESTORE}"
+        ) from None
+    try:
+        _lock(descriptor, path.name, seconds)
+        yield HeldMark(descriptor, path.name)
+    finally:
+        os.close(descriptor)  # drops the lock
+
+
+def _lock(descriptor: int, name: str, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise LedgerFault(
+                    f"Another process held {name} for more than {seconds:g} seconds. Nothing was charged. Stop that "
+                    "process, or ask again later."
+                ) from None
+            time.sleep(_RETRY_SECONDS)
+
+
+def _text(mark: Mark) -> bytes:
+    return b"lapwing mark 1 %020d %s\n" % (mark.sequence, mark.hash.encode())

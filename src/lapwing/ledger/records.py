@@ -1,0 +1,145 @@
+"""What a ledger records and returns: registrations, charges, answers, history; as values and as JSON."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, Self, final
+
+from lapwing.errors import CatalogMismatch
+from lapwing.privacy import measures
+from lapwing.privacy.amounts import read, written
+from lapwing.privacy.filters import Account
+from lapwing.privacy.measures import Loss
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """What a ledger was opened for; fixed for its lifetime."""
+
+    dataset: str
+    privacy_unit: str
+    neighbouring: str
+    budget: Loss
+    epsilon: Fraction
+    delta: Fraction
+    delta_keys: Fraction
+
+    def to_record(self) -> dict[str, object]:
+        """Return the registration as JSON, numbers as exact text."""
+        return {
+            "dataset": self.dataset,
+            "privacy_unit": self.privacy_unit,
+            "neighbouring": self.neighbouring,
+            "budget": self.budget.to_record(),
+            "epsilon": written(self.epsilon),
+            "delta": written(self.delta),
+            "delta_keys": written(self.delta_keys),
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Read what `to_record` wrote."""
+        return cls(
+            dataset=record["dataset"],
+            privacy_unit=record["privacy_unit"],
+            neighbouring=record["neighbouring"],
+            budget=measures.from_record(record["budget"]),
+            epsilon=read(record["epsilon"], "epsilon"),
+            delta=read(record["delta"], "delta"),
+            delta_keys=read(record["delta_keys"], "delta_keys"),
+        )
+
+
+def require_same(given: Registration, registered: Registration, ledger: str) -> None:
+    """Refuse a registration other than the ledger's own.
+
+    Raises: CatalogMismatch, naming every difference.
+    """
+    differences = [
+        f"{field.name} is {_shown(getattr(registered, field.name))} (given: {_shown(getattr(given, field.name))})"
+        for field in fields(Registration)
+        if getattr(given, field.name) != getattr(registered, field.name)
+    ]
+    if differences:
+        raise CatalogMismatch(
+            f"The ledger {ledger} was registered otherwise: {'; '.join(differences)}. Nothing was changed. "
+            "Give what was registered; only data about other people may have another ledger."
+        )
+
+
+def _shown(value: str | Fraction | Loss) -> str:
+    return written(value) if isinstance(value, Fraction) else repr(value)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """A question and its price, to be charged or already charged.
+
+    `key` names the question up to what cannot change its answer; `version` is the version of the data that the asker
+    has in hand.
+    """
+
+    key: str
+    question: str
+    loss: Loss
+    catalog_digest: str
+    principal: str
+    version: int
+
+    def to_record(self) -> dict[str, object]:
+        """Return the charge as JSON, the loss as it is charged (rounded up to the grid), in exact text."""
+        return {
+            "key": self.key,
+            "question": self.question,
+            "loss": self.loss.rounded_up().to_record(),
+            "catalog": self.catalog_digest,
+            "principal": self.principal,
+            "version": self.version,
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Read what `to_record` wrote."""
+        return cls(
+            key=record["key"],
+            question=record["question"],
+            loss=measures.from_record(record["loss"]),
+            catalog_digest=record["catalog"],
+            principal=record["principal"],
+            version=record["version"],
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charged:
+    """A loss that is durably charged; `sequence` names the charge, `account` is what it left."""
+
+    sequence: int
+    account: Account
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAnswer:
+    """An answer that was bought before; `sequence` names its charge."""
+
+    sequence: int
+    loss: Loss
+    payload: str
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryRow:
+    """One charge, for people to read."""
+
+    sequence: int
+    time: str
+    principal: str
+    question: str
+    loss: Loss
+    version: int
+    answered: bool

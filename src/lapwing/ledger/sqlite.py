@@ -1,0 +1,184 @@
+"""The durable ledger in a SQLite file: what a session asks of it.
+
+Each method is one transaction of `ledger.chain`, where the crash argument stands; what may be appended is decided by
+the pure functions of `ledger.entries`. Here the two meet: look up, decide, commit, return.
+"""
+
+import sqlite3
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Self, final
+
+from lapwing.errors import InvalidParameter
+from lapwing.ledger import database
+from lapwing.ledger.chain import Chain
+from lapwing.ledger.entries import Entry, State, accepting, answering, broken, charging, fold, opening, subject_of
+from lapwing.ledger.records import Charge, Charged, HistoryRow, Registration, StoredAnswer, require_same
+from lapwing.privacy.filters import Refused
+from lapwing.privacy.measures import Loss
+
+PATIENCE: Final = 10.0
+"""Seconds to wait for other users of the ledger before that is a fault."""
+
+
+@final
+class SqliteLedger:
+    """A durable account of privacy loss, for any number of threads and processes.
+
+    Guarantee: whatever was reported as `Charged` is in the file, and the losses in the file never exceed the budget.
+    Raises: in every method, LedgerFault if the file or its mark is missing, damaged, rolled back, locked for too long,
+        read-only or full; nothing is reported as charged then.
+    """
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+
+    @classmethod
+    def open(cls, path: Path, registration: Registration, *, patience: float = PATIENCE) -> Self:
+        """Open the ledger at a path, creating and registering it if there is none.
+
+        Args: patience: seconds to wait for other users of the ledger.
+        Raises: CatalogMismatch if it was registered otherwise; nothing is changed then.
+        """
+        chain = Chain(path.resolve(), patience)
+        chain.prepare()
+        try:
+            with chain.transaction() as transaction:
+                if transaction.newest is None:
+                    transaction.commit(opening(registration, _now()))
+                require_same(registration, transaction.state.registration, chain.name)
+        except BaseException:
+            chain.close()
+            raise
+        return cls(chain)
+
+    def state(self) -> State:
+        """Return what all entries so far add up to."""
+        with self._chain.transaction() as transaction:
+            return transaction.state
+
+    def accept(self, digests: Mapping[str, str], principal: str) -> int:
+        """Make these data the current version, and return its number; the first is 1.
+
+        Data that are the current version already keep their number, so that two sessions may accept the same data.
+        """
+        with self._chain.transaction() as transaction:
+            entry = accepting(transaction.state, digests, principal, _now())
+            if entry is not None:
+                transaction.commit(entry)
+            return transaction.state.version
+
+    def stored(self, key: str, at_least: Loss) -> StoredAnswer | None:
+        """Return the most accurate answer to this key about the current data that cost `at_least` or more, if any.
+
+        Of equally accurate answers it is the first one, so that the same question always gets the same answer.
+        """
+        with self._chain.transaction() as transaction:
+            best = StoredAnswer(sequence=0, loss=at_least, payload="")
+            for entry in database.answered_charges(transaction.connection, subject_of(key)):
+                charge = Charge.from_record(entry.contents())
+                if charge.key != key or charge.version != transaction.state.version or charge.loss < best.loss:
+                    continue
+                if best.sequence == 0 or charge.loss > best.loss:
+                    best = StoredAnswer(sequence=entry.sequence, loss=charge.loss, payload="")
+            if best.sequence == 0:
+                return None
+            payload = _payload(transaction.connection, best.sequence)
+            return StoredAnswer(sequence=best.sequence, loss=best.loss, payload=payload)
+
+    def charge(
+        self, *, key: str, question: str, loss: Loss, catalog_digest: str, principal: str, version: int | None = None
+    ) -> Charged | Refused:
+        """Charge a loss durably if the budget holds it; only then may private data be touched.
+
+        Args: key: names the question up to what cannot change its answer; question: for people; version: of the data
+            that the asker has in hand (default: the current one).
+        Raises: DataChanged if no version was accepted yet or `version` is not the current one; InvalidParameter if the
+            loss is not of the budget's measure. Nothing is charged then.
+        """
+        with self._chain.transaction() as transaction:
+            request = Charge(
+                key=key,
+                question=question,
+                loss=loss,
+                catalog_digest=catalog_digest,
+                principal=principal,
+                version=transaction.state.version if version is None else version,
+            )
+            entry = charging(transaction.state, request, _now())
+            if isinstance(entry, Refused):
+                return entry
+            transaction.commit(entry)
+            return Charged(sequence=entry.sequence, account=transaction.state.account)
+
+    def record_answer(self, sequence: int, payload: str) -> None:
+        """Keep the answer that the charge `sequence` bought.
+
+        Raises: InvalidParameter if there is no such charge, or it has another answer; answers never change.
+        """
+        with self._chain.transaction() as transaction:
+            charge = database.entry(transaction.connection, sequence)
+            if charge is None:
+                raise InvalidParameter(f"The ledger has no entry {sequence}. Give the sequence that a charge returned.")
+            entry = answering(transaction.state, charge, payload, _now())
+            if database.answer(transaction.connection, sequence) is None:
+                transaction.commit(entry)
+            elif _payload(transaction.connection, sequence) != payload:
+                raise InvalidParameter(f"Charge {sequence} has another answer already, and answers never change.")
+
+    def history(self) -> tuple[HistoryRow, ...]:
+        """Return all charges, in the order in which they were made."""
+        with self._chain.transaction() as transaction:
+            answered = database.answered(transaction.connection)
+            charges = database.charges(transaction.connection)
+            return tuple(_history_row(entry, str(entry.sequence) in answered) for entry in charges)
+
+    def verify(self) -> int:
+        """Walk the whole chain anew, check the file page by page, and return the number of entries.
+
+        Raises: LedgerFault, naming the first entry that cannot be what Lapwing wrote.
+        """
+        with self._chain.transaction() as transaction:
+            state: State | None = None
+            unanswered: set[str] = set()
+            for entry in database.entries(transaction.connection, since=1):
+                state = fold(state, entry)
+                if entry.kind == "charge":
+                    unanswered.add(str(entry.sequence))
+                if entry.kind == "answer":
+                    if entry.subject not in unanswered:
+                        raise broken(entry.sequence, "answers no charge, or one that has an answer")
+                    unanswered.remove(entry.subject)
+            if state is None or state.hash != transaction.state.hash:
+                raise broken(transaction.state.sequence, "is not the one that was read before")
+            database.require_sound(transaction.connection, self._chain.name)
+            return state.sequence
+
+    def close(self) -> None:
+        """Close the file. A later operation opens it again."""
+        self._chain.close()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def _payload(connection: sqlite3.Connection, charge: int) -> str:
+    answer = database.answer(connection, charge)
+    if answer is None:
+        raise broken(charge, "has lost its answer")
+    return str(answer.contents()["payload"])
+
+
+def _history_row(entry: Entry, answered: bool) -> HistoryRow:
+    charge = Charge.from_record(entry.contents())
+    return HistoryRow(
+        sequence=entry.sequence,
+        time=entry.time,
+        principal=charge.principal,
+        question=charge.question,
+        loss=charge.loss,
+        version=charge.version,
+        answered=answered,
+    )

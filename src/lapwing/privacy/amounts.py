@@ -1,0 +1,124 @@
+"""Exact numbers at the border: how a loss is read, rounded and written.
+
+A float means its shortest decimal, the one a person typed: 0.1 is one tenth, so that ten queries of 0.1 fit a budget
+of 1. What a ledger charges is rounded up to a grid of 10⁻²⁴, so that its records stay short and its sums exact.
+"""
+
+import math
+import re
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral
+
+from lapwing.errors import InvalidParameter
+
+Number = int | float | Decimal | Fraction
+
+GRID = Fraction(1, 10**24)
+"""The step of charged amounts."""
+
+_LARGEST = 10**100
+_MOST_DIGITS = 400
+_MOST_BITS = 1 << 13
+_LEAST_PROBABILITY = Fraction(1, 10**300)
+_WRITTEN = re.compile(r"[0-9]{1,400}(\.[0-9]{1,400}|/[0-9]{1,400})?")
+
+
+def exact(value: Number, name: str) -> Fraction:
+    """Return a finite number as a fraction; a float is read as its shortest decimal.
+
+    Raises: InvalidParameter for a bool, a string, NaN, an infinity or anything that is not a number.
+    """
+    number = _read(value)
+    if number is None:
+        raise InvalidParameter(
+            f"{name} is {value!r:.60}; it must be a finite number, as int, float, Decimal or Fraction: such as 0.5."
+        )
+    if abs(number) > _LARGEST or number.denominator.bit_length() > _MOST_BITS:
+        raise InvalidParameter(
+            f"{name} is too large or too fine; its size must be at most 1e100, with 8192 binary digits after the point."
+        )
+    return number
+
+
+def _read(value: Number) -> Fraction | None:
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return Fraction(int(value))
+    if isinstance(value, float) and math.isfinite(value):
+        return Fraction(str(value))
+    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) <= _MOST_DIGITS:
+        return Fraction(value)
+    return None
+
+
+def non_negative(value: Number, name: str) -> Fraction:
+    """Return a finite number ≥ 0 as a fraction."""
+    number = exact(value, name)
+    if number < 0:
+        raise InvalidParameter(f"{name} is {value}; it must be 0 or more.")
+    return number
+
+
+def probability(value: Number, name: str) -> Fraction:
+    """Return a number strictly between 0 and 1, by 10⁻³⁰⁰ at least, as a fraction."""
+    number = exact(value, name)
+    if not _LEAST_PROBABILITY <= number <= 1 - _LEAST_PROBABILITY:
+        raise InvalidParameter(f"{name} is {value}; it must be above 0 and below 1 (by 1e-300 at least).")
+    return number
+
+
+def grid_up(amount: Fraction) -> Fraction:
+    """Return the smallest multiple of GRID that is at least `amount`."""
+    return math.ceil(amount / GRID) * GRID
+
+
+def grid_down(amount: Fraction) -> Fraction:
+    """Return the largest multiple of GRID that is at most `amount`."""
+    return math.floor(amount / GRID) * GRID
+
+
+def written(amount: Fraction) -> str:
+    """Return an exact text: a decimal if the fraction has one of at most 40 places, else "p/q".
+
+    >>> written(Fraction(1, 8)), written(Fraction(1, 3)), written(Fraction(3))
+    ('0.125', '1/3', '3')
+    """
+    for places in (0, 6, 12, 24, 40):
+        scaled = amount * 10**places
+        if scaled.denominator == 1:
+            digits = f"{scaled.numerator:0{places + 1}d}"
+            return f"{digits[:-places]}.{digits[-places:].rstrip('0')}" if places else digits
+    return f"{amount.numerator}/{amount.denominator}"
+
+
+def read(text: str, name: str) -> Fraction:
+    """Return the amount ≥ 0 that `written` wrote.
+
+    Raises: InvalidParameter for any other text.
+    """
+    if (
+        not isinstance(text, str)
+        or not _WRITTEN.fullmatch(text)
+        or (("/" in text) and not text.split("/")[1].strip("0"))
+    ):
+        raise InvalidParameter(f"{name} is {text!r}; it must be a decimal such as 0.125 or a fraction such as 1/3.")
+    return Fraction(text)
+
+
+def short(amount: Fraction) -> str:
+    """Return a text for people: four significant digits, rounded up.
+
+    >>> short(Fraction(1, 3)), short(Fraction(1, 10)), short(Fraction(1, 10**6))
+    ('0.3334', '0.1', '1e-06')
+    """
+    if amount == 0:
+        return "0"
+    places = 4 - (len(str(amount.numerator)) - len(str(amount.denominator)))
+    step = Fraction(10) ** -places
+    while amount / step >= 10**4:
+        step *= 10
+    while amount / step < 10**3:
+        step /= 10
+    return f"{float(math.ceil(amount / step) * step):.4g}"
