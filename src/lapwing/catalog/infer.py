@@ -7,7 +7,7 @@ that would need them are refused.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from numbers import Integral
@@ -188,7 +188,8 @@ def _edge(place: str, kind: str, edge: Edge) -> Bound:
     if isinstance(edge, str) and kind in ("date", "timestamp"):
         edge = _date(place, kind, edge)
     if isinstance(edge, datetime):
-        return edge.replace(tzinfo=UTC) if edge.tzinfo is None else edge.astimezone(UTC)
+        with within(f"{place}: "):
+            return spelling.in_utc(edge)
     return cast(Bound, edge)  # Column refuses what is not of its type
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal
 from difflib import get_close_matches
 from fractions import Fraction
@@ -70,12 +70,8 @@ class Section:
         """Return a number, a date, or a time as UTC; a time without an offset is in UTC already."""
         content = self.content.get(key)
         if isinstance(content, datetime):
-            try:
-                return content.replace(tzinfo=UTC) if content.tzinfo is None else content.astimezone(UTC)
-            except OverflowError:
-                refuse(
-                    self.place(key), f"{content} is outside the years 1 to 9999 in UTC; write a later or earlier time"
-                )
+            with within(f"{self.place(key)}: "):
+                return spelling.in_utc(content)
         if isinstance(content, date):
             return content
         if isinstance(content, str):

@@ -5,7 +5,7 @@ value. The limits on digits keep a mistyped exponent from filling the memory.
 """
 
 import re
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
 
@@ -100,6 +100,17 @@ def exact(content: int | Decimal) -> Fraction:
     if content.adjusted() >= LONGEST or not isinstance(exponent, int) or exponent < -LONGEST:
         raise CatalogError(f"{content} has too many digits; at most {LONGEST} on either side of the point are allowed")
     return Fraction(content)
+
+
+def in_utc(moment: datetime) -> datetime:
+    """Return a time as UTC; one without an offset is in UTC already.
+
+    Raises: CatalogError, without a place, if it falls outside the years 1 to 9999 there.
+    """
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError:
+        raise CatalogError(f"{moment} is outside the years 1 to 9999 in UTC; write another time") from None
 
 
 def storable(content: str) -> bool:

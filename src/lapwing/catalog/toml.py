@@ -3,6 +3,8 @@
 Numbers are read exactly (0.1 is one tenth) and what is written reads back as the same catalog.
 """
 
+import os
+import threading
 import tomllib
 from decimal import Decimal
 from fractions import Fraction
@@ -173,8 +175,13 @@ def write(catalog: Catalog, path: Path, *, overwrite: bool = False) -> None:
     if path.absolute().parent.resolve() != catalog.folder.resolve():
         raise CatalogError(f"{path.name}: its paths start from another folder; write it to the folder of the data")
     try:
-        with path.open("w" if overwrite else "x", encoding="utf-8", newline="\n") as file:
-            file.write(dumps(catalog))
+        if overwrite:  # at once, so that nobody ever reads half a catalog
+            fresh = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+            fresh.write_text(dumps(catalog), encoding="utf-8", newline="\n")
+            fresh.replace(path)
+        else:
+            with path.open("x", encoding="utf-8", newline="\n") as file:
+                file.write(dumps(catalog))
     except FileExistsError:
         raise CatalogError(
             f"{path.name}: exists already; remove it, choose another name, or ask to overwrite"

@@ -99,11 +99,11 @@ def fixed_points(formula: Callable[..., Ball], rows: Iterable[tuple[Fraction, ..
     The working precision is 64 bits above the result's. A value too small to matter costs nothing: its bracket is
     about (−1, 1).
 
-    Raises: ArithmeticError if the formula has no finite value at this precision.
+    Raises: ArithmeticError if the formula has no finite value at this precision, or one beyond 2^64.
     """
     with _PRECISION_LOCK, ctx.workprec(bits + 64):
-        unit = arb(2) ** bits
-        return [_bracket(_evaluate(formula, row) * unit) for row in rows]
+        unit, limit = arb(2) ** bits, arb(2) ** (bits + 64)
+        return [_bracket(_evaluate(formula, row) * unit, limit) for row in rows]
 
 
 def fixed_point(formula: Callable[..., Ball], *arguments: Fraction, bits: int) -> Bracket:
@@ -111,9 +111,10 @@ def fixed_point(formula: Callable[..., Ball], *arguments: Fraction, bits: int) -
     return fixed_points(formula, [arguments], bits=bits)[0]
 
 
-def _bracket(ball: Ball) -> Bracket:
-    if not ball.is_finite():
-        raise ArithmeticError("the formula has no finite enclosure here")
+def _bracket(ball: Ball, limit: Ball) -> Bracket:
+    # Below the limit the working precision holds every digit before the point, so floor and ceil are exact.
+    if not abs(ball) < limit:
+        raise ArithmeticError("the formula's value is not finite, or too large to be written out")
     return Bracket(_integer(ball.lower().floor()), _integer(ball.upper().ceil()))
 
 

@@ -121,14 +121,10 @@ def discrete_laplace(scale: Fraction, size: int, entropy: Entropy) -> IntArray:
     Returns: int64 up to scale 2^50, Python integers beyond, and also below it where a number would not fit int64
         (probability under 2^-4000). The numbers are a function of (scale, size, the bytes read).
     """
-    _check(scale, size)
-    blocks = _blocks(scale)
-    return in_chunks(lambda count: _draw(blocks, count, entropy, wide=scale > _INT64_SCALE), size)
-
-
-def _check(scale: Fraction, size: int) -> None:
     if scale <= 0 or size < 0:
         raise ValueError("the scale must be above 0 and the size at least 0")
+    blocks = _blocks(scale)
+    return in_chunks(lambda count: _draw(blocks, count, entropy, wide=scale > _INT64_SCALE), size)
 
 
 class _Block(NamedTuple):

@@ -16,7 +16,8 @@ proposal for which a comparison could still go either way is settled by `_accept
 bits of the same x and C until ball arithmetic and exact rationals decide. There is no third outcome, so the law is
 exact. About 10^-6 of the comparisons with C are unsettled, and of the roundings 2^-57·σ.
 
-Timing. The fast path does the same work for every proposal.
+Timing. The fast path does the same work for every proposal. Beyond σ = 2^50 each accepted proposal is rounded by the
+slow path, which reads the same bytes for nearly all of them but multiplies integers of varying size.
 """
 
 from dataclasses import dataclass

@@ -108,13 +108,13 @@ def read(text: str, name: str) -> Fraction:
 
 
 def short(amount: Fraction) -> str:
-    """Return a text for people: four significant digits, rounded up.
+    """Return a text for people: four significant digits, rounded up in size.
 
     >>> short(Fraction(1, 3)), short(Fraction(1, 10)), short(Fraction(1, 10**6))
     ('0.3334', '0.1', '1e-06')
     """
-    if amount == 0:
-        return "0"
+    if amount <= 0:
+        return f"-{short(-amount)}" if amount else "0"
     places = 4 - (len(str(amount.numerator)) - len(str(amount.denominator)))
     step = Fraction(10) ** -places
     while amount / step >= 10**4:

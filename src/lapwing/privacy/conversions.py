@@ -249,9 +249,12 @@ def zcdp_from_pure_up(epsilon: Fraction) -> Fraction:
 
 @_cached
 def pure_from_gdp_down(mu_squared: Fraction) -> Fraction:
-    """Return an ε at which every ε-DP mechanism is μ-GDP: ln(Φ(μ/2)/Φ(−μ/2)), the inverse of `gdp_from_pure_up`."""
-    if mu_squared == 0:
-        return mu_squared
+    """Return an ε at which every ε-DP mechanism is μ-GDP: ln(Φ(μ/2)/Φ(−μ/2)), the inverse of `gdp_from_pure_up`.
+
+    For μ² > 10¹² it is μ²/8, which is less, as Φ(−μ/2) ≤ e^(−μ²/8)/2 ≤ 1/(1 + e^(μ²/8)).
+    """
+    if mu_squared == 0 or mu_squared > _SENSIBLE:
+        return mu_squared / 8
 
     def bound(m: Ball) -> Ball:
         return normal_cdf_ball(m.sqrt() / 2).log() - normal_cdf_ball(-m.sqrt() / 2).log()

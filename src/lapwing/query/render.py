@@ -11,6 +11,9 @@ kept     at most K rows of each unit, the first by a hash of the row's declared 
          Rows without a unit are dropped.
 answer   the filter, then integers summed per cell.
 
+An engine may evaluate a branch of a CASE for rows that do not take it. So no expression counts on a CASE to keep it from
+raising: every narrowing is a TRY_CAST, every quotient has its own guard.
+
 A question may be run in several passes, each over the units of one residue of their hash: units are disjoint, so the
 passes' cells add up.
 """
@@ -131,7 +134,7 @@ def _clean_whole(name: str, kind: Fixed, physical: str) -> str:
     value = name if physical in INTEGER_TYPES else f"TRY_CAST({name} AS HUGEINT)"
     return (
         f"CASE WHEN {value} <= {kind.low} THEN {whole(kind.low)} WHEN {value} >= {kind.high} THEN {whole(kind.high)} "
-        f"ELSE CAST({value} AS BIGINT) END"
+        f"ELSE TRY_CAST({value} AS BIGINT) END"
     )
 
 
@@ -139,7 +142,7 @@ def _clean_fixed(name: str, kind: Fixed, physical: str) -> str:
     """Clamp, round half up to whole steps, clamp again: the double nearest to a bound may lie beyond it."""
     value = _double(name, physical)
     low, high = (cast(int, end) for end in (kind.low, kind.high))
-    steps = f"CAST(floor({_in_steps(value, kind.step)} + 0.5) AS BIGINT)"
+    steps = f"TRY_CAST(floor({_in_steps(value, kind.step)} + 0.5) AS BIGINT)"
     return (
         f"CASE WHEN {value} IS NULL OR isnan({value}) THEN NULL "
         f"WHEN {value} <= {double(low * kind.step)} THEN {whole(low)} "
@@ -303,7 +306,7 @@ def _arithmetic(template: str) -> Callable[[Operation, Sequence[str]], str]:
         wide = "HUGEINT" if "HUGEINT" in (*widths, result) else "BIGINT"
         cast_up = [a if w == wide else f"CAST({a} AS {wide})" for a, w in zip(arguments, widths, strict=True)]
         computed = template.format(*cast_up) if "{" in template else f"{template}({', '.join(cast_up)})"
-        return computed if result == wide else f"CAST({computed} AS {result})"
+        return computed if result == wide else f"TRY_CAST({computed} AS {result})"
 
     return show
 
@@ -331,7 +334,7 @@ def _to_real(node: Operation, arguments: Sequence[str]) -> str:
 
 
 def _to_fixed(node: Operation, arguments: Sequence[str]) -> str:
-    return f"CAST(floor({_in_steps(arguments[0], cast(Fixed, node.type).step)} + 0.5) AS BIGINT)"
+    return f"TRY_CAST(floor({_in_steps(arguments[0], cast(Fixed, node.type).step)} + 0.5) AS BIGINT)"
 
 
 def _to_multiple(half: bool) -> Callable[[Operation, Sequence[str]], str]:
@@ -345,7 +348,7 @@ def _to_multiple(half: bool) -> Callable[[Operation, Sequence[str]], str]:
         (argument,) = node.arguments
         step = cast(Fixed, node.type).step
         if isinstance(argument.type, Real):
-            return f"CAST(floor({_in_steps(arguments[0], step)} + {0.5 if half else 0.0}) AS BIGINT)"
+            return f"TRY_CAST(floor({_in_steps(arguments[0], step)} + {0.5 if half else 0.0}) AS BIGINT)"
         kind = cast(Fixed, argument.type)
         ratio = int(step / kind.step)
         wide = width(kind) if abs(ratio) < 2**60 else "HUGEINT"
@@ -358,7 +361,7 @@ def _to_multiple(half: bool) -> Callable[[Operation, Sequence[str]], str]:
         )
         quotient = f"(CAST({arguments[0]} AS {widest}) + {shift}::{widest}) // {ratio}::{widest}"
         result = width(cast(Fixed, node.type))
-        return f"CAST({quotient} + {base}::{widest} AS {result})"
+        return f"TRY_CAST({quotient} + {base}::{widest} AS {result})"
 
     return show
 
@@ -371,12 +374,12 @@ def _case(node: Operation, arguments: Sequence[str]) -> str:
     pairs = zip(arguments[:-1:2], arguments[1::2], strict=True)
     branches = " ".join(f"WHEN {condition} THEN {value}" for condition, value in pairs)
     chosen = f"CASE {branches} ELSE {arguments[-1]} END"
-    return f"CAST({chosen} AS {_engine_type(node.type)})" if isinstance(node.type, Fixed) else chosen
+    return f"TRY_CAST({chosen} AS {_engine_type(node.type)})" if isinstance(node.type, Fixed) else chosen
 
 
 def _coalesce(node: Operation, arguments: Sequence[str]) -> str:
     chosen = f"COALESCE({', '.join(arguments)})"
-    return f"CAST({chosen} AS {_engine_type(node.type)})" if isinstance(node.type, Fixed) else chosen
+    return f"TRY_CAST({chosen} AS {_engine_type(node.type)})" if isinstance(node.type, Fixed) else chosen
 
 
 def _divide(_node: Operation, arguments: Sequence[str]) -> str:

@@ -1,0 +1,113 @@
+"""All commands under one name, and the one place where an error becomes a message and an exit status."""
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import typer
+
+from lapwing import __version__
+from lapwing.cli import budget, data, demo, explain, init, ledger, query
+from lapwing.cli.console import complain, print_text
+from lapwing.errors import Fault, InvalidParameter, LapwingError
+
+INTERRUPTED: Final = 130
+
+app = typer.Typer(
+    name="lapwing",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+EXAMPLE = """\b
+Examples:
+  lapwing demo
+  lapwing query "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan" --epsilon 0.5
+
+\b
+Exit status: 0 done, 2 usage or catalog, 3 refused, 4 budget exhausted, 6 fault,
+130 interrupted."""
+
+
+@app.callback(invoke_without_command=True, epilog=EXAMPLE)
+def lapwing(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    """Ask questions of a sensitive table in SQL, and get noisy answers with error bars, a price and a budget."""
+    if version:
+        print_text(f"lapwing {__version__}\n")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        complain(context.get_help())
+        raise typer.Exit(InvalidParameter.exit_status)
+
+
+COMMANDS: Final = (
+    ("demo", demo, "Answer real questions on a public data set."),
+    ("init", init, "Write a catalog for a file of yours."),
+    ("query", query, "Pay for an answer and show it."),
+    ("explain", explain, "Show price and promised error, free of charge."),
+    ("budget", budget, "Show what is spent, what is left, and for what."),
+)
+
+for name, module, summary in COMMANDS:
+    app.command(name, epilog=module.EXAMPLE, short_help=summary)(module.command)
+app.add_typer(data.app, name="data")
+app.add_typer(ledger.app, name="ledger")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status."""
+    _open_streams()
+    try:
+        status = app(arguments, prog_name="lapwing", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has had enough, as `head` has
+        _discard_output()
+        return 0
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    except Exception as error:
+        return _report(error)
+    if status == INTERRUPTED:  # pressed where nothing can have been charged; a command that charges reports it itself
+        complain("lapwing: Interrupted; nothing was charged.")
+    return status if isinstance(status, int) else 0
+
+
+def _report(error: Exception) -> int:
+    """Say what went wrong and return the exit status that says whose turn it is."""
+    if isinstance(error, LapwingError):
+        complain("\n".join([f"lapwing: {error}", *getattr(error, "__notes__", ())]))
+        return error.exit_status
+    if isinstance(error, typer.TyperException):
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context is not None else "lapwing"
+        complain(f"lapwing: {error.format_message().rstrip('.')}. `{path} --help` shows how.")
+        return InvalidParameter.exit_status
+    if isinstance(error, OSError):
+        complain(f"lapwing: {error.strerror or 'a file could not be used'}: {error.filename or 'output'}")
+        return Fault.exit_status
+    traceback.print_exception(error)
+    complain("lapwing: This is a bug in Lapwing; please report it with the lines above.")
+    return Fault.exit_status
+
+
+def _open_streams() -> None:
+    """Make writing safe: a closed stream swallows, and a character that a stream cannot hold is replaced."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open until the process ends
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def _discard_output() -> None:
+    """Point standard output away from the closed pipe, so that the interpreter's last flush stays quiet."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

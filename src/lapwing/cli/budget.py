@@ -1,0 +1,108 @@
+"""`lapwing budget`: what may be lost, is lost and is left, and what it went for."""
+
+from typing import TYPE_CHECKING, Final
+
+from rich.console import RenderableType
+from rich.text import Text
+
+import lapwing as lw
+from lapwing.cli import figures
+from lapwing.cli.console import labelled, print_text, show
+from lapwing.cli.formats import new_table, to_json
+from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Report, ReportFormat
+from lapwing.privacy.amounts import written
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from lapwing.session import BudgetView
+
+EXAMPLE: Final = """\b
+Examples:
+  lapwing budget
+  lapwing budget --format json --catalog visits.lapwing.toml"""
+
+CAVEAT: Final = "as if this total had been the cap from the start"
+
+
+def command(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
+    """Show the budget: granted, spent, left, the history, and how many more questions like the last would fit."""
+    with lw.connect(catalog) as session:
+        view, name, budget = session.budget(), session.catalog.name, session.catalog.budget
+    if form is Report.json:
+        print_text(to_json(as_document(view)))
+    else:
+        show(*as_page(view, name, budget.delta - budget.delta_keys))
+
+
+def as_page(view: "BudgetView", name: str, delta: "Fraction") -> list[RenderableType]:
+    """Return the budget for people; `delta` is what the epsilon of a single question is read at."""
+    page: list[RenderableType] = [labelled(label, text) for label, text in _facts(view, name)]
+    if view.history:
+        page += [Text(), _history(view, delta)]
+    return page
+
+
+def guarantee(view: "BudgetView") -> str:
+    """Return the guarantee of the cap in (epsilon, delta)."""
+    epsilon = figures.epsilon(view.epsilon)
+    return f"epsilon {epsilon}, delta {figures.delta(view.delta)}" if view.delta else f"epsilon {epsilon}"
+
+
+def _facts(view: "BudgetView", name: str) -> list[tuple[str, str]]:
+    spent = f"{figures.loss(view.spent)}: epsilon {figures.epsilon(view.spent_epsilon)}, {CAVEAT}"
+    more = [("more", _more(view))] if view.history else []
+    return [
+        ("data", f"{name}, version {view.version}"),
+        ("total", f"{figures.loss(view.total)}: {guarantee(view)} for everything ever asked, in whatever order"),
+        ("spent", spent if view.spent.amount else "nothing"),
+        ("remaining", figures.loss(view.remaining)),
+        ("", figures.gauge(view.share_spent)),
+        *more,
+    ]
+
+
+def _more(view: "BudgetView") -> str:
+    count = view.fits(view.history[-1].loss)
+    questions = {0: "no further question", 1: "1 more question"}.get(count, f"{count:,} more questions")
+    return f"{questions} at the price of the last would fit; what was bought stays free"
+
+
+def _history(view: "BudgetView", delta: "Fraction") -> RenderableType:
+    table = new_table("time (UTC)", "who", "epsilon", "share", "question", numbers=["epsilon", "share"])
+    for row in view.history:
+        table.add_row(
+            Text(row.time[:16].replace("T", " ")),
+            Text(row.principal),
+            figures.epsilon(row.loss.to_epsilon(delta=delta)),
+            figures.share(float(row.loss.amount / view.total.amount)),
+            Text(row.question if row.answered else f"{row.question} (paid, not answered)"),
+        )
+    return table
+
+
+def as_document(view: "BudgetView") -> dict[str, object]:
+    """Return the budget for programs."""
+    return {
+        "total": view.total.to_record(),
+        "spent": view.spent.to_record(),
+        "remaining": view.remaining.to_record(),
+        "share_spent": view.share_spent,
+        "guarantee": {"epsilon": written(view.epsilon), "delta": written(view.delta)},
+        "spent_epsilon": view.spent_epsilon,
+        "spent_epsilon_means": CAVEAT,
+        "version": view.version,
+        "more_like_the_last": view.fits(view.history[-1].loss) if view.history else None,
+        "history": [
+            {
+                "sequence": row.sequence,
+                "time": row.time,
+                "principal": row.principal,
+                "question": row.question,
+                "loss": row.loss.to_record(),
+                "version": row.version,
+                "answered": row.answered,
+            }
+            for row in view.history
+        ],
+    }

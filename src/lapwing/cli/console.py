@@ -1,0 +1,106 @@
+"""The two streams: results on standard output, everything said about them on standard error.
+
+Text is never markup: what a question or a catalog says is printed as it is.
+"""
+
+import os
+import sys
+from typing import Final, TextIO
+
+from rich.cells import cell_len
+from rich.console import Console, RenderableType
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+PAGE: Final = 100
+"""Columns of a page that is not a terminal's."""
+
+
+def on_terminal() -> bool:
+    """Tell whether a person reads standard output."""
+    return sys.stdout.isatty()
+
+
+def print_text(text: str) -> None:
+    """Write a result as it is."""
+    sys.stdout.write(text)
+
+
+def print_bytes(content: bytes) -> None:
+    """Write a binary result as it is."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+
+
+def show(*parts: RenderableType, whole: bool = False) -> None:
+    """Write a result for people.
+
+    Args: whole: on a page that is no terminal, be as wide as the widest part instead of folding it.
+    """
+    sys.stdout.write(rendered(sys.stdout, *parts, whole=whole))
+
+
+def note(label: str, text: str) -> None:
+    """Say something about a result: its price, what bounds it, where it went."""
+    sys.stderr.write(rendered(sys.stderr, labelled(label, text)))
+
+
+def complain(text: str) -> None:
+    """Write a message as it is on standard error."""
+    sys.stdout.flush()
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def labelled(label: str, text: str) -> RenderableType:
+    """Return a text beside a short label, folded under itself."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True, min_width=7)
+    grid.add_column()
+    grid.add_row(label, Text(text))
+    return grid
+
+
+def rendered(stream: TextIO, *parts: RenderableType, whole: bool = False) -> str:
+    """Return what a stream would be written: with colours for a terminal, plain for a file or under NO_COLOR."""
+    console = _console(stream)
+    if not console.is_terminal:
+        widths = [Measurement.get(console, console.options.update(max_width=10_000), part).maximum for part in parts]
+        console.width = max([page_width(stream), *widths]) if whole else page_width(stream)
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part)
+    lines = captured.get().split("\n")
+    return "\n".join(lines if console.is_terminal else [line.rstrip() for line in lines])
+
+
+def page_width(stream: TextIO, most: int = PAGE) -> int:
+    """Return how many columns a page on this stream has: at most `most`."""
+    asked = os.environ.get("COLUMNS", "")
+    if not stream.isatty():
+        return min(int(asked), most) if asked.isdecimal() and int(asked) > 0 else most
+    return min(_console(stream).width, most)
+
+
+def _console(stream: TextIO) -> Console:
+    colours = None if os.environ.get("NO_COLOR") else "auto"
+    return Console(file=stream, color_system=colours, highlight=False, markup=False, emoji=False)  # type: ignore[arg-type]
+
+
+def pointer(text: str, position: tuple[int, int]) -> str:
+    """Return the line of a text at a position, with a caret under it; a long line is cut around the caret.
+
+    >>> print(pointer("SELECT a\\nFROM b", (2, 6)))
+        FROM b
+             ^
+    """
+    line, column = position
+    lines = text.split("\n")
+    content = lines[line - 1].expandtabs(1) if line <= len(lines) else ""
+    room = page_width(sys.stderr) - 8
+    start = max(0, column - 1 - room * 2 // 3) if len(content) > room else 0
+    shown = ("…" if start else "") + content[start : start + room] + ("…" if start + room < len(content) else "")
+    before = ("…" if start else "") + content[start : column - 1]
+    return f"    {shown}\n    {' ' * cell_len(before)}^"

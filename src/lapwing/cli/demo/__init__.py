@@ -1,0 +1,121 @@
+"""`lapwing demo`: real questions on a public data set, with the truth beside each answer.
+
+Theory of operation. The shipped file and its catalog are copied into a fresh folder, and a session opened there like
+anybody's: what is printed as an answer went through the release path, and is charged to that folder's ledger. The
+truth column comes from `truth`, which no other code can reach.
+"""
+
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+import lapwing as lw
+from lapwing.cli import budget
+from lapwing.cli.console import page_width, show
+from lapwing.cli.demo import stage
+from lapwing.cli.demo.scenes import SCENES, Scene
+from lapwing.cli.question import pointing_at
+from lapwing.datasets import rand_hie_catalog, rand_hie_data
+from lapwing.errors import InvalidParameter, LapwingError
+
+if TYPE_CHECKING:
+    from lapwing.session import Session
+
+EXAMPLE: Final = """\b
+Examples:
+  lapwing demo
+  lapwing demo --folder lesson"""
+
+MOST_FOLDERS: Final = 1000
+
+INTRODUCTION: Final = """The RAND Health Insurance Experiment (1974 to 1982): 20,190 yearly records of 5,912 people, who were given an \
+insurance plan by lot. The data are public, so that here noisy answers can stand beside true ones. All answers together \
+are (epsilon 3, delta 1e-6)-private for each person: one budget for all who ask, now and later."""
+
+
+def command(
+    folder: Annotated[Path, typer.Option(metavar="FOLDER", help="A new folder; numbered if it exists.")] = Path("demo"),
+) -> None:
+    """Answer real questions on a public data set, in a new folder, with the truth beside each answer."""
+    fresh = fresh_folder(folder)
+    source = rand_hie_data()
+    shutil.copyfile(source, fresh / source.name)
+    shutil.copyfile(rand_hie_catalog(), fresh / "lapwing.toml")
+    with lw.connect(fresh / "lapwing.toml") as session:
+        show(Text("Lapwing: private answers to real questions", style="bold"), Text(), Text(INTRODUCTION))
+        for number, scene in enumerate(SCENES, start=1):
+            _play(number, scene, session)
+        _end(session, fresh)
+
+
+def fresh_folder(wanted: Path) -> Path:
+    """Make a folder that was not there: the one that is wanted, or the first free of `-2`, `-3`, …"""
+    for number in range(1, MOST_FOLDERS):
+        folder = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise InvalidParameter(f"The folder {folder} cannot be made: {error.strerror}. Choose another --folder.") from None
+        return folder
+    raise InvalidParameter(f"There are {MOST_FOLDERS} demos beside {wanted}; remove some, or choose another --folder.")
+
+
+def _play(number: int, scene: Scene, session: "Session") -> None:
+    words: list[RenderableType] = [stage.heading(number, scene.title, page_width(sys.stdout)), Text(scene.before)]
+    if scene.wider is not None:
+        words.append(stage.comparison(scene, session))
+    show(*words, Padding(stage.prompt(scene), (1, 0, 0, 0)))
+    try:
+        with pointing_at(scene.sql):
+            answer = session.sql(scene.sql, epsilon=scene.epsilon, error=scene.error)
+    except LapwingError as error:
+        show(stage.refused(error, session))
+    else:
+        show(stage.answered(scene, answer, session))
+    if scene.after:
+        show(Padding(Text(scene.after), (1, 0, 0, 0)))
+
+
+def _end(session: "Session", folder: Path) -> None:
+    limits = session.catalog.budget
+    show(
+        stage.heading(len(SCENES) + 1, "The budget, as `lapwing budget` shows it", page_width(sys.stdout)),
+        *budget.as_page(session.budget(), session.catalog.name, limits.delta - limits.delta_keys),
+        Text(f"\nYour turn. Everything of this demo is in {folder}{os.sep}; type:", style="bold"),
+        Text(what_next(folder), style="green"),
+    )
+
+
+def what_next(folder: Path) -> str:
+    """Return commands that work as they stand, in the shell that this was started from."""
+    lapwing = executable(folder)
+    question = '"SELECT health, COUNT(DISTINCT person_id) AS people FROM rand_hie GROUP BY health"'
+    return "\n".join(
+        [
+            f"  cd {shlex.quote(os.fspath(folder))}",
+            f"  {lapwing} explain {question} --epsilon 0.3",
+            f"  {lapwing} query {question} --epsilon 0.3",
+            f"  {lapwing} budget",
+        ]
+    )
+
+
+def executable(folder: Path) -> str:
+    """Return how this program is called from a folder: by its name if the shell finds it, else by its path."""
+    program = Path(sys.argv[0])
+    if program.name == "__main__.py":
+        return f"{shlex.quote(sys.executable)} -m lapwing"
+    found = shutil.which(program.name)
+    if found is not None and os.path.samefile(found, program):
+        return shlex.quote(program.name)
+    return shlex.quote(os.path.relpath(program, folder))

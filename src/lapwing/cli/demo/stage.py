@@ -1,0 +1,122 @@
+"""Showing a scene: its words, the command, the answer beside the truth, the price and the gauge."""
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from lapwing.cli import figures
+from lapwing.cli.demo.scenes import Scene
+from lapwing.cli.demo.truth import Fact, truth
+from lapwing.cli.formats import new_table, with_margins
+from lapwing.cli.query import price_of
+from lapwing.errors import LapwingError
+
+if TYPE_CHECKING:
+    from lapwing.answer import Answer
+    from lapwing.session import Session
+
+TEACHING: Final = "truth – teaching only"
+WARNING: Final = "truth: for teaching only, computed outside Lapwing from the raw file; never do this with real data"
+
+
+def heading(number: int, title: str, width: int) -> RenderableType:
+    """Return the line above a scene."""
+    text = Text(f"\n── {number}  {title} ", style="bold")
+    return text.append("─" * max(0, width - len(f"── {number}  {title} ")), style="dim")
+
+
+def prompt(scene: Scene) -> RenderableType:
+    """Return the command as one would type it."""
+    sql = textwrap.indent(scene.sql, " " * 17).lstrip()
+    return Text.assemble(("  $ ", "dim"), (f'lapwing query "{sql}" {scene.price}', "green"))
+
+
+def comparison(scene: Scene, session: "Session") -> RenderableType:
+    """Return what the tighter bound of a question wins; both promises are free."""
+    promised = []
+    for sql in (scene.wider or scene.sql, scene.sql):
+        preview = session.explain(sql, epsilon=scene.epsilon, error=scene.error, assuming_count=scene.rows)
+        promised.append(next(figures.size(c.half_width) for c in preview.columns if c.half_width is not None))
+    return Text(
+        f"`lapwing explain`, free of charge, promises for {scene.rows:,} rows: ±{promised[0]} without LEAST, "
+        f"±{promised[1]} with it."
+    )
+
+
+def answered(scene: Scene, answer: "Answer", session: "Session") -> RenderableType:
+    """Return the answer beside the truth, what it cost, and what is left."""
+    table, inside, cells = beside_truth(answer, truth(scene.truth or scene.sql))
+    return Group(
+        Padding(table, (1, 0, 0, 2)),
+        Padding(Text(WARNING, style="yellow"), (1, 0, 0, 2)),
+        Padding(Text(_score(inside, cells)), (0, 0, 0, 2)),
+        Padding(bill(price_of(answer, session), session), (0, 0, 0, 2)),
+    )
+
+
+def _score(inside: int, cells: int) -> str:
+    if cells == 1:
+        return "The truth is inside the ± here; it is in 95 of 100 cases." if inside else (
+            "The truth is outside the ± here; that happens in 5 of 100 cases."
+        )
+    return f"{inside} of {cells} truths are inside their ±; in the long run 95 of 100 are, or more."
+
+
+def refused(error: LapwingError, session: "Session") -> RenderableType:
+    """Return a refusal as the command line writes it, with its exit status, and the untouched gauge."""
+    message = "\n".join([f"lapwing: {error}", *getattr(error, "__notes__", ())])
+    return Group(
+        Padding(Text(message, style="red"), (1, 0, 0, 2)),
+        Padding(bill(f"nothing (exit status {error.exit_status}).", session), (0, 0, 0, 2)),
+    )
+
+
+def bill(price: str, session: "Session") -> RenderableType:
+    """Return a price and the gauge below it."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim")
+    grid.add_column()
+    grid.add_row("price", Text(price))
+    grid.add_row("budget", Text(figures.gauge(session.budget().share_spent), style="cyan"))
+    return grid
+
+
+def beside_truth(answer: "Answer", facts: Sequence[Mapping[str, Fact]]) -> tuple[Table, int, int]:
+    """Return the answer with truth columns, the number of truths inside their ±, and the number of noisy cells."""
+    intervals = answer.interval()
+    keys = [name for name in answer.columns if name not in intervals]
+    extra = [name for name in facts[0] if name not in answer.columns]
+    known = {tuple(fact[key] for key in keys): fact for fact in facts}
+    rows = [(row, known.get(tuple(row[key] for key in keys), {})) for row in answer.rows()]
+    table = new_table(*answer.columns, numbers=intervals)
+    for name in (*intervals, *extra):
+        label = name if len(intervals) + len(extra) > 1 else ""
+        table.add_column(Text(f"{TEACHING}\n{label}".rstrip(), style="yellow"), justify="right", style="yellow")
+    columns = [
+        with_margins([row[name] for row, _ in rows], *intervals[name])
+        if name in intervals
+        else [Text(figures.plain(row[name])) for row, _ in rows]
+        for name in answer.columns
+    ]
+    columns += [[Text(_fact(fact.get(name))) for _, fact in rows] for name in (*intervals, *extra)]
+    for cells in zip(*columns, strict=True):
+        table.add_row(*cells)
+    hits = [_inside(fact.get(name), *(float(e[i]) for e in intervals[name])) for name in intervals for i, (_, fact) in enumerate(rows)]
+    return table, sum(hits), len(hits)
+
+
+def _inside(fact: Fact, low: float, high: float) -> bool:
+    return fact is not None and not isinstance(fact, str) and low <= float(fact) <= high
+
+
+def _fact(fact: Fact) -> str:
+    if fact is None or isinstance(fact, bool | str):
+        return figures.plain(fact)
+    number = float(fact)
+    return f"{number:,.0f}" if number.is_integer() or abs(number) >= 1000 else f"{number:,.2f}"

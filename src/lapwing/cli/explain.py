@@ -1,0 +1,132 @@
+"""`lapwing explain`: what a question would cost and how good its answer would be, free of charge."""
+
+import math
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.console import RenderableType
+from rich.text import Text
+
+import lapwing as lw
+from lapwing.cli.console import labelled, print_text, show
+from lapwing.cli.figures import epsilon as epsilon_text
+from lapwing.cli.figures import loss, share, size
+from lapwing.cli.formats import new_table, to_json
+from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Epsilon, Error, Report, ReportFormat, Sql
+from lapwing.cli.question import pointing_at, require_one, text_of
+
+if TYPE_CHECKING:
+    from lapwing.preview import Preview
+
+EXAMPLE: Final = """\b
+Examples:
+  lapwing explain "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan" --epsilon 0.5
+  lapwing explain "SELECT AVG(cost) AS cost FROM visits" --epsilon 0.5 --assuming-count 2000
+  lapwing explain "SELECT COUNT(*) AS n FROM visits" --error 50"""
+
+
+def command(
+    sql: Sql,
+    epsilon: Epsilon = None,
+    error: Error = None,
+    assuming_count: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Rows in a cell, to see how wide the interval of an AVG would be there."),
+    ] = None,
+    form: ReportFormat = Report.table,
+    catalog: CatalogFile = DEFAULT_CATALOG,
+) -> None:
+    """Show the price, the mechanisms and the promised error of a question. Costs nothing, reads no row."""
+    require_one(epsilon, error)
+    question = text_of(sql)
+    with lw.connect(catalog) as session, pointing_at(question):
+        preview = session.explain(question, epsilon=epsilon, error=error, assuming_count=assuming_count)
+        neighbouring = session.catalog.budget.neighbouring
+    if form is Report.json:
+        print_text(to_json(as_document(preview, neighbouring)))
+    else:
+        show(*as_page(preview, neighbouring))
+
+
+def as_page(preview: "Preview", neighbouring: str) -> list[RenderableType]:
+    """Return a preview for people."""
+    return [
+        *(labelled(label, text) for label, text in _facts(preview, neighbouring)),
+        Text(),
+        _columns(preview),
+        Text(),
+        _measures(preview),
+        Text(),
+        *(labelled("note", f"{line}.") for line in preview.notes),
+    ]
+
+
+def _facts(preview: "Preview", neighbouring: str) -> list[tuple[str, str]]:
+    price = f"epsilon {epsilon_text(preview.epsilon)} alone ({loss(preview.price)})"
+    if preview.stored:
+        cost = "free: the answer was bought before"
+    elif preview.share_of_remaining <= 1:
+        cost = f"{share(preview.share_of_remaining)} of what is left; {preview.fits:,} such questions fit"
+    else:
+        cost = f"more than is left ({loss(preview.remaining)}): it would be refused"
+    cells = "1 cell" if preview.cells == 1 else f"{preview.cells:,} cells, each with its own noise"
+    return [
+        ("protects", f"{preview.unit}, {NEIGHBOURING[neighbouring]}"),
+        ("bounds", preview.bound),
+        ("answer", cells),
+        ("price", price),
+        ("cost", cost),
+    ]
+
+
+NEIGHBOURING: Final = {
+    "add_remove": "present or absent with all its rows",
+    "replace_one": "replaced by any other with all its rows",
+}
+
+
+def _columns(preview: "Preview") -> RenderableType:
+    table = new_table("column", "± at 95 %", "rests on", numbers=["± at 95 %"])
+    for column in preview.columns:
+        table.add_row(Text(column.name), _promise(column.half_width, column.rests_on), Text(", ".join(column.rests_on)))
+    return table
+
+
+def _promise(half_width: float | None, rests_on: tuple[str, ...]) -> Text:
+    if half_width is not None:
+        return Text(f"±{size(half_width)}", "cyan")
+    return Text("depends on the data" if rests_on else "public")
+
+
+def _measures(preview: "Preview") -> RenderableType:
+    numbers = ["sensitivity", "scale", "± at 95 %"]
+    table = new_table("noisy number", "mechanism", *numbers, "because", numbers=numbers)
+    for m in preview.measures:
+        figures = (f"{m.sensitivity:,.6g}", size(m.scale))
+        table.add_row(
+            Text(m.measure), Text(m.mechanism), *map(Text, figures), Text(f"±{size(m.half_width)}"), Text(m.reason)
+        )
+    return table
+
+
+def as_document(preview: "Preview", neighbouring: str) -> dict[str, object]:
+    """Return a preview for programs."""
+    part = preview.share_of_remaining
+    return {
+        "cost": preview.cost.to_record(),
+        "price": preview.price.to_record(),
+        "epsilon": preview.epsilon,
+        "stored": preview.stored,
+        "share_of_remaining": part if math.isfinite(part) else None,
+        "remaining": preview.remaining.to_record(),
+        "fits": preview.fits,
+        "cells": preview.cells,
+        "unit": preview.unit,
+        "bound": preview.bound,
+        "neighbouring": neighbouring,
+        "assuming_count": preview.assuming_count,
+        "columns": [asdict(column) for column in preview.columns],
+        "measures": [asdict(measure) for measure in preview.measures],
+        "notes": list(preview.notes),
+    }

@@ -1,0 +1,134 @@
+"""Numbers as people read them: few digits, thousands separated, an error never made to look smaller than it is."""
+
+import math
+import sys
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from lapwing.answer import Cell
+    from lapwing.privacy.measures import Loss
+
+NOTHING: Final = "–"
+AMOUNTS: Final = {"pure": "ε", "gdp": "μ²", "zcdp": "ρ"}
+"""What adds up in each kind of ledger."""
+
+
+def plain(value: "Cell") -> str:
+    """Return a value that carries no noise."""
+    match value:
+        case None:
+            return NOTHING
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"{value:g}"
+        case Decimal():
+            return f"{value:f}"
+        case date():
+            return value.isoformat()
+        case _:
+            return str(value)
+
+
+def noisy(value: "Cell", low: float, high: float) -> tuple[str, str]:
+    """Return a released value and its ±: the farther end of its interval, rounded up after the value was rounded.
+
+    >>> noisy(1234, 1199.0, 1269.0), noisy(2.9134, 2.4822, 3.3446)
+    (('1,234', '±35'), ('2.91', '±0.44'))
+    """
+    if value is None or isinstance(value, bool | str | date):
+        return plain(value), ""
+    number = float(value)
+    reach = max(high - number, number - low)
+    if not math.isfinite(reach):
+        return f"{number:,.4g}", "" if math.isnan(reach) else "±∞"
+    if isinstance(value, int):
+        return f"{value:,}", f"±{math.ceil(reach):,}"
+    places = _places(reach)
+    shown = round(number, places) + 0.0  # no negative zero
+    return f"{shown:,.{places}f}", f"±{_up(max(high - shown, shown - low), places):,.{places}f}"
+
+
+def exactly(value: "Cell") -> str:
+    """Return a number that is known, thousands separated."""
+    if value is None or isinstance(value, bool | str | date):
+        return plain(value)
+    return f"{value:,}" if isinstance(value, int) else f"{float(value):,.2f}"
+
+
+def size(value: float) -> str:
+    """Return an error or a scale, rounded up to three digits or to a whole number.
+
+    >>> size(93.0), size(636615.06), size(0.27311)
+    ('93', '636,616', '0.274')
+    """
+    if not math.isfinite(value):
+        return "∞"
+    places = max(0, 2 - math.floor(math.log10(value))) if value > 0 else 0
+    text = f"{_up(value, places):,.{places}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _places(reach: float) -> int:
+    """Return the decimal places that leave two digits of an error, none for an error of 10 or more."""
+    return max(0, 1 - math.floor(math.log10(reach))) if reach > 0 else 2
+
+
+def _up(value: float, places: int) -> float:
+    scaled = value * 10**places
+    nearest = round(scaled)
+    return (nearest if math.isclose(scaled, nearest, rel_tol=1e-12) else math.ceil(scaled)) / 10**places
+
+
+def share(part: float) -> str:
+    """Return a share in percent.
+
+    >>> share(0.0367), share(0.0018), share(0.0), share(1.0)
+    ('3.7 %', '0.18 %', '0 %', '100 %')
+    """
+    percent = 100 * part
+    if percent == 0:
+        return "0 %"
+    if percent < 0.01:
+        return "< 0.01 %"
+    digits = 2 if percent < 1 else 1
+    return f"{percent:.{digits}f}".rstrip("0").rstrip(".") + " %" if percent < 1000 else f"{percent:,.0f} %"
+
+
+def loss(value: "Loss") -> str:
+    """Return a loss by the amount that adds up in its ledger.
+
+    >>> from lapwing.privacy.measures import PureDP
+    >>> loss(PureDP(0.5))
+    'ε 0.5'
+    """
+    return f"{AMOUNTS[value.kind]} {float(value.amount):.4g}"
+
+
+def epsilon(value: float | Fraction) -> str:
+    """Return an epsilon to three digits."""
+    return f"{float(value):.3g}"
+
+
+def delta(value: Fraction) -> str:
+    """Return a delta: 1e-6, not 1e-06."""
+    mantissa, _, exponent = f"{float(value):g}".partition("e")
+    return f"{mantissa}e{int(exponent)}" if exponent else mantissa
+
+
+def gauge(spent: float, width: int = 40) -> str:
+    """Return a bar of what is spent and what is left, with both in percent."""
+    full, empty = ("█", "░") if _can_write("█░") else ("#", ".")
+    filled = min(width, math.ceil(spent * width)) if spent else 0
+    return f"{full * filled}{empty * (width - filled)}  {share(spent)} spent, {share(max(0.0, 1 - spent))} left"
+
+
+def _can_write(text: str) -> bool:
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,142 @@
+"""An answer as a table for people, or as CSV, JSON or Arrow for programs.
+
+Programs get `<column>_low` and `<column>_high` beside every noisy column; people get a ±.
+"""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable
+from datetime import date
+from decimal import Decimal
+from enum import StrEnum
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from lapwing.cli.figures import noisy, plain
+
+if TYPE_CHECKING:
+    from lapwing.answer import Answer, Cell
+
+
+class Format(StrEnum):
+    """How an answer is written."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    arrow = "arrow"
+
+
+def new_table(*names: str, numbers: Iterable[str] = ()) -> Table:
+    """Return an empty table; the columns named in `numbers` stand to the right."""
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    right = set(numbers)
+    for name in names:
+        table.add_column(Text(name), justify="right" if name in right else "left", overflow="fold")
+    return table
+
+
+def as_table(answer: "Answer", confidence: Fraction) -> Table:
+    """Return the answer with a ± behind every noisy number."""
+    intervals = answer.interval(confidence)
+    columns = [
+        with_margins([row[name] for row in answer.rows()], *intervals[name])
+        if name in intervals
+        else [Text(plain(row[name])) for row in answer.rows()]
+        for name in answer.columns
+    ]
+    table = new_table(*answer.columns, numbers=intervals)
+    for cells in zip(*columns, strict=True):
+        table.add_row(*cells)
+    return table
+
+
+def with_margins(values: Iterable["Cell"], low: Iterable[float], high: Iterable[float]) -> list[Text]:
+    """Return noisy values with their ±, padded so that values and errors stand under each other."""
+    pairs = [noisy(value, float(least), float(most)) for value, least, most in zip(values, low, high, strict=True)]
+    width = max((len(margin) for _, margin in pairs), default=0)
+    return [Text.assemble(value, (f" {margin:>{width}}" if width else "", "cyan")) for value, margin in pairs]
+
+
+def as_csv(answer: "Answer", confidence: Fraction) -> str:
+    """Return the answer as CSV with a header; NULL and an interval that does not follow are empty."""
+    intervals = answer.interval(confidence)
+    names = answer.columns
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([label for name in names for label in _labels(name, name in intervals)])
+    for index, row in enumerate(answer.rows()):
+        cells: list[str] = []
+        for name in names:
+            cells.append(_text(row[name]))
+            cells += [_end(float(ends[index])) for ends in intervals.get(name, ())]
+        writer.writerow(cells)
+    return out.getvalue()
+
+
+def _labels(name: str, with_interval: bool) -> tuple[str, ...]:
+    return (name, f"{name}_low", f"{name}_high") if with_interval else (name,)
+
+
+def _text(value: "Cell") -> str:
+    return "" if value is None else repr(value) if isinstance(value, float) else plain(value)
+
+
+def _end(value: float) -> str:
+    if math.isnan(value):
+        return ""
+    return str(int(value)) if value.is_integer() else repr(value)
+
+
+def as_json(answer: "Answer", confidence: Fraction) -> str:
+    """Return the answer with its intervals, cost and notes as one JSON document."""
+    ends = answer.interval(confidence)
+    return to_json(
+        {
+            "columns": list(answer.columns),
+            "rows": [{name: _value(value) for name, value in row.items()} for row in answer.rows()],
+            "confidence": float(confidence),
+            "intervals": {
+                name: {"low": [_value(float(x)) for x in low], "high": [_value(float(x)) for x in high]}
+                for name, (low, high) in ends.items()
+            },
+            "cost": answer.cost.to_record(),
+            "stored": answer.stored,
+            "notes": list(answer.notes),
+        }
+    )
+
+
+def to_json(document: object) -> str:
+    """Return a document as indented JSON; a number that JSON does not have is null."""
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _value(value: "Cell") -> bool | int | float | str | None:
+    """Return a value that JSON has; a decimal is a number where that is exact, else a text."""
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case Decimal():
+            return float(value) if Decimal(repr(float(value))) == value else f"{value:f}"
+        case date():
+            return value.isoformat()
+        case _:
+            return value
+
+
+def as_arrow(answer: "Answer", confidence: Fraction) -> bytes:
+    """Return the answer as an Arrow IPC stream."""
+    from pyarrow import BufferOutputStream, ipc  # a large library that only this format needs
+
+    table = answer.to_arrow(confidence=confidence)
+    sink = BufferOutputStream()
+    with ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())

@@ -1,0 +1,167 @@
+"""`lapwing init`: draft a catalog from the names and types in a file, and what the curator says in public."""
+
+import csv
+import os
+import shlex
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+
+import typer
+
+from lapwing.cli.console import complain, note
+from lapwing.cli.options import DEFAULT_CATALOG, above_zero, part_of_one
+from lapwing.errors import CatalogError, InvalidParameter
+
+if TYPE_CHECKING:
+    from lapwing.catalog.model import Catalog
+
+EXAMPLE: Final = """\b
+Example:
+  lapwing init visits.parquet --privacy-unit person_id --epsilon 3 --delta 1e-6 \\
+      --max-rows 5 --bounds cost=0:5000 --bounds age=0:110 --values plan=a,b
+
+\b
+Bounds, values and --max-rows must be public knowledge: taken from the data they
+are outside the guarantee. Rows are not read."""
+
+Content = TypeVar("Content")
+
+
+class Measure(StrEnum):
+    """What a ledger adds up."""
+
+    pure = "pure"
+    gdp = "gdp"
+    zcdp = "zcdp"
+
+
+class Neighbouring(StrEnum):
+    """When two data sets differ by one privacy unit."""
+
+    add_remove = "add_remove"
+    replace_one = "replace_one"
+
+
+def command(
+    source: Annotated[
+        Path, typer.Argument(metavar="SOURCE", help="A Parquet or CSV file; the table is named after it.", show_default=False)
+    ],
+    privacy_unit: Annotated[
+        str, typer.Option(metavar="COLUMN", help='The column that says whose row it is, or "row".', show_default=False)
+    ],
+    epsilon: Annotated[
+        Fraction,
+        typer.Option(
+            parser=above_zero("--epsilon"), metavar="NUMBER", help="The most that all answers together may reveal.", show_default=False
+        ),
+    ],
+    delta: Annotated[
+        Fraction | None,
+        typer.Option(parser=part_of_one("--delta"), metavar="NUMBER", help="What epsilon may miss; without it, the budget is pure."),
+    ] = None,
+    max_rows: Annotated[
+        int | None,
+        typer.Option(metavar="K", help="Rows of a unit beyond it do not exist for any question; needed unless the unit is a row."),
+    ] = None,
+    bounds: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=LOWER:UPPER", help="Public bounds, for SUM and AVG. Repeat for more columns."),
+    ] = None,
+    values: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=A,B,…", help="Public keys, for GROUP BY. Repeat for more columns."),
+    ] = None,
+    measure: Annotated[
+        Measure | None,
+        typer.Option(help="What the ledger adds up: gdp unless given, pure without a delta.", show_default=False),
+    ] = None,
+    neighbouring: Annotated[
+        Neighbouring, typer.Option(help="Hide whether a unit is present, or which unit it is.")
+    ] = Neighbouring.add_remove,
+    delta_keys: Annotated[
+        Fraction | None, typer.Option(parser=part_of_one("--delta-keys"), metavar="NUMBER", help="The part of delta for private group keys.")
+    ] = None,
+    people: Annotated[
+        int | None, typer.Option(metavar="N", help="How many units there are, if that is public: to judge delta by.")
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The catalog to write.")] = DEFAULT_CATALOG,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a catalog that is there.")] = False,
+) -> None:
+    """Write a catalog for a file: names and types from the file, everything else from you. Reads no row."""
+    from lapwing.catalog.infer import draft  # here, so that `lapwing --help` loads no file reader
+    from lapwing.catalog.toml import write
+
+    if output.exists() and not force:
+        raise CatalogError(f"{output} exists already; nothing was changed. Choose another --output, or add --force.")
+    drafted = draft(
+        source,
+        privacy_unit=privacy_unit,
+        epsilon=epsilon,
+        delta=delta or 0,
+        max_rows_per_unit=max_rows,
+        bounds=_pairs("--bounds", bounds, _bounds),
+        values=_pairs("--values", values, _values),
+        measure=measure and measure.value,
+        neighbouring=neighbouring.value,
+        delta_keys=delta_keys or 0,
+        people=people,
+        folder=output.absolute().parent,
+    )
+    write(drafted.catalog, output, overwrite=force)
+    for line in drafted.notes:
+        note("note", line)
+    note("written", f"{output}; look it over, it is the guarantee's fine print.")
+    complain(_next(drafted.catalog, output))
+
+
+def _pairs(option: str, given: Sequence[str] | None, read: Callable[[str, str], Content]) -> dict[str, Content]:
+    """Read repeated `COLUMN=…` texts."""
+    pairs: dict[str, Content] = {}
+    for text in given or ():
+        column, equals, rest = text.partition("=")
+        if not column or not equals:
+            raise InvalidParameter(f"{option} {text[:80]!r} names no column; write {SHAPES[option]}.")
+        if column in pairs:
+            raise InvalidParameter(f"{option} is given twice for {column!r}; give it once.")
+        pairs[column] = read(text, rest)
+    return pairs
+
+
+SHAPES: Final = {"--bounds": "COLUMN=LOWER:UPPER, like cost=0:5000", "--values": "COLUMN=A,B, like plan=a,b"}
+
+
+def _bounds(text: str, rest: str) -> tuple[str, str]:
+    """Split at the middle colon, so that times of day may be bounds too."""
+    parts = rest.split(":")
+    middle = len(parts) // 2
+    if len(parts) % 2 or not parts[0] or not parts[-1]:
+        raise InvalidParameter(f"--bounds {text[:80]!r} is not a pair; write {SHAPES['--bounds']}.")
+    return ":".join(parts[:middle]), ":".join(parts[middle:])
+
+
+def _values(text: str, rest: str) -> list[str]:
+    """Split at commas; a value that holds one stands in double quotes, as in CSV."""
+    rows = list(csv.reader([rest]))
+    if len(rows) != 1 or not rows[0]:
+        raise InvalidParameter(f"--values {text[:80]!r} lists nothing; write {SHAPES['--values']}.")
+    return rows[0]
+
+
+def _next(catalog: "Catalog", output: Path) -> str:
+    """Return what to type next."""
+    question = f'"SELECT COUNT(*) AS n FROM {catalog.tables[0].name}" --epsilon 0.5'
+    where = "" if output == DEFAULT_CATALOG else f" --catalog {shlex.quote(os.fspath(output))}"
+    return "\n".join(
+        [
+            "",
+            "Type next:",
+            f"  lapwing explain {question}{where}   # what it would cost: free",
+            f"  lapwing query   {question}{where}",
+            f"  lapwing budget{where}",
+        ]
+    )
+
+

@@ -1,0 +1,95 @@
+"""Options that several commands share, and how their texts are read.
+
+Numbers are read exactly, never through a float: `--epsilon 0.1` is one tenth. A text that is no such number is a usage
+error, so that nothing is opened, asked or charged for it.
+"""
+
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from lapwing.errors import InvalidParameter
+from lapwing.privacy.amounts import exact
+
+MOST_TEXT: Final = 200
+LEAST: Final = Fraction(1, 10**12)
+"""Confidences nearer to 0 or 1 than this mean nothing to anybody."""
+FRACTION: Final = "a decimal or a fraction, like 0.5, 1e-6 or 1/3"
+
+
+def number(text: str) -> Fraction | None:
+    """Read a finite decimal, or a fraction of two, exactly; None for any other text.
+
+    >>> number("0.1"), number("1e-6"), number("1/3"), number("nan")
+    (Fraction(1, 10), Fraction(1, 1000000), Fraction(1, 3), None)
+    """
+    top, slash, bottom = text[:MOST_TEXT].partition("/")
+    try:
+        return exact(Decimal(top), "") / exact(Decimal(bottom if slash else "1"), "")
+    except (InvalidOperation, InvalidParameter, ZeroDivisionError):
+        return None
+
+
+def reader(option: str, kind: str, allowed: Callable[[Fraction], bool]) -> Callable[[str], Fraction]:
+    """Return a reader of an option's text that refuses what is not allowed, saying what is."""
+
+    def read(text: str) -> Fraction:
+        value = number(text)
+        if value is None or not allowed(value):
+            raise InvalidParameter(f"{option} is {text[:60]!r}; it must be {kind}, written as {FRACTION}.")
+        return value
+
+    return read
+
+
+def above_zero(option: str) -> Callable[[str], Fraction]:
+    """Return a reader of finite numbers above 0."""
+    return reader(option, "a finite number above 0", lambda value: value > 0)
+
+
+def part_of_one(option: str) -> Callable[[str], Fraction]:
+    """Return a reader of numbers from 0 to below 1."""
+    return reader(option, "from 0 to below 1", lambda value: 0 <= value < 1)
+
+
+def between(option: str) -> Callable[[str], Fraction]:
+    """Return a reader of numbers strictly between 0 and 1."""
+    return reader(option, "above 0 and below 1", lambda value: LEAST <= value <= 1 - LEAST)
+
+
+class Report(StrEnum):
+    """How a report is written."""
+
+    table = "table"
+    json = "json"
+
+
+CatalogFile = Annotated[
+    Path,
+    typer.Option(
+        "--catalog", envvar="LAPWING_CATALOG", metavar="FILE", help="The catalog, as `lapwing init` writes it."
+    ),
+]
+DEFAULT_CATALOG: Final = Path("lapwing.toml")
+
+Sql = Annotated[
+    str, typer.Argument(metavar="SQL", help="One SELECT, or - to read it from standard input.", show_default=False)
+]
+Epsilon = Annotated[
+    Fraction | None,
+    typer.Option(parser=above_zero("--epsilon"), metavar="NUMBER", help="The price: the question alone is (epsilon, delta)-private."),
+]
+Error = Annotated[
+    Fraction | None,
+    typer.Option(
+        parser=above_zero("--error"),
+        metavar="NUMBER",
+        help="Instead of a price: the wanted half-width of the 95 % intervals of every COUNT and SUM.",
+    ),
+]
+ReportFormat = Annotated[Report, typer.Option("--format", help="How to write it.")]

@@ -1,0 +1,157 @@
+"""`lapwing query`: pay for an answer and write it."""
+
+import io
+import os
+import sys
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, TextIO, final
+
+import typer
+
+import lapwing as lw
+from lapwing.cli import figures, formats
+from lapwing.cli.console import note, on_terminal, print_bytes, print_text, rendered
+from lapwing.cli.formats import Format
+from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Epsilon, Error, Sql, between
+from lapwing.cli.question import pointing_at, require_one, text_of
+from lapwing.errors import Fault, Interrupted, InvalidParameter, LapwingError
+
+if TYPE_CHECKING:
+    from lapwing.answer import Answer
+    from lapwing.session import Session
+
+EXAMPLE: Final = """\b
+Examples:
+  lapwing query "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan" --epsilon 0.5
+  lapwing query "SELECT COUNT(*) AS n FROM visits" --error 50 --format json
+  lapwing query - --epsilon 0.5 -o answer.csv < question.sql
+
+\b
+The same question again is free. Ctrl-C says whether the price was paid."""
+
+USUAL_CONFIDENCE: Final = Fraction(95, 100)
+BY_SUFFIX: Final = {".json": Format.json, ".arrow": Format.arrow, ".arrows": Format.arrow, ".csv": Format.csv}
+
+
+def command(
+    sql: Sql,
+    epsilon: Epsilon = None,
+    error: Error = None,
+    level: Annotated[
+        Fraction | None,
+        typer.Option("--confidence", parser=between("--confidence"), metavar="NUMBER", help="Of the intervals; 0.95 unless given."),
+    ] = None,
+    form: Annotated[
+        Format | None,
+        typer.Option("--format", help="A table on a terminal, CSV in a pipe, by its name for a file.", show_default=False),
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead.")] = None,
+    catalog: CatalogFile = DEFAULT_CATALOG,
+) -> None:
+    """Ask a question, charge its price to the budget, and write the noisy answer."""
+    require_one(epsilon, error)
+    form = form or _usual(output)
+    question = text_of(sql)
+    if form is Format.arrow and output is None and on_terminal():
+        raise InvalidParameter("Arrow is binary, and this is a terminal; add -o FILE or pipe it into a program.")
+    with lw.connect(catalog) as session:
+        if output is not None:
+            _require_writable(output, catalog, session)
+        answer = _ask(session, question, epsilon, error)
+        try:
+            _write(answer, form, level or USUAL_CONFIDENCE, output)
+            _say(answer, session, output)
+        except KeyboardInterrupt:
+            raise Stopped(_paid_for(answer)) from None
+        except BrokenPipeError:
+            raise
+        except OSError as failure:
+            raise Fault(f"The answer could not be written: {failure.strerror}. {_paid_for(answer)}") from None
+
+
+def _ask(session: "Session", question: str, epsilon: Fraction | None, error: Fraction | None) -> "Answer":
+    started = datetime.now(UTC).isoformat(timespec="microseconds")
+    try:
+        with pointing_at(question):
+            return session.sql(question, epsilon=epsilon, error=error)
+    except KeyboardInterrupt:
+        # Release says itself whether a question that it was stopped in is paid. Between its steps only the ledger knows.
+        history = session.budget().history
+        raise Interrupted(charged=bool(history) and history[-1].time >= started) from None
+
+
+@final
+class Stopped(LapwingError):
+    """The user stopped the writing of an answer that was bought before."""
+
+    code = Interrupted.code
+    exit_status = Interrupted.exit_status
+
+
+def _paid_for(answer: "Answer") -> str:
+    paid = "It was bought before" if answer.stored else "Its price is paid and it is kept"
+    return f"{paid}: ask again, that is free."
+
+
+def _usual(output: Path | None) -> Format:
+    """Return the format where none was asked for."""
+    if output is not None:
+        return BY_SUFFIX.get(output.suffix.lower(), Format.csv)
+    return Format.table if on_terminal() else Format.csv
+
+
+def _require_writable(output: Path, described: Path, session: "Session") -> None:
+    """Refuse, before anything is charged, a file that cannot be written or that Lapwing itself needs."""
+    catalog = session.catalog
+    needed = {described.resolve(), *(catalog.source_path(table).resolve() for table in catalog.tables)}
+    target = output.resolve()
+    if target in needed or target.name.startswith(catalog.ledger_path.name):
+        raise InvalidParameter(f"{output} belongs to the data set; write the answer to another file.")
+    if output.is_dir() or not os.access(output if output.exists() else output.absolute().parent, os.W_OK):
+        raise InvalidParameter(f"{output} cannot be written; choose a file in a folder that exists. Nothing was charged.")
+
+
+def _write(answer: "Answer", form: Format, level: Fraction, output: Path | None) -> None:
+    content = _content(answer, form, level, sys.stdout if output is None else io.StringIO())
+    if output is not None:
+        output.write_bytes(content if isinstance(content, bytes) else content.encode())
+    elif isinstance(content, bytes):
+        print_bytes(content)
+    else:
+        print_text(content)
+
+
+def _content(answer: "Answer", form: Format, level: Fraction, page: TextIO) -> str | bytes:
+    match form:
+        case Format.table:
+            return rendered(page, formats.as_table(answer, level), whole=True)
+        case Format.csv:
+            return formats.as_csv(answer, level)
+        case Format.json:
+            return formats.as_json(answer, level)
+        case Format.arrow:
+            return formats.as_arrow(answer, level)
+
+
+def _say(answer: "Answer", session: "Session", output: Path | None) -> None:
+    sys.stdout.flush()
+    note("price", price_of(answer, session))
+    for line in answer.notes:
+        note("note", f"{line}.")
+    if output is not None:
+        note("written", str(output))
+
+
+def price_of(answer: "Answer", session: "Session") -> str:
+    """Say what an answer cost and what is left."""
+    view, budget = session.budget(), session.catalog.budget
+    left = f"{figures.share(1 - view.share_spent)} is left"
+    if answer.stored:
+        return f"free, it was bought before; {left}."
+    alone = figures.epsilon(answer.cost.to_epsilon(delta=budget.delta - budget.delta_keys))
+    part = figures.share(float(answer.cost.amount / view.total.amount))
+    more = view.fits(answer.cost)
+    room = f"room for {more:,} more like it" if more else "too little for another like it"
+    return f"{part} of the budget (epsilon {alone} alone, {figures.loss(answer.cost)}); {left}, {room}."

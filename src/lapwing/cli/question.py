@@ -1,0 +1,44 @@
+"""The question of a command: its text, its price, and what a refusal points at."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Final
+
+from lapwing.cli.console import pointer
+from lapwing.errors import InvalidParameter, QueryRefused
+
+MOST_BYTES: Final = 1 << 20
+"""More than any question may have; the parser refuses what is too long, and says so."""
+
+
+def text_of(argument: str) -> str:
+    """Return the SQL that was given, or read it from standard input if that was `-`."""
+    if argument != "-":
+        return argument
+    try:
+        return sys.stdin.buffer.read(MOST_BYTES).decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidParameter("The question on standard input is not UTF-8 text; save it as UTF-8.") from None
+
+
+def require_one(epsilon: Fraction | None, error: Fraction | None) -> None:
+    """Refuse a question without a price, or with two."""
+    if (epsilon is None) == (error is None):
+        given = "neither" if epsilon is None else "both"
+        raise InvalidParameter(
+            f"Give either --epsilon (a price) or --error (a wanted half-width); {given} was given. "
+            "`lapwing explain` shows what a price buys, free of charge."
+        )
+
+
+@contextmanager
+def pointing_at(sql: str) -> Iterator[None]:
+    """Show, under the message of a refusal, the place in the question that it is about."""
+    try:
+        yield
+    except QueryRefused as refused:
+        if refused.position is not None:
+            refused.add_note(pointer(sql, refused.position))
+        raise

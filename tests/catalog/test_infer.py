@@ -1,0 +1,285 @@
+"""A draft holds names and types only, and what the curator gave."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from lapwing.catalog import Catalog, Column
+from lapwing.catalog.infer import Draft, draft, table_name
+from lapwing.catalog.toml import dumps, loads
+from lapwing.errors import CatalogError, DataFault, InvalidParameter, LapwingError
+
+FILE = "visits.parquet: "
+IN = FILE + "tables.visits"
+
+ROWS = pa.table(
+    {
+        "person_id": pa.array([1, 2], pa.int64()),
+        "small": pa.array([1, 2], pa.uint8()),
+        "cost": pa.array([Decimal("1.25"), None], pa.decimal128(9, 2)),
+        "tens": pa.array([None, None], pa.decimal128(9, 0)),
+        "fare": pa.array([1.0, 2.0], pa.float32()),
+        "paid": pa.array([True, None]),
+        "plan": pa.array(["a", "b"]).dictionary_encode(),
+        "town": pa.array(["x", "y"], pa.large_string()),
+        "day": pa.array([date(2020, 1, 1), None]),
+        "seen": pa.array([datetime(2020, 1, 1, tzinfo=UTC), None]),
+        "list": pa.array([[1], [2]]),
+        "blob": pa.array([b"a", b"b"]),
+    }
+)
+
+
+@pytest.fixture
+def parquet(tmp_path: Path) -> Path:
+    path = tmp_path / "visits.parquet"
+    pyarrow.parquet.write_table(ROWS, path)
+    return path
+
+
+def drafted(source: Path, **changes: Any) -> Draft:
+    settings: dict[str, Any] = {"privacy_unit": "person_id", "epsilon": 3, "delta": 1e-6, "max_rows_per_unit": 5}
+    return draft(source, **(settings | changes))
+
+
+def by_name(catalog: Catalog) -> dict[str, Column]:
+    return {column.name: column for column in catalog.tables[0].columns}
+
+
+def test_parquet(parquet: Path) -> None:
+    result = drafted(parquet, bounds={"cost": (0, 5000.5), "fare": (0, 1)}, values={"plan": ["a", "b"]})
+    catalog = result.catalog
+    table = catalog.tables[0]
+    assert (catalog.name, catalog.engine, catalog.ledger) == ("visits", "duckdb", "sqlite:visits.lapwing.db")
+    assert (table.name, table.source, table.privacy_unit, table.max_rows_per_unit) == (
+        "visits", "visits.parquet", "person_id", 5,
+    )  # fmt: skip
+    assert catalog.folder == parquet.parent
+    assert (catalog.budget.delta, catalog.budget.measure) == (Fraction(1, 10**6), "gdp")
+    assert [(name, column.type) for name, column in by_name(catalog).items()] == [
+        ("person_id", "integer"), ("small", "integer"), ("cost", "decimal"), ("tens", "decimal"), ("fare", "float"),
+        ("paid", "boolean"), ("plan", "string"), ("town", "string"), ("day", "date"), ("seen", "timestamp"),
+    ]  # fmt: skip
+    cost = by_name(catalog)["cost"]
+    assert (cost.lower, cost.upper, cost.step) == (Fraction(0), Fraction(10001, 2), Fraction(1, 100))
+    assert by_name(catalog)["tens"].step == 1
+    assert by_name(catalog)["plan"].values == ("a", "b")
+    assert result.notes == (
+        "Left out, because a catalog has no such type: list (list<element: int64>), blob (binary).",
+        "Without bounds, hence not for SUM and AVG: small, tens.",
+        "Without values, hence not for GROUP BY: town.",
+    )
+    assert loads(dumps(catalog), file="x", folder=parquet.parent) == catalog
+
+
+def test_text_is_read_as_the_column_s_type(parquet: Path) -> None:
+    result = drafted(
+        parquet,
+        bounds={
+            "cost": ("0", "5e3"),
+            "day": ("2020-01-01", date(2024, 1, 1)),
+            "seen": ("2020-01-01", datetime(2024, 1, 1)),
+        },
+        values={"small": ["1", 2], "paid": ["true"], "day": ["2021-01-01"], "plan": ["1", "true"]},
+    )
+    columns = by_name(result.catalog)
+    assert columns["cost"].upper == 5000
+    assert (columns["day"].lower, columns["day"].upper) == (date(2020, 1, 1), date(2024, 1, 1))
+    assert columns["seen"].lower == datetime(2020, 1, 1, tzinfo=UTC)
+    assert columns["seen"].upper == datetime(2024, 1, 1, tzinfo=UTC)
+    assert columns["small"].values == (1, 2)
+    assert columns["paid"].values == (True,)
+    assert columns["day"].values == (date(2021, 1, 1),)
+    assert columns["plan"].values == ("1", "true")
+
+
+def poison(path: Path) -> None:
+    """Destroy every page of rows; keep the footer."""
+    content = bytearray(path.read_bytes())
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    content[4:-footer] = b"\xff" * (len(content) - footer - 4)
+    path.write_bytes(content)
+
+
+def test_rows_are_never_read(parquet: Path) -> None:
+    clean = drafted(parquet)
+    poison(parquet)
+    assert drafted(parquet) == clean
+    with pytest.raises((OSError, pa.ArrowException)):  # a draft that looked at rows would be caught
+        pyarrow.parquet.read_table(parquet)
+
+
+def test_statistics_are_never_read(parquet: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other" / "visits.parquet"
+    other.parent.mkdir()
+    pyarrow.parquet.write_table(ROWS.slice(0, 0), other)
+    assert dumps(drafted(parquet).catalog) == dumps(drafted(other).catalog)
+
+
+def test_csv(tmp_path: Path) -> None:
+    path = tmp_path / "2024 visits.csv"
+    path.write_text("person_id,cost,plan,day,nothing,\np1,1.5,a,2020-01-01,,\np2,2,b,2020-01-02,,\n", encoding="utf-8")
+    result = drafted(path, bounds={"cost": (0, 10)})
+    table = result.catalog.tables[0]
+    assert (table.name, table.source) == ("t_2024_visits", "2024 visits.csv")
+    assert result.catalog.ledger == "sqlite:2024 visits.lapwing.db"
+    assert [(column.name, column.type) for column in table.columns] == [
+        ("person_id", "string"), ("cost", "float"), ("plan", "string"), ("day", "date"),
+    ]  # fmt: skip
+    assert result.notes[:2] == (
+        "2024 visits.csv: a CSV file holds no types; they were guessed from the first rows, check them.",
+        'Left out, because a catalog has no such type: nothing (null), "" (unnamed).',
+    )
+
+
+@pytest.mark.parametrize(
+    ("stem", "name"), [("visits", "visits"), ("a b-c.d", "a_b_c_d"), ("1x", "t_1x"), ("äö", "data"), ("Größe", "Gr_e")]
+)
+def test_table_names(stem: str, name: str) -> None:
+    assert table_name(Path(f"{stem}.parquet")) == name
+
+
+def test_paths_from_the_catalog_s_folder(parquet: Path, tmp_path: Path) -> None:
+    below = drafted(parquet, folder=tmp_path.parent).catalog
+    assert below.tables[0].source == f"{tmp_path.name}/visits.parquet"
+    beside = drafted(parquet, folder=tmp_path / "elsewhere").catalog
+    assert beside.tables[0].source == str(parquet)
+    assert all(found.source_path(found.tables[0]) == parquet for found in (below, beside))
+
+
+def test_each_row_alone(parquet: Path) -> None:
+    table = drafted(parquet, privacy_unit="row", max_rows_per_unit=None).catalog.tables[0]
+    assert (table.privacy_unit, table.max_rows_per_unit) == ("row", 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        (
+            {"privacy_unit": "person"},
+            CatalogError,
+            IN + '.privacy_unit: "person" is not a column; write one of person_id, small,',
+        ),
+        ({"privacy_unit": "list"}, CatalogError, IN + '.privacy_unit: "list" is stored as list<element: int64>; store'),
+        ({"privacy_unit": "fare"}, CatalogError, IN + '.privacy_unit: "fare" is of type float'),
+        ({"max_rows_per_unit": None}, CatalogError, IN + ".max_rows_per_unit: missing; say how many"),
+        ({"max_rows_per_unit": 0}, CatalogError, IN + ".max_rows_per_unit: 0 is not allowed"),
+        ({"max_rows_per_unit": 2.0}, CatalogError, IN + ".max_rows_per_unit: 2.0 is not an integer"),
+        (
+            {"bounds": {"costs": (0, 1)}},
+            CatalogError,
+            FILE + 'bounds: there is no column "costs"; the columns are person_id,',
+        ),
+        ({"values": {"plans": ["a"]}}, CatalogError, FILE + 'values: there is no column "plans"; the columns are'),
+        (
+            {"values": {"blob": ["a"]}},
+            CatalogError,
+            FILE + 'values: the column "blob" has a type that a catalog cannot hold',
+        ),
+        ({"bounds": {"cost": (5000, 0)}}, CatalogError, IN + ".columns.cost.lower: 5000 is above upper = 0; swap them"),
+        ({"bounds": {"plan": (0, 1)}}, CatalogError, IN + ".columns.plan.lower: a string column has no bounds"),
+        ({"bounds": {"paid": (0, 1)}}, CatalogError, IN + ".columns.paid.lower: a boolean column has no bounds"),
+        ({"bounds": {"day": (0, 1)}}, CatalogError, IN + ".columns.day.lower: 0 is not a date"),
+        ({"bounds": {"day": ("soon", "late")}}, CatalogError, IN + '.columns.day.lower: "soon" is not a date'),
+        (
+            {"bounds": {"seen": ("0001-01-01T00:00:00+02:00", "2020-01-01")}},
+            CatalogError,
+            IN + ".columns.seen.lower: 0001-01-01 00:00:00+02:00 is outside the years",
+        ),
+        ({"bounds": {"cost": ("0", "many")}}, CatalogError, IN + '.columns.cost.upper: "many" is not a number'),
+        ({"bounds": {"cost": (0, float("nan"))}}, InvalidParameter, "columns.cost.upper is nan"),
+        ({"bounds": {"cost": (0, float("inf"))}}, InvalidParameter, "columns.cost.upper is inf"),
+        ({"bounds": {"cost": (0, date(2020, 1, 1))}}, InvalidParameter, "columns.cost.upper is datetime.date"),
+        ({"bounds": {"cost": (0, 1, 2)}}, InvalidParameter, 'The bounds of "cost" are (0, 1, 2); give a pair'),
+        ({"bounds": {"cost": "05"}}, InvalidParameter, "The bounds of \"cost\" are '05'; give a pair"),
+        ({"values": {"plan": "abc"}}, InvalidParameter, 'The values of "plan" are one text'),
+        ({"values": {"plan": []}}, CatalogError, IN + ".columns.plan.values: an empty list"),
+        ({"values": {"small": ["x"]}}, CatalogError, IN + '.columns.small.values: "x" is a string'),
+        ({"values": {"paid": ["yes"]}}, CatalogError, IN + '.columns.paid.values: "yes" is a string'),
+        ({"values": {"cost": [1]}}, CatalogError, IN + ".columns.cost.values: a decimal column cannot list"),
+        ({"epsilon": 0}, CatalogError, "budget.epsilon: 0 is not allowed"),
+        ({"epsilon": "3"}, InvalidParameter, "epsilon is '3'"),
+        ({"epsilon": float("nan")}, InvalidParameter, "epsilon is nan"),
+        ({"epsilon": Fraction(1, 3)}, CatalogError, "budget.epsilon: 1/3 is not a decimal"),
+        ({"delta": 1}, CatalogError, "budget.delta: 1 is not allowed"),
+        ({"delta": 0, "measure": "gdp"}, CatalogError, "budget.delta: 0, but"),
+        ({"delta_keys": 1}, CatalogError, "budget.delta_keys: 1 is not between"),
+        ({"measure": ""}, CatalogError, 'budget.measure: "" is unknown'),
+        ({"neighbouring": "swap"}, CatalogError, 'budget.neighbouring: "swap" is unknown'),
+        ({"people": 0}, InvalidParameter, "people is 0; give a public figure"),
+        ({"people": 2.5}, InvalidParameter, "people is 2.5; give a public figure"),
+    ],
+)
+def test_refusals(parquet: Path, changes: dict[str, Any], error: type[LapwingError], message: str) -> None:
+    with pytest.raises(error) as caught:
+        drafted(parquet, **changes)
+    assert str(caught.value).startswith(message)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+@pytest.mark.parametrize(
+    ("suffix", "content"),
+    [(".parquet", b"person_id"), (".parquet", b""), (".csv", b""), (".csv", b"a,b\n1,2\nsecret,3,4\n")],
+)
+def test_a_damaged_file(tmp_path: Path, suffix: str, content: bytes) -> None:
+    path = tmp_path / f"visits{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(DataFault, match=rf"^visits{suffix} cannot be read as {suffix[1:]}: it is damaged") as caught:
+        drafted(path)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_truncated_file(parquet: Path) -> None:
+    cut(parquet)
+    with pytest.raises(DataFault, match=r"^visits\.parquet cannot be read as parquet"):
+        drafted(parquet)
+
+
+def test_a_missing_file_and_an_unknown_kind(tmp_path: Path) -> None:
+    with pytest.raises(DataFault, match=r"^There is no file .*visits\.parquet; check the path"):
+        drafted(tmp_path / "visits.parquet")
+    with pytest.raises(
+        DataFault, match=r"^visits\.xlsx is not of a known kind; give a file whose name ends in \.parquet"
+    ):
+        drafted(tmp_path / "visits.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("delta", "people", "note"),
+    [
+        (1e-5, None, None),
+        (1.1e-5, None, "delta = 1.1e-5 is large; choose it well below one in the number of people."),
+        (1e-3, 1000, None),
+        (1e-3, 1001, "delta = 0.001 is above one in 1001 people, which would allow giving away"),
+    ],
+)
+def test_delta_is_judged(parquet: Path, delta: float, people: int | None, note: str | None) -> None:
+    notes = [text for text in drafted(parquet, delta=delta, people=people).notes if "delta" in text]
+    assert (notes[0].startswith(note) if notes else False) if note else not notes
+
+
+def test_columns_that_differ_only_by_case(tmp_path: Path) -> None:
+    path = tmp_path / "visits.parquet"
+    pyarrow.parquet.write_table(pa.table({"person_id": [1], "Cost": [1], "cost": [1]}), path)
+    with pytest.raises(
+        CatalogError, match=r'visits\.parquet: tables\.visits\.columns: "Cost" and "cost" are the same name'
+    ):
+        drafted(path)
+
+
+def test_a_column_called_row_makes_the_unit_ambiguous(tmp_path: Path) -> None:
+    path = tmp_path / "visits.parquet"
+    pyarrow.parquet.write_table(pa.table({"row": [1, 1]}), path)
+    with pytest.raises(
+        CatalogError, match=r'tables\.visits\.privacy_unit: "row" means that each row stands alone, but'
+    ):
+        drafted(path, privacy_unit="row", max_rows_per_unit=None)

@@ -1,0 +1,62 @@
+"""Many threads and processes on one ledger."""
+
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from lapwing.errors import LedgerFault
+from lapwing.ledger.mark import path_of
+from tests.ledger.ledgers import NAME, opened, survey
+from tests.ledger.worker import PRICE
+
+ROOT = Path(__file__).parents[2]
+PROCESSES = 4
+
+
+def race(what: str, path: Path, processes: int = PROCESSES) -> list[int]:
+    """Let workers use the ledger at once, and return the charges that were reported, in any order."""
+    command = [sys.executable, "-m", "tests.ledger.worker", what, str(path), str(processes)]
+    workers = [
+        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(processes)
+    ]
+    try:
+        outputs = [worker.communicate(timeout=60) for worker in workers]
+    finally:
+        for worker in workers:
+            worker.kill()
+    assert [worker.returncode for worker in workers] == [0] * processes, outputs
+    assert all(output for output, _ in outputs), "all of them took part"
+    return [int(line) for output, _ in outputs for line in output.split()]
+
+
+def test_all_spend_to_the_limit_and_not_beyond(tmp_path: Path) -> None:
+    """Nobody creates the ledger beforehand: creation races too."""
+    path = tmp_path / NAME
+    reported = race("spend", path)
+    assert int(path_of(path).read_bytes().split()[3]) == len(reported) + 2, "the mark is at the newest entry"
+    price = Fraction(-(-PRICE * 10**24 // 1), 10**24)
+    assert len(reported) == len(set(reported)) == 1 // price
+    assert survey(path, set(reported)) == len(reported) * price
+    with opened(path) as ledger:
+        assert {row.sequence for row in ledger.history()} == set(reported)
+
+
+def test_checking_in_one_transaction_and_charging_in_another_overspends(tmp_path: Path) -> None:
+    """The twin: the same race on a ledger that checks, then acts."""
+    path = tmp_path / NAME
+    with opened(path):
+        pass
+    reported = race("check then act", path)
+    with pytest.raises(LedgerFault, match="spends more than the budget had left"):
+        survey(path, set(reported))
+
+
+def test_a_fork_in_the_middle_of_charging_is_safe(tmp_path: Path) -> None:
+    path = tmp_path / NAME
+    reported = race("fork", path, processes=1)
+    price = Fraction(-(-PRICE * 10**24 // 1), 10**24)
+    assert len(reported) == len(set(reported)) == 1 // price
+    assert survey(path, set(reported)) == len(reported) * price

@@ -1,0 +1,229 @@
+"""Nothing but mechanism inputs may differ between neighbours, and those by no more than the sensitivity.
+
+Each planted bug is one that a real system has had; a replay that does not see it proves nothing.
+"""
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lapwing import release as release_module
+from lapwing.catalog.model import Catalog
+from lapwing.mechanisms import Sensitivity
+from lapwing.query import render, stability
+from lapwing.query.stability import Candidate
+from tests.replay import Row, compare
+from tests.strategies import PERSONS, catalog_in, newcomers, questions, tables
+
+PRICE = {"epsilon": 1}
+
+
+def shuffled(rows: list[Row], seed: int) -> list[Row]:
+    return random.Random(seed).sample(rows, len(rows))
+
+
+def without(rows: list[Row], person: int) -> list[Row]:
+    return [row for row in rows if row["person"] != person]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder in memory where there is one: each replay opens two ledgers, which sync to disk."""
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK):
+        yield tmp_path_factory.mktemp("replay")
+        return
+    with TemporaryDirectory(dir=memory) as folder:
+        yield Path(folder)
+
+
+def catalogs(folder: Path, **changes: Any) -> Catalog:
+    name = "-".join(f"{key}{value}" for key, value in changes.items()) or "plain"
+    (folder / name).mkdir(exist_ok=True)
+    return catalog_in(folder / name, **changes)
+
+
+replay = settings(
+    max_examples=120, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), print_blob=True
+)
+
+
+@replay
+@given(
+    rows=tables,
+    question=questions(),
+    seed=st.integers(0, 9),
+    measure=st.sampled_from(["gdp", "pure", "zcdp"]),
+    rows_per_unit=st.integers(1, 3),
+    other=st.booleans(),
+)
+def test_removing_a_unit(
+    folders: Path, rows: list[Row], question: str, seed: int, measure: str, rows_per_unit: int, other: bool
+) -> None:
+    catalog = catalogs(folders, measure=measure, rows_per_unit=rows_per_unit, other=other)
+    neighbour = shuffled(without(rows, PERSONS[0]), seed)
+    assert compare(catalog, rows, neighbour, question, PRICE) == []
+
+
+@replay
+@given(
+    rows=tables,
+    others=newcomers,
+    question=questions(),
+    seed=st.integers(0, 9),
+    measure=st.sampled_from(["gdp", "pure"]),
+)
+def test_replacing_a_unit(
+    folders: Path, rows: list[Row], others: list[Row], question: str, seed: int, measure: str
+) -> None:
+    catalog = catalogs(folders, measure=measure, neighbouring="replace_one")
+    neighbour = shuffled([*without(rows, PERSONS[0]), *others], seed)
+    assert compare(catalog, rows, neighbour, question, PRICE) == []
+
+
+@settings(replay, max_examples=40)
+@given(rows=tables, question=questions(), seed=st.integers(0, 9))
+def test_removing_a_row_where_rows_are_the_unit(folders: Path, rows: list[Row], question: str, seed: int) -> None:
+    question = question.replace("COUNT(DISTINCT person)", "COUNT(*)").replace("COUNT(person)", "COUNT(*)")
+    catalog = catalogs(folders, unit="row")
+    assert compare(catalog, rows, shuffled(rows[1:], seed), question, PRICE) == []
+
+
+# ---- planted bugs ----------------------------------------------------------------------------------------------------
+
+
+def row(person: int, **values: Any) -> Row:
+    plain: Row = {"person": person, "plan": "a", "member": True, "age": 30, "cost": 1.0, "score": 0, "note": "x"}
+    return plain | {"day": None, "pay": None} | values
+
+
+DEAR = [row(1, cost=1e6), *(row(p) for p in (2, 3))]
+MANY = [*(row(1, age=a) for a in range(8)), row(2)]
+ALONE = [row(1, plan="b"), row(2, plan="a")]
+SHARED = [row(p, age=a, plan="ab"[a % 2]) for p in range(2, 12) for a in range(100)] + [row(1)]
+GROUPED = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
+
+
+def found(
+    folder: Path, rows: list[Row], question: str, neighbour: list[Row] | None = None, **changes: Any
+) -> list[str]:
+    catalog = catalogs(folder, **changes)
+    return compare(catalog, rows, without(rows, 1) if neighbour is None else neighbour, question, PRICE)
+
+
+def test_a_missing_clamp_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = "SELECT SUM(cost) AS s FROM visits"
+    assert found(folders, DEAR, question) == []
+    monkeypatch.setattr(render, "_clean_fixed", lambda name, *_: f"CAST({name} * 100 AS BIGINT)")
+    assert found(folders, DEAR, question)
+
+
+def test_a_bound_that_is_not_applied_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert found(folders, MANY, "SELECT COUNT(*) AS n FROM visits") == []
+    monkeypatch.setattr(render, "kept", lambda *_: "SELECT * FROM cleaned")
+    assert found(folders, MANY, "SELECT COUNT(*) AS n FROM visits")
+
+
+def test_one_row_too_many_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = render.kept
+    monkeypatch.setattr(render, "kept", lambda table, unit: kept(table, unit).replace("<= 2", "<= 3"))
+    assert found(folders, MANY, "SELECT COUNT(*) AS n FROM visits")
+
+
+def test_rows_kept_by_position_are_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = "SELECT plan, SUM(age) AS s FROM visits GROUP BY plan"
+    neighbour = list(reversed(without(SHARED, 1)))
+    assert found(folders, SHARED, question, neighbour) == []
+    position = "SELECT * FROM cleaned QUALIFY row_number() OVER (PARTITION BY unit) <= 2"
+    monkeypatch.setattr(render, "kept", lambda *_: position)
+    assert found(folders, SHARED, question, neighbour)
+
+
+def test_ties_broken_by_position_are_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hash of some columns only leaves ties, and whichever comes first wins."""
+    question = "SELECT SUM(age) AS s FROM visits"
+    neighbour = list(reversed(without(SHARED, 1)))
+    tied = "SELECT * FROM cleaned QUALIFY row_number() OVER (PARTITION BY unit ORDER BY hash(cost)) <= 2"
+    monkeypatch.setattr(render, "kept", lambda *_: tied)
+    assert found(folders, SHARED, question, neighbour)
+
+
+def test_a_key_dropped_when_empty_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert found(folders, ALONE, GROUPED) == []
+
+    def present_only(question: Any, cells: Any) -> Any:
+        return tuple(release_module._vector([c[i] for c in cells.values()]) for i in range(len(question.measures)))
+
+    monkeypatch.setattr(release_module, "exact_values", present_only)
+    assert found(folders, ALONE, GROUPED)
+
+
+def test_an_unlisted_key_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [row(1, plan="rare"), row(2)]
+    assert found(folders, rows, GROUPED) == []
+    monkeypatch.setattr(release_module, "cells_of", lambda _question: (("a",), ("b",), ("it's",)))
+    monkeypatch.setattr(render, "listed", lambda _key: "TRUE")
+    monkeypatch.setattr(
+        release_module,
+        "exact_values",
+        lambda question, cells: (release_module._vector([values[0] for values in cells.values()]),),
+    )
+    assert found(folders, rows, GROUPED)
+
+
+def test_a_float_sum_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Doubles absorb small terms in the order in which they come; integers do not."""
+    question = "SELECT SUM(cost * cost * cost * cost * cost) AS s FROM visits"
+
+    def moved(people: int) -> list[str]:
+        rows = [row(p, cost=99.9 - p / 100_000) for p in range(2, people)] + [row(1, cost=100.0)]
+        return found(folders, rows, question, rows_per_unit=1)
+
+    assert moved(30_000) == []
+    measured = render.measured
+
+    def in_doubles(measure: Any, unit: str) -> str:
+        return measured(measure, unit).replace("SUM(", "SUM(1.0::DOUBLE * ")
+
+    monkeypatch.setattr(render, "measured", in_doubles)
+    assert any(moved(people) for people in range(30_000, 30_008))
+
+
+def test_a_sensitivity_that_is_too_small_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    candidates = stability.candidates
+
+    def too_small(*arguments: Any, **facts: Any) -> tuple[Candidate, ...]:
+        smaller = Sensitivity(l1=1, l2_squared=1)
+        return tuple(Candidate(sensitivity=smaller, reason=c.reason) for c in candidates(*arguments, **facts))
+
+    monkeypatch.setattr(stability, "candidates", too_small)
+    assert found(folders, MANY, "SELECT COUNT(*) AS n FROM visits")
+
+
+def test_a_refusal_that_depends_on_data_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that raises on a value tells that the value is there."""
+    rows = [row(1, note="secret"), row(2, note="12")]
+    question = "SELECT COUNT(*) AS n FROM visits WHERE TRY_CAST(note AS DOUBLE) > 1"
+    assert found(folders, rows, question) == []
+    monkeypatch.setitem(render.PRINTERS, "try_number", lambda _node, a: f"CAST({a[0]} AS DOUBLE)")  # type: ignore[index]
+    assert found(folders, rows, question)
+
+
+def test_a_limit_before_the_noise_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = render.render
+
+    def limited(question: Any, source: Any, part: Any = render.Pass()) -> str:
+        return original(question, source, part) + " ORDER BY measure0 DESC LIMIT 1"
+
+    from lapwing.engines import duckdb as engine
+
+    monkeypatch.setattr(engine, "render", limited)
+    rows = [row(p, plan="a") for p in (2, 3, 4, 5)] + [row(p, plan="b") for p in (6, 7, 8, 1, 1)]
+    assert found(folders, rows, GROUPED)

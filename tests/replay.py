@@ -1,0 +1,144 @@
+"""Neighbour replay: ask the same question of two neighbouring tables and compare everything but the noise.
+
+What an analyst can see may depend on private rows only through the inputs of mechanisms, and those may differ by no
+more than the declared sensitivities. A replay runs the real path (bind, calibrate, engine, ledger, release, answer)
+twice. The first run records each mechanism's input and output; the second, on the neighbour, gets the recorded outputs
+back. Then SQL text, plan, price, mechanisms, ledger, rows, order, intervals and errors must be equal, and the inputs
+close. Tables are bags: the neighbour's rows come in another order.
+
+To extend it: add a column to `CATALOG` and `rows`, or a shape to `strategies.questions`.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lapwing import release as release_module
+from lapwing.catalog.model import Catalog
+from lapwing.engines import duckdb as duckdb_engine
+from lapwing.exact.entropy import SystemEntropy
+from lapwing.query.calibrate import Term
+from lapwing.session import Session, open_session
+
+Row = dict[str, Any]
+
+SCHEMA = pa.schema(
+    [
+        ("person", pa.int64()),
+        ("plan", pa.string()),
+        ("member", pa.bool_()),
+        ("age", pa.int32()),
+        ("cost", pa.float64()),
+        ("score", pa.int64()),
+        ("note", pa.string()),
+        ("day", pa.date32()),
+        ("pay", pa.decimal128(12, 2)),
+    ]
+)
+
+
+@dataclass
+class Seen:
+    """What one run shows (everything outside the mechanisms) and what its mechanisms were given."""
+
+    shown: dict[str, Any] = field(default_factory=dict)
+    terms: Sequence[Term] = ()
+    inputs: list[list[int]] = field(default_factory=list)
+    outputs: Any = None
+
+
+def write(rows: Sequence[Row], path: Path, schema: pa.Schema = SCHEMA) -> None:
+    pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), path)
+
+
+@contextmanager
+def watching(seen: Seen, replayed: Seen | None) -> Iterator[None]:
+    """Record SQL texts and mechanism inputs; with a recording, put its outputs in the place of fresh ones."""
+    add_noise, render = release_module.add_noise, duckdb_engine.render
+    texts: list[str] = []
+
+    def noisy(terms: Any, sums: Any, entropy: Any) -> Any:
+        seen.terms = terms
+        seen.inputs = [[int(value) for value in values] for values in sums]
+        recorded = replayed.outputs if replayed is not None else None
+        seen.outputs = recorded if recorded is not None else add_noise(terms, sums, entropy)
+        return seen.outputs
+
+    def printed(*arguments: Any) -> str:
+        texts.append(render(*arguments))
+        return texts[-1]
+
+    with patch.object(release_module, "add_noise", noisy), patch.object(duckdb_engine, "render", printed):
+        yield
+    seen.shown["sql"] = [text.replace(str(seen.shown.get("folder", "")), "") for text in texts]
+
+
+def run(
+    catalog: Catalog, rows: Sequence[Row], question: str, ask: dict[str, Any], replayed: Seen | None = None
+) -> Seen:
+    """Ask one question of one table in a fresh folder, and return everything that can be seen."""
+    seen = Seen()
+    for name in ("ledger.db", "ledger.db-wal", "ledger.db-shm", "ledger.db.mark"):
+        (catalog.folder / name).unlink(missing_ok=True)
+    write(rows, catalog.folder / "visits.parquet")
+    session = open_session(catalog, entropy=SystemEntropy())
+    with session, watching(seen, replayed):
+        _ask(session, question, ask, seen)
+    return seen
+
+
+def _ask(session: Session, question: str, ask: dict[str, Any], seen: Seen) -> None:
+    shown = seen.shown
+    try:
+        shown["preview"] = session.explain(question, **ask)
+        answer = session.sql(question, **ask)
+        shown["rows"] = answer.rows()
+        shown["intervals"] = {name: [list(map(str, end)) for end in ends] for name, ends in answer.interval().items()}
+        shown["arrow"] = answer.to_arrow(confidence=0.9).to_pydict()
+        shown["html"] = answer._repr_html_()
+        shown["cost"], shown["notes"], shown["mechanisms"] = answer.cost, answer.notes, dict(answer.mechanisms)
+        shown["again"] = session.sql(question, **ask).rows()
+    except Exception as error:  # a crash is as visible as a refusal
+        shown["error"] = (type(error), str(error))
+    budget = session.budget()
+    shown["budget"] = (budget.spent, budget.remaining, [(h.sequence, h.question, h.loss) for h in budget.history])
+    shown["version"] = budget.version
+
+
+def violations(first: Seen, second: Seen) -> list[str]:
+    """Return what tells the two runs apart beyond what the guarantee allows."""
+    keys = sorted({*first.shown, *second.shown})
+    found = [f"{k}: {first.shown.get(k)} / {second.shown.get(k)}" for k in keys if _differ(first, second, k)]
+    if len(first.inputs) != len(second.inputs):
+        return [*found, "different numbers of mechanisms"]
+    for term, one, other in zip(first.terms, first.inputs, second.inputs, strict=True):
+        if len(one) != len(other):
+            found.append(f"{term.measure}: {len(one)} cells / {len(other)} cells")
+            continue
+        moved = [abs(x - y) for x, y in zip(one, other, strict=True)]
+        allowed = term.candidate.sensitivity
+        if sum(moved) > allowed.l1 or sum(d * d for d in moved) > allowed.l2_squared:
+            found.append(f"{term.measure}: moved by {moved}, allowed {allowed}")
+    return found
+
+
+def _differ(first: Seen, second: Seen, key: str) -> bool:
+    return repr(first.shown.get(key)) != repr(second.shown.get(key))
+
+
+def compare(
+    catalog: Catalog, rows: Sequence[Row], neighbour: Sequence[Row], question: str, ask: dict[str, Any]
+) -> list[str]:
+    """Replay a question on two tables and return the violations."""
+    recorded = run(catalog, rows, question, ask)
+    return violations(recorded, run(catalog, neighbour, question, ask, replayed=recorded))
+
+
+def with_budget(catalog: Catalog, **changes: Any) -> Catalog:
+    return replace(catalog, budget=replace(catalog.budget, **changes))
