@@ -101,7 +101,7 @@ newcomers = st.lists(rows(st.just(PERSONS[0])), min_size=1, max_size=5)
 
 # ---- questions -------------------------------------------------------------------------------------------------------
 
-numbers = st.deferred(
+numbers: st.SearchStrategy[str] = st.deferred(
     lambda: st.one_of(
         st.sampled_from(["age", "cost", "pay", "1", "0.5", "-2", "100"]),
         st.builds("({} {} {})".format, numbers, st.sampled_from("+-*/"), numbers),
@@ -118,7 +118,7 @@ numbers = st.deferred(
         st.just("LEAST(GREATEST(TRY_CAST(note AS DOUBLE), 0), 20)"),
     )
 )
-conditions = st.deferred(
+conditions: st.SearchStrategy[str] = st.deferred(
     lambda: st.one_of(
         st.sampled_from(
             [

@@ -158,7 +158,7 @@ def catalogs(draw: st.DrawFn) -> Catalog:
     )
 
 
-@settings(deadline=None)
+@settings()
 @given(catalogs())
 def test_what_is_written_reads_back(any_catalog: Catalog) -> None:
     again = loads(dumps(any_catalog), file="x", folder=FOLDER)

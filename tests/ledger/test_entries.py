@@ -85,7 +85,7 @@ def test_a_loss_of_another_measure_is_not_charged() -> None:
         charging(ready(1), request(GaussianDP(0.1)), TIME)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.fractions(min_value=0, max_value=1, max_denominator=10**6), max_size=12))
 def test_the_state_is_the_exact_sum_of_what_was_granted(losses: list[Fraction]) -> None:
     state, total = ready(1), Fraction(0)

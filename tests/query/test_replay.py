@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lapwing import release as release_module
@@ -50,9 +50,7 @@ def catalogs(folder: Path, **changes: Any) -> Catalog:
     return catalog_in(folder / name, **changes)
 
 
-replay = settings(
-    max_examples=120, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), print_blob=True
-)
+replay = settings(max_examples=150)
 
 
 @replay
@@ -212,14 +210,14 @@ def test_a_refusal_that_depends_on_data_is_found(folders: Path, monkeypatch: pyt
     rows = [row(1, note="secret"), row(2, note="12")]
     question = "SELECT COUNT(*) AS n FROM visits WHERE TRY_CAST(note AS DOUBLE) > 1"
     assert found(folders, rows, question) == []
-    monkeypatch.setitem(render.PRINTERS, "try_number", lambda _node, a: f"CAST({a[0]} AS DOUBLE)")  # type: ignore[index]
+    monkeypatch.setitem(render.PRINTERS, "try_number", lambda _node, a: f"CAST({a[0]} AS DOUBLE)")
     assert found(folders, rows, question)
 
 
 def test_a_limit_before_the_noise_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     original = render.render
 
-    def limited(question: Any, source: Any, part: Any = render.Pass()) -> str:
+    def limited(question: Any, source: Any, part: Any) -> str:
         return original(question, source, part) + " ORDER BY measure0 DESC LIMIT 1"
 
     from lapwing.engines import duckdb as engine

@@ -72,6 +72,7 @@ def gdp_epsilon_up(mu_squared: Fraction, delta: Fraction) -> Fraction:
     """Return the ε for which μ-GDP is (ε, δ)-DP, for 0 < δ < 1: the inverse of δ_μ, to 60 binary digits."""
 
     def holds(epsilon: Fraction) -> bool:
+        # Points of a search are not asked twice: they go around the cache, not into it.
         return gdp_delta_up.__wrapped__(mu_squared, epsilon, _SEARCH_BITS) <= delta
 
     if holds(Fraction(0)):
@@ -208,7 +209,7 @@ def pure_delta_up(loss: Fraction, epsilon: Fraction) -> Fraction:
     δ = (e^loss − e^ε)/(1 + e^loss), attained by randomized response, of which every loss-DP pair is a
     post-processing; 0 from ε = loss upwards.
 
-    Source: Kairouz, Oh and Viswanath 2015, Theorem 2.
+    Source: Kairouz, Oh and Viswanath 2015 (The Composition Theorem for Differential Privacy), on one mechanism.
     """
     if epsilon >= loss:
         return Fraction(0)
@@ -240,7 +241,7 @@ def zcdp_from_pure_up(epsilon: Fraction) -> Fraction:
     concave, its slope ε·tanh(ε√u)/(2√u) being decreasing; so it stays below its tangent at u = ¼, whose slope is
     ε·tanh(ε/2). Hence the divergence is at most α·ε·tanh(ε/2), with equality as α → 1.
 
-    Source: Harrison and Manurangsi 2025, arXiv 2510.25746 (optimality); the tangent argument is ours.
+    Source: Steinke 2024 (Tight RDP & zCDP Bounds from Pure DP); the tangent argument is ours.
     """
     if epsilon == 0:
         return epsilon

@@ -154,7 +154,7 @@ class GaussianDP(_Additive):
     The state is μ², which adds up and, unlike μ, stays rational.
 
     Args: mu: ≥ 0.
-    Source: Dong, Roth and Su 2022 (Gaussian Differential Privacy), Definition 4 and Corollary 2.
+    Source: Dong, Roth and Su 2022 (Gaussian Differential Privacy, arXiv 1905.02383), which also has composition.
     """
 
     kind: ClassVar[str] = "gdp"
@@ -186,7 +186,7 @@ class GaussianDP(_Additive):
         return cls.from_mu_squared(amount)
 
     def for_group(self, size: int) -> Self:
-        """Return the loss towards `size` units together: size·μ (Dong, Roth and Su 2022, Theorem 3)."""
+        """Return the loss towards `size` units together: size·μ (Dong, Roth and Su 2022, on group privacy)."""
         return type(self).from_mu_squared(_count(size) ** 2 * self.mu_squared)
 
     def to_delta(self, *, epsilon: Number) -> float:

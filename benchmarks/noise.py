@@ -1,0 +1,84 @@
+"""Exact noise per second, beside NumPy's floating-point generators and OpenDP's exact vector mechanisms.
+
+    python benchmarks/noise.py
+
+Ours and the peers run in turn, several rounds, one thread; the medians count. NumPy's numbers are neither exact nor
+safe to release; OpenDP's are exact. "New scale" is the time of one number at a scale seen for the first time: the
+price of building tables.
+"""
+
+import statistics
+import time
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from lapwing import noise
+
+ROUNDS = 5
+OURS, NUMPY, OPENDP = 4_000_000, 2_000_000, 10_000
+SCALES = {"1": 1, "10": 10, "40": 40, "1000": 1000, "2^20": 1 << 20, "2^40": 1 << 40}
+
+
+def seconds(operation: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    operation()
+    return time.perf_counter() - start
+
+
+def rates(operations: dict[str, tuple[int, Callable[[], object]]]) -> dict[str, float]:
+    """Return numbers per second of operations that draw so many each: medians of rounds taken in turn."""
+    times: dict[str, list[float]] = {name: [] for name in operations}
+    for _ in range(ROUNDS):
+        for name, (_, operation) in operations.items():
+            times[name].append(seconds(operation))
+    return {name: count / statistics.median(times[name]) for name, (count, _) in operations.items()}
+
+
+def opendp_vector(law: str, scale: int) -> Callable[[], object] | None:
+    """Return OpenDP's mechanism on a vector of zeros, if OpenDP is here."""
+    try:
+        import opendp.prelude as dp
+    except ImportError:
+        return None
+    dp.enable_features("contrib")
+    domain = dp.vector_domain(dp.atom_domain(T=dp.i64))
+    zeros = [0] * OPENDP
+    if law == "laplace":
+        mechanism = dp.m.make_laplace(domain, dp.l1_distance(T=dp.i64), scale=float(scale))
+    else:
+        mechanism = dp.m.make_gaussian(domain, dp.l2_distance(T=dp.i64), scale=float(scale))
+    return lambda: mechanism(zeros)
+
+
+def compare(law: str, scale: int) -> tuple[dict[str, float], float]:
+    """Return rates of all, and our seconds for one number at a scale nobody has asked for before."""
+    generator = np.random.default_rng()
+    ours = noise.discrete_laplace if law == "laplace" else noise.rounded_gaussian
+    theirs = generator.laplace if law == "laplace" else generator.normal
+    ours(scale)  # what is made once in a process is not the price of a scale
+    first = [seconds(lambda new=scale - Fraction(i + 1, 1000): ours(new)) for i in range(ROUNDS)]  # type: ignore[misc]
+    operations: dict[str, tuple[int, Callable[[], object]]] = {
+        "ours": (OURS, lambda: ours(scale, OURS)),
+        "numpy": (NUMPY, lambda: theirs(0.0, float(scale), NUMPY)),
+    }
+    peer = opendp_vector(law, scale)
+    if peer is not None:
+        operations["opendp"] = (OPENDP, peer)
+    return rates(operations), statistics.median(first)
+
+
+def main() -> None:
+    """Print one line a law and scale."""
+    print(f"{'law':9} {'scale':>6} {'ours M/s':>9} {'x NumPy':>8} {'x OpenDP':>9} {'new scale ms':>13}")
+    for law in ("laplace", "gaussian"):
+        for name, scale in SCALES.items():
+            rate, first = compare(law, scale)
+            peer = f"{rate['ours'] / rate['opendp']:9.0f}" if "opendp" in rate else f"{'skipped':>9}"
+            ratio = rate["ours"] / rate["numpy"]
+            print(f"{law:9} {name:>6} {rate['ours'] / 1e6:9.0f} {ratio:8.1f} {peer} {first * 1e3:13.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""Goodness of fit of many draws to bins of exactly known probability."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+DRAWS = 10_000_000
+# Every run draws from a fixed stream, so this is what a reader may trust the streams by, and what a twin must beat.
+LEAST_P_VALUE = 1e-8
+
+
+def p_value(counts: NDArray[np.int64], probabilities: NDArray[np.float64]) -> float:
+    """Return the p-value of Pearson's chi-square test; the probabilities sum to 1 and every bin expects 10 or more."""
+    expected = probabilities * counts.sum()
+    assert abs(probabilities.sum() - 1) < 1e-9
+    assert expected.min() >= 10
+    return float(stats.chi2.sf(((counts - expected) ** 2 / expected).sum(), len(counts) - 1))
+
+
+def binned(
+    draws: NDArray[np.int64], edges: list[int], cumulative: Callable[[int], float]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Count draws in (−∞, e_0], (e_0, e_1], …, (e_n, ∞) and return the bins' probabilities beside the counts."""
+    counts = np.bincount(np.searchsorted(np.array(edges), draws, side="left"), minlength=len(edges) + 1)
+    shares = np.diff([0.0, *(cumulative(edge) for edge in edges), 1.0])
+    return counts, shares
+
+
+def laplace_cumulative(scale: Fraction) -> Callable[[int], float]:
+    """P(X ≤ x) of the discrete Laplace law, accurate to a few units of the last place on the lower half."""
+    rate = 1 / scale
+    head = 1 / (1 + math.exp(-rate))
+
+    def cumulative(x: int) -> float:
+        if x < 0:
+            return math.exp(float(x * rate)) * head
+        return 1 - math.exp(float(-(x + 1) * rate)) * head
+
+    return cumulative
+
+
+def gaussian_cumulative(sigma: Fraction) -> Callable[[int], float]:
+    """P(X ≤ x) of the rounded Gaussian law."""
+    return lambda x: float(stats.norm.cdf(float((2 * x + 1) / (2 * sigma))))
+
+
+def edges_of(scale: Fraction, *, reach: float, bins: int = 201) -> list[int]:
+    """Return distinct integers that spread over ± reach · scale."""
+    ends = np.linspace(-reach, reach, bins)
+    return sorted({math.floor(Fraction(float(end)) * scale) for end in ends})

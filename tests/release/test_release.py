@@ -1,0 +1,377 @@
+"""The release path: what is charged when, what is free, what is refused, what a fault costs."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow.parquet as pq
+import pytest
+
+import lapwing as lw
+from lapwing.engines.duckdb import FAILED, DuckDB
+from lapwing.privacy.measures import GaussianDP
+from lapwing.session import Session
+from tests.release.tables import protected, visits
+
+COUNT = "SELECT COUNT(*) AS n FROM visits"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return visits(tmp_path)
+
+
+@pytest.fixture
+def session(path: Path) -> Iterator[Session]:
+    with protected(path) as opened:
+        yield opened
+
+
+def spent(session: Session) -> Any:
+    return session.budget().spent
+
+
+def rows(answer: lw.Answer) -> list[dict[str, Any]]:
+    return cast(list[dict[str, Any]], answer.rows())
+
+
+def test_an_answer_is_charged_what_explain_said(session: Session) -> None:
+    preview = session.explain(COUNT, epsilon=0.5)
+    assert spent(session).amount == 0
+    answer = session.sql(COUNT, epsilon=0.5)
+    assert answer.cost == preview.cost == spent(session)
+    assert abs(rows(answer)[0]["n"] - 400) < 20 * preview.measures[0].scale
+
+
+def test_twenty_seven_questions_of_half_fit_three(session: Session) -> None:
+    for number in range(27):
+        session.sql(f"SELECT COUNT(*) AS n FROM visits WHERE cost > {number}", epsilon=0.5)
+    with pytest.raises(lw.BudgetExhausted, match="would still fit"):
+        session.sql("SELECT SUM(cost) FROM visits", epsilon=0.5)
+    assert len(session.budget().history) == 27
+
+
+def test_what_is_said_to_fit_fits(path: Path) -> None:
+    with protected(path, epsilon=1) as session:
+        session.sql(COUNT, epsilon=0.83)
+        with pytest.raises(lw.BudgetExhausted) as refused:
+            session.sql("SELECT SUM(cost) FROM visits", epsilon=0.9)
+        fitting = float(str(refused.value).split("epsilon = ")[1].split(" ")[0])
+        before = spent(session)
+        session.sql("SELECT SUM(cost) FROM visits", epsilon=fitting)
+        assert spent(session) > before
+
+
+def test_a_pure_ledger_adds_decimals_exactly(path: Path) -> None:
+    with protected(path, epsilon=1, delta=0) as session:
+        for number in range(10):
+            session.sql(f"SELECT COUNT(*) AS n FROM visits WHERE cost > {number}", epsilon=0.1)
+        assert session.budget().remaining.amount == 0
+        with pytest.raises(lw.BudgetExhausted, match="No further question fits"):
+            session.sql("SELECT SUM(cost) FROM visits", epsilon=1e-17)
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        COUNT,
+        "select count ( * ) from VISITS -- the same",
+        "SELECT COUNT(*) AS renamed FROM visits ORDER BY 1 LIMIT 5",
+        "SELECT COUNT(*) * 2 AS twice FROM visits HAVING COUNT(*) > -1000000",
+    ],
+)
+def test_the_same_question_is_free_and_the_same(session: Session, again: str) -> None:
+    first = rows(session.sql(COUNT, epsilon=0.5))[0]["n"]
+    before = spent(session)
+    repeated = session.sql(again, epsilon=0.5)
+    assert repeated.stored
+    assert repeated.cost.amount == 0
+    assert spent(session) == before
+    assert next(iter(rows(repeated)[0].values())) in (first, 2 * first)
+
+
+def test_a_less_accurate_question_is_free_and_a_sharper_one_is_not(session: Session) -> None:
+    first = session.sql(COUNT, epsilon=0.5)
+    assert session.sql(COUNT, epsilon=0.3).rows() == first.rows()
+    assert session.explain(COUNT, epsilon=0.3).stored
+    assert not session.explain(COUNT, epsilon=0.6).stored
+    assert not session.sql(COUNT, epsilon=0.6).stored
+
+
+def test_the_order_of_aggregates_and_keys_does_not_matter(session: Session) -> None:
+    session.sql("SELECT plan, COUNT(*) AS n, SUM(cost) AS s FROM visits GROUP BY plan", epsilon=0.5)
+    assert session.sql("SELECT SUM(cost), COUNT(*), plan FROM visits GROUP BY plan", epsilon=0.5).stored
+
+
+def test_other_bounds_are_another_question(path: Path) -> None:
+    with protected(path) as session:
+        session.sql(COUNT, epsilon=0.5)
+    with protected(path, bounds={"cost": (0, 50)}) as session:
+        assert not session.sql(COUNT, epsilon=0.5).stored
+        assert spent(session) > GaussianDP.from_amount(0)
+        assert len(session.budget().history) == 2
+
+
+def test_another_promise_about_the_same_file_is_refused(path: Path) -> None:
+    protected(path).close()
+    before = (path.parent / "visits.lapwing.toml").read_bytes()
+    for change in ({"epsilon": 4}, {"delta": 1e-7}, {"measure": "zcdp"}, {"privacy_unit": "row"}):
+        with pytest.raises(lw.CatalogMismatch):
+            protected(path, **({"max_rows_per_unit": None} if "privacy_unit" in change else {}) | change)
+    assert (path.parent / "visits.lapwing.toml").read_bytes() == before
+
+
+def test_deleting_the_catalog_does_not_forget_the_promise(path: Path) -> None:
+    protected(path).close()
+    (path.parent / "visits.lapwing.toml").unlink()
+    with pytest.raises(lw.CatalogMismatch, match="epsilon"):
+        protected(path, epsilon=100)
+
+
+@pytest.mark.parametrize(
+    ("ask", "reason"),
+    [
+        ({"epsilon": 0}, "above 0"),
+        ({"epsilon": -1}, "above 0"),
+        ({"epsilon": float("nan")}, "finite"),
+        ({"epsilon": float("inf")}, "finite"),
+        ({"epsilon": "0.5"}, "finite number"),
+        ({"epsilon": True}, "finite number"),
+        ({"error": 0}, "above 0"),
+        ({"epsilon": 1, "error": 1}, "either"),
+        ({}, "either"),
+    ],
+)
+def test_bad_prices_charge_nothing(session: Session, ask: dict[str, Any], reason: str) -> None:
+    with pytest.raises(lw.InvalidParameter, match=reason):
+        session.sql(COUNT, **ask)
+    assert spent(session).amount == 0
+
+
+def test_a_wanted_error_is_promised_by_the_cheapest_price(session: Session) -> None:
+    preview = session.explain(COUNT, error=50)
+    assert preview.measures[0].half_width == 50
+    cheaper = float(preview.price.to_epsilon(delta=1e-6)) * 0.98
+    assert session.explain(COUNT, epsilon=cheaper).measures[0].half_width > 50
+    low, high = session.sql(COUNT, error=50).interval()["n"]
+    assert high[0] - low[0] == 100
+
+
+@pytest.mark.parametrize(
+    "question", ["SELECT AVG(cost) AS m FROM visits", "SELECT SUM(cost) / COUNT(*) AS m FROM visits"]
+)
+def test_a_wanted_error_that_is_no_public_fact_is_refused(session: Session, question: str) -> None:
+    with pytest.raises(lw.QueryRefused, match="not a public fact"):
+        session.sql(question, error=5)
+
+
+# ---- the data --------------------------------------------------------------------------------------------------------
+
+
+def test_changed_data_are_refused_until_accepted(path: Path) -> None:
+    with protected(path) as session:
+        first = session.sql(COUNT, epsilon=0.5)
+        visits(path.parent, people=100)
+        before = spent(session)
+        with pytest.raises(lw.DataChanged, match="data accept"):
+            session.sql(COUNT, epsilon=0.5)
+        assert spent(session) == before
+        assert session.accept_data() == 2
+        second = session.sql(COUNT, epsilon=0.5)
+        assert not second.stored
+        assert spent(session).amount == first.cost.amount + second.cost.amount
+
+
+def test_a_missing_or_truncated_file_is_a_fault_that_costs_nothing(path: Path) -> None:
+    with protected(path) as session:
+        content = path.read_bytes()
+        for damage in (None, content[: len(content) // 2], b""):
+            path.unlink()
+            if damage is not None:
+                path.write_bytes(damage)
+            with pytest.raises((lw.DataFault, lw.DataChanged)):
+                session.sql(COUNT, epsilon=0.5)
+            path.write_bytes(content)
+        assert spent(session).amount == 0
+    path.unlink()
+    with pytest.raises(lw.DataFault, match="visits"):
+        protected(path)
+
+
+def test_an_engine_failure_costs_the_price_and_says_nothing(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(_self: DuckDB, _query: str) -> Any:
+        raise RuntimeError("secret value 42")
+
+    monkeypatch.setattr(DuckDB, "_fetch", failing)
+    with pytest.raises(lw.EngineFault) as fault:
+        session.sql(COUNT, epsilon=0.5)
+    assert str(fault.value) == FAILED
+    assert fault.value.__cause__ is None
+    assert spent(session).amount > 0
+
+
+def test_a_file_replaced_while_it_is_read_gives_no_answer(
+    session: Session, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetch = DuckDB._fetch
+
+    def swapping(self: DuckDB, query: str) -> Any:
+        rows = fetch(self, query)
+        visits(path.parent, people=10)
+        return rows
+
+    monkeypatch.setattr(DuckDB, "_fetch", swapping)
+    with pytest.raises(lw.EngineFault):
+        session.sql(COUNT, epsilon=0.5)
+
+
+# ---- charge before touch ---------------------------------------------------------------------------------------------
+
+
+def charges_seen_by_the_engine(session: Session, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return how many charges another process would find in the ledger when the first private row is read."""
+    counts = []
+    fetch = DuckDB._fetch
+
+    def watching(self: DuckDB, query: str) -> Any:
+        with lw.connect(session.catalog.folder / "visits.lapwing.toml") as other:
+            counts.append(len(other.budget().history))
+        return fetch(self, query)
+
+    monkeypatch.setattr(DuckDB, "_fetch", watching)
+    session.sql(COUNT, epsilon=0.5)
+    return counts[0]
+
+
+def test_the_charge_is_durable_before_data_are_touched(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert charges_seen_by_the_engine(session, monkeypatch) == 1
+
+
+def test_touching_before_charging_is_noticed(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lapwing import release
+
+    current_version = release.current_version
+
+    def touching(table: Any, engine: Any, ledger: Any) -> int:
+        engine._fetch("SELECT 1")
+        return current_version(table, engine, ledger)
+
+    monkeypatch.setattr(release, "current_version", touching)
+    assert charges_seen_by_the_engine(session, monkeypatch) == 0
+
+
+CRASH = """
+    import os, signal, sys
+    import lapwing as lw
+    from lapwing import release
+    from lapwing.engines.duckdb import DuckDB
+    from lapwing.ledger.sqlite import SqliteLedger
+
+    def dying(owner, name, after):
+        original = getattr(owner, name)
+        def wrapped(*arguments, **options):
+            result = original(*arguments, **options) if after else None
+            os.kill(os.getpid(), signal.SIGKILL)
+            return result
+        setattr(owner, name, wrapped)
+
+    where, folder = sys.argv[1], sys.argv[2]
+    session = lw.connect(folder + "/visits.lapwing.toml")
+    owner, name, after = {
+        "before the charge": (SqliteLedger, "charge", False),
+        "after the charge": (SqliteLedger, "charge", True),
+        "after the run": (DuckDB, "run", True),
+        "after the noise": (release, "add_noise", True),
+        "before the record": (SqliteLedger, "record_answer", False),
+        "after the record": (SqliteLedger, "record_answer", True),
+    }[where]
+    dying(owner, name, after)
+    print(session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.5).rows())
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "charged", "stored"),
+    [
+        ("before the charge", 0, False),
+        ("after the charge", 1, False),
+        ("after the run", 1, False),
+        ("after the noise", 1, False),
+        ("before the record", 1, False),
+        ("after the record", 1, True),
+    ],
+)
+def test_a_kill_at_any_point_releases_nothing_uncharged(path: Path, where: str, charged: int, stored: bool) -> None:
+    protected(path).close()
+    script = textwrap.dedent(CRASH)
+    ended = subprocess.run(
+        [sys.executable, "-c", script, where, str(path.parent)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert ended.returncode == -signal.SIGKILL
+    assert ended.stdout == ""
+    with lw.connect(path.parent / "visits.lapwing.toml") as session:
+        assert len(session.budget().history) == charged
+        assert session.sql(COUNT, epsilon=0.5).stored is stored
+
+
+# ---- threads ---------------------------------------------------------------------------------------------------------
+
+
+def test_threads_spend_the_budget_exactly(path: Path) -> None:
+    outcomes: list[bool] = []
+
+    def spend(session: Session, thread: int) -> None:
+        for number in range(6):
+            try:
+                session.sql(f"SELECT COUNT(*) AS n FROM visits WHERE cost > {thread * 10 + number}", epsilon=0.1)
+                outcomes.append(True)
+            except lw.BudgetExhausted:
+                outcomes.append(False)
+
+    with protected(path, epsilon=2, delta=0) as session:
+        threads = [threading.Thread(target=spend, args=(session, index)) for index in range(5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sum(outcomes) == 20
+        assert session.budget().remaining.amount == 0
+
+
+def test_the_files_of_a_ledger_are_private(path: Path) -> None:
+    protected(path).close()
+    for file in path.parent.glob("visits.lapwing.db*"):
+        assert os.stat(file).st_mode & 0o077 == 0
+
+
+def test_awkward_values_are_counted_as_decided(tmp_path: Path) -> None:
+    """NULL units do not exist, NaN is NULL, infinities clamp, and nothing raises."""
+    import pyarrow as pa
+
+    table = pa.table(
+        {
+            "person_id": pa.array([1, 2, 3, 4, 5, None, 6], pa.int64()),
+            "plan": ["a", None, "zzz", "b", "b", "a", "a"],
+            "cost": [float("nan"), float("inf"), float("-inf"), -0.0, 1e308, 50.0, None],
+        }
+    )
+    pq.write_table(table, tmp_path / "visits.parquet")
+    with protected(tmp_path / "visits.parquet", epsilon=2e6, delta=0) as session:
+        ask = {"epsilon": 1e5}
+        (whole,) = session.sql(
+            "SELECT COUNT(*) AS n, COUNT(cost) AS c, SUM(cost) AS s, AVG(cost) AS m FROM visits", **ask
+        ).rows()
+        assert (whole["n"], whole["c"], round(float(str(whole["s"])))) == (6, 4, 200)
+        assert whole["m"] == pytest.approx(50, abs=0.01)
+        plans = session.sql("SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan", **ask).rows()
+        assert plans == [{"plan": "a", "n": 2}, {"plan": "b", "n": 2}, {"plan": "c", "n": 0}]
