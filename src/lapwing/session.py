@@ -199,11 +199,12 @@ def open_session(catalog: Catalog, *, entropy: Entropy | None = None) -> Session
         raise CatalogError(f'dataset.engine = "{catalog.engine}" is not available in this version; use "duckdb".')
     engine = DuckDB(catalog)
     try:
-        found = digests(catalog, engine)
+        if not catalog.ledger_path.exists():
+            digests(catalog, engine)  # missing or unreadable data leave no ledger behind
         ledger = SqliteLedger.open(catalog.ledger_path, registration(catalog))
         try:
             if ledger.state().version == 0:
-                ledger.accept(found, principal())
+                ledger.accept(digests(catalog, engine), principal())
         except BaseException:
             ledger.close()
             raise
@@ -269,10 +270,12 @@ def protect(
         neighbouring=neighbouring,
     )
     beside = path.parent / f"{path.stem}.lapwing.toml"
-    if beside.exists():
-        _require_same(load(beside), drafted.catalog)
+    before = load(beside) if beside.exists() else None
+    if before is not None:
+        _require_same(before, drafted.catalog)
     session = open_session(drafted.catalog)
-    write(drafted.catalog, beside, overwrite=True)
+    if before != drafted.catalog:
+        write(drafted.catalog, beside, overwrite=True)
     return session
 
 

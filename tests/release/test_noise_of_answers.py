@@ -40,7 +40,7 @@ def answer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def truth() -> np.ndarray[Any, Any]:
-    return np.array([3, 0] * (CELLS // 2))
+    return np.tile(np.array([3, 0]), CELLS // 2)
 
 
 def noise(answer: Answer) -> np.ndarray[Any, Any]:
