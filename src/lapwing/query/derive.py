@@ -153,7 +153,22 @@ def bracket(
             known = [part for part in parts if part is not None]
             if function.interval is None or len(known) < len(parts):
                 return None
+            if not function.strict and not all(map(_is_never_null, derived.arguments)):
+                return (min(low for low, _ in known), max(high for _, high in known))
             return function.interval(*known)
+
+
+def _is_never_null(derived: Derived) -> bool:
+    """Tell whether a number has a value in every cell: LEAST and GREATEST skip those that have none."""
+    match derived:
+        case Released():
+            return True
+        case Fixture():
+            return derived.value is not None
+        case Compute():
+            return derived.function != "divide" and all(map(_is_never_null, derived.arguments))
+        case _:
+            return False
 
 
 def _around(measure: Measure, measures: Mapping[Measure, Fraction], margins: Mapping[Measure, Fraction]) -> Interval:

@@ -1,0 +1,137 @@
+"""What an analyst can do with an answer."""
+
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import lapwing as lw
+from lapwing.answer import Answer
+
+SHARP = {"epsilon": 1e5}
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A budget so large that noise hardly shows, to see what is done with the numbers."""
+    folder = tmp_path_factory.mktemp("answer")
+    table = pa.table(
+        {
+            "person": list(range(12)),
+            "plan": ["<b>", "x", "x", "x"] * 3,
+            "paid": [Decimal("1.25")] * 12,
+            "member": [True, False, None, True] * 3,
+            "day": [date(2026, 1, 1)] * 12,
+        }
+    )
+    pq.write_table(table, folder / "t.parquet")
+    with lw.protect(
+        folder / "t.parquet",
+        privacy_unit="row",
+        epsilon=1e7,
+        bounds={"paid": (0, 5)},
+        domains={"plan": ["x", "<b>", "empty"], "day": [date(2026, 1, 1)]},
+    ) as opened:
+        yield opened
+
+
+def ask(session: lw.Session, text: str) -> Answer:
+    return session.sql(text, **SHARP)
+
+
+def test_rows_have_the_types_of_their_columns(session: lw.Session) -> None:
+    question = "SELECT plan, COUNT(*) AS n, SUM(paid) AS s, AVG(paid) AS m, COUNT(*) > 3 AS many FROM t GROUP BY plan"
+    assert ask(session, question).rows() == [
+        {"plan": "x", "n": 9, "s": Decimal("11.25"), "m": 1.25, "many": True},
+        {"plan": "<b>", "n": 3, "s": Decimal("3.75"), "m": 1.25, "many": False},
+        {"plan": "empty", "n": 0, "s": Decimal("0"), "m": None, "many": False},
+    ]
+
+
+def test_order_limit_and_having_are_post_processing(session: lw.Session) -> None:
+    base = "SELECT plan, member, COUNT(*) AS n FROM t GROUP BY plan, member"
+    paid = len(session.budget().history)
+    whole = ask(session, base).rows()
+    ordered = ask(session, f"{base} HAVING n > 0 ORDER BY n DESC, plan, 2 LIMIT 2 OFFSET 1")
+    expected = sorted((r for r in whole if r["n"] > 0), key=lambda r: (-r["n"], r["plan"], r["member"]))[1:3]  # type: ignore[operator]
+    assert ordered.rows() == expected
+    assert len(session.budget().history) == paid + 1
+    nulls = ask(session, "SELECT plan, AVG(paid) AS m FROM t GROUP BY plan ORDER BY m NULLS FIRST").rows()
+    assert nulls[0]["plan"] == "empty"
+
+
+def test_an_aggregate_used_only_in_having_is_charged(session: lw.Session) -> None:
+    alone = session.explain("SELECT COUNT(*) AS n FROM t", epsilon=1)
+    both = session.explain("SELECT COUNT(*) AS n FROM t HAVING SUM(paid) > 1", epsilon=1)
+    assert len(both.measures) == len(alone.measures) + 1
+
+
+def test_arithmetic_over_aggregates(session: lw.Session) -> None:
+    (row,) = ask(
+        session,
+        "SELECT SUM(paid) / COUNT(*) AS q, COUNT(*) - 2 AS d, ROUND(SUM(paid) * 1.5, 1) AS r, COUNT(*) / 0 AS z, "
+        "CASE WHEN COUNT(*) > 5 THEN 'many' ELSE 'few' END AS word, COALESCE(AVG(paid), 0) AS c FROM t",
+    ).rows()
+    assert row == {"q": 1.25, "d": 10, "r": Decimal("22.5"), "z": None, "word": "many", "c": 1.25}
+
+
+def test_arrow_and_everything_that_reads_it(session: lw.Session) -> None:
+    question = (
+        "SELECT plan, day, member, COUNT(*) AS n, SUM(paid) AS s, AVG(paid) AS m FROM t GROUP BY plan, day, member"
+    )
+    answer = ask(session, question)
+    table = answer.to_arrow(confidence=0.9)
+    assert table.schema.field("n").type == pa.int64()
+    assert pa.types.is_decimal(table.schema.field("s").type)
+    assert table.schema.field("day").type == pa.date32()
+    assert {"n_low", "n_high", "s_low", "m_high"} <= set(table.column_names)
+    assert pa.table(answer).num_rows == len(answer) == 6
+    assert duckdb.connect().from_arrow(answer).sum("n").fetchall() == [(9,)]
+
+
+def test_html_is_escaped_and_says_the_price(session: lw.Session) -> None:
+    html = ask(session, "SELECT plan, COUNT(*) AS n FROM t WHERE paid > 1 GROUP BY plan")._repr_html_()
+    assert "&lt;b&gt;" in html
+    assert "<b>" not in html
+    assert "cost ε = 100000" in html or "cost ε = 1e+05" in html
+
+
+def test_a_plot_holds_bars_and_intervals(session: lw.Session) -> None:
+    answer = ask(session, "SELECT plan, member, COUNT(*) AS n FROM t GROUP BY plan, member")
+    specification = answer.plot().to_dict()
+    assert [layer["mark"]["type"] for layer in specification["layer"]] == ["bar", "rule"]
+    first = specification["data"]["values"][0]
+    assert first["low"] <= first["n"] <= first["high"]
+    assert specification["encoding"]["color"]["field"] == "member"
+    bundle = answer.plot("n")._repr_mimebundle_()
+    assert "application/vnd.vegalite.v6+json" in bundle
+    with pytest.raises(lw.InvalidParameter, match="there are: n"):
+        answer.plot("plan")
+
+
+@pytest.mark.parametrize("confidence", [0, 1, -0.5, 2, float("nan"), "0.95"])
+def test_a_confidence_is_a_probability(session: lw.Session, confidence: Any) -> None:
+    with pytest.raises(lw.InvalidParameter):
+        ask(session, "SELECT COUNT(*) AS n FROM t").interval(confidence)
+
+
+def test_intervals_of_conditions_do_not_exist(session: lw.Session) -> None:
+    answer = ask(session, "SELECT CASE WHEN COUNT(*) > 1 THEN COUNT(*) END AS n FROM t")
+    low, high = answer.interval()["n"]
+    assert str(low[0]) == str(high[0]) == "nan"
+
+
+def test_explain_predicts_means_at_an_assumed_count(tmp_path: Path, session: lw.Session) -> None:
+    question = "SELECT AVG(paid) AS m FROM t"
+    assert session.explain(question, epsilon=1).columns[0].half_width is None
+    wide = session.explain(question, epsilon=1, assuming_count=50).columns[0].half_width
+    narrow = session.explain(question, epsilon=1, assuming_count=5000).columns[0].half_width
+    assert wide is not None
+    assert narrow is not None
+    assert narrow < wide / 50
+    assert session.budget().history == session.budget().history

@@ -1,0 +1,86 @@
+"""If every measure is within its margin, every derived value is within its interval: over random expressions."""
+
+from fractions import Fraction
+from math import inf
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lapwing.query import derive
+from lapwing.query.derive import bracket, compute, evaluate
+from lapwing.query.expression import Column
+from lapwing.query.plan import Average, Count, Derived, Fixture, Measure, Released, Sum
+from lapwing.query.types import Fixed
+
+PAY = Column(name="pay", type=Fixed(step=Fraction(1, 2), low=-20, high=60))
+COUNT = Count()
+TOTAL = Sum(argument=PAY)
+CENTRED = Sum(argument=PAY, origin=20)
+MEASURES: tuple[Measure, ...] = (COUNT, TOTAL, CENTRED)
+
+BINARY = ["add", "subtract", "multiply", "divide", "least", "greatest"]
+UNARY = ["negate", "absolute", "round", "floor", "ceiling"]
+
+leaves: st.SearchStrategy[Derived] = st.one_of(
+    st.sampled_from([Released(measure=COUNT), Released(measure=TOTAL), Average(total=CENTRED, count=COUNT)]),
+    st.integers(-3, 3).map(lambda n: Fixture(value=Fraction(n, 2), shape="decimal")),
+)
+expressions = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.builds(compute, st.sampled_from(BINARY), inner, inner),
+        st.builds(compute, st.sampled_from(UNARY), inner),
+    ),
+    max_leaves=6,
+)
+whole = st.integers(-30, 30)
+margins = st.integers(0, 12)
+
+
+def contained(value: Any, interval: Any) -> bool:
+    return value is None or interval is None or interval[0] <= value <= interval[1]
+
+
+@settings(max_examples=1500)
+@given(
+    derived=expressions,
+    values=st.tuples(whole, whole, whole),
+    widths=st.tuples(margins, margins, margins),
+    data=st.data(),
+)
+def test_intervals_hold_what_is_possible(
+    derived: Derived, values: tuple[int, ...], widths: tuple[int, ...], data: st.DataObject
+) -> None:
+    released = {m: v * m.step for m, v in zip(MEASURES, values, strict=True)}
+    room = {m: w * m.step for m, w in zip(MEASURES, widths, strict=True)}
+    found = bracket(derived, released, room, {})
+    assert contained(evaluate(derived, released, {}), found)
+    true = {m: v + data.draw(st.integers(-w, w)) * m.step for (m, v), w in zip(released.items(), widths, strict=True)}
+    assert contained(evaluate(derived, true, {}), found)
+
+
+def test_a_division_that_forgets_zero_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    ratio = compute("divide", Released(measure=TOTAL), Released(measure=COUNT))
+    released: dict[Measure, Fraction] = {COUNT: Fraction(0), TOTAL: Fraction(1)}
+    room: dict[Measure, Fraction] = {COUNT: Fraction(2), TOTAL: Fraction(0)}
+    assert bracket(ratio, released, room, {}) == (-inf, inf)
+
+    def careless(first: Any, second: Any) -> Any:
+        corners = [x / y for x in first for y in second if y]
+        return (min(corners), max(corners))
+
+    entry = derive.Function(value=lambda x, y: x / y, interval=careless)
+    monkeypatch.setitem(vars(derive)["FUNCTIONS"], "divide", entry)
+    possible: dict[Measure, Fraction] = {COUNT: Fraction(1, 2), TOTAL: Fraction(1)}
+    assert not contained(evaluate(ratio, possible, {}), bracket(ratio, released, room, {}))
+
+
+def test_a_mean_is_divided_over_possible_counts_only_and_stays_in_bounds() -> None:
+    average = Average(total=CENTRED, count=COUNT)
+    released: dict[Measure, Fraction] = {COUNT: Fraction(10), CENTRED: Fraction(50)}
+    found = bracket(average, released, {COUNT: Fraction(2), CENTRED: Fraction(10)}, {})
+    assert found == (10 + Fraction(40, 12), 10 + Fraction(60, 8))
+    nothing: dict[Measure, Fraction] = {COUNT: Fraction(-5), CENTRED: Fraction(50)}
+    assert bracket(average, nothing, {COUNT: Fraction(2), CENTRED: Fraction(10)}, {}) == (-10, 30)

@@ -1,0 +1,41 @@
+"""The package from outside: cheap to import, complete in its exports, no way to turn the noise off."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import lapwing
+
+SOURCE = Path(lapwing.__file__).parent
+
+
+def test_importing_it_loads_nothing_heavy() -> None:
+    heavy = ("duckdb", "numpy", "pyarrow", "sqlglot", "flint")
+    script = f"import sys, lapwing; print([m for m in {heavy} if m in sys.modules])"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "[]"
+
+
+def test_every_public_name_exists() -> None:
+    for name in lapwing.__all__:
+        assert getattr(lapwing, name) is not None
+
+
+def test_no_other_source_of_randomness_is_imported() -> None:
+    """Only the entropy door reads the operating system; nothing seeds anything."""
+    for file in SOURCE.rglob("*.py"):
+        text = file.read_text()
+        for node in ast.walk(ast.parse(text)):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            module = node.module if isinstance(node, ast.ImportFrom) else ""
+            assert not {"random", "secrets"} & {*names, module}, file
+        if file.name != "entropy.py":
+            assert "urandom" not in text.replace("os.urandom`", ""), file
+        assert "np.random" not in text, file
+
+
+def test_no_guard_is_an_assert() -> None:
+    for file in SOURCE.rglob("*.py"):
+        asserts = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Assert)]
+        assert not asserts, file
