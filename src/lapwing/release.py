@@ -34,7 +34,7 @@ from lapwing.exact.samplers import IntArray
 from lapwing.ledger.records import Charged, StoredAnswer
 from lapwing.ledger.sqlite import SqliteLedger
 from lapwing.mechanisms import DiscreteLaplace, Mechanism, RoundedGaussian
-from lapwing.privacy.amounts import exact
+from lapwing.privacy.amounts import exact, short
 from lapwing.privacy.filters import Account, Refused
 from lapwing.privacy.measures import Loss
 from lapwing.query.calibrate import Priced, Term, request
@@ -71,15 +71,10 @@ def release(
         whether it was charged).
     """
     question, key = priced.question, key_of(priced.question, catalog)
-    try:
-        version = current_version(question.table, engine, ledger)
-        stored = ledger.stored(key, priced.loss)
-    except KeyboardInterrupt:
-        raise Interrupted(charged=False) from None
-    if stored is not None:
-        return _restored(question, stored, priced.loss)
-    outcome, stopped = shielded(
-        lambda: ledger.charge(
+    charges: list[Charged] = []  # filled where the charge is made, so that a Ctrl-C at any moment finds the truth here
+
+    def charge(version: int) -> Charged | Refused:
+        outcome = ledger.charge(
             key=key,
             question=str(question),
             loss=priced.loss,
@@ -87,15 +82,21 @@ def release(
             principal=principal,
             version=version,
         )
-    )
-    if isinstance(outcome, Refused):
-        raise exhausted(priced.loss, ledger.state().account, catalog)
-    if stopped:
-        raise Interrupted(charged=True)
+        if isinstance(outcome, Charged):
+            charges.append(outcome)
+        return outcome
+
     try:
+        version = current_version(question.table, engine, ledger)
+        stored = ledger.stored(key, priced.loss)
+        if stored is not None:
+            return _restored(question, stored, priced.loss)
+        outcome = shielded(lambda: charge(version))
+        if isinstance(outcome, Refused):
+            raise exhausted(priced.loss, ledger.state().account, catalog)
         return _answer(priced, outcome, engine, ledger, entropy)
     except KeyboardInterrupt:
-        raise Interrupted(charged=True) from None
+        raise Interrupted(charged=bool(charges)) from None
 
 
 def _answer(priced: Priced, charged: Charged, engine: Engine, ledger: SqliteLedger, entropy: Entropy) -> Released:
@@ -108,9 +109,7 @@ def _answer(priced: Priced, charged: Charged, engine: Engine, ledger: SqliteLedg
         cost=priced.loss,
         stored=False,
     )
-    _, stopped = shielded(lambda: ledger.record_answer(charged.sequence, payload_of(released)))
-    if stopped:
-        raise Interrupted(charged=True)
+    shielded(lambda: ledger.record_answer(charged.sequence, payload_of(released)))
     return released
 
 
@@ -209,8 +208,9 @@ def exhausted(loss: Loss, account: Account, catalog: Catalog) -> BudgetExhausted
     """Return the refusal of a question that the budget cannot bear, saying what would still fit."""
     fitting = largest_epsilon(account.remaining, catalog)
     still = f"A question of epsilon = {fitting} would still fit" if fitting else "No further question fits"
+    price, left = (100 * share.amount / account.budget.amount for share in (loss, account.remaining))
     return BudgetExhausted(
-        f"The question costs {loss} and the budget has {account.remaining} left of {account.budget}. "
+        f"The question costs {short(price)} % of the budget, of which {float(left):.4g} % is left. "
         f"Nothing was charged. {still}; answers that were bought before stay free."
     )
 
@@ -226,18 +226,21 @@ def largest_epsilon(remaining: Loss, catalog: Catalog) -> str:
     return f"{thousandths / 1000:.3f}".rstrip("0").rstrip(".") if thousandths else ""
 
 
-def shielded(action: Callable[[], Result]) -> tuple[Result, bool]:
-    """Run an action to its end, and tell whether Ctrl-C was pressed meanwhile.
+def shielded(action: Callable[[], Result]) -> Result:
+    """Run an action to its end even if Ctrl-C is pressed meanwhile, and only then let that through.
 
     A charge is made or not made, and we must know which: it is not cut off in the middle.
     """
     if threading.current_thread() is not threading.main_thread():
-        return action(), False
+        return action()
     stopped = False
     with ThreadPoolExecutor(max_workers=1) as pool:
         future = pool.submit(action)
-        while True:
+        while not future.done():
             try:
-                return future.result(), stopped
+                future.exception()
             except KeyboardInterrupt:
                 stopped = True
+    if stopped:
+        raise KeyboardInterrupt
+    return future.result()

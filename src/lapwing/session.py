@@ -14,7 +14,7 @@ from lapwing.catalog.infer import draft
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load, write
 from lapwing.engines import DuckDB, Engine
-from lapwing.errors import CatalogError, CatalogMismatch
+from lapwing.errors import CatalogError, CatalogMismatch, InvalidParameter
 from lapwing.exact.entropy import Entropy, SystemEntropy
 from lapwing.ledger.records import HistoryRow, Registration
 from lapwing.ledger.sqlite import SqliteLedger
@@ -112,6 +112,10 @@ class Session:
 
         Args: assuming_count: a number of rows in a cell, to see how wide the interval of an AVG would be there.
         """
+        if assuming_count is not None and (isinstance(assuming_count, bool) or assuming_count < 1):
+            raise InvalidParameter(
+                f"assuming_count is {assuming_count!r}; it must be a whole number of rows from 1 up."
+            )
         plan = bind(text, self.catalog)
         priced = calibrate(plan, self.catalog.budget, epsilon=epsilon, error=error)
         account = self._ledger.state().account

@@ -1,7 +1,6 @@
 """All commands under one name, and the one place where an error becomes a message and an exit status."""
 
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -68,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status = app(arguments, prog_name="lapwing", standalone_mode=False)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader has had enough, as `head` has
+    except (BrokenPipeError, SystemExit):  # the reader has had enough, as `head` has; typer turns one into the other
         _discard_output()
         return 0
     except KeyboardInterrupt:

@@ -37,7 +37,7 @@ def command(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CA
 
 def as_page(view: "BudgetView", name: str, delta: "Fraction") -> list[RenderableType]:
     """Return the budget for people; `delta` is what the epsilon of a single question is read at."""
-    page: list[RenderableType] = [labelled(label, text) for label, text in _facts(view, name)]
+    page: list[RenderableType] = [labelled(*_facts(view, name))]
     if view.history:
         page += [Text(), _history(view, delta)]
     return page

@@ -44,7 +44,7 @@ def show(*parts: RenderableType, whole: bool = False) -> None:
 
 def note(label: str, text: str) -> None:
     """Say something about a result: its price, what bounds it, where it went."""
-    sys.stderr.write(rendered(sys.stderr, labelled(label, text)))
+    sys.stderr.write(rendered(sys.stderr, labelled((label, text))))
 
 
 def complain(text: str) -> None:
@@ -54,12 +54,13 @@ def complain(text: str) -> None:
     sys.stderr.flush()
 
 
-def labelled(label: str, text: str) -> RenderableType:
-    """Return a text beside a short label, folded under itself."""
+def labelled(*facts: tuple[str, RenderableType]) -> Table:
+    """Return texts beside short labels, folded under themselves."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True, min_width=7)
     grid.add_column()
-    grid.add_row(label, Text(text))
+    for label, content in facts:
+        grid.add_row(label, Text(content) if isinstance(content, str) else content)
     return grid
 
 
@@ -90,9 +91,9 @@ def _console(stream: TextIO) -> Console:
 
 
 def pointer(text: str, position: tuple[int, int]) -> str:
-    """Return the line of a text at a position, with a caret under it; a long line is cut around the caret.
+    r"""Return the line of a text at a position, with a caret under it; a long line is cut around the caret.
 
-    >>> print(pointer("SELECT a\\nFROM b", (2, 6)))
+    >>> print(pointer("SELECT a\nFROM b", (2, 6)))
         FROM b
              ^
     """

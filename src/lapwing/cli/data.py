@@ -32,4 +32,6 @@ def accept(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     if version == before:
         print_text(f"The data are those of version {version}; nothing was changed.\n")
     else:
-        print_text(f"Version {version} is current from now on. What was spent stays spent; old answers are not mixed in.\n")
+        print_text(
+            f"Version {version} is current from now on. What was spent stays spent; old answers are not mixed in.\n"
+        )

@@ -52,13 +52,13 @@ def command(
 def as_page(preview: "Preview", neighbouring: str) -> list[RenderableType]:
     """Return a preview for people."""
     return [
-        *(labelled(label, text) for label, text in _facts(preview, neighbouring)),
+        labelled(*_facts(preview, neighbouring)),
         Text(),
         _columns(preview),
         Text(),
         _measures(preview),
         Text(),
-        *(labelled("note", f"{line}.") for line in preview.notes),
+        labelled(*(("note", f"{line}.") for line in preview.notes)),
     ]
 
 

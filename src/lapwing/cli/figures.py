@@ -33,30 +33,36 @@ def plain(value: "Cell") -> str:
             return str(value)
 
 
-def noisy(value: "Cell", low: float, high: float) -> tuple[str, str]:
+def noisy(value: "Cell", low: float, high: float, places: int | None = None) -> tuple[str, str]:
     """Return a released value and its ±: the farther end of its interval, rounded up after the value was rounded.
+
+    Args: places: decimal places; enough for two digits of the ± unless given.
 
     >>> noisy(1234, 1199.0, 1269.0), noisy(2.9134, 2.4822, 3.3446)
     (('1,234', '±35'), ('2.91', '±0.44'))
     """
     if value is None or isinstance(value, bool | str | date):
         return plain(value), ""
-    number = float(value)
-    reach = max(high - number, number - low)
+    number, reach = float(value), reach_of(value, low, high)
     if not math.isfinite(reach):
         return f"{number:,.4g}", "" if math.isnan(reach) else "±∞"
     if isinstance(value, int):
         return f"{value:,}", f"±{math.ceil(reach):,}"
-    places = _places(reach)
-    shown = round(number, places) + 0.0  # no negative zero
-    return f"{shown:,.{places}f}", f"±{_up(max(high - shown, shown - low), places):,.{places}f}"
+    kept = places_of(reach) if places is None else places
+    shown = round(number, kept) + 0.0  # no negative zero
+    return f"{shown:,.{kept}f}", f"±{_up(max(high - shown, shown - low), kept):,.{kept}f}"
 
 
-def exactly(value: "Cell") -> str:
-    """Return a number that is known, thousands separated."""
+def reach_of(value: "Cell", low: float, high: float) -> float:
+    """Return the distance from a value to the farther end of its interval; NaN where there is none."""
     if value is None or isinstance(value, bool | str | date):
-        return plain(value)
-    return f"{value:,}" if isinstance(value, int) else f"{float(value):,.2f}"
+        return math.nan
+    return max(high - float(value), float(value) - low)
+
+
+def places_of(reach: float) -> int:
+    """Return the decimal places that leave two digits of an error, none for an error of 10 or more."""
+    return max(0, 1 - math.floor(math.log10(reach))) if reach > 0 else 2
 
 
 def size(value: float) -> str:
@@ -72,15 +78,10 @@ def size(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _places(reach: float) -> int:
-    """Return the decimal places that leave two digits of an error, none for an error of 10 or more."""
-    return max(0, 1 - math.floor(math.log10(reach))) if reach > 0 else 2
-
-
 def _up(value: float, places: int) -> float:
-    scaled = value * 10**places
+    scaled = value * 10.0**places
     nearest = round(scaled)
-    return (nearest if math.isclose(scaled, nearest, rel_tol=1e-12) else math.ceil(scaled)) / 10**places
+    return (nearest if math.isclose(scaled, nearest, rel_tol=1e-12) else math.ceil(scaled)) / 10.0**places
 
 
 def share(part: float) -> str:

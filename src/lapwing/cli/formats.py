@@ -7,18 +7,18 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from lapwing.cli.figures import noisy, plain
+from lapwing.cli.figures import noisy, places_of, plain, reach_of
 
 if TYPE_CHECKING:
     from lapwing.answer import Answer, Cell
@@ -38,7 +38,8 @@ def new_table(*names: str, numbers: Iterable[str] = ()) -> Table:
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     right = set(numbers)
     for name in names:
-        table.add_column(Text(name), justify="right" if name in right else "left", overflow="fold")
+        justify: Literal["left", "right"] = "right" if name in right else "left"
+        table.add_column(Text(name), justify=justify, overflow="fold", no_wrap=name in right)
     return table
 
 
@@ -57,9 +58,12 @@ def as_table(answer: "Answer", confidence: Fraction) -> Table:
     return table
 
 
-def with_margins(values: Iterable["Cell"], low: Iterable[float], high: Iterable[float]) -> list[Text]:
-    """Return noisy values with their ±, padded so that values and errors stand under each other."""
-    pairs = [noisy(value, float(least), float(most)) for value, least, most in zip(values, low, high, strict=True)]
+def with_margins(values: Sequence["Cell"], low: Iterable[float], high: Iterable[float]) -> list[Text]:
+    """Return noisy values with their ±, of equal places, so that values and errors stand under each other."""
+    cells = [(value, float(least), float(most)) for value, least, most in zip(values, low, high, strict=True)]
+    reaches = [reach_of(*cell) for cell in cells]
+    places = max((places_of(reach) for reach in reaches if math.isfinite(reach)), default=0)
+    pairs = [noisy(*cell, places) for cell in cells]
     width = max((len(margin) for _, margin in pairs), default=0)
     return [Text.assemble(value, (f" {margin:>{width}}" if width else "", "cyan")) for value, margin in pairs]
 

@@ -47,7 +47,10 @@ class Neighbouring(StrEnum):
 
 def command(
     source: Annotated[
-        Path, typer.Argument(metavar="SOURCE", help="A Parquet or CSV file; the table is named after it.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="SOURCE", help="A Parquet or CSV file; the table is named after it.", show_default=False
+        ),
     ],
     privacy_unit: Annotated[
         str, typer.Option(metavar="COLUMN", help='The column that says whose row it is, or "row".', show_default=False)
@@ -55,16 +58,25 @@ def command(
     epsilon: Annotated[
         Fraction,
         typer.Option(
-            parser=above_zero("--epsilon"), metavar="NUMBER", help="The most that all answers together may reveal.", show_default=False
+            parser=above_zero("--epsilon"),
+            metavar="NUMBER",
+            help="The most that all answers together may reveal.",
+            show_default=False,
         ),
     ],
     delta: Annotated[
         Fraction | None,
-        typer.Option(parser=part_of_one("--delta"), metavar="NUMBER", help="What epsilon may miss; without it, the budget is pure."),
+        typer.Option(
+            parser=part_of_one("--delta"),
+            metavar="NUMBER",
+            help="What epsilon may miss; without it, the budget is pure.",
+        ),
     ] = None,
     max_rows: Annotated[
         int | None,
-        typer.Option(metavar="K", help="Rows of a unit beyond it do not exist for any question; needed unless the unit is a row."),
+        typer.Option(
+            metavar="K", help="Rows of a unit beyond it do not exist for any question; needed unless the unit is a row."
+        ),
     ] = None,
     bounds: Annotated[
         list[str] | None,
@@ -82,12 +94,17 @@ def command(
         Neighbouring, typer.Option(help="Hide whether a unit is present, or which unit it is.")
     ] = Neighbouring.add_remove,
     delta_keys: Annotated[
-        Fraction | None, typer.Option(parser=part_of_one("--delta-keys"), metavar="NUMBER", help="The part of delta for private group keys.")
+        Fraction | None,
+        typer.Option(
+            parser=part_of_one("--delta-keys"), metavar="NUMBER", help="The part of delta for private group keys."
+        ),
     ] = None,
     people: Annotated[
         int | None, typer.Option(metavar="N", help="How many units there are, if that is public: to judge delta by.")
     ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The catalog to write.")] = DEFAULT_CATALOG,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The catalog to write.")
+    ] = DEFAULT_CATALOG,
     force: Annotated[bool, typer.Option("--force", help="Overwrite a catalog that is there.")] = False,
 ) -> None:
     """Write a catalog for a file: names and types from the file, everything else from you. Reads no row."""
@@ -163,5 +180,3 @@ def _next(catalog: "Catalog", output: Path) -> str:
             f"  lapwing budget{where}",
         ]
     )
-
-

@@ -82,7 +82,11 @@ Sql = Annotated[
 ]
 Epsilon = Annotated[
     Fraction | None,
-    typer.Option(parser=above_zero("--epsilon"), metavar="NUMBER", help="The price: the question alone is (epsilon, delta)-private."),
+    typer.Option(
+        parser=above_zero("--epsilon"),
+        metavar="NUMBER",
+        help="The price: the question alone is (epsilon, delta)-private.",
+    ),
 ]
 Error = Annotated[
     Fraction | None,

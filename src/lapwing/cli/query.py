@@ -6,7 +6,7 @@ import sys
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TextIO, final
+from typing import TYPE_CHECKING, Annotated, Final, TextIO
 
 import typer
 
@@ -15,12 +15,12 @@ from lapwing.cli import figures, formats
 from lapwing.cli.console import note, on_terminal, print_bytes, print_text, rendered
 from lapwing.cli.formats import Format
 from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Epsilon, Error, Sql, between
-from lapwing.cli.question import pointing_at, require_one, text_of
-from lapwing.errors import Fault, Interrupted, InvalidParameter, LapwingError
+from lapwing.cli.question import Stopped, ignore_interrupts, pointing_at, require_one, text_of
+from lapwing.errors import Fault, Interrupted, InvalidParameter
 
 if TYPE_CHECKING:
     from lapwing.answer import Answer
-    from lapwing.session import Session
+    from lapwing.session import BudgetView, Session
 
 EXAMPLE: Final = """\b
 Examples:
@@ -41,13 +41,22 @@ def command(
     error: Error = None,
     level: Annotated[
         Fraction | None,
-        typer.Option("--confidence", parser=between("--confidence"), metavar="NUMBER", help="Of the intervals; 0.95 unless given."),
+        typer.Option(
+            "--confidence",
+            parser=between("--confidence"),
+            metavar="NUMBER",
+            help="Of the intervals; 0.95 unless given.",
+        ),
     ] = None,
     form: Annotated[
         Format | None,
-        typer.Option("--format", help="A table on a terminal, CSV in a pipe, by its name for a file.", show_default=False),
+        typer.Option(
+            "--format", help="A table on a terminal, CSV in a pipe, by its name for a file.", show_default=False
+        ),
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead.")
+    ] = None,
     catalog: CatalogFile = DEFAULT_CATALOG,
 ) -> None:
     """Ask a question, charge its price to the budget, and write the noisy answer."""
@@ -64,6 +73,7 @@ def command(
             _write(answer, form, level or USUAL_CONFIDENCE, output)
             _say(answer, session, output)
         except KeyboardInterrupt:
+            ignore_interrupts()
             raise Stopped(_paid_for(answer)) from None
         except BrokenPipeError:
             raise
@@ -76,18 +86,14 @@ def _ask(session: "Session", question: str, epsilon: Fraction | None, error: Fra
     try:
         with pointing_at(question):
             return session.sql(question, epsilon=epsilon, error=error)
+    except Interrupted:
+        ignore_interrupts()
+        raise
     except KeyboardInterrupt:
-        # Release says itself whether a question that it was stopped in is paid. Between its steps only the ledger knows.
+        ignore_interrupts()
+        # Release says itself whether a question was paid when it was stopped; between its steps only the ledger knows.
         history = session.budget().history
         raise Interrupted(charged=bool(history) and history[-1].time >= started) from None
-
-
-@final
-class Stopped(LapwingError):
-    """The user stopped the writing of an answer that was bought before."""
-
-    code = Interrupted.code
-    exit_status = Interrupted.exit_status
 
 
 def _paid_for(answer: "Answer") -> str:
@@ -110,7 +116,9 @@ def _require_writable(output: Path, described: Path, session: "Session") -> None
     if target in needed or target.name.startswith(catalog.ledger_path.name):
         raise InvalidParameter(f"{output} belongs to the data set; write the answer to another file.")
     if output.is_dir() or not os.access(output if output.exists() else output.absolute().parent, os.W_OK):
-        raise InvalidParameter(f"{output} cannot be written; choose a file in a folder that exists. Nothing was charged.")
+        raise InvalidParameter(
+            f"{output} cannot be written; choose a file in a folder that exists. Nothing was charged."
+        )
 
 
 def _write(answer: "Answer", form: Format, level: Fraction, output: Path | None) -> None:
@@ -137,21 +145,25 @@ def _content(answer: "Answer", form: Format, level: Fraction, page: TextIO) -> s
 
 def _say(answer: "Answer", session: "Session", output: Path | None) -> None:
     sys.stdout.flush()
-    note("price", price_of(answer, session))
+    view, budget = session.budget(), session.catalog.budget
+    note("price", price_of(answer, view, budget.delta - budget.delta_keys))
+    note("left", left_of(answer, view))
     for line in answer.notes:
         note("note", f"{line}.")
     if output is not None:
         note("written", str(output))
 
 
-def price_of(answer: "Answer", session: "Session") -> str:
-    """Say what an answer cost and what is left."""
-    view, budget = session.budget(), session.catalog.budget
-    left = f"{figures.share(1 - view.share_spent)} is left"
+def price_of(answer: "Answer", view: "BudgetView", delta: Fraction) -> str:
+    """Say what an answer cost; `delta` is what the epsilon of a single question is read at."""
     if answer.stored:
-        return f"free, it was bought before; {left}."
-    alone = figures.epsilon(answer.cost.to_epsilon(delta=budget.delta - budget.delta_keys))
+        return "free: it was bought before"
+    alone = figures.epsilon(answer.cost.to_epsilon(delta=delta))
     part = figures.share(float(answer.cost.amount / view.total.amount))
-    more = view.fits(answer.cost)
-    room = f"room for {more:,} more like it" if more else "too little for another like it"
-    return f"{part} of the budget (epsilon {alone} alone, {figures.loss(answer.cost)}); {left}, {room}."
+    return f"{part} of the budget: epsilon {alone} alone ({figures.loss(answer.cost)})"
+
+
+def left_of(answer: "Answer", view: "BudgetView") -> str:
+    """Say what is left of the budget."""
+    left = f"{figures.share(1 - view.share_spent)} of the budget"
+    return left if answer.stored else f"{left}: {view.fits(answer.cost):,} more like it would fit"

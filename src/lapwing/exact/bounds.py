@@ -6,6 +6,7 @@ privacy. This is the only module that knows flint.
 """
 
 import math
+import os
 import sys
 from collections.abc import Callable, Iterable
 from fractions import Fraction
@@ -20,6 +21,12 @@ Ball = arb
 # flint's working precision is one global of the process. Any precision gives a true ball, so the lock is not for
 # soundness: it keeps one thread from widening another's.
 _PRECISION_LOCK = Lock()
+if hasattr(os, "register_at_fork"):  # a child must not wait for a thread that it does not have
+    os.register_at_fork(
+        before=_PRECISION_LOCK.acquire,
+        after_in_parent=_PRECISION_LOCK.release,
+        after_in_child=_PRECISION_LOCK.release,
+    )
 
 # Ends are returned as rationals, so a magnitude outside 2^±_LARGEST_EXPONENT would fill the memory with zeros.
 _LARGEST_EXPONENT = 1 << 14

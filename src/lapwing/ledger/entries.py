@@ -222,9 +222,10 @@ def accepting(state: State, digests: Mapping[str, str], principal: str, time: st
     """Return the entry of a new version of the data, or None if these data are already the current version."""
     if not digests:
         raise InvalidParameter("A version of the data needs the digest of at least one table; none was given.")
-    if state.version and dict(digests) == dict(state.digests):
+    together = {**state.digests, **digests}  # other catalogs that share the ledger keep their tables
+    if state.version and together == dict(state.digests):
         return None
-    body = {"version": state.version + 1, "digests": dict(digests), "principal": principal}
+    body = {"version": state.version + 1, "digests": together, "principal": principal}
     return _next(state, time, "data", "", body)
 
 

@@ -1,7 +1,7 @@
 """What a ledger records and returns: registrations, charges, answers, history; as values and as JSON."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self, final
 
@@ -52,14 +52,17 @@ class Registration:
 
 
 def require_same(given: Registration, registered: Registration, ledger: str) -> None:
-    """Refuse a registration other than the ledger's own.
+    """Refuse a registration that promises something else than the ledger's own.
+
+    The name of the data set may change: spending belongs to the people, not to a name. The amount of the budget is what
+    epsilon and delta came to when the ledger was opened, and stays that; only its measure is compared.
 
     Raises: CatalogMismatch, naming every difference.
     """
     differences = [
-        f"{field.name} is {_shown(getattr(registered, field.name))} (given: {_shown(getattr(given, field.name))})"
-        for field in fields(Registration)
-        if getattr(given, field.name) != getattr(registered, field.name)
+        f"{name} is {_shown(was)} (given: {_shown(now)})"
+        for (name, was), (_, now) in zip(_promises(registered), _promises(given), strict=True)
+        if was != now
     ]
     if differences:
         raise CatalogMismatch(
@@ -68,7 +71,18 @@ def require_same(given: Registration, registered: Registration, ledger: str) -> 
         )
 
 
-def _shown(value: str | Fraction | Loss) -> str:
+def _promises(registration: Registration) -> list[tuple[str, str | Fraction]]:
+    return [
+        ("privacy_unit", registration.privacy_unit),
+        ("neighbouring", registration.neighbouring),
+        ("measure", registration.budget.kind),
+        ("epsilon", registration.epsilon),
+        ("delta", registration.delta),
+        ("delta_keys", registration.delta_keys),
+    ]
+
+
+def _shown(value: str | Fraction) -> str:
     return written(value) if isinstance(value, Fraction) else repr(value)
 
 

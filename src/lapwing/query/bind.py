@@ -189,7 +189,19 @@ def _outputs(select: exp.Select, scope: Scope) -> tuple[Output, ...]:
             name = _free(_default_name(value), taken)
         taken.add(name.casefold())
         outputs.append(Output(name=name, value=value))
+    _refuse_names_of_ends(outputs)
     return tuple(outputs)
+
+
+def _refuse_names_of_ends(outputs: Sequence[Output]) -> None:
+    """Keep the names that exports give to the ends of a noisy column's interval free for them."""
+    names = {output.name.casefold() for output in outputs}
+    for output in outputs:
+        for end in (f"{output.name}_low", f"{output.name}_high"):
+            if measures_of(output.value) and end.casefold() in names:
+                raise QueryRefused(
+                    f"'{end}' is the name of an end of the interval of '{output.name}'", remedy="Rename one."
+                )
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -11,8 +11,8 @@ kept     at most K rows of each unit, the first by a hash of the row's declared 
          Rows without a unit are dropped.
 answer   the filter, then integers summed per cell.
 
-An engine may evaluate a branch of a CASE for rows that do not take it. So no expression counts on a CASE to keep it from
-raising: every narrowing is a TRY_CAST, every quotient has its own guard.
+An engine may evaluate a branch of a CASE for rows that do not take it. So no expression counts on a CASE to keep it
+from raising: every narrowing is a TRY_CAST, every quotient has its own guard.
 
 A question may be run in several passes, each over the units of one residue of their hash: units are disjoint, so the
 passes' cells add up.

@@ -19,12 +19,12 @@ from rich.text import Text
 
 import lapwing as lw
 from lapwing.cli import budget
-from lapwing.cli.console import page_width, show
+from lapwing.cli.console import page_width, print_text, show
 from lapwing.cli.demo import stage
 from lapwing.cli.demo.scenes import SCENES, Scene
-from lapwing.cli.question import pointing_at
+from lapwing.cli.question import Stopped, ignore_interrupts, pointing_at
 from lapwing.datasets import rand_hie_catalog, rand_hie_data
-from lapwing.errors import InvalidParameter, LapwingError
+from lapwing.errors import BudgetExhausted, Interrupted, InvalidParameter, QueryRefused
 
 if TYPE_CHECKING:
     from lapwing.session import Session
@@ -36,9 +36,11 @@ Examples:
 
 MOST_FOLDERS: Final = 1000
 
-INTRODUCTION: Final = """The RAND Health Insurance Experiment (1974 to 1982): 20,190 yearly records of 5,912 people, who were given an \
-insurance plan by lot. The data are public, so that here noisy answers can stand beside true ones. All answers together \
-are (epsilon 3, delta 1e-6)-private for each person: one budget for all who ask, now and later."""
+INTRODUCTION: Final = (
+    "The RAND Health Insurance Experiment (1974 to 1982): 20,190 yearly records of 5,912 people, who were given an "
+    "insurance plan by lot. The data are public, so that here noisy answers can stand beside true ones. All answers "
+    "together are (epsilon 3, delta 1e-6)-private for each person: one budget for all who ask, now and later."
+)
 
 
 def command(
@@ -49,15 +51,19 @@ def command(
     source = rand_hie_data()
     shutil.copyfile(source, fresh / source.name)
     shutil.copyfile(rand_hie_catalog(), fresh / "lapwing.toml")
-    with lw.connect(fresh / "lapwing.toml") as session:
-        show(Text("Lapwing: private answers to real questions", style="bold"), Text(), Text(INTRODUCTION))
-        for number, scene in enumerate(SCENES, start=1):
-            _play(number, scene, session)
-        _end(session, fresh)
+    try:
+        with lw.connect(fresh / "lapwing.toml") as session:
+            show(Text("Lapwing: private answers to real questions", style="bold"), Text(), Text(INTRODUCTION))
+            for number, scene in enumerate(SCENES, start=1):
+                _play(number, scene, session)
+            _end(session, fresh)
+    except (KeyboardInterrupt, Interrupted):
+        ignore_interrupts()
+        raise Stopped(f"Interrupted; the demo in {fresh} stays as far as it went, with a budget of its own.") from None
 
 
 def fresh_folder(wanted: Path) -> Path:
-    """Make a folder that was not there: the one that is wanted, or the first free of `-2`, `-3`, …"""
+    """Make a folder that was not there: the one that is wanted, or the first free one of `-2`, `-3` and so on."""
     for number in range(1, MOST_FOLDERS):
         folder = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
         try:
@@ -65,7 +71,9 @@ def fresh_folder(wanted: Path) -> Path:
         except FileExistsError:
             continue
         except OSError as error:
-            raise InvalidParameter(f"The folder {folder} cannot be made: {error.strerror}. Choose another --folder.") from None
+            raise InvalidParameter(
+                f"The folder {folder} cannot be made: {error.strerror}. Choose another --folder."
+            ) from None
         return folder
     raise InvalidParameter(f"There are {MOST_FOLDERS} demos beside {wanted}; remove some, or choose another --folder.")
 
@@ -78,7 +86,7 @@ def _play(number: int, scene: Scene, session: "Session") -> None:
     try:
         with pointing_at(scene.sql):
             answer = session.sql(scene.sql, epsilon=scene.epsilon, error=scene.error)
-    except LapwingError as error:
+    except (QueryRefused, BudgetExhausted) as error:
         show(stage.refused(error, session))
     else:
         show(stage.answered(scene, answer, session))
@@ -92,22 +100,19 @@ def _end(session: "Session", folder: Path) -> None:
         stage.heading(len(SCENES) + 1, "The budget, as `lapwing budget` shows it", page_width(sys.stdout)),
         *budget.as_page(session.budget(), session.catalog.name, limits.delta - limits.delta_keys),
         Text(f"\nYour turn. Everything of this demo is in {folder}{os.sep}; type:", style="bold"),
-        Text(what_next(folder), style="green"),
     )
+    print_text(what_next(folder))  # never folded: it is there to be copied
 
 
 def what_next(folder: Path) -> str:
     """Return commands that work as they stand, in the shell that this was started from."""
     lapwing = executable(folder)
-    question = '"SELECT health, COUNT(DISTINCT person_id) AS people FROM rand_hie GROUP BY health"'
-    return "\n".join(
-        [
-            f"  cd {shlex.quote(os.fspath(folder))}",
-            f"  {lapwing} explain {question} --epsilon 0.3",
-            f"  {lapwing} query {question} --epsilon 0.3",
-            f"  {lapwing} budget",
-        ]
-    )
+    question = '"SELECT health, COUNT(*) AS years FROM rand_hie GROUP BY health" --epsilon 0.3'
+    return f"""  cd {shlex.quote(os.fspath(folder))}
+  {lapwing} explain {question}
+  {lapwing} query {question}
+  {lapwing} budget
+"""
 
 
 def executable(folder: Path) -> str:
@@ -116,6 +121,6 @@ def executable(folder: Path) -> str:
     if program.name == "__main__.py":
         return f"{shlex.quote(sys.executable)} -m lapwing"
     found = shutil.which(program.name)
-    if found is not None and os.path.samefile(found, program):
+    if found is not None and program.exists() and os.path.samefile(found, program):
         return shlex.quote(program.name)
     return shlex.quote(os.path.relpath(program, folder))

@@ -12,8 +12,8 @@ class Scene:
 
     Args: before, after: what to know before and after reading the answer.
         epsilon or error: its price, or the error it is wanted at.
-        truth: the query that plain DuckDB answers beside it, with the same keys and column names; what it has
-            besides is shown too. None if the question is not answered.
+        truth: the query that plain DuckDB answers beside it, with the same keys and column names, where that is not
+            the question itself; what it has besides is shown too.
         wider: the question without its tighter bound, to compare promised errors; rows: at so many rows in a cell.
     """
 
@@ -36,19 +36,32 @@ class Scene:
 PEOPLE: Final = """SELECT plan, COUNT(DISTINCT person_id) AS people
 FROM rand_hie GROUP BY plan"""
 
+BY_YEAR: Final = """SELECT year, COUNT(*) AS person_years,
+  100.0 * COUNT(CASE WHEN hospital_admissions > 0 THEN 1 END)
+    / COUNT(*) AS hospital_percent
+FROM rand_hie GROUP BY year"""
+
+IN_HOSPITAL: Final = """SELECT COUNT(DISTINCT person_id) AS in_hospital
+FROM rand_hie WHERE hospital_admissions > 0"""
+
 SCENES: Final = (
     Scene(
         title="How many people had each insurance plan?",
-        before="The privacy unit is the person: an answer may hardly depend on any one person's up to five yearly rows.",
+        before="The privacy unit is the person: no answer may depend noticeably on any one of them.",
         sql=PEOPLE,
         epsilon=Decimal("0.5"),
-        truth=PEOPLE,
-        after="Every plan gets noise of the same size. It matters for the smallest plan and little for the largest.",
+        after=(
+            "Every plan gets noise of the same size: it matters for the smallest and little for the largest. 26 more "
+            "such questions fit, not 5, because losses are added as μ², in which many small ones weigh little."
+        ),
     ),
     Scene(
         title="How often did they see a doctor?",
-        before="A sum must hide the person who could change it most: five years of 52 visits, says the catalog. Few people "
-        "come near that, and LEAST(…, 20) says so in the question: hardly anything is cut off, and there is much less to hide.",
+        before=(
+            "A sum must hide the person who could change it most: five years of 52 visits, says the catalog. Few "
+            "people come near that, and LEAST(…, 20) says so in the question: hardly anything is cut off, and there is "
+            "much less to hide."
+        ),
         sql="""SELECT plan, sex, AVG(LEAST(outpatient_visits, 20)) AS visits
 FROM rand_hie GROUP BY plan, sex""",
         epsilon=Decimal("1.5"),
@@ -56,55 +69,62 @@ FROM rand_hie GROUP BY plan, sex""",
 FROM rand_hie GROUP BY plan, sex""",
         wider="SELECT plan, sex, AVG(outpatient_visits) AS visits FROM rand_hie GROUP BY plan, sex",
         rows=3000,
-        after="Free care was used more, and more by women: that shows through the noise. The small plans stay blurred: "
-        "their people are few, so they are hidden by as much noise as the others.",
+        after=(
+            "Free care was used more, and more by women: that shows through the noise. The small plans stay blurred: "
+            "their people are few, so they are hidden by as much noise as the others."
+        ),
     ),
     Scene(
         title="What did all care together cost?",
         before="The catalog bounds a year at 5,000 dollars, from public knowledge. Dearer years count as 5,000.",
-        sql="SELECT SUM(total_dollars) AS dollars FROM rand_hie",
+        sql="""SELECT SUM(total_dollars) AS dollars
+FROM rand_hie""",
         epsilon=Decimal("0.5"),
         truth="SELECT SUM(LEAST(total_dollars, 5000)) AS dollars, SUM(total_dollars) AS unbounded FROM rand_hie",
         after="The ± covers the noise. What the bound cuts off is not noise: it is a choice, stated in the notes.",
     ),
     Scene(
         title="Name the error, and pay what it costs",
-        before="Instead of a price, say how good the answer must be: ±50. Counting people is cheap, for each counts once.",
-        sql="SELECT COUNT(DISTINCT person_id) AS people_in_hospital FROM rand_hie WHERE hospital_admissions > 0",
+        before=(
+            "Instead of a price, say how good the answer must be: ±50. Counting people in one cell is cheap, because "
+            "each counts once."
+        ),
+        sql=IN_HOSPITAL,
         error=Decimal(50),
-        truth="SELECT COUNT(DISTINCT person_id) AS people_in_hospital FROM rand_hie WHERE hospital_admissions > 0",
     ),
     Scene(
         title="Arithmetic, HAVING and ORDER BY",
-        before="What is computed from noisy numbers is as private as they are: quotients, filters and sorting cost nothing.",
-        sql="""SELECT year, COUNT(*) AS person_years,
-       100.0 * SUM(CASE WHEN hospital_admissions > 0 THEN 1 ELSE 0 END) / COUNT(*) AS percent_in_hospital
-FROM rand_hie GROUP BY year HAVING COUNT(*) > 3000 ORDER BY person_years DESC""",
+        before=(
+            "What is computed from noisy numbers is as private as they are: quotients, filters and sorting are free."
+        ),
+        sql=f"""{BY_YEAR} HAVING COUNT(*) > 3000
+ORDER BY person_years DESC""",
         epsilon=Decimal("0.8"),
-        truth="""SELECT year, COUNT(*) AS person_years,
-       100.0 * SUM(CASE WHEN hospital_admissions > 0 THEN 1 ELSE 0 END) / COUNT(*) AS percent_in_hospital
-FROM rand_hie GROUP BY year""",
+        truth=BY_YEAR,
         after="Years 4 and 5 had fewer people, and HAVING left them out. It looked at the noisy counts only.",
     ),
     Scene(
         title="The first question again, sorted, and for less",
-        before="An answer that was bought is kept. Asking again, in other words or for less, returns the same noisy numbers: "
-        "averaging many answers to one question wins nothing.",
-        sql="""SELECT plan, COUNT(DISTINCT person_id) AS people
-FROM rand_hie GROUP BY plan ORDER BY people DESC""",
+        before=(
+            "An answer that was bought is kept. Asking again, in other words or for less, returns the same noisy "
+            "numbers: averaging many answers to one question wins nothing."
+        ),
+        sql=f"{PEOPLE} ORDER BY people DESC",
         epsilon=Decimal("0.3"),
         truth=PEOPLE,
     ),
     Scene(
         title="Rows of persons: refused",
         before="Only aggregates leave. A refusal is free and says what to ask instead.",
-        sql="SELECT person_id, age, outpatient_visits FROM rand_hie WHERE income > 20000",
+        sql="""SELECT person_id, age, outpatient_visits
+FROM rand_hie WHERE income > 20000""",
         epsilon=Decimal("0.5"),
     ),
     Scene(
         title="More than is left: refused",
         before="No order of questions and no number of analysts spends more than the budget.",
-        sql="SELECT site, AVG(income) AS income FROM rand_hie GROUP BY site",
+        sql="""SELECT site, AVG(income) AS income
+FROM rand_hie GROUP BY site""",
         epsilon=Decimal("2.9"),
     ),
 )

@@ -1,6 +1,5 @@
 """Showing a scene: its words, the command, the answer beside the truth, the price and the gauge."""
 
-import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
@@ -11,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lapwing.cli import figures
+from lapwing.cli.console import labelled
 from lapwing.cli.demo.scenes import Scene
 from lapwing.cli.demo.truth import Fact, truth
 from lapwing.cli.formats import new_table, with_margins
@@ -19,10 +19,10 @@ from lapwing.errors import LapwingError
 
 if TYPE_CHECKING:
     from lapwing.answer import Answer
-    from lapwing.session import Session
+    from lapwing.session import BudgetView, Session
 
-TEACHING: Final = "truth – teaching only"
-WARNING: Final = "truth: for teaching only, computed outside Lapwing from the raw file; never do this with real data"
+TEACHING: Final = "truth –\nteaching only"
+WARNING: Final = "truth – teaching only, computed outside Lapwing from the raw file; never do this with real data"
 
 
 def heading(number: int, title: str, width: int) -> RenderableType:
@@ -33,7 +33,8 @@ def heading(number: int, title: str, width: int) -> RenderableType:
 
 def prompt(scene: Scene) -> RenderableType:
     """Return the command as one would type it."""
-    sql = textwrap.indent(scene.sql, " " * 17).lstrip()
+    lines = scene.sql.split("\n")
+    sql = lines[0] if len(lines) == 1 else "\n" + textwrap.indent(scene.sql, " " * 6)
     return Text.assemble(("  $ ", "dim"), (f'lapwing query "{sql}" {scene.price}', "green"))
 
 
@@ -52,18 +53,22 @@ def comparison(scene: Scene, session: "Session") -> RenderableType:
 def answered(scene: Scene, answer: "Answer", session: "Session") -> RenderableType:
     """Return the answer beside the truth, what it cost, and what is left."""
     table, inside, cells = beside_truth(answer, truth(scene.truth or scene.sql))
-    return Group(
-        Padding(table, (1, 0, 0, 2)),
-        Padding(Text(WARNING, style="yellow"), (1, 0, 0, 2)),
-        Padding(Text(_score(inside, cells)), (0, 0, 0, 2)),
-        Padding(bill(price_of(answer, session), session), (0, 0, 0, 2)),
-    )
+    teaching = Text(f"{WARNING}\n{_score(inside, cells)}", style="yellow")
+    view, limits = session.budget(), session.catalog.budget
+    return _indented(table, teaching, bill(price_of(answer, view, limits.delta - limits.delta_keys), view))
+
+
+def _indented(*parts: RenderableType) -> RenderableType:
+    """Return parts below each other, each after an empty line."""
+    return Group(*(Padding(part, (1, 0, 0, 2)) for part in parts))
 
 
 def _score(inside: int, cells: int) -> str:
     if cells == 1:
-        return "The truth is inside the ± here; it is in 95 of 100 cases." if inside else (
-            "The truth is outside the ± here; that happens in 5 of 100 cases."
+        return (
+            "The truth is inside the ± here; it is in 95 of 100 cases."
+            if inside
+            else ("The truth is outside the ± here; that happens in 5 of 100 cases.")
         )
     return f"{inside} of {cells} truths are inside their ±; in the long run 95 of 100 are, or more."
 
@@ -71,20 +76,12 @@ def _score(inside: int, cells: int) -> str:
 def refused(error: LapwingError, session: "Session") -> RenderableType:
     """Return a refusal as the command line writes it, with its exit status, and the untouched gauge."""
     message = "\n".join([f"lapwing: {error}", *getattr(error, "__notes__", ())])
-    return Group(
-        Padding(Text(message, style="red"), (1, 0, 0, 2)),
-        Padding(bill(f"nothing (exit status {error.exit_status}).", session), (0, 0, 0, 2)),
-    )
+    return _indented(Text(message, style="red"), bill(f"nothing; exit status {error.exit_status}", session.budget()))
 
 
-def bill(price: str, session: "Session") -> RenderableType:
+def bill(price: str, view: "BudgetView") -> RenderableType:
     """Return a price and the gauge below it."""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim")
-    grid.add_column()
-    grid.add_row("price", Text(price))
-    grid.add_row("budget", Text(figures.gauge(session.budget().share_spent), style="cyan"))
-    return grid
+    return labelled(("price", price), ("budget", Text(figures.gauge(view.share_spent), style="cyan")))
 
 
 def beside_truth(answer: "Answer", facts: Sequence[Mapping[str, Fact]]) -> tuple[Table, int, int]:
@@ -92,12 +89,13 @@ def beside_truth(answer: "Answer", facts: Sequence[Mapping[str, Fact]]) -> tuple
     intervals = answer.interval()
     keys = [name for name in answer.columns if name not in intervals]
     extra = [name for name in facts[0] if name not in answer.columns]
-    known = {tuple(fact[key] for key in keys): fact for fact in facts}
+    known: dict[tuple[object, ...], Mapping[str, Fact]] = {tuple(fact[key] for key in keys): fact for fact in facts}
     rows = [(row, known.get(tuple(row[key] for key in keys), {})) for row in answer.rows()]
     table = new_table(*answer.columns, numbers=intervals)
     for name in (*intervals, *extra):
         label = name if len(intervals) + len(extra) > 1 else ""
-        table.add_column(Text(f"{TEACHING}\n{label}".rstrip(), style="yellow"), justify="right", style="yellow")
+        header = Text(f"{TEACHING}\n{label}".rstrip(), style="yellow")
+        table.add_column(header, justify="right", style="yellow")
     columns = [
         with_margins([row[name] for row, _ in rows], *intervals[name])
         if name in intervals
@@ -107,7 +105,11 @@ def beside_truth(answer: "Answer", facts: Sequence[Mapping[str, Fact]]) -> tuple
     columns += [[Text(_fact(fact.get(name))) for _, fact in rows] for name in (*intervals, *extra)]
     for cells in zip(*columns, strict=True):
         table.add_row(*cells)
-    hits = [_inside(fact.get(name), *(float(e[i]) for e in intervals[name])) for name in intervals for i, (_, fact) in enumerate(rows)]
+    hits = [
+        _inside(fact.get(name), float(low[i]), float(high[i]))
+        for name, (low, high) in intervals.items()
+        for i, (_, fact) in enumerate(rows)
+    ]
     return table, sum(hits), len(hits)
 
 

@@ -1,0 +1,148 @@
+"""Each kind of error: its exit status, one readable message, and nothing charged."""
+
+from pathlib import Path
+
+import pytest
+
+import lapwing as lw
+from lapwing.cli import app, formats
+from lapwing.cli.console import pointer
+from tests.cli.conftest import BY_PLAN, Outcome, Run
+
+COUNT = "SELECT COUNT(*) AS n FROM visits"
+
+
+def require_plain(outcome: Outcome, status: int) -> None:
+    """One message, no traceback, nothing on standard output."""
+    assert outcome.status == status
+    assert outcome.out == ""
+    assert outcome.err.startswith("lapwing: ")
+    assert "Traceback" not in outcome.err
+
+
+def spent() -> object:
+    with lw.connect() as session:
+        return session.budget().spent.amount
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "0", "-1", "abc", "", "1/0", "1/x", "0x1", "1e999999999", "½"])
+@pytest.mark.parametrize("option", ["--epsilon", "--error"])
+def test_numbers_that_are_none(visits: Path, run: Run, option: str, text: str) -> None:
+    outcome = run("query", COUNT, option, text)
+    require_plain(outcome, 2)
+    assert option in outcome.err
+    assert not (visits / "visits.lapwing.db").exists()
+
+
+@pytest.mark.parametrize("text", ["0", "1", "1.5", "-0.1", "nan", "x"])
+def test_confidence_is_between_0_and_1(visits: Path, run: Run, text: str) -> None:
+    require_plain(run("query", COUNT, "--epsilon", "1", "--confidence", text), 2)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("bogus",),
+        ("query",),
+        ("query", COUNT),
+        ("query", COUNT, "--epsilon", "1", "--error", "5"),
+        ("query", COUNT, "--epsilon", "1", "--format", "xml"),
+        ("query", COUNT, "extra", "--epsilon", "1"),
+        ("explain", COUNT, "--epsilon", "1", "--assuming-count", "0"),
+        ("explain", COUNT, "--bogus"),
+        ("budget", "--catalog", "none.toml"),
+        ("data",),
+    ],
+)
+def test_usage(visits: Path, run: Run, arguments: tuple[str, ...]) -> None:
+    outcome = run(*arguments)
+    assert outcome.status == 2
+    assert outcome.out == ""
+    assert "Traceback" not in outcome.err
+
+
+def test_a_refusal_points_at_its_place(visits: Path, run: Run) -> None:
+    outcome = run("query", "SELECT plan,\n       none FROM visits GROUP BY plan", "--epsilon", "1")
+    require_plain(outcome, 3)
+    *_, line, caret = outcome.err.rstrip("\n").split("\n")
+    assert line[caret.index("^") :].startswith("none")
+    assert spent() == 0
+
+
+@pytest.mark.parametrize("column", [1, 40, 95, 96, 300, 500, 506])
+def test_the_caret_stands_under_its_character(column: int) -> None:
+    text = "x" * (column - 1) + "!" + "y" * (506 - column)
+    line, caret = pointer(text, (1, column)).split("\n")
+    assert line[caret.index("^")] == "!"
+    assert len(line) <= 100
+
+
+def test_the_caret_counts_wide_characters_twice() -> None:
+    line, caret = pointer("SELECT '猫', none", (1, 13)).split("\n")
+    assert line.index("none") + 1 == caret.index("^")
+
+
+def test_a_question_that_is_markup_is_printed_as_it_is(visits: Path, run: Run) -> None:
+    outcome = run("query", "SELECT [bold]x[/bold] FROM visits", "--epsilon", "1")
+    require_plain(outcome, 3)
+    assert "[bold]" in outcome.err
+
+
+def test_an_exhausted_budget_says_what_fits(visits: Path, run: Run) -> None:
+    run("query", COUNT, "--epsilon", "2")
+    before = spent()
+    outcome = run("query", BY_PLAN, "--epsilon", "2.5")
+    require_plain(outcome, 4)
+    assert "would still fit" in outcome.err
+    assert spent() == before
+
+
+def test_a_missing_catalog(folder: Path, run: Run) -> None:
+    outcome = run("query", COUNT, "--epsilon", "1")
+    require_plain(outcome, 2)
+    assert "lapwing init" in outcome.err
+
+
+def test_a_missing_data_file(visits: Path, run: Run) -> None:
+    (visits / "visits.parquet").unlink()
+    require_plain(run("query", COUNT, "--epsilon", "1"), 6)
+
+
+def test_a_damaged_ledger(visits: Path, run: Run) -> None:
+    run("budget")
+    (visits / "visits.lapwing.db").write_bytes(b"not a ledger")
+    require_plain(run("query", COUNT, "--epsilon", "1"), 6)
+
+
+def test_a_bug_is_named_as_one(visits: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_answer: object, _level: object) -> str:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(formats, "as_csv", broken)
+    outcome = run("query", COUNT, "--epsilon", "1")
+    assert outcome.status == 6
+    assert "bug in Lapwing" in outcome.err
+
+
+def test_version_and_bare_call(run: Run) -> None:
+    assert run("--version").out == f"lapwing {lw.__version__}\n"
+    bare = run()
+    assert (bare.status, bare.out) == (2, "")
+    assert "Commands:" in bare.err
+
+
+def test_the_prefix_matters() -> None:
+    """`require_plain` has teeth: it fails on a traceback, on noise in the results and on another status."""
+    good = Outcome(status=3, out="", err="lapwing: no\n")
+    require_plain(good, 3)
+    for bad in (
+        Outcome(status=2, out="", err="lapwing: no\n"),
+        Outcome(status=3, out="x", err="lapwing: no\n"),
+        Outcome(status=3, out="", err="Traceback\n"),
+    ):
+        with pytest.raises(AssertionError):
+            require_plain(bad, 3)
+
+
+def test_no_command_is_missing_from_the_table() -> None:
+    assert [name for name, _, _ in app.COMMANDS] == ["demo", "init", "query", "explain", "budget"]

@@ -1,0 +1,40 @@
+"""Every help text has an example, and help is quick."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.conftest import Run
+
+COMMANDS = [
+    (),
+    ("demo",),
+    ("init",),
+    ("query",),
+    ("explain",),
+    ("budget",),
+    ("data",),
+    ("data", "accept"),
+    ("ledger",),
+    ("ledger", "verify"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_has_an_example(run: Run, command: tuple[str, ...], option: str) -> None:
+    outcome = run(*command, option)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert f"  lapwing {' '.join(command)}".rstrip() in outcome.out
+    assert "Example" in outcome.out
+    assert max(map(len, outcome.out.splitlines())) <= 100
+
+
+def test_help_loads_no_engine() -> None:
+    code = (
+        "import sys\nfrom lapwing.cli import main\nmain(['--help'])\n"
+        "sys.exit(str({'duckdb', 'pyarrow', 'numpy', 'sqlglot', 'flint'} & set(sys.modules)).replace('set()', '') or 0)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")

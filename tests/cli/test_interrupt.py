@@ -1,0 +1,63 @@
+"""Ctrl-C: exit status 130, and a message that says truly whether the price was paid."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import lapwing as lw
+
+ROOT = Path(__file__).resolve().parents[2]
+COUNT = "SELECT COUNT(*) AS n FROM visits"
+
+
+def stop_at(place: str, folder: Path) -> tuple[int, str, str]:
+    """Run a question that hangs at a place, press Ctrl-C there and once more, and return status and what was said."""
+    command = [sys.executable, "-m", "tests.cli.stopped", place, "query", COUNT, "--epsilon", "0.5"]
+    environment = {"PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"}
+    process = subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        require_within_30_seconds(process, folder / "reached")
+        process.send_signal(signal.SIGINT)
+        if place != "opening":
+            require_within_30_seconds(process, folder / "closing")
+            process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    return process.returncode, out, err
+
+
+def require_within_30_seconds(process: subprocess.Popen[str], sign: Path) -> None:
+    deadline = time.monotonic() + 30
+    while not sign.exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("place", "charged", "words"),
+    [
+        ("opening", False, "nothing was charged"),
+        ("planning", False, "nothing was paid"),
+        ("comparing", False, "nothing was paid"),
+        ("running", True, "the price is paid"),
+        ("noise", True, "the price is paid"),
+        ("between", True, "the price is paid"),
+        ("writing", True, "Its price is paid and it is kept: ask again, that is free"),
+    ],
+)
+def test_it_says_whether_it_was_charged(visits: Path, place: str, charged: bool, words: str) -> None:
+    status, out, err = stop_at(place, visits)
+    assert (status, out) == (130, "")
+    assert err.startswith("lapwing: ")
+    assert words in err
+    assert "Traceback" not in err
+    with lw.connect() as session:
+        assert (session.budget().spent.amount > 0) is charged

@@ -1,0 +1,163 @@
+"""`lapwing query`: results alone on standard output, in every format; the price beside them."""
+
+import csv
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.ipc
+import pytest
+
+import lapwing as lw
+from lapwing.cli import query as query_module
+from tests.cli.conftest import BY_PLAN, Run
+
+COUNT = "SELECT COUNT(*) AS n FROM visits"
+
+
+def test_a_pipe_gets_nothing_but_csv(visits: Path, run: Run) -> None:
+    outcome = run("query", BY_PLAN, "--epsilon", "1")
+    assert outcome.status == 0
+    header, *rows = csv.reader(io.StringIO(outcome.out))
+    assert header == ["plan", "n", "n_low", "n_high", "cost", "cost_low", "cost_high"]
+    assert [row[0] for row in rows] == ["a", "b"]
+    for row in rows:
+        assert float(row[2]) < float(row[1]) < float(row[3])
+        assert float(row[5]) <= float(row[4]) <= float(row[6])
+    assert "epsilon 1 alone" in outcome.err
+    assert "note" in outcome.err
+
+
+def test_csv_and_json_say_what_the_library_says(visits: Path, run: Run) -> None:
+    document = json.loads(run("query", BY_PLAN, "--epsilon", "1", "--format", "json").out)
+    table = list(csv.DictReader(io.StringIO(run("query", BY_PLAN, "--epsilon", "1").out)))
+    with lw.connect() as session:
+        answer = session.sql(BY_PLAN, epsilon=1)
+    ends = answer.interval()
+    assert document["columns"] == ["plan", "n", "cost"]
+    assert document["rows"] == answer.rows()
+    assert document["intervals"]["n"] == {"low": list(ends["n"][0]), "high": list(ends["n"][1])}
+    assert [int(row["n"]) for row in table] == [row["n"] for row in answer.rows()]
+    assert [float(row["cost_high"]) for row in table] == list(ends["cost"][1])
+
+
+def test_json_says_the_cost_and_that_a_second_asking_is_free(visits: Path, run: Run) -> None:
+    first = json.loads(run("query", BY_PLAN, "--epsilon", "0.5", "--format", "json").out)
+    second = json.loads(run("query", BY_PLAN, "--epsilon", "0.5", "--format", "json").out)
+    assert (first["stored"], second["stored"]) == (False, True)
+    assert first["cost"]["measure"] == "gdp"
+    assert second["cost"] == {"measure": "gdp", "amount": "0"}
+    assert first["rows"] == second["rows"]
+    assert first["notes"]
+
+
+def test_arrow_is_a_stream(visits: Path, run: Run) -> None:
+    assert run("query", BY_PLAN, "--epsilon", "1", "--format", "arrow", "-o", "answer.arrow").status == 0
+    table = pyarrow.ipc.open_stream((visits / "answer.arrow").read_bytes()).read_all()
+    assert table.column_names == ["plan", "n", "n_low", "n_high", "cost", "cost_low", "cost_high"]
+
+
+def test_a_table_shows_the_error(visits: Path, run: Run) -> None:
+    outcome = run("query", BY_PLAN, "--epsilon", "1", "--format", "table")
+    assert outcome.out.count("±") == 4
+    assert "\x1b" not in outcome.out
+
+
+def test_confidence_widens_the_interval(visits: Path, run: Run) -> None:
+    def width(*options: str) -> float:
+        (row,) = csv.DictReader(io.StringIO(run("query", COUNT, "--epsilon", "1", *options).out))
+        return float(row["n_high"]) - float(row["n_low"])
+
+    assert width("--confidence", "0.5") < width() < width("--confidence", "0.999999")
+
+
+def test_a_file_is_written_by_its_name(visits: Path, run: Run) -> None:
+    for name in ("answer.csv", "answer.json", "answer"):
+        outcome = run("query", COUNT, "--epsilon", "1", "-o", name)
+        assert (outcome.status, outcome.out) == (0, "")
+    assert (visits / "answer.csv").read_text().startswith("n,n_low,n_high\n")
+    assert (visits / "answer").read_text() == (visits / "answer.csv").read_text()
+    assert json.loads((visits / "answer.json").read_text())["columns"] == ["n"]
+
+
+@pytest.mark.parametrize(
+    "output",
+    ["none/answer.csv", ".", "lapwing.toml", "visits.parquet", "visits.lapwing.db", "visits.lapwing.db.mark"],
+)
+def test_a_file_that_cannot_be_meant_costs_nothing(visits: Path, run: Run, output: str) -> None:
+    before = (visits / "visits.parquet").read_bytes()
+    assert run("query", COUNT, "--epsilon", "1", "-o", output).status == 2
+    with lw.connect() as session:
+        assert session.budget().spent.amount == 0
+    assert (visits / "visits.parquet").read_bytes() == before
+
+
+def test_a_wanted_error(visits: Path, run: Run) -> None:
+    (row,) = csv.DictReader(io.StringIO(run("query", COUNT, "--error", "20").out))
+    assert float(row["n_high"]) - float(row["n"]) <= 20
+
+
+@pytest.mark.parametrize("text", ["0.1", "1/10", "1e-1", " 0.1"])
+def test_epsilon_is_exact(visits: Path, run: Run, text: str) -> None:
+    document = json.loads(run("query", COUNT, "--epsilon", text, "--format", "json").out)
+    with lw.connect() as session:
+        assert document["cost"] == session.price(0.1).to_record()
+
+
+def test_the_question_on_standard_input(visits: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def asking(content: bytes) -> int:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        return run("query", "-", "--epsilon", "0.1").status
+
+    assert asking(COUNT.encode()) == 0
+    assert asking(b"SELECT COUNT(*) FROM visits WHERE plan = '\xff'") == 2
+    assert asking(b"SELECT " + b"1," * 5_000_000 + b"1") == 3
+
+
+def test_a_terminal_gets_a_table_and_no_binary(visits: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(query_module, "on_terminal", lambda: True)
+    assert "±" in run("query", COUNT, "--epsilon", "1").out
+    assert run("query", COUNT, "--epsilon", "1", "--format", "arrow").status == 2
+
+
+def on_a_terminal(folder: Path, **environment: str) -> str:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "lapwing", "query", BY_PLAN, "--epsilon", "1"]
+    variables = {"PATH": os.environ["PATH"], "TERM": "xterm-256color", "LANG": "C.UTF-8", **environment}
+    subprocess.run(command, cwd=folder, env=variables, stdout=theirs, stderr=subprocess.PIPE, check=True)
+    os.close(theirs)
+    said = os.read(ours, 65536).decode()
+    os.close(ours)
+    return said
+
+
+def test_colours_on_a_terminal_only_if_wanted(visits: Path) -> None:
+    said = on_a_terminal(visits)
+    assert "±" in said
+    assert "\x1b[" in said
+    plain = on_a_terminal(visits, NO_COLOR="1")
+    assert "±" in plain
+    assert "\x1b" not in plain
+
+
+def test_a_reader_that_has_enough_is_no_error(visits: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "lapwing", "query", BY_PLAN, "--epsilon", "1"]
+    with open(write, "wb") as closed:
+        ended = subprocess.run(command, cwd=visits, stdout=closed, stderr=subprocess.PIPE, check=False)
+    assert ended.returncode == 0
+    assert b"rror" not in ended.stderr
+
+
+def test_a_full_disk_is_a_fault_that_says_what_to_do(visits: Path) -> None:
+    command = [sys.executable, "-m", "lapwing", "query", BY_PLAN, "--epsilon", "1"]
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run(command, cwd=visits, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert ended.returncode == 6
+    assert b"Traceback" not in ended.stderr
+    assert b"free" in ended.stderr
