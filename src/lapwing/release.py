@@ -5,8 +5,8 @@ stored answer), or a vector of exact integers to which every entry of which a me
 was durably charged before the first private row was read. The order of the lines in `release` is that argument:
 
 1. The data's digest is compared with the ledger's current version. It decides only whether the question is served.
-2. A stored answer to the same question about the same data, at least as accurate as asked, is served again: it is
-   post-processing of what was released before, so it costs nothing.
+2. A stored answer to the same question about the same data, every number of it at least as accurate as asked, is
+   served again: it is post-processing of what was released before, so it costs nothing.
 3. The ledger commits the charge, or refuses it. A crash from here on wastes budget and never leaks.
 4. The engine returns exact integers of the bounded question (`query.stability` proves their sensitivity). If it
    fails, one constant message leaves, the price stays paid.
@@ -37,7 +37,7 @@ from lapwing.mechanisms import DiscreteLaplace, Mechanism, RoundedGaussian
 from lapwing.privacy.amounts import exact, short
 from lapwing.privacy.filters import Account, Refused
 from lapwing.privacy.measures import Loss
-from lapwing.query.calibrate import Priced, Term, request
+from lapwing.query.calibrate import CONFIDENCE, Priced, Term, request
 from lapwing.query.expression import Constant
 from lapwing.query.plan import Question
 
@@ -70,7 +70,7 @@ def release(
     Raises: DataChanged, BudgetExhausted (nothing charged); EngineFault (charged); LedgerFault; Interrupted (says
         whether it was charged).
     """
-    question, key = priced.question, key_of(priced.question, catalog)
+    question, key = priced.question, key_of(priced.question)
     charges: list[Charged] = []  # filled where the charge is made, so that a Ctrl-C at any moment finds the truth here
 
     def charge(version: int) -> Charged | Refused:
@@ -88,9 +88,9 @@ def release(
 
     try:
         version = current_version(question.table, engine, ledger)
-        stored = ledger.stored(key, priced.loss)
+        stored = stored_answer(priced, ledger)
         if stored is not None:
-            return _restored(question, stored, priced.loss)
+            return stored
         outcome = shielded(lambda: charge(version))
         if isinstance(outcome, Refused):
             raise exhausted(priced.loss, ledger.state().account, catalog)
@@ -144,9 +144,28 @@ def add_noise(terms: Sequence[Term], sums: Sequence[IntArray], entropy: Entropy)
 # ---- what the ledger keeps -------------------------------------------------------------------------------------------
 
 
-def key_of(question: Question, catalog: Catalog) -> str:
-    """Name a question up to what cannot change its answer: the canonical plan and the catalog's meaning."""
-    return sha256(json.dumps([str(question), catalog.digest]).encode()).hexdigest()
+def key_of(question: Question) -> str:
+    """Name a question up to what cannot change its answer: the canonical plan and the meaning of its table."""
+    return sha256(json.dumps([str(question), question.table.digest]).encode()).hexdigest()
+
+
+def stored_answer(priced: Priced, ledger: SqliteLedger) -> Released | None:
+    """Return an answer that was bought before and is at least as accurate as asked in every number, if there is one.
+
+    The loss alone does not tell: two answers of one price may have split it differently.
+    """
+    for answer in ledger.answers(key_of(priced.question)):
+        released = _restored(priced.question, answer, priced.loss)
+        pairs = zip(released.mechanisms, priced.terms, strict=True)
+        if all(_as_accurate(mechanism, term.mechanism) for mechanism, term in pairs):
+            return released
+    return None
+
+
+def _as_accurate(bought: Mechanism, asked: Mechanism) -> bool:
+    return bought.standard_deviation <= asked.standard_deviation and bought.half_width(CONFIDENCE) <= asked.half_width(
+        CONFIDENCE
+    )
 
 
 def payload_of(released: Released) -> str:

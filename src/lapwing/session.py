@@ -23,7 +23,7 @@ from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import Loss, Number
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate, request
-from lapwing.release import key_of, release
+from lapwing.release import release, stored_answer
 
 
 @final
@@ -119,7 +119,7 @@ class Session:
         plan = bind(text, self.catalog)
         priced = calibrate(plan, self.catalog.budget, epsilon=epsilon, error=error)
         account = self._ledger.state().account
-        stored = self._ledger.stored(key_of(plan.question, self.catalog), priced.loss)
+        stored = stored_answer(priced, self._ledger)
         names, table, budget = measure_names(plan), plan.question.table, self.catalog.budget
         remaining = account.remaining
         return Preview(

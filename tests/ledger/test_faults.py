@@ -112,7 +112,7 @@ def test_an_open_ledger_does_not_serve_an_edited_answer(path: Path) -> None:
     with opened(path) as ledger:
         edit(path, "UPDATE entries SET body = replace(body, '42', '43') WHERE sequence = 4")
         with pytest.raises(LedgerFault, match="Entry 4"):
-            ledger.stored("count", PureDP(0))
+            ledger.answers("count")
         with pytest.raises(LedgerFault, match="Entry 4"):
             ledger.verify()
 

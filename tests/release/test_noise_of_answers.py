@@ -40,7 +40,8 @@ def answer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def truth() -> np.ndarray[Any, Any]:
-    return np.tile(np.array([3, 0]), CELLS // 2)
+    present: np.ndarray[Any, Any] = np.array([3, 0] * (CELLS // 2))
+    return present
 
 
 def noise(answer: Answer) -> np.ndarray[Any, Any]:

@@ -7,6 +7,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
@@ -102,6 +103,24 @@ def test_a_less_accurate_question_is_free_and_a_sharper_one_is_not(session: Sess
     assert session.explain(COUNT, epsilon=0.3).stored
     assert not session.explain(COUNT, epsilon=0.6).stored
     assert not session.sql(COUNT, epsilon=0.6).stored
+
+
+def test_a_stored_answer_is_served_only_if_every_number_is_as_accurate(session: Session) -> None:
+    """A wanted error splits the price unlike a wanted price: a dearer answer may be the worse one in a column."""
+    question = "SELECT COUNT(*) AS n, SUM(cost) AS s FROM visits"
+    bought = session.sql(question, epsilon=1)
+    width = session.explain(question, epsilon=1).columns[1].half_width
+    assert width is not None
+    error = Decimal(str(width)) * Decimal("0.9")
+    preview = session.explain(question, error=error)
+    assert preview.price < bought.cost
+    assert not preview.stored
+    sharper = session.sql(question, error=error)
+    assert not sharper.stored
+    low, high = sharper.interval()["s"]
+    assert (high - low)[0] / 2 <= error
+    assert session.sql(question, error=error).stored
+    assert session.sql(question, epsilon=1).rows() == bought.rows()
 
 
 def test_the_order_of_aggregates_and_keys_does_not_matter(session: Session) -> None:

@@ -35,10 +35,10 @@ def read_columns(source: Path) -> tuple[tuple[FileColumn, ...], tuple[str, ...]]
 
     Raises: DataFault if the file is missing, unreadable, or of another kind.
     """
-    readers = {".parquet": _parquet_schema, ".csv": _csv_schema}
+    readers = {".parquet": _parquet_schema, ".csv": _csv_schema, ".tsv": _csv_schema}
     reader = readers.get(source.suffix.lower())
     if reader is None:
-        raise DataFault(f"{source.name} is not of a known kind; give a file whose name ends in .parquet or .csv.")
+        raise DataFault(f"{source.name} is not of a known kind; give a file whose name ends in .parquet, .csv or .tsv.")
     if not source.is_file():
         raise DataFault(f"There is no file {source}; check the path.")
     try:
@@ -57,7 +57,8 @@ def _parquet_schema(source: Path) -> tuple[pa.Schema, tuple[str, ...]]:
 
 
 def _csv_schema(source: Path) -> tuple[pa.Schema, tuple[str, ...]]:
-    with pa.csv.open_csv(source) as reader:
+    delimiter = "\t" if source.suffix.lower() == ".tsv" else ","
+    with pa.csv.open_csv(source, parse_options=pa.csv.ParseOptions(delimiter=delimiter)) as reader:
         return reader.schema, (
             f"{source.name}: a CSV file holds no types; they were guessed from the first rows, check them.",
         )

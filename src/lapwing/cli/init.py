@@ -107,7 +107,10 @@ def command(
     ] = DEFAULT_CATALOG,
     force: Annotated[bool, typer.Option("--force", help="Overwrite a catalog that is there.")] = False,
 ) -> None:
-    """Write a catalog for a file: names and types from the file, everything else from you. Reads no row."""
+    """Write a catalog for a file: names and types from the file, everything else from you.
+
+    Reads no row of a Parquet file; a CSV file holds no types, so they are guessed from its first rows.
+    """
     from lapwing.catalog.infer import draft  # here, so that `lapwing --help` loads no file reader
     from lapwing.catalog.toml import write
 

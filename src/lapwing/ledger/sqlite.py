@@ -69,23 +69,19 @@ class SqliteLedger:
                 transaction.commit(entry)
             return transaction.state.version
 
-    def stored(self, key: str, at_least: Loss) -> StoredAnswer | None:
-        """Return the most accurate answer to this key about the current data that cost `at_least` or more, if any.
+    def answers(self, key: str) -> tuple[StoredAnswer, ...]:
+        """Return the answers to this key about the current data, the dearest first.
 
-        Of equally accurate answers it is the first one, so that the same question always gets the same answer.
+        Of equally dear ones the first bought comes first, so that the same question always gets the same answer.
         """
         with self._chain.transaction() as transaction:
-            best = StoredAnswer(sequence=0, loss=at_least, payload="")
+            found = []
             for entry in database.answered_charges(transaction.connection, subject_of(key)):
                 charge = Charge.from_record(entry.contents())
-                if charge.key != key or charge.version != transaction.state.version or charge.loss < best.loss:
-                    continue
-                if best.sequence == 0 or charge.loss > best.loss:
-                    best = StoredAnswer(sequence=entry.sequence, loss=charge.loss, payload="")
-            if best.sequence == 0:
-                return None
-            payload = _payload(transaction.connection, best.sequence)
-            return StoredAnswer(sequence=best.sequence, loss=best.loss, payload=payload)
+                if charge.key == key and charge.version == transaction.state.version:
+                    payload = _payload(transaction.connection, entry.sequence)
+                    found.append(StoredAnswer(sequence=entry.sequence, loss=charge.loss, payload=payload))
+            return tuple(sorted(found, key=lambda answer: (-answer.loss.amount, answer.sequence)))
 
     def charge(
         self, *, key: str, question: str, loss: Loss, catalog_digest: str, principal: str, version: int | None = None

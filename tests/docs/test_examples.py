@@ -1,0 +1,75 @@
+"""Every command and every line of Python in the documentation runs, and prints what the page shows."""
+
+from pathlib import Path
+
+import pytest
+
+import lapwing as lw
+from lapwing.catalog.toml import load, loads
+from lapwing.datasets import rand_hie_catalog
+from lapwing.query.bind import bind
+from tests.docs.pages import PAGES, ROOT, Block, blocks, inside, prepare, run_page, same
+
+RUN = {"python", "console"}
+WITH_EXAMPLES = [page for page in PAGES if any(block.language in RUN for block in blocks(page))]
+SQL = [(page, block) for page in PAGES for block in blocks(page) if block.language == "sql"]
+TOML = [(page, block) for page in PAGES for block in blocks(page) if block.language == "toml"]
+
+
+def test_examples_are_found() -> None:
+    assert {"README.md", "protect-a-table.md", "use-from-python.md"} <= {page.name for page in WITH_EXAMPLES}
+    assert SQL
+    assert TOML
+
+
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_page_shows_what_happens(page: Path, tmp_path: Path) -> None:
+    prepare(page, tmp_path)
+    with inside(tmp_path):
+        complaints = list(run_page(page))
+    assert not complaints, "\n\n".join(complaints)
+
+
+@pytest.mark.parametrize(("page", "block"), SQL, ids=lambda part: str(getattr(part, "line", "")))
+def test_sql_is_answered_or_refused_as_said(page: Path, block: Block) -> None:
+    catalog = load(rand_hie_catalog())
+    for question in block.text.split(";\n"):
+        if block.text.startswith("-- refused"):
+            with pytest.raises(lw.QueryRefused):
+                bind(question, catalog)
+        else:
+            assert bind(question, catalog).outputs
+
+
+@pytest.mark.parametrize(("page", "block"), TOML, ids=lambda part: str(getattr(part, "line", "")))
+def test_catalogs_are_valid(page: Path, block: Block, tmp_path: Path) -> None:
+    assert loads(block.text, file=page.name, folder=tmp_path).tables
+
+
+@pytest.mark.parametrize(
+    ("shown", "real"),
+    [
+        ("n\n8,093 ±100", "n\n8,101 ±100\n"),
+        ("first\n…\nlast 1", "first\nmiddle\nmiddle\nlast 2"),
+        ("…\nlast", "first\nlast"),
+        ("first\n…", "first\nlast"),
+        ("────\nbudget ██░░ 1 %", "──────\nbudget █░░░░ 25.5 %"),
+        ("2026-01-01 10:00", "2027-12-31 23:59"),
+    ],
+)
+def test_outputs_are_compared_up_to_numbers(shown: str, real: str) -> None:
+    assert same(shown, real)
+
+
+@pytest.mark.parametrize(
+    ("shown", "real"),
+    [
+        ("n\n8,093 ±100", "years\n8,093 ±100"),
+        ("first\nlast", "first\nmiddle\nlast"),
+        ("first\n…\nlast", "first\nmiddle"),
+        ("price 1 %", "price 1 %\nnote more"),
+        ("price 1 %", ""),
+    ],
+)
+def test_another_output_is_noticed(shown: str, real: str) -> None:
+    assert not same(shown, real)

@@ -1,0 +1,116 @@
+"""The figures in the theory pages are what the code computes."""
+
+import re
+from fractions import Fraction
+from statistics import NormalDist
+
+import pytest
+
+import lapwing as lw
+from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian, Sensitivity
+from lapwing.privacy.calibration import loss_for
+from lapwing.privacy.filters import Account, fits
+from tests.docs.pages import DOCS
+
+EPSILON, DELTA = Fraction(3), Fraction(1, 10**6)
+CONFIDENCE = Fraction(95, 100)
+FIVE_ROWS = Sensitivity(l1=5, l2_squared=25)
+
+
+def text(name: str) -> str:
+    return " ".join((DOCS / name).read_text(encoding="utf-8").split())
+
+
+def table(name: str, heading: str) -> list[list[str]]:
+    """Return the cells of the table whose header line begins as given."""
+    lines = (DOCS / name).read_text(encoding="utf-8").split("\n")
+    start = next(number for number, line in enumerate(lines) if line.startswith(heading))
+    rows = []
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+    return rows
+
+
+def many(kind: str, epsilon: Fraction) -> int:
+    budget = loss_for(kind, EPSILON, DELTA)
+    return fits(Account.opened(budget), loss_for(kind, epsilon, DELTA))
+
+
+def half_width(kind: str, questions: int) -> int:
+    budget = loss_for(kind, EPSILON, DELTA)
+    each = type(budget).from_amount(budget.amount / questions)
+    mechanism = DiscreteLaplace if kind == "pure" else RoundedGaussian
+    return mechanism.for_loss(each, FIVE_ROWS).half_width(CONFIDENCE)
+
+
+@pytest.mark.parametrize("row", table("theory/measures.md", "| ε | μ |"), ids=lambda row: f"epsilon {row[0]}")
+def test_prices(row: list[str]) -> None:
+    epsilon = Fraction(row[0])
+    loss = loss_for("gdp", epsilon, DELTA)
+    assert isinstance(loss, lw.GaussianDP)
+    assert row[1:] == [
+        f"{loss.mu:.5f}",
+        f"{float(loss.amount):.6f}",
+        f"{loss.mu / float(epsilon):.3f}",
+        str(many("gdp", epsilon)),
+        str(many("pure", epsilon)),
+    ]
+
+
+def test_how_many_questions_fit() -> None:
+    assert [
+        [price, str(many("gdp", Fraction(price)))] for price, _ in table("how-to/spend-a-budget.md", "| price")
+    ] == (table("how-to/spend-a-budget.md", "| price"))
+    half = loss_for("gdp", Fraction(1, 2), DELTA)
+    together, beyond = 27 * half, 28 * half
+    assert f"27 × 0.015402 = {float(together.amount):.6f}" in text("theory/measures.md")
+    assert f"a 28th would make {float(beyond.amount):.6f}" in text("theory/measures.md")
+    assert f"({together.to_epsilon(delta=DELTA) + 0.0005:.3f}, 1e-6)-DP" in text("theory/measures.md")
+    assert many("zcdp", Fraction(1, 2)) == 27
+
+
+@pytest.mark.parametrize("row", table("theory/noise.md", "| k |"), ids=lambda row: f"{row[0]} questions")
+def test_half_widths(row: list[str]) -> None:
+    assert row[1:] == [f"±{half_width(kind, int(row[0]))}" for kind in ("pure", "gdp", "zcdp")]
+
+
+def test_a_pure_ledger_is_better_for_fewer_than_nine_questions() -> None:
+    assert all(half_width("pure", k) < half_width("gdp", k) for k in range(1, 9))
+    assert all(half_width("pure", k) >= half_width("gdp", k) for k in range(9, 40))
+
+
+def test_zcdp_needs_more_noise() -> None:
+    rho, mu_squared = loss_for("zcdp", EPSILON, DELTA).amount, loss_for("gdp", EPSILON, DELTA).amount
+    assert f"{100 * (float(mu_squared / (2 * rho)) ** 0.5 - 1):.1f} % more noise" in text("theory/noise.md")
+
+
+@pytest.mark.parametrize("row", table("theory/guarantee.md", "| wrong"), ids=lambda row: row[0])
+def test_what_an_attacker_can_tell(row: list[str]) -> None:
+    loss, normal = loss_for("gdp", EPSILON, DELTA), NormalDist()
+    alarms = float(row[0].removesuffix(" %")) / 100
+    assert row[1] == f"{100 * normal.cdf(normal.inv_cdf(alarms) + float(loss.amount) ** 0.5):.1f} %"
+
+
+def test_a_family_of_four() -> None:
+    loss = loss_for("gdp", EPSILON, DELTA).for_group(4)
+    assert isinstance(loss, lw.GaussianDP)
+    assert f"μ = 4 × 0.6477 = {loss.mu:.2f}" in text("theory/measures.md")
+    for name in ("theory/measures.md", "limitations.md"):
+        assert f"ε = {loss.to_epsilon(delta=DELTA):.2f}" in text(name)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "said"),
+    [
+        (RoundedGaussian(sigma=Fraction(10)), r"σ = 10 has h = (\d+) at 95 %, and covers in ([\d.]+) %"),
+        (DiscreteLaplace(scale=Fraction(10)), r"scale 10 has h = (\d+), and covers in ([\d.]+) %"),
+    ],
+    ids=["Gaussian", "Laplace"],
+)
+def test_coverage(mechanism: RoundedGaussian | DiscreteLaplace, said: str) -> None:
+    found = re.search(said, text("theory/intervals.md"))
+    assert found
+    h = mechanism.half_width(CONFIDENCE)
+    assert found.groups() == (str(h), f"{100 * float(mechanism.coverage(h).lower):.2f}")

@@ -1,0 +1,147 @@
+"""Undocumented means failing: every public name, command, option, error, key, function and entry kind has its place."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import fields
+from typing import Final, get_args
+
+import pytest
+import typer.main
+from sqlglot import exp
+
+import lapwing as lw
+from lapwing import errors
+from lapwing.catalog.column import TYPES
+from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, Budget, Catalog, Column, Table
+from lapwing.cli.app import app
+from lapwing.ledger.entries import Kind
+from lapwing.ledger.records import HistoryRow
+from lapwing.preview import ColumnPreview, MeasurePreview, Preview
+from lapwing.query import outputs, rows
+from tests.docs.pages import DOCS
+
+SPELLED: Final = {
+    exp.Column: '"quoted"', exp.Literal: "numbers", exp.Boolean: "TRUE", exp.Null: "NULL", exp.Paren: "parentheses",
+    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Neg: "unary `-`",
+    exp.Abs: "ABS", exp.Floor: "FLOOR", exp.Ceil: "CEIL", exp.Round: "ROUND", exp.Least: "LEAST",
+    exp.Greatest: "GREATEST", exp.Coalesce: "COALESCE", exp.Case: "CASE",
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+    exp.And: "AND", exp.Or: "OR", exp.Not: "NOT", exp.Between: "BETWEEN", exp.In: "IN", exp.Is: "IS NULL",
+    exp.Like: "LIKE", exp.Cast: "CAST", exp.TryCast: "TRY_CAST",
+    exp.Count: "COUNT", exp.Sum: "SUM", exp.Avg: "AVG",
+}  # fmt: skip
+SECTIONS: Final[Mapping[str, Collection[type[exp.Expression]]]] = {
+    "Expressions over a row": rows.HANDLERS,
+    "Expressions over the answer": outputs.HANDLERS.keys() - {exp.Column, exp.Neg},
+    "Aggregates": (exp.Count, exp.Sum, exp.Avg),
+}
+
+
+def page(name: str) -> str:
+    return (DOCS / "reference" / name).read_text(encoding="utf-8")
+
+
+def code(text: str) -> str:
+    """Return the text of all code in a page, a piece a line."""
+    return "\n".join(re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)))
+
+
+def unmentioned(names: Iterable[str], text: str) -> list[str]:
+    """Return the names that no code in a text mentions as a whole word."""
+    mentioned = code(text)
+    return [name for name in names if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", mentioned)]
+
+
+def section(text: str, heading: str) -> str:
+    found = re.search(rf"^## `?{re.escape(heading)}`?$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found, f"there is no section {heading}"
+    return found[1]
+
+
+def public(kind: type) -> list[str]:
+    return [name for name in dir(kind) if not name.startswith("_")]
+
+
+def test_public_names() -> None:
+    assert not unmentioned(lw.__all__, page("python.md"))
+
+
+@pytest.mark.parametrize(
+    ("heading", "names"),
+    [
+        ("Session", [*public(lw.Session), "catalog"]),
+        ("Answer", [*public(lw.Answer), "mechanisms", "cost", "stored", "notes", "plan"]),
+        ("Preview", {field.name for kind in (Preview, MeasurePreview, ColumnPreview) for field in fields(kind)}),
+        ("BudgetView", [*public(lw.BudgetView), *(field.name for field in fields(HistoryRow))]),
+        ("Losses", {n for k in (lw.PureDP, lw.GaussianDP, lw.ZeroConcentratedDP, lw.ApproxDP) for n in public(k)}),
+        ("lapwing.noise", [f"lapwing.noise.{name}" for name in lw.noise.__all__]),
+    ],
+)
+def test_members(heading: str, names: Iterable[str]) -> None:
+    assert not unmentioned(names, section(page("python.md"), heading))
+
+
+def commands(group: object, path: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield every command with all spellings of its options."""
+    subcommands: dict[str, object] = getattr(group, "commands", {})
+    if not subcommands:
+        options = [spelling for parameter in getattr(group, "params", []) for spelling in parameter.opts]
+        yield path, [spelling for spelling in options if spelling.startswith("-")]
+    for name, command in subcommands.items():
+        yield from commands(command, f"{path} {name}")
+
+
+COMMANDS: Final = dict(commands(typer.main.get_command(app), "lapwing"))
+
+
+def test_commands_are_found() -> None:
+    assert {"lapwing query", "lapwing data accept"} <= COMMANDS.keys()
+    assert "--epsilon" in COMMANDS["lapwing query"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_and_options(command: str) -> None:
+    described = section(page("command-line.md"), command)
+    assert not unmentioned((o for o in COMMANDS[command] if o not in ("--help", "-h")), described)
+
+
+def leaves(kind: type[errors.LapwingError]) -> Iterator[type[errors.LapwingError]]:
+    if kind.__module__ == errors.__name__:
+        yield kind
+    for child in kind.__subclasses__():
+        yield from leaves(child)
+
+
+@pytest.mark.parametrize("kind", sorted(set(leaves(errors.LapwingError)), key=str), ids=lambda kind: kind.__name__)
+def test_errors(kind: type[errors.LapwingError]) -> None:
+    row = rf"^\| `{kind.__name__}` \| `{kind.code}` \| {kind.exit_status} \|"
+    assert re.search(row, page("errors.md"), re.MULTILINE), "errors.md lacks this class with its code and exit status"
+    assert re.search(rf"^\| {kind.exit_status} \|", page("command-line.md"), re.MULTILINE)
+
+
+def test_catalog_keys() -> None:
+    internal = {"columns", "tables", "folder"}
+    keys = {field.name for kind in (Catalog, Budget, Table, Column) for field in fields(kind)} - internal
+    assert not unmentioned({*keys, *TYPES, *ENGINES, *MEASURES, *NEIGHBOURING}, page("catalog.md"))
+
+
+def test_ledger_kinds() -> None:
+    assert not unmentioned(get_args(Kind), section(page("ledger-file.md"), "Entries"))
+
+
+def test_every_construct_of_sql_has_a_spelling() -> None:
+    assert {*rows.HANDLERS, *outputs.HANDLERS} == SPELLED.keys()
+
+
+@pytest.mark.parametrize("heading", SECTIONS)
+def test_sql(heading: str) -> None:
+    described = section(page("sql.md"), heading)
+    spelled = [SPELLED[node] for node in SECTIONS[heading]]
+    assert not [text for text in spelled if text not in described]
+    assert not unmentioned((text for text in spelled if text.isupper() and text.isalpha()), described)
+
+
+def test_what_is_missing_is_noticed() -> None:
+    assert unmentioned(["rows", "row", "noise"], "`answer.rows()` and noise, `rows_up`") == ["row", "noise"]
+    with pytest.raises(AssertionError):
+        section("## One\n\ntext\n", "Two")
