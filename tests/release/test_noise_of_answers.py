@@ -39,13 +39,12 @@ def answer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         return session.sql(QUESTION, epsilon=1)
 
 
-def truth() -> np.ndarray[Any, Any]:
-    present: np.ndarray[Any, Any] = np.array([3, 0] * (CELLS // 2))
-    return present
+def truth() -> np.ndarray[Any, np.dtype[np.int64]]:
+    return np.array([3, 0] * (CELLS // 2))
 
 
-def noise(answer: Answer) -> np.ndarray[Any, Any]:
-    return np.array([row["n"] for row in answer.rows()]) - truth()
+def noise(answer: Answer) -> np.ndarray[Any, np.dtype[np.int64]]:
+    return np.array([row["n"] for row in answer.rows()], dtype=np.int64) - truth()
 
 
 def covered(answer: Answer, column: str, confidence: float, true: np.ndarray[Any, Any]) -> float:
