@@ -4,8 +4,13 @@ Theory of operation. One in-memory database a catalog, configured once and then 
 source files and nothing else, loads no extension, sees no Python variable, and spills only into a private folder that
 goes with the engine. It never sees an analyst's text: `query.render` prints its SQL from a checked plan. That SQL
 cannot raise on data by construction; if the engine fails all the same (memory, disk, time, a damaged file), the
-caller learns that it failed and nothing else. A question runs in a thread of its own, so that a time limit or Ctrl-C
+caller learns that it failed and nothing else. A query runs in a thread of its own, so that a time limit or Ctrl-C
 can interrupt it.
+
+Some faults of a file show only when it is read: a page that is damaged, text that is not UTF-8, a CSV line with a field
+too many, a time that overflows. Questions that fail or not, depending on one row, would tell about that row. So the
+first digest of a file also reads all of it through, the way questions will: what cannot be read to its end is no data,
+and nobody has asked yet. A question runs only on a file that was read through and has not been written since.
 """
 
 import csv
@@ -30,7 +35,7 @@ from lapwing.engines.base import Cells
 from lapwing.errors import DataFault, EngineFault
 from lapwing.query.expression import Constant
 from lapwing.query.plan import Question
-from lapwing.query.render import Pass, Source, render, text
+from lapwing.query.render import Pass, Source, read_through, render, text
 from lapwing.query.types import Fixed, Type
 
 MEMORY = 1_000_000_000  # bytes
@@ -59,7 +64,7 @@ class DuckDB:
         catalog: its tables' sources are paths relative to the catalog's folder.
         memory: the most memory the engine may use, in bytes.
         threads: 0 for one a core.
-        seconds: the longest a question may run.
+        seconds: the longest that reading a file through, or a pass of a question, may take.
     """
 
     def __init__(self, catalog: Catalog, *, memory: int = MEMORY, threads: int = 0, seconds: float = SECONDS) -> None:
@@ -80,32 +85,44 @@ class DuckDB:
         with self._lock:
             known = self._digests.get((table.name, stamp))
         if known is None:
-            self._describe(table)
-            with _readable(path, table), path.open("rb") as file:
-                known = hashlib.file_digest(file, "sha256").hexdigest()
+            file = self._describe(table)
+            with _readable(path, table):
+                with path.open("rb") as content:
+                    known = hashlib.file_digest(content, "sha256").hexdigest()
+                self._query(read_through(table, file.source))
+            if stamp_of(path, table) != stamp:
+                raise DataFault(f"The file {table.source} of table {table.name} changed while it was read; try again")
             with self._lock:
                 self._digests[(table.name, stamp)] = known
         return known
 
     def run(self, question: Question) -> Cells:
         """Run a question in as many passes as keep its sort in memory, and add the passes' cells."""
+        cells = self._cells(question)
+        if cells is None:  # raised out here, the fault drags no engine's message along
+            raise EngineFault(FAILED)
+        return cells
+
+    def _cells(self, question: Question) -> Cells | None:
+        """Return the cells, or None if anything failed: saying what could tell something about the data."""
         table = question.table
         try:
             before = stamp_of(self._path(table), table)
+            with self._lock:
+                known = (table.name, before) in self._digests
+            if not known:
+                return None
             file = self._describe(table)
             passes = self._passes(file, table)
             cells: dict[tuple[Constant, ...], tuple[int, ...]] = {}
             for index in range(passes):
                 for row in self._fetch(render(question, file.source, Pass(index=index, of=passes))):
                     key, values = _read(row, question)
-                    known = cells.get(key)
-                    cells[key] = values if known is None else tuple(map(sum, zip(known, values, strict=True)))
-            unchanged = stamp_of(self._path(table), table) == before
-        except Exception:  # whatever it was, saying which could tell something about the data
-            raise EngineFault(FAILED) from None
-        if not unchanged:
-            raise EngineFault(FAILED)
-        return cells
+                    sums = cells.get(key)
+                    cells[key] = values if sums is None else tuple(map(sum, zip(sums, values, strict=True)))
+            return cells if stamp_of(self._path(table), table) == before else None
+        except Exception:
+            return None
 
     def close(self) -> None:
         """Close the database and remove its folder."""
@@ -123,6 +140,10 @@ class DuckDB:
         return max(1, -(-file.rows * bytes_a_row * 10 // (self._memory * 6)))
 
     def _fetch(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a question's query."""
+        return self._query(query)
+
+    def _query(self, query: str) -> list[tuple[Any, ...]]:
         cursor = self._connection.cursor()
         with ThreadPoolExecutor(max_workers=1) as pool:
             future: Future[list[tuple[Any, ...]]] = pool.submit(lambda: cursor.execute(query).fetchall())
@@ -141,16 +162,18 @@ class DuckDB:
         path = self._path(table)
         with _readable(path, table):
             rows, names = _metadata(path)
-        relation = _relation(path, names)
-        described = self._connection.cursor().execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+            relation = _relation(path, names)
+            described = self._connection.cursor().execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
         found = {str(name).casefold(): str(kind) for name, kind, *_ in described}
         wanted = [column.name for column in table.columns]
         if table.privacy_unit != "row":
             wanted.append(table.privacy_unit)
         missing = sorted({name for name in wanted if name.casefold() not in found})
         if missing:
-            present = ", ".join(str(row[0]) for row in described)
-            raise DataFault(f"{table.source} has no column {', '.join(missing)}; it has {present}")
+            raise DataFault(f"{table.source} has no column {', '.join(missing)}; it has {', '.join(names)}")
+        twice = sorted({name for name in wanted if [n.casefold() for n in names].count(name.casefold()) > 1})
+        if twice:
+            raise DataFault(f"{table.source} has several columns called {', '.join(twice)}, but for case; rename them")
         types = {name: found[name.casefold()] for name in wanted}
         if table.privacy_unit != "row" and types[table.privacy_unit] in {"DOUBLE", "FLOAT", "BOOLEAN"}:
             raise DataFault(
@@ -185,23 +208,35 @@ class _readable:  # noqa: N801 - reads as a statement
     table: Table
 
     def __enter__(self) -> None:
+        what = f"The file {self.table.source} of table {self.table.name}"
         if not self.path.is_file():
-            raise DataFault(f"The file {self.table.source} of table {self.table.name} is missing")
+            raise DataFault(f"{what} is missing")
+        if set(str(self.path)) & set("*?["):
+            raise DataFault(f"{what} has *, ? or [ in its path, which the engine reads as a pattern; rename it")
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError | pyarrow.ArrowException | UnicodeError | csv.Error):
+        faults = (OSError, pyarrow.ArrowException, UnicodeError, csv.Error, duckdb.Error)
+        if isinstance(error, faults):
             what = f"The file {self.table.source} of table {self.table.name}"
-            raise DataFault(f"{what} cannot be read; is it complete, and Parquet or CSV?") from None
+            raise DataFault(
+                f"{what} cannot be read to its end; is it complete, and Parquet, or CSV in UTF-8 with the same number "
+                "of fields in every line?"
+            ) from None
 
 
 def _metadata(path: Path) -> tuple[int, list[str]]:
-    """Return the number of rows (used to plan passes, never shown) and, for text files, the header's names."""
-    if path.suffix.casefold() in {".csv", ".tsv"}:
+    """Return the number of rows (used to plan passes, never shown) and the names of the columns."""
+    if _is_text(path):
         with path.open(newline="", encoding="utf-8-sig") as file:
             names = next(csv.reader(file, delimiter=_delimiter(path)), [])
         # A row takes at least two bytes a column: an upper bound on their number without reading them.
         return path.stat().st_size // max(2 * len(names), 1), names
-    return int(pyarrow.parquet.read_metadata(path).num_rows), []
+    with pyarrow.parquet.ParquetFile(path) as parquet:
+        return int(parquet.metadata.num_rows), list(parquet.schema_arrow.names)
+
+
+def _is_text(path: Path) -> bool:
+    return path.suffix.casefold() in {".csv", ".tsv"}
 
 
 def _delimiter(path: Path) -> str:
@@ -209,13 +244,17 @@ def _delimiter(path: Path) -> str:
 
 
 def _relation(path: Path, names: list[str]) -> str:
-    """Return the table function that reads a file; text is read as text, nothing is guessed from its rows."""
-    if path.suffix.casefold() not in {".csv", ".tsv"}:
-        return f"read_parquet({text(str(path))})"
+    """Return the table function that reads a file, and nothing but the file: no column comes from the path.
+
+    Text is read as text, by the rules of RFC 4180 and by one reader: nothing is guessed, padded or skipped, so that no
+    line can swallow its neighbours unseen.
+    """
+    if not _is_text(path):
+        return f"read_parquet({text(str(path))}, hive_partitioning = false)"
     columns = ", ".join(f"{text(name)}: 'VARCHAR'" for name in names)
     options = f"auto_detect = false, header = true, delim = {text(_delimiter(path))}, quote = '\"', escape = '\"'"
-    tolerant = "nullstr = '', null_padding = true, ignore_errors = true"
-    return f"read_csv({text(str(path))}, {options}, {tolerant}, columns = {{{columns}}})"
+    strict = "nullstr = '', parallel = false, hive_partitioning = false"
+    return f"read_csv({text(str(path))}, {options}, {strict}, columns = {{{columns}}})"
 
 
 def _locked_down(paths: list[str], spill: str, memory: int, threads: int) -> duckdb.DuckDBPyConnection:

@@ -32,7 +32,7 @@ from lapwing.query.plan import (
     Sum,
     measures_of,
 )
-from lapwing.query.rows import Rows, bind_expression, exact_number, only, refusal, same_name
+from lapwing.query.rows import Rows, bind_expression, exact_number, is_column, only, refusal, same_name
 from lapwing.query.types import BOOLEAN, describe
 
 MAX_CELLS = 1_000_000
@@ -97,9 +97,11 @@ def _source(select: exp.Select, text: str, catalog: Catalog) -> Rows:
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
         raise refusal(nowhere, node, "FROM takes one table of the catalog", f"Tables: {known}.")
     only(nowhere, node, "this", "alias")
+    only(nowhere, node.this, "this", "quoted")
     alias = node.args.get("alias")
     if alias is not None:
         only(nowhere, alias, "this")
+        only(nowhere, alias.this, "this", "quoted")
     for table in catalog.tables:
         if same_name(node.this, table.name):
             return Rows(text=text, table=table, alias=alias.name if alias is not None else None)
@@ -110,6 +112,7 @@ def _where(select: exp.Select, rows: Rows) -> Expression | None:
     clause = select.args.get("where")
     if clause is None:
         return None
+    only(rows, clause, "this")
     condition = bind_expression(clause.this, rows)
     if condition.type != BOOLEAN:
         raise refusal(rows, clause, f"WHERE needs a condition, not {describe(condition.type)}", "Write a comparison.")
@@ -132,17 +135,17 @@ def _aliased(node: exp.Expression, select: exp.Select, rows: Rows) -> exp.Expres
         if position.denominator != 1 or not 1 <= position <= len(select.expressions):
             raise refusal(rows, node, f"There is no column {node.this} in the SELECT list")
         chosen: exp.Expression = select.expressions[int(position) - 1]
-        return chosen.this if isinstance(chosen, exp.Alias) else chosen
-    if isinstance(node, exp.Column) and not any(same_name(node.this, column.name) for column in rows.table.columns):
+        return chosen.this if type(chosen) is exp.Alias else chosen
+    if is_column(node) and not any(same_name(node.this, column.name) for column in rows.table.columns):
         for item in select.expressions:
-            if isinstance(item, exp.Alias) and same_name(node.this, item.alias):
+            if type(item) is exp.Alias and same_name(node.this, item.alias):
                 aliased: exp.Expression = item.this
                 return aliased
     return node
 
 
 def _key(node: exp.Expression, rows: Rows) -> Key:
-    if not isinstance(node, exp.Column):
+    if not is_column(node):
         raise refusal(rows, node, "GROUP BY takes columns with public values", "Group by a column of the catalog.")
     if rows.is_unit(node):
         raise refusal(rows, node, "Grouping by the privacy unit would show each unit", "Group by another column.")
@@ -179,8 +182,9 @@ def _outputs(select: exp.Select, scope: Scope) -> tuple[Output, ...]:
     outputs: list[Output] = []
     taken: set[str] = set()
     for item in select.expressions:
-        if isinstance(item, exp.Alias):
+        if type(item) is exp.Alias:
             only(scope.rows, item, "this", "alias")
+            only(scope.rows, item.args["alias"], "this", "quoted")
             value, name = derived(item.this, scope), item.alias
             if name.casefold() in taken:
                 raise refusal(scope.rows, item, f"Two columns of the answer are called '{name}'", "Rename one.")
@@ -233,6 +237,7 @@ def _having(select: exp.Select, scope: Scope) -> Derived | None:
     clause = select.args.get("having")
     if clause is None:
         return None
+    only(scope.rows, clause, "this")
     condition = derived(clause.this, scope)
     if condition.shape != "boolean":
         raise refusal(scope.rows, clause, f"HAVING needs a condition, not {condition.shape}", "Write a comparison.")

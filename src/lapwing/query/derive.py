@@ -21,6 +21,7 @@ Value = Constant
 End = Fraction | float
 Interval = tuple[End, End]
 
+_SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "negate": "-", "absolute": "ABS"}
 NUMERIC: tuple[Shape, ...] = ("integer", "decimal", "real")
 
 
@@ -65,7 +66,8 @@ def _shape(function: str, shapes: Sequence[Shape]) -> Shape:
 def _numeric(function: str, shapes: Sequence[Shape]) -> Shape:
     for shape in shapes:
         if shape not in NUMERIC:
-            raise QueryRefused(f"{function.upper()} over the answer needs numbers, not {shape}")
+            name = _SYMBOLS.get(function, function.upper())
+            raise QueryRefused(f"{name} over the answer needs numbers, not {shape}")
     return NUMERIC[max(NUMERIC.index(shape) for shape in shapes)]
 
 
@@ -188,8 +190,32 @@ def _average_bracket(
     return (first, last)
 
 
+# A float among ends is an infinity. It never meets a Fraction in one operation, which would be made a float and may be
+# too large or too small for one.
+
+
+def _plus(x: End, y: End) -> End:
+    return x if isinstance(x, float) else y if isinstance(y, float) else x + y
+
+
 def _times(x: End, y: End) -> End:
-    return Fraction(0) if x == 0 or y == 0 else x * y
+    if x == 0 or y == 0:
+        return Fraction(0)
+    if isinstance(x, float) or isinstance(y, float):
+        return inf if (x > 0) == (y > 0) else -inf
+    return x * y
+
+
+def _over(x: End, y: End) -> End:
+    return Fraction(0) if isinstance(y, float) else _times(x, 1 / y)
+
+
+def _add(first: Interval, second: Interval) -> Interval:
+    return (_plus(first[0], second[0]), _plus(first[1], second[1]))
+
+
+def _negate(part: Interval) -> Interval:
+    return (-part[1], -part[0])
 
 
 def _multiply(first: Interval, second: Interval) -> Interval:
@@ -200,7 +226,7 @@ def _multiply(first: Interval, second: Interval) -> Interval:
 def _divide(first: Interval, second: Interval) -> Interval:
     if second[0] <= 0 <= second[1]:
         return (-inf, inf)
-    corners = [Fraction(0) if abs(y) == inf else (x / y) for x, y in product(first, second)]
+    corners = [_over(x, y) for x, y in product(first, second)]
     return (min(corners), max(corners))
 
 
@@ -244,6 +270,10 @@ def _and(left: Value, right: Value) -> Value:
     return False if left is False or right is False else None if None in (left, right) else True
 
 
+def _at_most(left: Any, right: Any) -> Value:
+    return None if left is None or right is None else left <= right
+
+
 def _or(left: Value, right: Value) -> Value:
     return True if left is True or right is True else None if None in (left, right) else False
 
@@ -256,11 +286,11 @@ def _case(*parts: Value) -> Value:
 
 
 FUNCTIONS: Mapping[str, Function] = {
-    "add": Function(value=lambda x, y: x + y, interval=lambda p, q: (p[0] + q[0], p[1] + q[1])),
-    "subtract": Function(value=lambda x, y: x - y, interval=lambda p, q: (p[0] - q[1], p[1] - q[0])),
+    "add": Function(value=lambda x, y: x + y, interval=_add),
+    "subtract": Function(value=lambda x, y: x - y, interval=lambda p, q: _add(p, _negate(q))),
     "multiply": Function(value=lambda x, y: x * y, interval=_multiply),
     "divide": Function(value=lambda x, y: x / y if y else None, interval=_divide),
-    "negate": Function(value=lambda x: -x, interval=lambda p: (-p[1], -p[0])),
+    "negate": Function(value=lambda x: -x, interval=_negate),
     "absolute": Function(value=abs, interval=_absolute),
     "least": Function(
         value=lambda *v: min(_known(v), default=None),
@@ -287,5 +317,6 @@ FUNCTIONS: Mapping[str, Function] = {
     "<=": Function(value=lambda x, y: x <= y),
     ">": Function(value=lambda x, y: x > y),
     ">=": Function(value=lambda x, y: x >= y),
+    "between": Function(value=lambda x, low, high: _and(_at_most(low, x), _at_most(x, high)), strict=False),
     "in": Function(value=lambda x, *choices: x in choices),
 }

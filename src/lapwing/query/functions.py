@@ -13,6 +13,7 @@ from math import floor
 from typing import cast
 
 from lapwing.errors import QueryRefused
+from lapwing.query.doubles import in_steps, nearest
 from lapwing.query.expression import Expression, Literal, Operation, is_number
 from lapwing.query.types import (
     BOOLEAN,
@@ -34,13 +35,16 @@ from lapwing.query.types import (
     least,
 )
 
-# Finer steps than this come only from long products; they would buy nothing but wide integers.
+# An unbounded 64-bit integer stays inside 128 bits when it is counted in steps down to this.
 FINEST_STEP = Fraction(1, 10**18)
+# Steps beyond these come only from long products; they stay far inside what doubles can hold.
+STEPS = (Fraction(1, 10**100), Fraction(10**100))
 # A Real is rounded to this many steps over its range before it is summed.
 REAL_STEPS = 2**20
 # The widest integers that are summed: noise of their scale still fits 64 bits, and sums of 10²⁰ rows fit 128.
 SUMMABLE_BITS = 40
 
+GUARDED_CAST = "Write TRY_CAST(x AS DOUBLE): it is NULL where there is no number."
 NEEDS_BOUNDS = "Declare `lower` and `upper` for its columns in the catalog, or write LEAST(GREATEST(x, 0), 100)."
 
 
@@ -51,25 +55,38 @@ def number(value: Fraction) -> Literal:
     """Return an exact numeric constant."""
     if abs(value) > 10**30 or value.denominator > 10**18:
         raise QueryRefused("A number has more than 18 decimals or is above 1e30", remedy="Write it with fewer digits.")
-    step = Fraction(1, value.denominator)
-    return Literal(value=value, type=Fixed(step=step, low=value.numerator, high=value.numerator))
+    return Literal(value=value, type=fixed(Fraction(1, value.denominator), value.numerator, value.numerator))
 
 
 def fixed(step: Fraction, low: int | None, high: int | None) -> Fixed:
     """Return a fixed-point type, refusing integers that would not stay inside 128 bits."""
-    if max(abs(low or 0), abs(high or 0)) > LARGEST_INTEGER:
-        raise QueryRefused(
-            "An expression may grow beyond 128-bit integers",
-            remedy="Declare coarser steps or narrower bounds in the catalog, or shorten the product.",
-        )
+    if max(abs(low or 0), abs(high or 0)) > LARGEST_INTEGER or not STEPS[0] <= step <= STEPS[1]:
+        raise _too_wide()
     return Fixed(step=step, low=low, high=high)
 
 
+def _too_wide() -> QueryRefused:
+    return QueryRefused(
+        "An expression may grow beyond 128-bit integers",
+        remedy="Declare coarser steps or narrower bounds in the catalog, or shorten the product.",
+    )
+
+
+def _multiple(coarse: Fraction, fine: Fraction) -> int:
+    """Return how many fine steps a coarse one has, refusing what 128 bits could not hold."""
+    if coarse / fine > LARGEST_INTEGER:
+        raise _too_wide()
+    return int(coarse / fine)
+
+
 def real(low: Fraction | None, high: Fraction | None) -> Real:
-    """Return a real type, refusing bounds that doubles could not hold."""
+    """Return a real type whose bounds are doubles, refusing what doubles could not hold.
+
+    A result of + − * / is rounded to the nearest double; so are its bounds, and rounding keeps order (`doubles`).
+    """
     if any(abs(end) > LARGEST_REAL for end in (low, high) if end is not None):
         raise QueryRefused("An expression may grow beyond 1e150", remedy="Narrow the bounds of its columns.")
-    return Real(low=low, high=high)
+    return Real(low=None if low is None else nearest(low), high=None if high is None else nearest(high))
 
 
 def rescale(argument: Expression, step: Fraction) -> Expression:
@@ -77,11 +94,11 @@ def rescale(argument: Expression, step: Fraction) -> Expression:
     kind = cast(Fixed, argument.type)
     if kind.step == step:
         return argument
-    factor = kind.step / step
     if not kind.bounded and step < FINEST_STEP:
         raise QueryRefused("An unbounded number is compared at more than 18 decimals", remedy=NEEDS_BOUNDS)
-    low = None if kind.low is None else int(kind.low * factor)
-    high = None if kind.high is None else int(kind.high * factor)
+    factor = _multiple(kind.step, step)
+    low = None if kind.low is None else kind.low * factor
+    high = None if kind.high is None else kind.high * factor
     finer = fixed(step, low, high)
     if isinstance(argument, Literal):
         return Literal(value=argument.value, type=finer)
@@ -92,15 +109,28 @@ def to_real(argument: Expression) -> Expression:
     """Convert a number to a double."""
     if isinstance(argument.type, Real):
         return argument
-    low, high = cast(Fixed, argument.type).interval()
-    kind = real(low, high)
+    kind = cast(Fixed, argument.type)
     if isinstance(argument, Literal):
-        return Literal(value=argument.value, type=kind)
-    return Operation(function="to_real", arguments=(argument,), type=kind)
+        return Literal(value=argument.value, type=real(*kind.interval()))
+    low = None if kind.low is None else _as_double(kind.low - _last_bits(kind.low), kind.step)
+    high = None if kind.high is None else _as_double(kind.high + _last_bits(kind.high), kind.step)
+    return Operation(function="to_real", arguments=(argument,), type=real(low, high))
+
+
+def _as_double(count: int, step: Fraction) -> Fraction:
+    return in_steps(nearest(Fraction(count)), 1 / step)
+
+
+def _last_bits(count: int) -> int:
+    """Return more than what engines differ by when an integer above 2⁵³ becomes a double."""
+    return abs(count) >> 50 if abs(count) > 2**53 else 0
 
 
 def to_fixed(argument: Expression) -> Expression:
-    """Round a bounded real half up to 2²⁰ steps over its range, clamped; a fixed-point value stays as it is."""
+    """Round a bounded real half up to 2²⁰ steps over its range; a fixed-point value stays as it is.
+
+    The least and greatest values may round to a step beyond the bounds; whoever sums them clamps (`render.measured`).
+    """
     kind = argument.type
     if isinstance(kind, Fixed):
         return argument
@@ -109,6 +139,8 @@ def to_fixed(argument: Expression) -> Expression:
     span = max(kind.high - kind.low, abs(kind.high), abs(kind.low))
     # A power of two just above range/2²⁰ keeps the step short and exact as a double.
     step = Fraction(2) ** _log2_up(span / REAL_STEPS) if span else Fraction(1)
+    if step < STEPS[0]:
+        raise QueryRefused("An expression is never larger than 1e-94", remedy="Multiply it by a constant.")
     return Operation(function="to_fixed", arguments=(argument,), type=inside(kind, step))
 
 
@@ -195,9 +227,11 @@ def nullable(argument: Expression) -> bool:
         match argument.function:
             case "coalesce" | "least" | "greatest":
                 return all(map(nullable, argument.arguments))
+            case "case":
+                return any(map(nullable, (*argument.arguments[1::2], argument.arguments[-1])))
             case "is_null":
                 return False
-            case "rescale" | "to_real" | "to_fixed" | "round_to" | "floor_to" | "negate" | "absolute":
+            case "rescale" | "to_real" | "to_fixed" | "round_to" | "floor_to" | "negate" | "absolute" | "from_boolean":
                 return nullable(argument.arguments[0])
     return True
 
@@ -224,7 +258,7 @@ def _integers(argument: Expression) -> tuple[int, int]:
 
 
 def _sum(name: str, left: Expression, right: Expression, sign: int) -> Expression:
-    _numbers(name, (left, right))
+    _numbers("+" if sign > 0 else "-", (left, right))
     left, right = alike((left, right))
     if isinstance(left.type, Real):
         (a, b), (c, d) = _interval(left), _interval(right)
@@ -264,19 +298,21 @@ def divide(left: Expression, right: Expression) -> Expression:
     A fixed-point divisor that is not zero is at least one step away from zero, which bounds the quotient.
     """
     _numbers("/", (left, right))
+    least_step = _as_double(1, right.type.step) if isinstance(right.type, Fixed) else None
+    left, right = to_real(left), to_real(right)
     kind: Real = UNBOUNDED_REAL
     low, high = _interval(right)
-    if isinstance(right.type, Fixed):
-        low, high = (right.type.step if low == 0 else low), (-right.type.step if high == 0 else high)
+    if least_step is not None:
+        low, high = (least_step if low == 0 else low), (-least_step if high == 0 else high)
     if low > high:  # the divisor is always zero
         kind = Real(low=Fraction(0), high=Fraction(0))
     elif low > 0 or high < 0:
         corners = [x / y for x, y in product(_interval(left), (low, high))]
         kind = real(min(corners), max(corners))
-    elif isinstance(right.type, Fixed):
-        largest = max(map(abs, _interval(left))) / right.type.step
-        kind = real(-largest, largest)
-    return Operation(function="divide", arguments=(to_real(left), to_real(right)), type=kind)
+    elif least_step is not None:
+        widest = max(map(abs, _interval(left))) / least_step
+        kind = real(-widest, widest)
+    return Operation(function="divide", arguments=(left, right), type=kind)
 
 
 def negate(argument: Expression) -> Expression:
@@ -349,15 +385,17 @@ def _round(name: str, argument: Expression, digits: Expression | None) -> Expres
     step = Fraction(10) ** -int(places)
     if isinstance(argument.type, Fixed) and argument.type.step % step == 0:
         return argument
-    _numbers(name.upper(), (argument,))
+    _numbers("ROUND" if name == "round_to" else "FLOOR", (argument,))
+    half = Fraction(1, 2) if name == "round_to" else Fraction(0)
     if isinstance(argument.type, Fixed):
         argument = rescale(argument, common_step(argument.type.step, step))
-    low, high = _interval(argument)
-    half = Fraction(1, 2) if name == "round_to" else Fraction(0)
-    kind = fixed(step, floor(low / step + half), floor(high / step + half))
-    if isinstance(argument.type, Real) and max(abs(kind.low or 0), abs(kind.high or 0)) > 2**53:
-        raise QueryRefused("A rounded quotient has more than 53 bits", remedy="Round to fewer digits.")
-    return Operation(function=name, arguments=(argument,), type=kind)
+        ratio = _multiple(step, cast(Fixed, argument.type).step)
+        low, high = (floor(Fraction(k, ratio) + half) for k in _integers(argument))
+    else:
+        low, high = (floor(nearest(in_steps(end, step) + half)) for end in _interval(argument))
+        if max(abs(low), abs(high)) > 2**53:
+            raise QueryRefused("A rounded quotient has more than 53 bits", remedy="Round to fewer digits.")
+    return Operation(function=name, arguments=(argument,), type=fixed(step, low, high))
 
 
 def round_to(argument: Expression, digits: Expression | None = None) -> Expression:
@@ -421,9 +459,16 @@ def compare(symbol: str, left: Expression, right: Expression) -> Expression:
     return Operation(function=COMPARISONS[symbol], arguments=(left, right), type=BOOLEAN)
 
 
+def between(argument: Expression, low: Expression, high: Expression) -> Expression:
+    """Tell whether a value lies between two others, ends included."""
+    if NULL in (argument.type, low.type, high.type):
+        raise QueryRefused("A comparison with NULL is never true", remedy="Write IS NULL or IS NOT NULL.")
+    return Operation(function="between", arguments=alike((argument, low, high)), type=BOOLEAN)
+
+
 def member(argument: Expression, choices: Sequence[Expression]) -> Expression:
     """Tell whether a value is one of a list of constants."""
-    if not all(isinstance(choice, Literal) and choice.value is not None for choice in choices):
+    if not choices or not all(isinstance(choice, Literal) and choice.value is not None for choice in choices):
         raise QueryRefused("IN takes a list of constants", remedy="Write x IN (1, 2, 3), without NULL.")
     together = alike((argument, *choices))
     ordered = sorted(set(together[1:]), key=str)
@@ -475,15 +520,24 @@ def negation(argument: Expression) -> Expression:
 def to_number(argument: Expression) -> Expression:
     """Cast what can always be cast to a double: numbers and booleans."""
     if argument.type == BOOLEAN:
-        argument = case([argument, negation(argument)], [number(Fraction(1)), number(Fraction(0))], NULL_LITERAL)
+        kind = fixed(Fraction(1), 0, 1)
+        return Operation(function="from_boolean", arguments=(argument,), type=kind)
     if not is_number(argument.type):
-        raise QueryRefused(f"A cast of {describe(argument.type)} to a number can fail", remedy="Write TRY_CAST.")
+        raise QueryRefused(f"A cast of {describe(argument.type)} to a number can fail", remedy=GUARDED_CAST)
     return argument
 
 
-def to_integer(argument: Expression) -> Expression:
-    """Cast a bounded number or a boolean to a whole number, rounding half up."""
-    return round_to(to_number(argument))
+def to_integer(argument: Expression, target: str, low: int, high: int) -> Expression:
+    """Cast a number or a boolean to a whole number, rounding half up; it must fit the integer type for certain."""
+    rounded = round_to(to_number(argument))
+    _numbers(f"A cast to {target}", (rounded,))
+    least_value, greatest_value = _interval(rounded)
+    if not low <= least_value <= greatest_value <= high:
+        raise QueryRefused(
+            f"A cast to {target} can fail: the number may be {least_value if least_value < low else greatest_value}",
+            remedy="Cast to a wider integer type, or to DOUBLE.",
+        )
+    return rounded
 
 
 def try_number(argument: Expression) -> Expression:

@@ -4,7 +4,7 @@ An aggregate's argument is an expression over one row (`rows`); what stands outs
 (`derive`), checked here for types so that nothing can fail once the answer is paid.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -16,6 +16,7 @@ from lapwing.query.derive import compute
 from lapwing.query.expression import Constant, is_number
 from lapwing.query.plan import (
     Average,
+    Compute,
     Count,
     CountUnits,
     Derived,
@@ -26,7 +27,7 @@ from lapwing.query.plan import (
     Shape,
     Sum,
 )
-from lapwing.query.rows import Rows, bind_expression, only, refusal, same_name
+from lapwing.query.rows import Rows, bind_expression, is_column, name_of, only, refusal, require_present, same_name
 from lapwing.query.types import Fixed, Plain, Type, describe
 
 
@@ -96,12 +97,13 @@ def _average(node: exp.Expression, scope: Scope) -> Derived:
 
 def derived(node: exp.Expression, scope: Scope) -> Derived:
     """Bind an expression over aggregates and keys."""
+    require_present(node)
     handler = HANDLERS.get(type(node))
     if handler is None:
         raise refusal(
             scope.rows,
             node,
-            f"{node.sql_name() if isinstance(node, exp.Func) else node.key.upper()} is not answered here",
+            f"{name_of(node)} is not answered here",
             "Use keys, COUNT, SUM, AVG, and arithmetic, comparisons, CASE, ROUND over them.",
         )
     try:
@@ -114,7 +116,9 @@ def derived(node: exp.Expression, scope: Scope) -> Derived:
 
 def _reference(node: exp.Expression, scope: Scope) -> Derived:
     rows = scope.rows
-    if isinstance(node, exp.Column) and node.args.get("table") is None and isinstance(node.this, exp.Identifier):
+    only(rows, node, "this", "table")
+    if is_column(node) and node.args.get("table") is None:
+        only(rows, node.this, "this", "quoted")
         for key in scope.keys:
             if same_name(node.this, key.column.name):
                 return KeyValue(key=key, shape=_shape_of(key.column.type))
@@ -142,9 +146,9 @@ def _fixture(node: exp.Expression, scope: Scope) -> Derived:
     return Fixture(value=value, shape=_shape_of(literal.type))
 
 
-def _apply(function: str, *parts: str) -> Callable[[exp.Expression, Scope], Derived]:
+def _apply(function: str, *parts: str, ignored: Sequence[str] = ()) -> Callable[[exp.Expression, Scope], Derived]:
     def handler(node: exp.Expression, scope: Scope) -> Derived:
-        only(scope.rows, node, *parts, "typed", "safe", "ignore_nulls")
+        only(scope.rows, node, *parts, *ignored)
         nodes: list[exp.Expression] = []
         for part in parts:
             value = node.args.get(part)
@@ -156,12 +160,12 @@ def _apply(function: str, *parts: str) -> Callable[[exp.Expression, Scope], Deri
 
 def _between(node: exp.Expression, scope: Scope) -> Derived:
     only(scope.rows, node, "this", "low", "high")
-    value, low, high = (derived(node.args[part], scope) for part in ("this", "low", "high"))
-    return compute("and", compute(">=", value, low), compute("<=", value, high))
+    return compute("between", *(derived(node.args[part], scope) for part in ("this", "low", "high")))
 
 
 def _is(node: exp.Expression, scope: Scope) -> Derived:
     only(scope.rows, node, "this", "expression")
+    only(scope.rows, node.expression, "this")
     if not isinstance(node.expression, exp.Null):
         raise refusal(scope.rows, node, "IS over the answer takes NULL", "Write IS NULL.")
     return compute("is_null", derived(node.this, scope))
@@ -169,11 +173,14 @@ def _is(node: exp.Expression, scope: Scope) -> Derived:
 
 def _case(node: exp.Expression, scope: Scope) -> Derived:
     only(scope.rows, node, "this", "ifs", "default")
+    chosen = derived(node.this, scope) if node.this is not None else None
+    if isinstance(chosen, Compute):  # it is repeated in every branch, which would let nested ones grow without end
+        raise refusal(scope.rows, node, "CASE x WHEN takes a key or an aggregate", "Write CASE WHEN condition THEN ….")
     parts: list[Derived] = []
     for branch in node.args["ifs"]:
         only(scope.rows, branch, "this", "true")
         condition = derived(branch.this, scope)
-        parts.append(compute("=", derived(node.this, scope), condition) if node.this is not None else condition)
+        parts.append(condition if chosen is None else compute("=", chosen, condition))
         parts.append(derived(branch.args["true"], scope))
     default = node.args.get("default")
     return compute("case", *parts, derived(default, scope) if default else Fixture(value=None, shape="null"))
@@ -208,14 +215,14 @@ HANDLERS: Mapping[type[exp.Expression], Callable[[exp.Expression, Scope], Derive
     exp.Add: _apply("add", "this", "expression"),
     exp.Sub: _apply("subtract", "this", "expression"),
     exp.Mul: _apply("multiply", "this", "expression"),
-    exp.Div: _apply("divide", "this", "expression"),
+    exp.Div: _apply("divide", "this", "expression", ignored=("typed", "safe")),
     exp.Neg: _apply("negate", "this"),
     exp.Abs: _apply("absolute", "this"),
     exp.Floor: _apply("floor", "this"),
     exp.Ceil: _apply("ceiling", "this"),
     exp.Round: _round,
-    exp.Least: _apply("least", "this", "expressions"),
-    exp.Greatest: _apply("greatest", "this", "expressions"),
+    exp.Least: _apply("least", "this", "expressions", ignored=("ignore_nulls",)),
+    exp.Greatest: _apply("greatest", "this", "expressions", ignored=("ignore_nulls",)),
     exp.Coalesce: _apply("coalesce", "this", "expressions"),
     exp.Case: _case,
     exp.EQ: _apply("=", "this", "expression"),

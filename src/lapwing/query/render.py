@@ -26,6 +26,7 @@ from typing import cast
 
 from lapwing.catalog.model import Column as Declared
 from lapwing.catalog.model import Table
+from lapwing.query.doubles import double, print_in_steps
 from lapwing.query.expression import Column, Expression, Literal, Operation
 from lapwing.query.plan import Count, CountUnits, Key, Measure, Question
 from lapwing.query.rows import column_type
@@ -41,7 +42,6 @@ INTEGER_TYPES = {
     "UINTEGER",
     "UBIGINT",
     "HUGEINT",
-    "UHUGEINT",
 }
 
 
@@ -70,8 +70,17 @@ def render(question: Question, source: Source, part: Pass = Pass()) -> str:
     conditions = [f"({expression(question.where)})"] if question.where is not None else []
     conditions += [listed(key) for key in question.keys if key.other is None]
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    group = f" GROUP BY {', '.join(f'key{i}' for i in range(len(keys)))}" if keys else ""
+    # By position: a column of the table may be called key0 too.
+    group = f" GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
     return f"WITH {', '.join(layers)} SELECT {', '.join([*keys, *measures])} FROM kept{where}{group}"
+
+
+def read_through(table: Table, source: Source) -> str:
+    """Return a query that computes every cleaned value of every row, and shows none."""
+    names = [identifier(column.name) for column in table.columns]
+    if table.privacy_unit != "row":
+        names.append(unit_name(table))
+    return f"SELECT bit_xor(hash({', '.join(names) or '0'})) FROM ({cleaned(table, source, Pass())})"
 
 
 # ---- cleaned --------------------------------------------------------------------------------------------------------
@@ -89,7 +98,7 @@ def cleaned(table: Table, source: Source, part: Pass) -> str:
     """Select every declared column, cleaned, and the unit."""
     columns = [f"{clean(column, source.types[column.name])} AS {identifier(column.name)}" for column in table.columns]
     if table.privacy_unit == "row":
-        return f"SELECT {', '.join(columns)} FROM {source.relation}"
+        return f"SELECT {', '.join(columns) or 'NULL AS nothing'} FROM {source.relation}"
     unit = unit_value(table, source.types[table.privacy_unit])
     conditions = [f"{unit} IS NOT NULL"]
     if part.of > 1:
@@ -99,11 +108,13 @@ def cleaned(table: Table, source: Source, part: Pass) -> str:
 
 
 def unit_value(table: Table, physical: str) -> str:
-    """Return the unit's identity: its declared column, or its text, so that equality means the same everywhere."""
+    """Return the unit's identity: equality of its value as the declared type, or of its text if it is not declared."""
     name = identifier(table.privacy_unit)
-    for column in table.columns:
-        if column.name == table.privacy_unit and column.type == "integer":
-            return name if physical in INTEGER_TYPES else f"TRY_CAST({name} AS HUGEINT)"
+    declared = next((column.type for column in table.columns if column.name == table.privacy_unit), "string")
+    if declared == "integer":
+        return name if physical in INTEGER_TYPES else f"TRY_CAST({name} AS HUGEINT)"
+    if declared in ("date", "timestamp"):
+        return f"TRY_CAST({name} AS {declared.upper()})"
     return name if physical in INTEGER_TYPES or physical == "VARCHAR" else f"CAST({name} AS VARCHAR)"
 
 
@@ -119,22 +130,22 @@ def clean(column: Declared, physical: str) -> str:
             return _clean_temporal(column, name)
     kind = column_type(column)
     if isinstance(kind, Fixed) and kind.bounded:
-        return _clean_whole(name, kind, physical) if _is_whole(column, kind) else _clean_fixed(name, kind, physical)
+        whole_numbers = physical in INTEGER_TYPES and kind.step == 1
+        return _clean_whole(name, kind) if whole_numbers else _clean_fixed(name, kind, physical)
     if column.type == "integer":
-        return name if physical == "BIGINT" else f"TRY_CAST({name} AS BIGINT)"
+        return name if physical == "BIGINT" else f"TRY_CAST({_half_up(name, physical)} AS BIGINT)"
     return f"NULLIF({_double(name, physical)}, 'nan'::DOUBLE)"
 
 
-def _is_whole(column: Declared, kind: Fixed) -> bool:
-    return column.type == "integer" and kind.step == 1
+def _half_up(name: str, physical: str) -> str:
+    return f"floor({_double(name, physical)} + 0.5)" if physical in {"FLOAT", "DOUBLE"} else name
 
 
-def _clean_whole(name: str, kind: Fixed, physical: str) -> str:
+def _clean_whole(name: str, kind: Fixed) -> str:
     """Clamp an integer. A NULL meets no condition and stays NULL."""
-    value = name if physical in INTEGER_TYPES else f"TRY_CAST({name} AS HUGEINT)"
     return (
-        f"CASE WHEN {value} <= {kind.low} THEN {whole(kind.low)} WHEN {value} >= {kind.high} THEN {whole(kind.high)} "
-        f"ELSE TRY_CAST({value} AS BIGINT) END"
+        f"CASE WHEN {name} <= {kind.low} THEN {whole(kind.low)} WHEN {name} >= {kind.high} THEN {whole(kind.high)} "
+        f"ELSE TRY_CAST({name} AS BIGINT) END"
     )
 
 
@@ -142,7 +153,7 @@ def _clean_fixed(name: str, kind: Fixed, physical: str) -> str:
     """Clamp, round half up to whole steps, clamp again: the double nearest to a bound may lie beyond it."""
     value = _double(name, physical)
     low, high = (cast(int, end) for end in (kind.low, kind.high))
-    steps = f"TRY_CAST(floor({_in_steps(value, kind.step)} + 0.5) AS BIGINT)"
+    steps = f"TRY_CAST(floor({print_in_steps(value, kind.step)} + 0.5) AS BIGINT)"
     return (
         f"CASE WHEN {value} IS NULL OR isnan({value}) THEN NULL "
         f"WHEN {value} <= {double(low * kind.step)} THEN {whole(low)} "
@@ -168,17 +179,6 @@ def _double(name: str, physical: str) -> str:
     return name if physical == "DOUBLE" else f"TRY_CAST({name} AS DOUBLE)"
 
 
-def _in_steps(value: str, step: Fraction) -> str:
-    """Divide a double by a step, in one rounding where the step is 1/n or n."""
-    if step == 1:
-        return value
-    if step.numerator == 1:
-        return f"{value} * {double(Fraction(step.denominator))}"
-    if step.denominator == 1:
-        return f"{value} / {double(step)}"
-    return f"{value} * {double(Fraction(step.denominator))} / {double(Fraction(step.numerator))}"
-
-
 # ---- kept -----------------------------------------------------------------------------------------------------------
 
 
@@ -186,10 +186,10 @@ def kept(table: Table, unit: str) -> str:
     """Keep the first rows of each unit in the order of a salted hash of their values."""
     if table.privacy_unit == "row":
         return "SELECT * FROM cleaned"
-    values = ", ".join(identifier(column.name) for column in table.columns)
-    salted = f"hash({text(table.name)}, {values})"
+    values = [identifier(column.name) for column in table.columns]
+    order = ", ".join([f"hash({', '.join([text(table.name), *values])})", *values])
     return (
-        f"SELECT * FROM cleaned QUALIFY row_number() OVER (PARTITION BY {unit} ORDER BY {salted}, {values}) "
+        f"SELECT * FROM cleaned QUALIFY row_number() OVER (PARTITION BY {unit} ORDER BY {order}) "
         f"<= {table.max_rows_per_unit}"
     )
 
@@ -245,11 +245,6 @@ def text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def double(value: Fraction) -> str:
-    """Write the double nearest to a constant."""
-    return f"{float(value)!r}::DOUBLE"
-
-
 def whole(value: int | None) -> str:
     """Write an integer constant in the narrowest of the two integer types used."""
     return f"{value}::{_width_of(value or 0, value or 0)}"
@@ -261,9 +256,7 @@ def _width_of(low: int, high: int) -> str:
 
 def width(kind: Fixed) -> str:
     """Return the engine's type for a fixed-point value: 64 bits where its bounds allow, else 128."""
-    if kind.low is None or kind.high is None:
-        return "BIGINT" if kind.step == 1 else "HUGEINT"
-    return _width_of(kind.low, kind.high)
+    return "HUGEINT" if kind.low is None or kind.high is None else _width_of(kind.low, kind.high)
 
 
 def expression(node: Expression) -> str:
@@ -323,18 +316,20 @@ def _extreme(name: str) -> Callable[[Operation, Sequence[str]], str]:
 
 
 def _rescale(node: Operation, arguments: Sequence[str]) -> str:
-    factor = cast(Fixed, node.arguments[0].type).step / cast(Fixed, node.type).step
-    wide = width(cast(Fixed, node.type))
-    return f"(CAST({arguments[0]} AS {wide}) * {factor.numerator}::{wide})"
+    kind = cast(Fixed, node.type)
+    factor = int(cast(Fixed, node.arguments[0].type).step / kind.step)
+    wide = "HUGEINT" if _width_of(0, factor) == "HUGEINT" else width(kind)
+    scaled = f"(CAST({arguments[0]} AS {wide}) * {factor}::{wide})"
+    return scaled if wide == width(kind) else f"TRY_CAST({scaled} AS {width(kind)})"
 
 
 def _to_real(node: Operation, arguments: Sequence[str]) -> str:
     step = cast(Fixed, node.arguments[0].type).step
-    return f"({_in_steps(f'CAST({arguments[0]} AS DOUBLE)', 1 / step)})"
+    return f"({print_in_steps(f'CAST({arguments[0]} AS DOUBLE)', 1 / step)})"
 
 
 def _to_fixed(node: Operation, arguments: Sequence[str]) -> str:
-    return f"TRY_CAST(floor({_in_steps(arguments[0], cast(Fixed, node.type).step)} + 0.5) AS BIGINT)"
+    return f"TRY_CAST(floor({print_in_steps(arguments[0], cast(Fixed, node.type).step)} + 0.5) AS BIGINT)"
 
 
 def _to_multiple(half: bool) -> Callable[[Operation, Sequence[str]], str]:
@@ -348,7 +343,7 @@ def _to_multiple(half: bool) -> Callable[[Operation, Sequence[str]], str]:
         (argument,) = node.arguments
         step = cast(Fixed, node.type).step
         if isinstance(argument.type, Real):
-            return f"TRY_CAST(floor({_in_steps(arguments[0], step)} + {0.5 if half else 0.0}) AS BIGINT)"
+            return f"TRY_CAST(floor({print_in_steps(arguments[0], step)} + {0.5 if half else 0.0}) AS BIGINT)"
         kind = cast(Fixed, argument.type)
         ratio = int(step / kind.step)
         wide = width(kind) if abs(ratio) < 2**60 else "HUGEINT"
@@ -410,6 +405,8 @@ PRINTERS: Mapping[str, Callable[[Operation, Sequence[str]], str]] = {
     "greater": _joined(">"),
     "greater_equal": _joined(">="),
     "member": lambda _node, a: f"({a[0]} IN ({', '.join(a[1:])}))",
+    "between": lambda _node, a: f"({a[0]} BETWEEN {a[1]} AND {a[2]})",
+    "from_boolean": lambda _node, a: f"CAST({a[0]} AS BIGINT)",
     "like": lambda _node, a: f"({a[0]} LIKE {a[1]})",
     "is_null": lambda _node, a: f"({a[0]} IS NULL)",
     "and": _joined("AND"),

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import cast
 
 from sqlglot import exp
 
@@ -12,9 +11,19 @@ from lapwing.catalog.model import Column as Declared
 from lapwing.catalog.model import Table
 from lapwing.errors import QueryRefused
 from lapwing.query import functions
-from lapwing.query.expression import Column, Expression, Literal
+from lapwing.query.expression import Column, Expression, Literal, Operation
 from lapwing.query.parse import position_of
-from lapwing.query.types import BOOLEAN, DATE, TEXT, TIMESTAMP, UNBOUNDED_INTEGER, UNBOUNDED_REAL, Fixed, Type
+from lapwing.query.types import (
+    BOOLEAN,
+    DATE,
+    TEXT,
+    TIMESTAMP,
+    UNBOUNDED_INTEGER,
+    UNBOUNDED_REAL,
+    Fixed,
+    Type,
+    describe,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,15 +34,15 @@ class Rows:
     table: Table
     alias: str | None = None
 
-    def column(self, node: exp.Column) -> Column:
+    def column(self, node: exp.Expression) -> Column:
         """Find a column of the table by SQL's rules: plain names fold case, quoted names do not."""
         only(self, node, "this", "table")
-        qualifier = node.args.get("table")
-        if qualifier is not None and not same_name(qualifier, self.alias or self.table.name):
-            raise refusal(self, node, f"'{qualifier.name}' is not the table of this question")
+        if not self._qualified(node):
+            raise refusal(self, node, f"'{node.args['table'].name}' is not the table of this question")
         identifier = node.this
-        if not isinstance(identifier, exp.Identifier):
+        if not is_column(node):
             raise refusal(self, node, "SELECT * and column patterns are not answered", "Name the columns.")
+        only(self, identifier, "this", "quoted")
         for declared in self.table.columns:
             if same_name(identifier, declared.name):
                 return Column(name=declared.name, type=column_type(declared))
@@ -50,12 +59,18 @@ class Rows:
     def is_unit(self, node: exp.Expression) -> bool:
         """Tell whether a node names the privacy unit of the table."""
         unit = self.table.privacy_unit
-        return (
-            isinstance(node, exp.Column)
-            and isinstance(node.this, exp.Identifier)
-            and unit != "row"
-            and same_name(node.this, unit)
-        )
+        if unit == "row" or not is_column(node):
+            return False
+        only(self, node, "this", "table")
+        only(self, node.this, "this", "quoted")
+        return same_name(node.this, unit) and self._qualified(node)
+
+    def _qualified(self, node: exp.Expression) -> bool:
+        qualifier = node.args.get("table")
+        if qualifier is None:
+            return True
+        only(self, qualifier, "this", "quoted")
+        return same_name(qualifier, self.alias or self.table.name)
 
 
 def column_type(declared: Declared) -> Type:
@@ -74,6 +89,11 @@ def column_type(declared: Declared) -> Type:
     return Fixed(step=declared.step, low=declared.low, high=declared.high)
 
 
+def is_column(node: exp.Expression) -> bool:
+    """Tell whether a node is the name of a column, and nothing that resembles one."""
+    return type(node) is exp.Column and type(node.this) is exp.Identifier
+
+
 def same_name(identifier: exp.Expression, name: str) -> bool:
     """Compare an identifier with a declared name: exactly when quoted, else without regard to case."""
     quoted = bool(identifier.args.get("quoted"))
@@ -89,15 +109,38 @@ def only(rows: Rows, node: exp.Expression, *allowed: str) -> None:
     """Refuse a node that carries any argument outside an allow-list."""
     for name, value in node.args.items():
         if name not in allowed and value not in (None, False, [], ""):
-            what = name.rstrip("_").replace("_", " ").upper()
-            raise refusal(rows, node, f"{what} is not answered here", "See the SQL reference for what is.")
+            what = _ARGUMENTS.get(name, name.rstrip("_").replace("_", " ").upper())
+            part = value[0] if isinstance(value, list) else value
+            known = isinstance(part, exp.Expression) and position_of(part, rows.text) is not None
+            raise refusal(
+                rows, part if known else node, f"{what} is not answered here", "See the SQL reference for what is."
+            )
+
+
+_ARGUMENTS = {
+    "alias": "An alias",
+    "catalog": "A database name",
+    "columns": "A list of column names",
+    "db": "A schema name",
+    "expressions": "A second argument",
+    "joins": "A join",
+    "kind": "A type of your own",
+    "limit_options": "LIMIT in percent",
+    "locks": "FOR UPDATE",
+    "pivots": "PIVOT",
+    "query": "A subquery",
+    "sample": "A sample",
+    "when": "AT",
+    "windows": "WINDOW",
+}
 
 
 def bind_expression(node: exp.Expression, rows: Rows) -> Expression:
     """Turn a syntax node into a checked expression over one row, or refuse it at its position."""
+    require_present(node)
     handler = HANDLERS.get(type(node))
     if handler is None:
-        raise refusal(rows, node, f"{_name_of(node)} is not an expression that can be answered here", _ALLOWED)
+        raise refusal(rows, node, f"{name_of(node)} is not answered here", _ALLOWED)
     try:
         return handler(node, rows)
     except QueryRefused as refused:
@@ -106,26 +149,67 @@ def bind_expression(node: exp.Expression, rows: Rows) -> Expression:
         raise refusal(rows, node, refused.reason, refused.remedy) from None
 
 
+def require_present(node: object) -> None:
+    """Refuse what the parser let pass though something is missing, as after a NOT at the end."""
+    if not isinstance(node, exp.Expression):
+        raise QueryRefused("A part of the question is missing", remedy="Write what an operator or function applies to.")
+
+
 _ALLOWED = (
     "Use columns, constants, + - * /, comparisons, AND OR NOT IN BETWEEN LIKE IS NULL, CASE, COALESCE, ABS, LEAST, "
     "GREATEST, ROUND, FLOOR, CEIL, CAST."
 )
 
 
-def _name_of(node: exp.Expression) -> str:
+def name_of(node: exp.Expression) -> str:
+    """Name what a syntax node is, as people write it."""
     if isinstance(node, exp.Anonymous):
         return f"The function {node.name.upper()}"
-    if isinstance(node, exp.AggFunc):
-        return f"The aggregate {node.sql_name()} inside another aggregate or a WHERE"
-    if isinstance(node, exp.Func):
-        return f"The function {node.sql_name()}"
-    if isinstance(node, exp.Subquery | exp.Select):
+    if isinstance(node, exp.Subquery | exp.Select | exp.Exists):
         return "A subquery"
-    return node.key.upper()
+    if type(node) in _NODES:
+        return _NODES[type(node)]
+    if isinstance(node, exp.AggFunc):
+        return f"The aggregate {node.sql_name()}"
+    return f"The function {node.sql_name()}" if isinstance(node, exp.Func) else node.key.upper()
+
+
+_NODES: Mapping[type[exp.Expression], str] = {
+    exp.And: "AND",
+    exp.Or: "OR",
+    exp.AtTimeZone: "AT TIME ZONE",
+    exp.BitwiseXor: "XOR",
+    exp.Bracket: "A list, or an element of one,",
+    exp.ByteString: "An e'…' text",
+    exp.Cast: "A cast",
+    exp.Collate: "COLLATE",
+    exp.DPipe: "||",
+    exp.Dot: "A field after a point",
+    exp.IgnoreNulls: "An aggregate of this kind",
+    exp.IntDiv: "//",
+    exp.Kwarg: "A named argument",
+    exp.Lambda: "A function of your own",
+    exp.Mod: "%",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.NullSafeNEQ: "IS DISTINCT FROM",
+    exp.Order: "ORDER BY inside an aggregate",
+    exp.Placeholder: "A parameter",
+    exp.PositionalColumn: "#",
+    exp.Pow: "A power",
+    exp.PropertyEQ: "A named argument",
+    exp.RawString: "A $$…$$ text",
+    exp.SimilarTo: "SIMILAR TO",
+    exp.Star: "*",
+    exp.TryCast: "A cast",
+    exp.Tuple: "A list in parentheses",
+    exp.Window: "OVER",
+    exp.WithinGroup: "WITHIN GROUP",
+}
 
 
 def literal(node: exp.Expression, rows: Rows) -> Expression:
     """Bind a constant."""
+    only(rows, node, "this", "is_string")
     if isinstance(node, exp.Null):
         return functions.NULL_LITERAL
     if isinstance(node, exp.Boolean):
@@ -137,6 +221,7 @@ def literal(node: exp.Expression, rows: Rows) -> Expression:
 
 def exact_number(text: str, node: exp.Expression, rows: Rows) -> Fraction:
     """Read a numeric constant exactly, whatever its exponent."""
+    only(rows, node, "this", "is_string")
     try:
         value = Decimal(text)
         readable = value.is_finite() and (not value or abs(value.adjusted()) <= 40)
@@ -155,17 +240,19 @@ def _unary(rule: Callable[[Expression], Expression]) -> Callable[[exp.Expression
     return bind
 
 
-def _binary(rule: Callable[[Expression, Expression], Expression]) -> Callable[[exp.Expression, Rows], Expression]:
+def _binary(
+    rule: Callable[[Expression, Expression], Expression], *ignored: str
+) -> Callable[[exp.Expression, Rows], Expression]:
     def bind(node: exp.Expression, rows: Rows) -> Expression:
-        only(rows, node, "this", "expression", "typed", "safe")
+        only(rows, node, "this", "expression", *ignored)
         return rule(bind_expression(node.this, rows), bind_expression(node.expression, rows))
 
     return bind
 
 
-def _variadic(rule: Callable[..., Expression]) -> Callable[[exp.Expression, Rows], Expression]:
+def _variadic(rule: Callable[..., Expression], *ignored: str) -> Callable[[exp.Expression, Rows], Expression]:
     def bind(node: exp.Expression, rows: Rows) -> Expression:
-        only(rows, node, "this", "expressions", "ignore_nulls")
+        only(rows, node, "this", "expressions", *ignored)
         return rule(*(bind_expression(part, rows) for part in (node.this, *node.expressions)))
 
     return bind
@@ -178,7 +265,7 @@ def _comparison(symbol: str) -> Callable[[exp.Expression, Rows], Expression]:
 def _between(node: exp.Expression, rows: Rows) -> Expression:
     only(rows, node, "this", "low", "high")
     value, low, high = (bind_expression(node.args[part], rows) for part in ("this", "low", "high"))
-    return functions.both(functions.compare(">=", value, low), functions.compare("<=", value, high))
+    return functions.between(value, low, high)
 
 
 def _member(node: exp.Expression, rows: Rows) -> Expression:
@@ -187,9 +274,16 @@ def _member(node: exp.Expression, rows: Rows) -> Expression:
     return functions.member(bind_expression(node.this, rows), choices)
 
 
+def _like(node: exp.Expression, rows: Rows) -> Expression:
+    only(rows, node, "this", "expression", "negate")
+    matched = functions.like(bind_expression(node.this, rows), bind_expression(node.expression, rows))
+    return functions.negation(matched) if node.args.get("negate") else matched
+
+
 def _is(node: exp.Expression, rows: Rows) -> Expression:
     only(rows, node, "this", "expression")
     argument = bind_expression(node.this, rows)
+    only(rows, node.expression, "this")
     if isinstance(node.expression, exp.Null):
         return functions.is_null(argument)
     if isinstance(node.expression, exp.Boolean):
@@ -200,13 +294,14 @@ def _is(node: exp.Expression, rows: Rows) -> Expression:
 
 def _case(node: exp.Expression, rows: Rows) -> Expression:
     only(rows, node, "this", "ifs", "default")
+    chosen = bind_expression(node.this, rows) if node.this is not None else None
+    if isinstance(chosen, Operation):  # it is repeated in every branch, which would let nested ones grow without end
+        raise refusal(rows, node, "CASE x WHEN takes a column", "Write CASE WHEN condition THEN ….")
     conditions = []
     for branch in node.args["ifs"]:
         only(rows, branch, "this", "true")
         condition = bind_expression(branch.this, rows)
-        if node.this is not None:
-            condition = functions.compare("=", bind_expression(node.this, rows), condition)
-        conditions.append(condition)
+        conditions.append(condition if chosen is None else functions.compare("=", chosen, condition))
     values = [bind_expression(branch.args["true"], rows) for branch in node.args["ifs"]]
     default = node.args.get("default")
     return functions.case(conditions, values, bind_expression(default, rows) if default else functions.NULL_LITERAL)
@@ -222,25 +317,39 @@ def _cast(node: exp.Expression, rows: Rows) -> Expression:
     only(rows, node, "this", "to", "safe")
     argument, target = bind_expression(node.this, rows), node.args["to"]
     if target.expressions:
-        raise refusal(rows, node, "A cast with a precision is not answered", "Write ROUND(x, 2).")
+        raise refusal(rows, node, "A cast to a type with parameters is not answered", "Write ROUND(x, 2).")
+    only(rows, target, "this")
     kind = target.this
-    guarded = isinstance(node, exp.TryCast)
-    if kind in exp.DataType.INTEGER_TYPES:
-        return functions.to_integer(argument)
-    if kind in exp.DataType.NUMERIC_TYPES:
-        return functions.try_number(argument) if guarded else functions.to_number(argument)
+    if kind in _INTEGERS:
+        return functions.to_integer(argument, *_INTEGERS[kind])
+    if kind in (exp.DType.DOUBLE, exp.DType.FLOAT):
+        return functions.try_number(argument) if isinstance(node, exp.TryCast) else functions.to_number(argument)
     if kind in exp.DataType.TEXT_TYPES and argument.type == TEXT:
         return argument
-    if kind == exp.DataType.Type.BOOLEAN and argument.type == BOOLEAN:
+    if kind == exp.DType.BOOLEAN and argument.type == BOOLEAN:
         return argument
     if isinstance(argument, Literal) and isinstance(argument.value, str) and kind in _TEMPORAL:
         return functions.temporal(argument.value, _TEMPORAL[kind])
-    raise refusal(
-        rows, node, f"A cast to {kind.value} can fail on data", "Use TRY_CAST(x AS DOUBLE) for numbers in text."
+    name = kind.value if isinstance(kind, exp.DType) else "that type"
+    raise refusal(rows, node, f"A cast of {describe(argument.type)} to {name} is not answered", _CASTS)
+
+
+_CASTS = "Cast numbers to DOUBLE or an integer type, and constants to DATE or TIMESTAMP."
+_TEMPORAL = {exp.DType.DATE: DATE, exp.DType.TIMESTAMP: TIMESTAMP, exp.DType.TIMESTAMPNTZ: TIMESTAMP}
+_INTEGERS = {
+    kind: (name, -(2 ** (bits - 1)) if signed else 0, 2 ** (bits - signed) - 1)
+    for kind, name, bits, signed in (
+        (exp.DType.TINYINT, "TINYINT", 8, True),
+        (exp.DType.SMALLINT, "SMALLINT", 16, True),
+        (exp.DType.INT, "INTEGER", 32, True),
+        (exp.DType.BIGINT, "BIGINT", 64, True),
+        (exp.DType.INT128, "HUGEINT", 128, True),
+        (exp.DType.UTINYINT, "UTINYINT", 8, False),
+        (exp.DType.USMALLINT, "USMALLINT", 16, False),
+        (exp.DType.UINT, "UINTEGER", 32, False),
+        (exp.DType.UBIGINT, "UBIGINT", 64, False),
     )
-
-
-_TEMPORAL = {exp.DataType.Type.DATE: DATE, exp.DataType.Type.TIMESTAMP: TIMESTAMP}
+}
 
 
 def _paren(node: exp.Expression, rows: Rows) -> Expression:
@@ -250,7 +359,7 @@ def _paren(node: exp.Expression, rows: Rows) -> Expression:
 
 Handler = Callable[[exp.Expression, Rows], Expression]
 HANDLERS: Mapping[type[exp.Expression], Handler] = {
-    exp.Column: lambda node, rows: rows.column(cast(exp.Column, node)),
+    exp.Column: lambda node, rows: rows.column(node),
     exp.Literal: literal,
     exp.Boolean: literal,
     exp.Null: literal,
@@ -258,14 +367,14 @@ HANDLERS: Mapping[type[exp.Expression], Handler] = {
     exp.Add: _binary(functions.add),
     exp.Sub: _binary(functions.subtract),
     exp.Mul: _binary(functions.multiply),
-    exp.Div: _binary(functions.divide),
+    exp.Div: _binary(functions.divide, "typed", "safe"),
     exp.Neg: _unary(functions.negate),
     exp.Abs: _unary(functions.absolute),
     exp.Floor: _unary(functions.floor_to),
     exp.Ceil: _unary(functions.ceiling),
     exp.Round: _round,
-    exp.Least: _variadic(functions.smallest),
-    exp.Greatest: _variadic(functions.largest),
+    exp.Least: _variadic(functions.smallest, "ignore_nulls"),
+    exp.Greatest: _variadic(functions.largest, "ignore_nulls"),
     exp.Coalesce: _variadic(functions.coalesce),
     exp.Case: _case,
     exp.EQ: _comparison("="),
@@ -280,7 +389,7 @@ HANDLERS: Mapping[type[exp.Expression], Handler] = {
     exp.Between: _between,
     exp.In: _member,
     exp.Is: _is,
-    exp.Like: _binary(functions.like),
+    exp.Like: _like,
     exp.Cast: _cast,
     exp.TryCast: _cast,
 }

@@ -13,12 +13,14 @@ add_remove
   rows    ‖f(D_u)‖₁ ≤ K·m and ‖f(D_u)‖₂ ≤ K·m, with equality when all K rows fall into one cell.
   units   a unit adds 0 or 1 to a cell and meets at most G = min(K, C) cells: ‖·‖₁ ≤ G, ‖·‖₂² ≤ G.
 replace_one, for x = f(D_u), y = f(D_u')
-  triangle    ‖x − y‖ ≤ ‖x‖ + ‖y‖: twice the bounds above (four times for the square).
-  one sign    if a = 0 or b = 0, then ⟨x, y⟩ ≥ 0, so ‖x − y‖₂² ≤ ‖x‖₂² + ‖y‖₂² ≤ 2(K·m)².
-  one cell    x and y both lie in [K·a, K·b], so |x − y| ≤ K·(b − a).
-  units       x, y ∈ {0, 1}^C differ in at most min(2G, C) cells, by 1 each.
+  rows    x and y are sums of K points of the hull H of 0 and all a·e_c, b·e_c (e_c is 1 in cell c), so x − y lies in
+          K·(H − H). A norm is convex: it is largest at corners, K·(s − t) for corners s, t of H. In one cell that is
+          K·(b − a); in two cells it is (K·m, K·m) at most. Hence ‖x − y‖₁ ≤ 2K·m and ‖x − y‖₂² ≤ K²·max((b − a)², 2m²),
+          and both are K·(b − a) and its square where there is one cell only.
+  units   x, y ∈ {0, 1}^C differ in at most min(2G, C) cells, by 1 each.
 
-Every bound is an integer of steps, and every one of them is valid: the planner may take whichever promises less error.
+Every bound is an integer of steps and is attained by some pair of neighbours. A measure may have several valid bounds,
+and the planner takes the one that promises less error.
 """
 
 from dataclasses import dataclass
@@ -41,17 +43,13 @@ def candidates(measure: Measure, *, rows_per_unit: int, cells: int, neighbouring
     if isinstance(measure, CountUnits):
         return _units(min(rows_per_unit, cells), cells, replace_one)
     low, high = row_range(measure)
-    most = rows_per_unit * max(-low, high)
+    most, width = rows_per_unit * max(-low, high), rows_per_unit * (high - low)
     what = "one row a unit" if rows_per_unit == 1 else f"at most {rows_per_unit} rows a unit"
     if not replace_one:
         return (_candidate(most, most**2, what),)
-    found = [_candidate(2 * most, 4 * most**2, f"{what}, one unit for another")]
-    if low == 0 or high == 0:
-        found.append(_candidate(2 * most, 2 * most**2, f"{what}, one unit for another, all of one sign"))
     if cells == 1:
-        width = rows_per_unit * (high - low)
-        found.append(_candidate(width, width**2, f"{what}, one unit for another in one cell"))
-    return tuple(found)
+        return (_candidate(width, width**2, f"{what}, one unit for another in one cell"),)
+    return (_candidate(2 * most, max(width**2, 2 * most**2), f"{what}, one unit for another"),)
 
 
 def _units(groups: int, cells: int, replace_one: bool) -> tuple[Candidate, ...]:

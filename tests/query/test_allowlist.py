@@ -1,0 +1,202 @@
+"""Every kind of syntax node, and every argument of it, is understood or refused.
+
+A parser's next release may give a node a new argument that changes what it means. Nothing may slip through: each
+argument that is not on the list below is put into a question that is answered, which must then be refused.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+
+from lapwing.catalog.model import Catalog
+from lapwing.catalog.toml import load
+from lapwing.errors import QueryRefused
+from lapwing.query import bind as bind_module
+from lapwing.query import outputs, rows
+from lapwing.query.bind import bind
+from tests.query.clean import FIXTURES
+
+# What a node may carry. Of those in the second place the meaning is fixed by the dialect: they are read over.
+UNDERSTOOD: dict[type[exp.Expr], tuple[set[str], set[str]]] = {
+    exp.Select: ({"expressions", "from_", "where", "group", "having", "order", "limit", "offset"}, set()),
+    exp.From: ({"this"}, set()),
+    exp.Table: ({"this", "alias"}, set()),
+    exp.TableAlias: ({"this"}, set()),
+    exp.Where: ({"this"}, set()),
+    exp.Group: ({"expressions"}, set()),
+    exp.Having: ({"this"}, set()),
+    exp.Order: ({"expressions"}, set()),
+    exp.Ordered: ({"this", "desc", "nulls_first"}, set()),
+    exp.Limit: ({"expression"}, set()),
+    exp.Offset: ({"expression"}, set()),
+    exp.Alias: ({"this", "alias"}, set()),
+    exp.Identifier: ({"this", "quoted"}, set()),
+    exp.Column: ({"this", "table"}, set()),
+    exp.Literal: ({"this", "is_string"}, set()),
+    exp.Boolean: ({"this"}, {"is_string"}),
+    exp.Null: (set(), {"this", "is_string"}),
+    exp.Star: (set(), set()),
+    exp.Paren: ({"this"}, set()),
+    exp.Distinct: ({"expressions"}, set()),
+    exp.Count: ({"this"}, {"big_int"}),
+    exp.Sum: ({"this"}, set()),
+    exp.Avg: ({"this"}, set()),
+    exp.Add: ({"this", "expression"}, set()),
+    exp.Sub: ({"this", "expression"}, set()),
+    exp.Mul: ({"this", "expression"}, set()),
+    exp.Div: ({"this", "expression"}, {"typed", "safe"}),
+    exp.Neg: ({"this"}, set()),
+    exp.Abs: ({"this"}, set()),
+    exp.Floor: ({"this"}, set()),
+    exp.Ceil: ({"this"}, set()),
+    exp.Round: ({"this", "decimals"}, set()),
+    exp.Least: ({"this", "expressions"}, {"ignore_nulls"}),
+    exp.Greatest: ({"this", "expressions"}, {"ignore_nulls"}),
+    exp.Coalesce: ({"this", "expressions"}, set()),
+    exp.Case: ({"this", "ifs", "default"}, set()),
+    exp.If: ({"this", "true"}, set()),
+    exp.EQ: ({"this", "expression"}, set()),
+    exp.NEQ: ({"this", "expression"}, set()),
+    exp.LT: ({"this", "expression"}, set()),
+    exp.LTE: ({"this", "expression"}, set()),
+    exp.GT: ({"this", "expression"}, set()),
+    exp.GTE: ({"this", "expression"}, set()),
+    exp.And: ({"this", "expression"}, set()),
+    exp.Or: ({"this", "expression"}, set()),
+    exp.Not: ({"this"}, set()),
+    exp.Between: ({"this", "low", "high"}, set()),
+    exp.In: ({"this", "expressions"}, set()),
+    exp.Is: ({"this", "expression"}, set()),
+    exp.Like: ({"this", "expression", "negate"}, set()),
+    exp.Cast: ({"this", "to"}, {"safe"}),
+    exp.TryCast: ({"this", "to"}, {"safe"}),
+    exp.DataType: ({"this"}, set()),
+}
+
+# Together they hold every node of the list, inside aggregates and around them.
+QUESTIONS = [
+    """SELECT plan AS p, COUNT(*) AS n, COUNT(DISTINCT person) AS "People", SUM(v.age) AS s, AVG(-cost) AS m
+       FROM visits AS v WHERE NOT (age + 1 > 2 AND cost - 1 >= 2 OR age * 2 < 9 OR age / 2 <= 4 OR age = 3)
+       GROUP BY plan HAVING COUNT(*) > 3 ORDER BY n DESC NULLS FIRST, 1 LIMIT 10 OFFSET 2""",
+    """SELECT COUNT(*) AS n FROM visits WHERE age <> 1 AND member IS NOT TRUE AND note IS NULL AND note LIKE 'a%'
+       AND note NOT LIKE 'b' AND age BETWEEN 1 AND 2 AND age IN (1, 2) AND born > DATE '2020-01-01'
+       AND member = TRUE""",
+    """SELECT SUM(CASE WHEN member THEN ABS(age) ELSE FLOOR(cost) END) AS a, SUM(CASE plan WHEN 'a' THEN 1 END) AS b,
+       SUM(CEIL(cost) + ROUND(cost, 1) + LEAST(age, 1) + GREATEST(age, 1) + COALESCE(age, NULL, 1)) AS c,
+       SUM(CAST(member AS INTEGER)) AS d, COUNT(TRY_CAST(note AS DOUBLE)) AS e FROM visits""",
+    """SELECT CASE WHEN COUNT(*) > 1 THEN ABS(SUM(age)) ELSE FLOOR(AVG(age)) END AS a, ROUND(SUM(age) / 2, 1) AS b,
+       CEIL(AVG(age)) + LEAST(COUNT(*), 1) - GREATEST(COUNT(*), 1) * COALESCE(COUNT(*), NULL) AS c, -(COUNT(*)) AS d,
+       CASE COUNT(*) WHEN 1 THEN 2 END AS e FROM visits
+       HAVING NOT (COUNT(*) IN (1, 2) OR COUNT(*) BETWEEN 1 AND 2 OR COUNT(*) IS NULL AND COUNT(*) <> 1)
+       OR COUNT(*) = 1 OR COUNT(*) >= 1 OR COUNT(*) < 1 OR COUNT(*) <= 1 OR TRUE""",
+]
+
+SURPRISES: list[Callable[[], Any]] = [
+    lambda: True,
+    lambda: [exp.column("age")],
+]
+
+
+@pytest.fixture(scope="module")
+def catalog() -> Catalog:
+    return load(FIXTURES / "catalog.toml")
+
+
+def tree(text: str) -> exp.Expression:
+    (statement,) = DuckDB().parse(text)
+    assert isinstance(statement, exp.Select)
+    return statement
+
+
+def refused(changed: exp.Expression, text: str, catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> bool:
+    monkeypatch.setattr(bind_module, "parse", lambda _text: changed)
+    try:
+        bind(text, catalog)
+    except QueryRefused:
+        return True
+    return False
+
+
+def places(text: str) -> Iterator[tuple[int, exp.Expr]]:
+    return enumerate(tree(text).walk())
+
+
+def changed_at(text: str, place: int, name: str, value: object) -> exp.Expression:
+    """Return a fresh tree with one argument of one node set; the fields of a node alone, so that nothing else moves."""
+    statement = tree(text)
+    node = next(node for i, node in enumerate(statement.walk()) if i == place)
+    node.args[name] = value
+    return statement
+
+
+@pytest.mark.parametrize("text", QUESTIONS)
+def test_the_questions_are_answered(text: str, catalog: Catalog) -> None:
+    assert bind(text, catalog).outputs
+
+
+def test_the_questions_hold_every_node_that_is_understood() -> None:
+    held = {type(node) for text in QUESTIONS for _, node in places(text)}
+    assert held == set(UNDERSTOOD)
+    assert {*rows.HANDLERS, *outputs.HANDLERS} <= held
+
+
+@pytest.mark.parametrize("text", QUESTIONS)
+def test_an_argument_that_is_not_understood_is_refused(
+    text: str, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_through = []
+    for place, node in places(text):
+        meant, read_over = UNDERSTOOD[type(node)]
+        for name in {*node.arg_types, "surprise"} - meant - read_over:
+            for surprise in SURPRISES:
+                changed = changed_at(text, place, name, surprise())
+                if not refused(changed, text, catalog, monkeypatch):
+                    let_through.append(f"{type(node).__name__}.{name}")
+    assert set(let_through) == set()
+
+
+def every_node() -> list[type[exp.Expression]]:
+    found, pending = set(), [exp.Expression]
+    while pending:
+        kind = pending.pop()
+        if kind not in found:
+            found.add(kind)
+            pending.extend(kind.__subclasses__())
+    return sorted(found, key=lambda kind: kind.__name__)
+
+
+def test_a_node_that_is_not_understood_is_refused(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a condition, in an aggregate, around one, as a key, as the table, as the limit."""
+    text = "SELECT SUM(age) + 1 AS n FROM visits WHERE member GROUP BY plan ORDER BY n LIMIT 3"
+    spots: dict[str, Callable[[exp.Expression, Any], Any]] = {
+        "condition": lambda root, node: root.args["where"].set("this", node),
+        "argument": lambda root, node: root.find(exp.Sum).set("this", node),  # type: ignore[union-attr]
+        "output": lambda root, node: root.expressions[0].set("this", node),
+        "key": lambda root, node: root.args["group"].set("expressions", [node]),
+        "table": lambda root, node: root.args["from_"].set("this", node),
+        "order": lambda root, node: root.args["order"].expressions[0].set("this", node),
+        "limit": lambda root, node: root.args["limit"].set("expression", node),
+        "clause": lambda root, node: root.set("limit", node),
+    }
+    unknown = [kind for kind in every_node() if kind not in UNDERSTOOD]
+    assert len(unknown) > 500
+    let_through = []
+    for spot, put in spots.items():
+        root = tree(text)
+        for kind in unknown:
+            put(root, kind(this="x"))
+            if not refused(root, text, catalog, monkeypatch):
+                let_through.append((spot, kind.__name__))
+    assert let_through == []
+
+
+def test_an_argument_that_is_read_over_is_found(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = QUESTIONS[0]
+    place = next(i for i, node in places(text) if isinstance(node, exp.Sum))
+    changed = changed_at(text, place, "filter", exp.column("member"))
+    assert refused(changed, text, catalog, monkeypatch)
+    monkeypatch.setattr(outputs, "only", lambda *_arguments: None)
+    assert not refused(changed, text, catalog, monkeypatch)

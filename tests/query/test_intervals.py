@@ -1,0 +1,194 @@
+"""Interval arithmetic, by brute force: the claimed bounds hold every value, and are attained where they should be."""
+
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from itertools import product
+from math import floor
+from typing import Any
+
+import pytest
+
+from lapwing.query import functions
+from lapwing.query.expression import Column, Expression, Literal, Operation
+from lapwing.query.types import BOOLEAN, Fixed, Real
+
+Rule = Callable[..., Any]
+RANGES = [(low, high) for low in range(-3, 4) for high in range(low, 4)]
+STEPS = [
+    (Fraction(1), Fraction(1)),
+    (Fraction(1), Fraction(1, 2)),
+    (Fraction(1, 10), Fraction(3, 10)),
+    (Fraction(5), Fraction(2)),
+]
+
+
+def column(name: str, step: Fraction, low: int, high: int) -> Column:
+    return Column(name=name, type=Fixed(step=step, low=low, high=high))
+
+
+def span(argument: Expression) -> list[Fraction | None]:
+    """Return every value that an argument may have."""
+    kind = argument.type
+    assert isinstance(kind, Fixed)
+    assert kind.low is not None
+    assert kind.high is not None
+    if isinstance(argument, Literal):
+        return [argument.value]  # type: ignore[list-item]  # a number
+    known = [k * kind.step for k in range(kind.low, kind.high + 1)]
+    return [*known, None] if functions.nullable(argument) else [*known]
+
+
+def never_null(argument: Column) -> Expression:
+    """Return an argument of the same values without NULL, as COALESCE(x, 0) is."""
+    return Operation(function="coalesce", arguments=(argument, functions.number(Fraction(0))), type=argument.type)
+
+
+def outcomes(arguments: Sequence[Expression], rule: Rule) -> list[Fraction]:
+    return [value for values in product(*map(span, arguments)) if (value := rule(*values)) is not None]
+
+
+def claimed(node: Expression) -> tuple[Fraction, Fraction]:
+    assert isinstance(node.type, Fixed | Real)
+    low, high = node.type.interval()
+    assert low is not None
+    assert high is not None
+    return low, high
+
+
+def strict(rule: Rule) -> Rule:
+    return lambda *values: None if None in values else rule(*values)
+
+
+def known(choose: Rule) -> Rule:
+    return lambda *values: choose((v for v in values if v is not None), default=None)
+
+
+def pairs() -> Iterator[tuple[Expression, ...]]:
+    for (first, second), left, right in product(STEPS, RANGES[::3], RANGES[::4]):
+        yield column("x", first, *left), column("y", second, *right)
+
+
+TIGHT: dict[str, tuple[Callable[..., Expression], Rule]] = {
+    "+": (functions.add, strict(lambda x, y: x + y)),
+    "-": (functions.subtract, strict(lambda x, y: x - y)),
+    "*": (functions.multiply, strict(lambda x, y: x * y)),
+    "LEAST": (functions.smallest, known(min)),
+    "GREATEST": (functions.largest, known(max)),
+}
+
+
+def loose(build: Callable[..., Expression], rule: Rule, arguments: Sequence[Expression]) -> bool:
+    """Tell whether the claimed bounds are wrong or not attained."""
+    found = outcomes(arguments, rule)
+    low, high = claimed(build(*arguments))
+    return (low, high) != (min(found), max(found))
+
+
+@pytest.mark.parametrize("name", TIGHT)
+def test_bounds_of_two_arguments_are_tight(name: str) -> None:
+    build, rule = TIGHT[name]
+    assert not any(loose(build, rule, arguments) for arguments in pairs())
+
+
+@pytest.mark.parametrize("name", ["LEAST", "GREATEST"])
+def test_an_argument_that_is_never_null_bounds_for_certain(name: str) -> None:
+    build, rule = TIGHT[name]
+    for x, y in pairs():
+        assert isinstance(y, Column)
+        assert not loose(build, rule, (x, never_null(y)))
+        assert not loose(build, rule, (x, functions.number(Fraction(1, 2))))
+
+
+@pytest.mark.parametrize("low_high", RANGES)
+def test_bounds_of_one_argument_are_tight(low_high: tuple[int, int]) -> None:
+    for step in (Fraction(1), Fraction(1, 4), Fraction(3, 10), Fraction(7)):
+        x = column("x", step, *low_high)
+        tens = [(f"1e{digits}", Fraction(10) ** -digits, digits) for digits in (-1, 0, 1)]
+        cases: list[tuple[Expression, Rule]] = [
+            (functions.absolute(x), strict(abs)),
+            (functions.negate(x), strict(lambda v: -v)),
+            (functions.floor_to(x), strict(lambda v: Fraction(floor(v)))),
+            (functions.ceiling(x), strict(lambda v: Fraction(-floor(-v)))),
+        ]
+        for _, ten, digits in tens:
+            rounded = functions.round_to(x, functions.number(Fraction(digits)))
+            cases.append((rounded, strict(lambda v, ten=ten: floor(v / ten + Fraction(1, 2)) * ten)))
+        for node, rule in cases:
+            found = outcomes((x,), rule)
+            assert claimed(node) == (min(found), max(found)), node
+
+
+def test_bounds_of_chosen_values_hold_them_all() -> None:
+    condition = Column(name="c", type=BOOLEAN)
+    for x, y in pairs():
+        for node in (
+            functions.coalesce(x, y),
+            functions.case([condition], [x], y),
+            functions.case([condition, condition], [functions.NULL_LITERAL, x], y),
+        ):
+            found = [value for value in (*span(x), *span(y)) if value is not None]
+            assert claimed(node) == (min(found), max(found))
+
+
+# ---- doubles ---------------------------------------------------------------------------------------------------------
+
+
+def as_double(value: Fraction | None, step: Fraction) -> float | None:
+    """Convert a number of steps as the engine does: times the numerator, over the denominator."""
+    return None if value is None else float(value / step) * float(step.numerator) / float(step.denominator)
+
+
+def quotient(x: float | None, y: float | None) -> float | None:
+    return None if x is None or y is None or y == 0 else x / y
+
+
+def test_bounds_of_quotients_hold_every_double() -> None:
+    for x, y in pairs():
+        assert isinstance(x.type, Fixed)
+        assert isinstance(y.type, Fixed)
+        node = functions.divide(x, y)
+        low, high = claimed(node)
+        tenths = functions.round_to(node, functions.number(Fraction(1)))
+        least, most = claimed(tenths)
+        for a, b in product(span(x), span(y)):
+            value = quotient(as_double(a, x.type.step), as_double(b, y.type.step))
+            if value is not None:
+                assert low <= Fraction(value) <= high
+                assert least <= Fraction(floor(value * 10.0 + 0.5), 10) <= most
+
+
+def test_a_double_that_rounds_beyond_an_exact_bound_is_inside_the_claimed_one() -> None:
+    """1.499999999999999999 is 1.5 as a double, and rounds to 2: a bound of 1 would let a product overflow."""
+    almost = functions.number(Fraction("1.499999999999999999"))
+    node = functions.round_to(functions.divide(almost, column("y", Fraction(1), 1, 3)))
+    assert claimed(node) == (Fraction(1), Fraction(2))
+    assert floor(1.499999999999999999 / 1 + 0.5) == 2
+
+
+def test_an_integer_above_53_bits_is_inside_its_bounds_as_a_double() -> None:
+    for k in (2**53 + 1, 2**60 - 1, 2**90 + 2**37 - 1, -(2**77) - 1):
+        node = functions.to_real(column("x", Fraction(1, 10), k, k))
+        low, high = claimed(node)
+        assert low <= Fraction(float(k) / 10.0) <= high
+        assert high - low <= abs(k) * Fraction(1, 2**48)
+
+
+# ---- planted bugs ----------------------------------------------------------------------------------------------------
+
+
+def test_forgetting_null_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LEAST(x, y) is not below y where y is NULL."""
+    build, rule = TIGHT["LEAST"]
+    arguments = (column("x", Fraction(1), 0, 3), column("y", Fraction(1), 0, 1))
+    assert not loose(build, rule, arguments)
+    found = outcomes(arguments, rule)
+    monkeypatch.setattr(functions, "nullable", lambda _argument: False)
+    assert claimed(build(*arguments)) != (min(found), max(found))
+
+
+def test_a_bound_that_is_off_by_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    build, rule = TIGHT["*"]
+    arguments = (column("x", Fraction(1), -2, 3), column("y", Fraction(1), -1, 3))
+    assert not loose(build, rule, arguments)
+    monkeypatch.setattr(functions, "fixed", lambda step, low, high: Fixed(step=step, low=low, high=high - 1))
+    assert loose(build, rule, arguments)

@@ -1,0 +1,287 @@
+"""Bad input is refused, quickly and without a trace: no crash, no charge, no log, no touch of the data."""
+
+import logging
+import random
+import time
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from lapwing.catalog.model import Catalog
+from lapwing.catalog.toml import load
+from lapwing.errors import LapwingError, QueryRefused
+from lapwing.query import render
+from lapwing.query.bind import bind
+from lapwing.query.derive import evaluate
+from lapwing.query.render import Source
+from lapwing.session import Session, open_session
+from tests.query import clean, golden
+
+DEEP = 10_000
+ABOUT = "SELECT COUNT(*) FROM visits WHERE {}"
+
+
+@pytest.fixture(scope="module")
+def catalog() -> Catalog:
+    return load(clean.FIXTURES / "catalog.toml")
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    with open_session(clean.catalog_in(tmp_path_factory.mktemp("refusals"))) as session:
+        yield session
+
+
+def refusal(text: str, catalog: Catalog) -> QueryRefused:
+    """Return the refusal of a question, which takes less than a second of computing."""
+    begun = time.process_time()
+    with pytest.raises(QueryRefused) as refused:
+        bind(text, catalog)
+    assert time.process_time() - begun < 1
+    return refused.value
+
+
+# ---- size and depth --------------------------------------------------------------------------------------------------
+
+HUGE = {
+    "ten megabytes": (ABOUT.format("note = '" + "x" * 10_000_000 + "'"), "longer than 65,536 bytes"),
+    "ten megabytes of brackets": ("(" * 10_000_000, "longer than 65,536 bytes"),
+    "many bytes in few characters": (ABOUT.format("note = '" + "ü" * 40_000 + "'"), "longer than 65,536 bytes"),
+    "many words": (ABOUT.format("age IN (" + "1," * 6_000 + "1)"), "more than 10,000 words"),
+}
+DEEPER = {
+    "parentheses": ABOUT.format("(" * DEEP + "member" + ")" * DEEP),
+    "open parentheses": ABOUT.format("(" * DEEP),
+    "brackets": ABOUT.format("[" * DEEP + "]" * DEEP),
+    "braces": ABOUT.format("{" * DEEP),
+    "CASE": ABOUT.format("CASE WHEN " * 3000 + "member" + " THEN TRUE END" * 3000),
+    "NOT": ABOUT.format("NOT " * DEEP + "member"),
+    "minus": ABOUT.format("- " * DEEP + "age > 0"),
+    "plus": ABOUT.format("+ " * DEEP + "age > 0"),
+    "tilde": ABOUT.format("~ " * DEEP + "age > 0"),
+    "mixed prefixes": ABOUT.format("NOT - + ~ " * 2000 + "age > 0"),
+    "functions": ABOUT.format("ABS(" * 4000 + "age" + ")" * 4000 + " > 0"),
+    "subqueries": ABOUT.format("age > (SELECT " * 2000 + "1" + ")" * 2000),
+    "tables": "SELECT COUNT(*) FROM " + "(SELECT * FROM " * 2000 + "visits" + ")" * 2000,
+    "AND": ABOUT.format(" AND ".join(["member"] * 4000)),
+    "OR": ABOUT.format(" OR ".join(["member"] * 4000)),
+    "+": ABOUT.format("+".join(["age"] * 4000) + " > 0"),
+    "*": ABOUT.format("*".join(["age"] * 4000) + " > 0"),
+    "comparisons": ABOUT.format(" = ".join(["age"] * 4000)),
+    "casts": ABOUT.format("age" + "::DOUBLE" * 3000 + " > 0"),
+    "IS": ABOUT.format("member" + " IS TRUE" * 3000),
+    "arrows": ABOUT.format("x -> " * 4000 + "x"),
+    "points": ABOUT.format("a" + ".a" * 4000),
+    "indices": ABOUT.format("age" + "[1]" * 3000),
+    "CASE around an aggregate": "SELECT " + "CASE WHEN TRUE THEN " * 2000 + "COUNT(*)" + " END" * 2000 + " FROM visits",
+    "unions": "SELECT COUNT(*) FROM visits" + " UNION SELECT COUNT(*) FROM visits" * 1000,
+    "joins": "SELECT COUNT(*) FROM visits" + " JOIN visits ON TRUE" * 2000,
+    "intervals": ABOUT.format("INTERVAL " * 9000),
+    "EXISTS": ABOUT.format("EXISTS " * 9000),
+    "DISTINCT": "SELECT " + "DISTINCT " * 9000 + "1 FROM visits",
+    "SELECT": "SELECT " * 9000,
+    "at signs": ABOUT.format("@ " * 9000 + "age"),
+    "exclamation marks": ABOUT.format("! " * 9000 + "age"),
+    "question marks": ABOUT.format("? " * 9000),
+    "PRIOR": ABOUT.format("PRIOR " * 9000 + "age"),
+    "strings": ABOUT.format("'a' " * 9000),
+    "statements": "SELECT COUNT(*) FROM visits;" * 1000,
+}
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_a_huge_question_is_refused(name: str, catalog: Catalog) -> None:
+    text, reason = HUGE[name]
+    assert reason in str(refusal(text, catalog))
+
+
+@pytest.mark.parametrize("name", DEEPER)
+def test_a_deep_question_is_refused(name: str, catalog: Catalog) -> None:
+    assert str(refusal(DEEPER[name], catalog))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (ABOUT.format("(" * 21 + "member" + ")" * 21), "nested more than 20 deep (line 1, column 55)"),
+        (ABOUT.format("NOT " * 21 + "member"), "nested more than 20 deep (line 1, column 115)"),
+        (ABOUT.format(("(" + "NOT " * 19) * 19 + "member" + ")" * 19), "nested too deep"),
+        (ABOUT.format(" AND ".join(["member"] * 151)), "A chain of operators is too long"),
+        ("SELECT " + ", ".join(f"COUNT(*) AS c{i}" for i in range(201)) + " FROM visits", "more than 200 columns"),
+    ],
+)
+def test_the_limits_are_where_they_are_said_to_be(text: str, reason: str, catalog: Catalog) -> None:
+    assert reason in str(refusal(text, catalog))
+
+
+WITHIN = {
+    "parentheses": ABOUT.format("(" * 20 + "member" + ")" * 20),
+    "functions": ABOUT.format("ABS(" * 20 + "age" + ")" * 20 + " > 0"),
+    "denied": ABOUT.format("(NOT " * 20 + "member" + ")" * 20),
+    "NOT": ABOUT.format("NOT " * 20 + "member"),
+    "CASE": ABOUT.format("CASE WHEN " * 20 + "member" + " THEN TRUE END" * 20),
+    "ceilings": ABOUT.format("CEIL(0.5 * " * 20 + "age" + ")" * 20 + " > 0"),
+    "AND": ABOUT.format(" AND ".join(["member"] * 140)),
+    "steps": ABOUT.format("age" + "".join(f" + {10 ** -(i % 15):.15f} * cost" for i in range(130)) + " > 0"),
+    "quotients": ABOUT.format("cost" + " / 1.5" * 130 + " > 0"),
+    "IS": ABOUT.format("member" + " IS TRUE" * 140),
+    "IN": ABOUT.format("age IN (" + ", ".join(map(str, range(4000))) + ")"),
+    "sums": "SELECT " + " + ".join(["COUNT(*)"] * 130) + " AS n FROM visits",
+}
+
+
+def with_frames(depth: int, action: Callable[[], object]) -> object:
+    return action() if depth == 0 else with_frames(depth - 1, action)
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_what_is_just_within_the_limits_is_answered(name: str, catalog: Catalog) -> None:
+    """Also by a caller who is many calls deep: nothing may fail once it is paid."""
+    source = Source(
+        relation="t", types={column.name: "VARCHAR" for column in catalog.tables[0].columns} | {"person": "BIGINT"}
+    )
+
+    def answered() -> object:
+        plan = bind(WITHIN[name], catalog)
+        measures = {measure: Fraction(3) for measure in plan.question.measures}
+        values = [evaluate(output.value, measures, {}) for output in plan.outputs]
+        return str(plan.question), hash(plan.question), render.render(plan.question, source), values
+
+    assert with_frames(150, answered)
+
+
+def nested(outer: str, inner: str, times: int) -> str:
+    text = inner
+    for _ in range(times):
+        text = outer.format(text)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "times"),
+    [
+        ("CASE WHEN {} BETWEEN 0 AND 1 THEN 1 END", "age", 19),
+        ("CASE {} WHEN 1 THEN 2 WHEN 2 THEN 3 WHEN 3 THEN 4 END", "age", 19),
+        ("CAST({} > 0 AS INTEGER)", "age", 19),
+        ("COALESCE({} IS TRUE, member)", "member", 19),
+        ("CASE WHEN {} IN (1, 2) THEN 1 END", "age", 19),
+        ("CEIL({} / 2)", "age", 19),
+        ("ROUND({}, 1) + 1", "age", 19),
+    ],
+)
+@pytest.mark.parametrize("aggregate", [False, True])
+def test_no_nesting_makes_the_sql_grow_without_end(
+    outer: str, inner: str, times: int, aggregate: bool, catalog: Catalog
+) -> None:
+    """Every argument is printed once; what would be printed again in each branch is refused."""
+    expression = nested(outer, "COUNT(*)" if aggregate else inner, times)
+    text = f"SELECT {expression} AS x FROM visits" if aggregate else ABOUT.format(f"({expression}) IS NULL")
+    begun = time.process_time()
+    try:
+        question = bind(text, catalog).question
+    except QueryRefused:
+        question = None
+    assert time.process_time() - begun < 1
+    if question is not None and question.where is not None:
+        assert len(render.expression(question.where)) < 100 * len(text)
+        assert len(str(question)) < 100 * len(text)
+
+
+# ---- characters ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["\0", "SELECT COUNT(*) FROM visits\0", ABOUT.format("note = '\ud800'"), "\udcff"])
+def test_what_is_not_text_is_refused(text: str, catalog: Catalog) -> None:
+    assert "a character that is not text" in str(refusal(text, catalog))
+
+
+@pytest.mark.parametrize("text", [None, 7, b"SELECT COUNT(*) FROM visits", ["SELECT"]])
+def test_what_is_not_a_string_is_refused(text: object, catalog: Catalog) -> None:
+    with pytest.raises(QueryRefused, match="A question is a text"):
+        bind(text, catalog)  # type: ignore[arg-type]  # that is the point
+
+
+def test_positions_count_lines_and_characters(catalog: Catalog) -> None:
+    text = "SELECT COUNT(*)\nFROM visits -- ünï\n  WHERE ünï = 1"
+    assert refusal(text, catalog).position == (3, 9)
+
+
+# ---- soup ------------------------------------------------------------------------------------------------------------
+
+WORDS = (
+    "SELECT FROM WHERE GROUP BY ORDER HAVING LIMIT OFFSET CASE WHEN THEN ELSE END NOT AND OR IN BETWEEN IS "
+    "NULL LIKE ILIKE ESCAPE ( ) [ ] { } , ; . * + - / % || :: : -> ->> => = <> < > <= >= != == ~ ! @ # $ ? ^ & "
+    "| 'a' \"b\" 1 1.5 1e5 age visits plan COUNT SUM AVG DISTINCT ALL AS CAST TRY_CAST INTERVAL DATE TIMESTAMP "
+    "UNION EXCEPT WITH RECURSIVE JOIN LATERAL USING WINDOW OVER PARTITION ROWS RANGE UNBOUNDED QUALIFY "
+    "TABLESAMPLE PIVOT UNPIVOT VALUES EXISTS ANY ARRAY STRUCT FILTER WITHIN GROUPING SETS ROLLUP CUBE EXCLUDE "
+    "REPLACE COLUMNS INSERT CREATE DROP ATTACH COPY PRAGMA SET CALL EXPLAIN /* */ -- $$x$$ :a $1 COLLATE AT "
+    "TIME ZONE EXTRACT FETCH FIRST PERCENT TIES IGNORE NULLS MATCH_RECOGNIZE SEMI ASOF INTEGER VARCHAR DECIMAL "
+    "lambda x'ff' e'a' 0x10 INTO TRIM LEADING OVERLAY DEFAULT member cost TRUE FALSE ROUND ABS COALESCE LEAST "
+    "person "
+)
+
+
+def soup(chance: random.Random) -> str:
+    words = WORDS.split()
+    drawn = " ".join(chance.choice(words) for _ in range(chance.randint(1, 16)))
+    return chance.choice(
+        ["{}", "SELECT {} FROM visits", "SELECT COUNT(*) FROM visits WHERE {}", "SELECT SUM({}) FROM visits"]
+    ).format(drawn)
+
+
+def test_any_words_are_answered_or_refused(catalog: Catalog) -> None:
+    chance = random.Random(5)
+    answered = 0
+    for _ in range(4000):
+        text = soup(chance)
+        try:
+            question = bind(text, catalog).question
+        except QueryRefused:
+            continue
+        answered += 1
+        assert str(question)
+    assert answered > 0
+
+
+# ---- nothing is left behind ------------------------------------------------------------------------------------------
+
+REFUSED = [entry for file in golden.files(refused=True) for entry in golden.read(file)]
+
+
+def test_refusals_leave_ledger_and_data_alone(session: Session, caplog: pytest.LogCaptureFixture) -> None:
+    folder: Path = session.catalog.folder
+    before = session._ledger.state()
+    files = {path: path.read_bytes() for path in folder.iterdir() if path.suffix in {".parquet", ".csv", ".toml"}}
+    texts = [entry.question for entry in REFUSED] + [text for text, _ in HUGE.values()] + list(DEEPER.values())[::5]
+    with caplog.at_level(logging.DEBUG):
+        for text in texts:
+            with pytest.raises(QueryRefused):
+                session.sql(text, epsilon=0.1)
+            with pytest.raises(QueryRefused):
+                session.explain(text, epsilon=0.1)
+    assert session._ledger.state() == before
+    assert session._ledger.history() == ()
+    assert {path: path.read_bytes() for path in files} == files
+    assert caplog.records == []
+
+
+def test_a_wrong_price_leaves_the_ledger_alone(session: Session) -> None:
+    before = session._ledger.state()
+    prices: list[object] = [0, -1, float("nan"), float("inf"), "1", True, None, 10**400, 1e-400]
+    for price in prices:
+        with pytest.raises(LapwingError):
+            session.sql("SELECT COUNT(*) FROM visits", epsilon=price)  # type: ignore[arg-type]  # that is the point
+    with pytest.raises(LapwingError):
+        session.sql("SELECT COUNT(*) FROM visits", epsilon=1, error=1)
+    with pytest.raises(LapwingError):
+        session.sql("SELECT AVG(age) FROM visits", error=1)
+    assert session._ledger.state() == before
+
+
+def test_a_question_that_is_answered_does_change_the_ledger(session: Session) -> None:
+    """So that the tests above would see it."""
+    before = session._ledger.state()
+    session.sql("SELECT COUNT(*) FROM visits WHERE note = 'last'", epsilon=0.1)
+    assert session._ledger.state() != before
