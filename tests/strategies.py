@@ -134,6 +134,8 @@ conditions: st.SearchStrategy[str] = st.deferred(
                 "cost BETWEEN 0 AND 99.99",
                 "member IS NOT TRUE",
                 "note < 'b'",
+                "note NOT LIKE '%_b%'",
+                "age NOT BETWEEN 1 AND pay",
             ]
         ),
         st.builds("{} {} {}".format, numbers, st.sampled_from(["<", "<=", "=", "<>", ">", ">="]), numbers),

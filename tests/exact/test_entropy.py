@@ -11,6 +11,7 @@ import pytest
 from lapwing.errors import EntropyFault
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.exact.samplers import discrete_laplace, rounded_gaussian
+from lapwing.exact.uniform import LazyUniform
 
 SHORT, LONG = 100, 100_000
 
@@ -103,6 +104,32 @@ def test_fails_closed(monkeypatch: pytest.MonkeyPatch, broken: Callable[[int], b
         discrete_laplace(Fraction(size), size, SystemEntropy())
     with pytest.raises(EntropyFault):
         rounded_gaussian(Fraction(size), size, SystemEntropy())
+
+
+class Another:
+    """A source that is not ours, and gives another number of bytes than it was asked for."""
+
+    def __init__(self, given: Callable[[int], int]) -> None:
+        self.given = given
+
+    def read(self, size: int) -> bytes:
+        return b"\x12" * self.given(size)
+
+
+@pytest.mark.parametrize("given", [lambda size: 0, lambda size: 2, lambda size: size // 2, lambda size: size + 2])
+@pytest.mark.parametrize("size", [5, 70_000])
+@pytest.mark.parametrize("scale", [Fraction(3), Fraction(1000), Fraction(1 << 60)])
+def test_no_sampler_takes_another_number_of_bytes(given: Callable[[int], int], size: int, scale: Fraction) -> None:
+    """Two bytes for 70,000 numbers would give every one of them the same noise."""
+    for sampler in (discrete_laplace, rounded_gaussian):
+        with pytest.raises(EntropyFault, match="nothing was drawn"):
+            sampler(scale, size, Another(given))
+
+
+@pytest.mark.parametrize("given", [0, 7, 9])
+def test_no_number_is_revealed_from_another_number_of_bytes(given: int) -> None:
+    with pytest.raises(EntropyFault):
+        LazyUniform(prefix=0, bits=64, entropy=Another(lambda size: given)).reveal()
 
 
 def test_a_long_read_is_aes_256_ctr(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,6 +171,7 @@ def test_each_field_is_sealed() -> None:
         {"body": "[]"},
         {"body": "null"},
         {"body": "{"},
+        {"body": "[" * 100_000},
         {"body": '{"loss":{"measure":"pure","amount":"-1"}}'},
         {"time": None},
         {"body": b"{}"},

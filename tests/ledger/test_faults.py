@@ -8,9 +8,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -293,6 +295,13 @@ def test_a_folder_is_no_ledger(tmp_path: Path) -> None:
     refuses(tmp_path, "mark .* is missing")
 
 
+def test_links_in_a_circle_are_no_ledger(tmp_path: Path) -> None:
+    (tmp_path / "one.db").symlink_to("other.db")
+    (tmp_path / "other.db").symlink_to("one.db")
+    refuses(tmp_path / "one.db", "ledger one.db")
+    refuses(tmp_path / "a\0b.db", "leads nowhere")
+
+
 def test_a_ledger_needs_an_existing_folder(tmp_path: Path) -> None:
     refuses(tmp_path / "none" / NAME, "no such file or directory")
 
@@ -365,6 +374,37 @@ def test_an_interruption_leaves_the_ledger_usable(path: Path, monkeypatch: pytes
                     spend(ledger, 0.1)
             assert ledger.state().account.spent == PureDP(0.3)
         charged(ledger, Fraction(7, 10))
+
+
+class TakenThenInterrupted:
+    """A lock under which Ctrl-C comes right after it was taken."""
+
+    def __init__(self, lock: Any) -> None:
+        self.release = lock.release
+        self.lock = lock
+
+    def acquire(self, timeout: float) -> bool:
+        self.lock.acquire(timeout=timeout)
+        raise KeyboardInterrupt
+
+
+def test_an_interruption_leaves_no_thread_locked_out(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(path, patience=0.2) as ledger:
+        with monkeypatch.context() as patch:
+            patch.setattr(ledger._chain, "_lock", TakenThenInterrupted(ledger._chain._lock))
+            with pytest.raises(KeyboardInterrupt):
+                ledger.state()
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(ledger.state).result().account.spent == PureDP(0.3)
+
+
+def test_a_thread_that_waits_too_long_is_told_and_releases_nothing(path: Path) -> None:
+    with opened(path, patience=0.2) as ledger, ThreadPoolExecutor(1) as pool:
+        with ledger._chain._alone():
+            for _ in range(2):
+                with pytest.raises(LedgerFault, match=r"Other threads held .* Nothing was charged"):
+                    pool.submit(spend, ledger, 0.1).result()
+        assert pool.submit(ledger.state).result().account.spent == PureDP(0.3)
 
 
 @pytest.mark.parametrize("suffixes", [("",), (".mark",), ("", ".mark"), ("folder",), ("", ".mark", "folder")])

@@ -37,7 +37,9 @@ def test_what_would_exhaust_the_machine_is_refused(value: int | Fraction | float
         exact(value, "epsilon")
 
 
-@pytest.mark.parametrize("value", [Decimal("1e999999999"), Decimal("1e-999999999"), "9" * 10**6])
+@pytest.mark.parametrize(
+    "value", [Decimal("1e999999999"), Decimal("1e-999999999"), Decimal("0." + "1" * 10**6), "9" * 10**6]
+)
 def test_a_hostile_number_is_refused_without_writing_it_out(value: object) -> None:
     with pytest.raises(InvalidParameter) as caught:
         exact(value, "epsilon")  # type: ignore[arg-type]
@@ -51,7 +53,14 @@ def test_written_amounts_read_back_exactly(amount: Fraction) -> None:
     assert "/" not in written(grid_up(amount))
 
 
-@pytest.mark.parametrize("text", ["", "-1", "1e5", "1/0", "1/00", "nan", "0x1", " 1", "1_0", "½", "1" * 401, "1.", "٣"])
+@pytest.mark.parametrize("amount", [Fraction(1, 2**8191), 10**100 - Fraction(1, 2**8191), Fraction(1, 3**5100)])
+def test_the_finest_amounts_read_back_too(amount: Fraction) -> None:
+    assert read(written(exact(amount, "amount")), "amount") == amount
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-1", "1e5", "1/0", "1/00", "nan", "0x1", " 1", "1_0", "½", "1" * 2568, "1.", "٣"]
+)
 def test_other_texts_do_not_read(text: str) -> None:
     with pytest.raises(InvalidParameter, match="amount is"):
         read(text, "amount")

@@ -201,7 +201,7 @@ def test_groups_of_approximate_losses(delta: Fraction, size: int) -> None:
         check_above(loss.delta, min(mpf(1), real(delta) * steps), relative=1e-15)
 
 
-@pytest.mark.parametrize("amount", [Fraction(1, 10**24), Fraction(10**13), Fraction(10**60)])
+@pytest.mark.parametrize("amount", [Fraction(1, 10**24), Fraction(10**13), Fraction(10**60), Fraction(10**98)])
 def test_the_ends_of_the_range(amount: Fraction) -> None:
     for loss in zoo.losses(amount):
         assert 0 <= loss.to_delta(epsilon=1) <= 1

@@ -57,6 +57,19 @@ def test_records_copies_and_texts(loss: Loss) -> None:
     assert 0 <= loss.rounded_up().amount - loss.amount < GRID
 
 
+@pytest.mark.parametrize("mu", [5e-324, 1e-210, 1e50, Fraction(1, 3**2500)])
+def test_the_smallest_and_greatest_mu_have_records(mu: float | Fraction) -> None:
+    loss = GaussianDP(mu)
+    assert from_record(loss.to_record()) == loss
+    assert from_record((loss + GaussianDP(0)).rounded_up().to_record()) == loss.rounded_up()
+
+
+@pytest.mark.parametrize("mu", [1e51, Fraction(1, 3**5000)])
+def test_a_mu_whose_square_is_outside_is_refused(mu: float | Fraction) -> None:
+    with pytest.raises(InvalidParameter, match="the square of mu is too large or too fine"):
+        GaussianDP(mu)
+
+
 def test_what_people_read() -> None:
     assert [repr(x) for x in (PureDP(0.1), GaussianDP(0.3), ZeroConcentratedDP(2), ApproxDP(1, 1e-6))] == [
         "PureDP(0.1)",

@@ -208,6 +208,25 @@ def test_positions_count_lines_and_characters(catalog: Catalog) -> None:
     assert refusal(text, catalog).position == (3, 9)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT /* a */ COUNT(*) -- b\n AS n FROM /* c */ visits WHERE age /* d */ > 3 -- e",
+        "SELECT /*+ a_hint(visits) */ COUNT(*) AS n FROM visits WHERE age > 3",
+        "-- first\nSELECT COUNT(*) AS n\n\n\tFROM visits\r\nWHERE age > 3;;",
+        "select count(*) as n from VISITS where AGE > 3.0",
+    ],
+)
+def test_comments_blanks_and_case_change_nothing(text: str, catalog: Catalog) -> None:
+    assert bind(text, catalog) == bind("SELECT COUNT(*) AS n FROM visits WHERE age > 3", catalog)
+
+
+def test_a_comment_that_the_parser_obeys_changes_nothing_unseen(catalog: Catalog) -> None:
+    """To this parser it makes a call of a known function one of an unknown function."""
+    refused = refusal("SELECT SUM(age) /* sqlglot.anonymous */ AS s FROM visits", catalog)
+    assert "The function SUM is not answered here" in str(refused)
+
+
 # ---- soup ------------------------------------------------------------------------------------------------------------
 
 WORDS = (

@@ -41,6 +41,13 @@ from lapwing.query.types import Fixed, Type
 MEMORY = 1_000_000_000  # bytes
 SPILL = "32GB"
 SECONDS = 600.0
+DISABLED_OPTIMIZERS = (
+    # It rewrites "the first K rows of each unit" so that all units are in memory at once, and fails at small limits.
+    "top_n_window_elimination",
+    # They move casts and functions into the reader of the file, where a TRY_CAST of CSV text raises or drops the row.
+    "type_pushdown",
+    "scalar_fn_pushdown",
+)
 FAILED = (
     "The engine could not finish the question. The price is paid; ask the curator to look at memory, disk and data."
 )
@@ -89,7 +96,9 @@ class DuckDB:
             with _readable(path, table):
                 with path.open("rb") as content:
                     known = hashlib.file_digest(content, "sha256").hexdigest()
-                self._query(read_through(table, file.source))
+                ((rows, _),) = self._query(read_through(table, file.source))
+                if rows != _rows_of(path, file):
+                    raise _unreadable(table)
             if stamp_of(path, table) != stamp:
                 raise DataFault(f"The file {table.source} of table {table.name} changed while it was read; try again")
             with self._lock:
@@ -215,13 +224,15 @@ class _readable:  # noqa: N801 - reads as a statement
             raise DataFault(f"{what} has *, ? or [ in its path, which the engine reads as a pattern; rename it")
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        faults = (OSError, pyarrow.ArrowException, UnicodeError, csv.Error, duckdb.Error)
-        if isinstance(error, faults):
-            what = f"The file {self.table.source} of table {self.table.name}"
-            raise DataFault(
-                f"{what} cannot be read to its end; is it complete, and Parquet, or CSV in UTF-8 with the same number "
-                "of fields in every line?"
-            ) from None
+        if isinstance(error, OSError | pyarrow.ArrowException | UnicodeError | csv.Error | duckdb.Error):
+            raise _unreadable(self.table) from None
+
+
+def _unreadable(table: Table) -> DataFault:
+    return DataFault(
+        f"The file {table.source} of table {table.name} cannot be read to its end; is it complete, and Parquet, or CSV "
+        "in UTF-8 with every quote closed and the same number of fields in every line?"
+    )
 
 
 def _metadata(path: Path) -> tuple[int, list[str]]:
@@ -233,6 +244,19 @@ def _metadata(path: Path) -> tuple[int, list[str]]:
         return path.stat().st_size // max(2 * len(names), 1), names
     with pyarrow.parquet.ParquetFile(path) as parquet:
         return int(parquet.metadata.num_rows), list(parquet.schema_arrow.names)
+
+
+def _rows_of(path: Path, file: File) -> int:
+    """Return how many rows a file should have: of a text, by another reader than the engine's.
+
+    The engine's own does not mind a quote that is never closed: it drops what follows, to the end of the file.
+    """
+    if not _is_text(path):
+        return file.rows
+    with path.open(newline="", encoding="utf-8-sig") as content:
+        lines = csv.reader(content, delimiter=_delimiter(path), strict=True)
+        alone = len(next(lines)) == 1  # then an empty line is a row that is NULL
+        return sum(1 for line in lines if line or alone)
 
 
 def _is_text(path: Path) -> bool:
@@ -275,12 +299,11 @@ def _locked_down(paths: list[str], spill: str, memory: int, threads: int) -> duc
         },
     )
     allowed = ", ".join(text(path) for path in paths)
-    connection.execute(f"SET allowed_paths = [{allowed}]")
-    connection.execute("SET TimeZone = 'UTC'")
-    # This rewrite of "the first K rows of each unit" keeps all units in memory at once and fails at small limits.
-    connection.execute("SET disabled_optimizers = 'top_n_window_elimination'")
-    connection.execute("SET enable_external_access = false")
-    connection.execute("SET lock_configuration = true")
+    connection.execute(f"SET GLOBAL allowed_paths = [{allowed}]")
+    connection.execute("SET GLOBAL TimeZone = 'UTC'")  # of every cursor, not of this connection alone
+    connection.execute(f"SET GLOBAL disabled_optimizers = '{','.join(DISABLED_OPTIMIZERS)}'")
+    connection.execute("SET GLOBAL enable_external_access = false")
+    connection.execute("SET GLOBAL lock_configuration = true")
     return connection
 
 

@@ -33,6 +33,16 @@ class Entropy(Protocol):
         ...
 
 
+def read_exactly(entropy: Entropy, size: int) -> bytes:
+    """Return exactly `size` fresh bytes of any source; samplers read through here only.
+
+    A source that gives too few would not merely fail: NumPy would repeat one number of noise over a whole array.
+
+    Raises: EntropyFault if the source gives more or fewer.
+    """
+    return _complete(entropy.read(size), size)
+
+
 @final
 class SystemEntropy:
     """The operating system's randomness; stateless, hence safe across threads and forks."""

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from lapwing.exact import bounds
 from lapwing.exact.arrays import IntArray, assign
 from lapwing.exact.bounds import Bracket
-from lapwing.exact.entropy import Entropy
+from lapwing.exact.entropy import Entropy, read_exactly
 from lapwing.exact.law import Boundaries, complement, within
 from lapwing.exact.tables import Table
 from lapwing.exact.uniform import LazyUniform
@@ -147,8 +147,8 @@ def _propose(count: int, entropy: Entropy) -> _Proposals:
     # A height beyond int64 would need a prefix of more than 2^100 equal bits: the conversion never fails.
     signed = _grid().draw(count, entropy).astype(np.int64)
     sign = signed >> 63
-    fraction = np.frombuffer(entropy.read(8 * count), dtype="<u8") >> np.uint64(64 - _FRACTION_BITS)
-    coin = np.frombuffer(entropy.read(4 * count), dtype="<u4").astype(np.int64)
+    fraction = np.frombuffer(read_exactly(entropy, 8 * count), dtype="<u8") >> np.uint64(64 - _FRACTION_BITS)
+    coin = np.frombuffer(read_exactly(entropy, 4 * count), dtype="<u4").astype(np.int64)
     return _Proposals(sign, signed ^ sign, fraction, coin)
 
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from lapwing.exact.arrays import IntArray, assign
 from lapwing.exact.bounds import Bracket
-from lapwing.exact.entropy import Entropy
+from lapwing.exact.entropy import Entropy, read_exactly
 from lapwing.exact.law import Law, quantile
 from lapwing.exact.uniform import LazyUniform
 
@@ -70,7 +70,7 @@ class Table:
 
     def draw(self, size: int, entropy: Entropy) -> IntArray:
         """Return `size` independent draws."""
-        words = np.frombuffer(entropy.read(2 * size), dtype="<u2")
+        words = np.frombuffer(read_exactly(entropy, 2 * size), dtype="<u2")
         positions = self.guide.take(words, mode="wrap")
         outcomes = np.add(positions, self.first, dtype=np.int64)
         undecided = np.flatnonzero(positions == _UNDECIDED)
@@ -80,7 +80,7 @@ class Table:
         self, outcomes: IntArray, indices: NDArray[np.intp], words: NDArray[np.uint16], entropy: Entropy
     ) -> IntArray:
         """Decide the draws that the guide leaves open, with 48 more bits each; then whatever it takes."""
-        more = np.frombuffer(entropy.read(8 * indices.size), dtype="<u8") >> np.uint64(64 - _CELL_BITS)
+        more = np.frombuffer(read_exactly(entropy, 8 * indices.size), dtype="<u8") >> np.uint64(64 - _CELL_BITS)
         prefixes = (words.astype(np.uint64) << np.uint64(_CELL_BITS)) | more
         least = np.searchsorted(self.certain, prefixes, side="right")
         most = np.searchsorted(self.possible, prefixes, side="right")

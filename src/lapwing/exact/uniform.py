@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from lapwing.exact.entropy import Entropy
+from lapwing.exact.entropy import Entropy, read_exactly
 
 _REVEAL_BYTES = 8
 
@@ -25,7 +25,8 @@ class LazyUniform:
 
     def reveal(self) -> None:
         """Draw the next 64 bits of the same number."""
-        self.prefix = self.prefix << 8 * _REVEAL_BYTES | int.from_bytes(self.entropy.read(_REVEAL_BYTES), "little")
+        more = int.from_bytes(read_exactly(self.entropy, _REVEAL_BYTES), "little")
+        self.prefix = self.prefix << 8 * _REVEAL_BYTES | more
         self.bits += 8 * _REVEAL_BYTES
 
     @property

@@ -82,7 +82,7 @@ class Chain:
         self.name = path.name
         self._path = path
         self._patience = patience
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # one that knows its owner: see `_alone`
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None  # device and inode that the connection has open
         self._state: State | None = None
@@ -125,15 +125,20 @@ class Chain:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        if not self._lock.acquire(timeout=self._patience):
-            raise LedgerFault(
-                f"Other threads held the ledger {self.name} for more than {self._patience:g} seconds. "
-                "Nothing was charged. Ask again later."
-            )
+        # Ctrl-C may come after the lock was taken and before Python knows that it was, so it is released in any case.
+        # Releasing a lock that this thread does not own is an error without effect.
         try:
+            if not self._lock.acquire(timeout=self._patience):
+                raise LedgerFault(
+                    f"Other threads held the ledger {self.name} for more than {self._patience:g} seconds. "
+                    "Nothing was charged. Ask again later."
+                )
             yield
         finally:
-            self._lock.release()
+            try:  # noqa: SIM105 - `suppress` is a call, and Ctrl-C could come after it instead
+                self._lock.release()
+            except RuntimeError:
+                pass
 
     def _catch_up(self, connection: sqlite3.Connection, mark: HeldMark, high: Mark) -> None:
         """Fold the entries that this object has not seen, and hold them against what it and the mark remember."""

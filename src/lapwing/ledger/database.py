@@ -63,6 +63,16 @@ def faults(name: str) -> Iterator[None]:
         ) from error
 
 
+def followed(path: Path) -> Path:
+    """Return the path with its links followed, so that all names of a ledger lead to one mark."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise LedgerFault(
+            f"The path of the ledger {path.name} leads nowhere, as links in a circle do. Give the path of a file."
+        ) from error
+
+
 def create_file(path: Path) -> None:
     """Create the empty file with mode 0600, which SQLite copies to the files that it adds (`-wal`, `-shm`)."""
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))

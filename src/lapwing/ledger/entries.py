@@ -156,7 +156,7 @@ def fold(state: State | None, entry: Entry) -> State:
         return replace(_FOLDS[entry.kind](state, entry, body), sequence=entry.sequence, hash=entry.hash)
     except LedgerFault:
         raise
-    except (LapwingError, KeyError, TypeError, ValueError, ArithmeticError, AttributeError):
+    except (LapwingError, KeyError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError):
         raise broken(entry.sequence, "says what no ledger says") from None
 
 

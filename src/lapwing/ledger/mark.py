@@ -103,17 +103,16 @@ def hold(ledger: Path, seconds: float) -> Iterator[HeldMark]:
     """
     path = path_of(ledger)
     try:
-        descriptor = os.open(path, os.O_RDWR)
+        # A file object, so that it is closed wherever Ctrl-C comes.
+        file = open(path, "r+b", buffering=0)  # noqa: SIM115 - entered below, where a missing file is told apart
     except FileNotFoundError:
         raise LedgerFault(
             f"The mark {path.name} is missing, so the ledger {ledger.name} may have been rolled back. Nothing is "
             f"answered. {RESTORE}"
         ) from None
-    try:
-        _lock(descriptor, path.name, seconds)
-        yield HeldMark(descriptor, path.name)
-    finally:
-        os.close(descriptor)  # drops the lock
+    with file:  # closing it drops the lock
+        _lock(file.fileno(), path.name, seconds)
+        yield HeldMark(file.fileno(), path.name)
 
 
 def _lock(descriptor: int, name: str, seconds: float) -> None:

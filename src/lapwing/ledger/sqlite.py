@@ -41,7 +41,7 @@ class SqliteLedger:
         Args: patience: seconds to wait for other users of the ledger.
         Raises: CatalogMismatch if it was registered otherwise; nothing is changed then.
         """
-        chain = Chain(path.resolve(), patience)
+        chain = Chain(database.followed(path), patience)
         chain.prepare()
         try:
             with chain.transaction() as transaction:

@@ -21,7 +21,8 @@ _LARGEST = 10**100
 _MOST_DIGITS = 400
 _MOST_BITS = 1 << 13
 _LEAST_PROBABILITY = Fraction(1, 10**300)
-_WRITTEN = re.compile(r"[0-9]{1,400}(\.[0-9]{1,400}|/[0-9]{1,400})?")
+# Long enough for every number that `exact` takes: 10¹⁰⁰ · 2⁸¹⁹² has 2,567 digits.
+_WRITTEN = re.compile(r"[0-9]{1,2567}(\.[0-9]{1,2567}|/[0-9]{1,2567})?")
 
 
 def exact(value: Number, name: str) -> Fraction:
@@ -48,9 +49,14 @@ def _read(value: Number) -> Fraction | None:
         return Fraction(int(value))
     if isinstance(value, float) and math.isfinite(value):
         return Fraction(str(value))
-    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) <= _MOST_DIGITS:
+    if isinstance(value, Decimal) and value.is_finite() and _is_short(value):
         return Fraction(value)
     return None
+
+
+def _is_short(value: Decimal) -> bool:
+    """Tell whether a decimal takes little time to become a fraction; what does not is outside our range anyway."""
+    return abs(value.adjusted()) <= _MOST_DIGITS and len(value.as_tuple().digits) <= _MOST_BITS
 
 
 def non_negative(value: Number, name: str) -> Fraction:

@@ -147,7 +147,7 @@ def zcdp_delta_up(rho: Fraction, epsilon: Fraction) -> Fraction:
     order = _rising_root(lambda a: (2 * a + 1) * rho_near - epsilon_near - math.log1p(1 / a))
 
     def bound(r: Ball, e: Ball, a: Ball) -> Ball:
-        return (a * ((1 + a) * r - e) + a * a.log() - (1 + a) * a.log1p()).exp()
+        return (a * ((1 + a) * r - e) + a * a.log() - (1 + a) * a.log1p()).min(0).exp()
 
     return min(Fraction(1), enclose_tightly(bound, rho, epsilon, order, bits=_BITS).upper)
 

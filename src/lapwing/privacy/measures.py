@@ -161,7 +161,7 @@ class GaussianDP(_Additive):
     mu_squared: Fraction
 
     def __init__(self, mu: Number) -> None:
-        object.__setattr__(self, "mu_squared", non_negative(mu, "mu") ** 2)
+        object.__setattr__(self, "mu_squared", non_negative(non_negative(mu, "mu") ** 2, "the square of mu"))
 
     @classmethod
     def from_mu_squared(cls, mu_squared: Number) -> Self:

@@ -76,11 +76,11 @@ def render(question: Question, source: Source, part: Pass = Pass()) -> str:
 
 
 def read_through(table: Table, source: Source) -> str:
-    """Return a query that computes every cleaned value of every row, and shows none."""
-    names = [identifier(column.name) for column in table.columns]
+    """Return a query that computes every cleaned value of every row, and the number of rows."""
+    values = [clean(column, source.types[column.name]) for column in table.columns]
     if table.privacy_unit != "row":
-        names.append(unit_name(table))
-    return f"SELECT bit_xor(hash({', '.join(names) or '0'})) FROM ({cleaned(table, source, Pass())})"
+        values.append(unit_value(table, source.types[table.privacy_unit]))
+    return f"SELECT COUNT(*), bit_xor(hash({', '.join(values) or '0'})) FROM {source.relation}"
 
 
 # ---- cleaned --------------------------------------------------------------------------------------------------------

@@ -1,0 +1,35 @@
+"""Small catalogs over one file, for the tests of engines."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lapwing.catalog.model import Catalog
+from lapwing.catalog.toml import loads
+from lapwing.engines import DuckDB
+from lapwing.query.bind import bind
+
+HEAD = '[dataset]\nname = "t"\nledger = "sqlite:t.db"\n[budget]\nepsilon = 10\ndelta = 1e-6\n'
+
+
+def catalog(
+    folder: Path, columns: dict[str, str], *, source: str = "t.parquet", unit: str = "row", rows: int = 2
+) -> Catalog:
+    """Return the catalog of one table t."""
+    limit = "" if unit == "row" else f"max_rows_per_unit = {rows}\n"
+    table = f'[tables.t]\nsource = "{source}"\nprivacy_unit = "{unit}"\n{limit}[tables.t.columns]\n'
+    text = HEAD + table + "".join(f'"{name}" = {declared}\n' for name, declared in columns.items())
+    return loads(text, file="t.toml", folder=folder)
+
+
+def parquet(folder: Path, columns: dict[str, Any], name: str = "t.parquet") -> Path:
+    pq.write_table(pa.table(columns), folder / name)
+    return folder / name
+
+
+def ask(engine: DuckDB, catalog: Catalog, text: str) -> dict[Any, Any]:
+    """Return the exact integers of a question's cells."""
+    engine.digest(catalog.tables[0])
+    return dict(engine.run(bind(text, catalog).question))

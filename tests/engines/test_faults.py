@@ -1,0 +1,269 @@
+"""What fails after the charge fails with one message; what cannot be read is no data before anybody asks."""
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lapwing.catalog.model import Catalog
+from lapwing.engines import DuckDB
+from lapwing.engines.duckdb import FAILED
+from lapwing.errors import DataFault, EngineFault
+from lapwing.query.bind import bind
+from tests.engines.tables import ask, catalog, parquet
+
+COLUMNS = {"x": '{ type = "integer", lower = 0, upper = 100 }', "note": '{ type = "string" }'}
+QUESTION = "SELECT COUNT(*) AS n, SUM(x) AS s, COUNT(note) AS notes FROM t"
+ROWS = 50_000
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> Catalog:
+    parquet(tmp_path, {"x": list(range(ROWS)), "note": [f"secret {i}" for i in range(ROWS)]})
+    return catalog(tmp_path, COLUMNS)
+
+
+@pytest.fixture
+def engine(found: Catalog) -> Iterator[DuckDB]:
+    engine = DuckDB(found)
+    engine.digest(found.tables[0])
+    yield engine
+    engine.close()
+
+
+def fault(engine: DuckDB, found: Catalog) -> EngineFault:
+    """Return the fault of a question, having seen that it says one thing and holds no other."""
+    with pytest.raises(EngineFault) as raised:
+        engine.run(bind(QUESTION, found).question)
+    assert str(raised.value) == FAILED
+    assert raised.value.__cause__ is None
+    assert raised.value.__context__ is None
+    return raised.value
+
+
+def truncate(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def corrupt(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[200:400] = bytes(200)
+    path.write_bytes(content)
+
+
+def replace(path: Path) -> None:
+    parquet(path.parent, {"x": [1], "note": ["a"]})
+
+
+def touch(path: Path) -> None:
+    """Write the same bytes again: it is not known to be the same without reading it."""
+    path.write_bytes(path.read_bytes())
+
+
+def swap(path: Path) -> None:
+    """Put another file in its place that keeps size and time."""
+    status = path.stat()
+    other = path.with_name("other")
+    shutil.copy(path, other)
+    corrupt(other)
+    os.utime(other, ns=(status.st_atime_ns, status.st_mtime_ns))
+    other.replace(path)
+
+
+CHANGES: list[Callable[[Path], None]] = [Path.unlink, truncate, corrupt, replace, touch, swap]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_a_file_that_changes_after_the_digest_is_not_answered_from(
+    change: Callable[[Path], None], engine: DuckDB, found: Catalog
+) -> None:
+    change(found.folder / "t.parquet")
+    fault(engine, found)
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_a_file_that_changes_while_it_is_read_is_not_answered_from(
+    change: Callable[[Path], None], engine: DuckDB, found: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetch = DuckDB._fetch
+
+    def changing(self: DuckDB, query: str) -> Any:
+        rows = fetch(self, query)
+        change(found.folder / "t.parquet")
+        return rows
+
+    monkeypatch.setattr(DuckDB, "_fetch", changing)
+    fault(engine, found)
+
+
+def test_a_file_that_was_never_read_through_is_not_answered_from(found: Catalog) -> None:
+    engine = DuckDB(found)
+    fault(engine, found)
+    engine.close()
+
+
+@pytest.mark.parametrize("error", [duckdb.OutOfMemoryException("secret 7"), RuntimeError("secret 7"), MemoryError()])
+def test_every_error_reads_the_same(
+    error: Exception, engine: DuckDB, found: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(_self: DuckDB, _query: str) -> Any:
+        raise error
+
+    monkeypatch.setattr(DuckDB, "_fetch", failing)
+    fault(engine, found)
+
+
+# ---- what cannot be read is refused before anybody asks --------------------------------------------------------------
+
+
+def not_utf8(folder: Path) -> None:
+    """Text that is not UTF-8 in a file that says it is."""
+    offsets, data = np.array([0, 2, 4], dtype=np.int32), b"\xff\xfeab"
+    array = pa.Array.from_buffers(pa.string(), 2, [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(data)])
+    parquet(folder, {"x": [1, 2], "note": array})
+
+
+def beyond_time(folder: Path) -> None:
+    """A time in milliseconds that has no microseconds: the reader raises, where no TRY_CAST can help."""
+    times = pa.array([10**17, 0], pa.int64()).cast(pa.timestamp("ms"))
+    parquet(folder, {"x": [1, 2], "note": times})
+
+
+def damaged(folder: Path) -> None:
+    path = parquet(folder, {"x": list(range(ROWS)), "note": [str(i) for i in range(ROWS)]})
+    corrupt(path)
+
+
+def cut_off(folder: Path) -> None:
+    damaged(folder)
+    truncate(folder / "t.parquet")
+
+
+def of_another_kind(folder: Path) -> None:
+    (folder / "t.parquet").write_text("x,note\n1,a\n")
+
+
+@pytest.mark.parametrize("write", [not_utf8, beyond_time, damaged, cut_off, of_another_kind])
+def test_what_cannot_be_read_to_its_end_is_no_data(write: Callable[[Path], None], tmp_path: Path) -> None:
+    """Otherwise each question would fail or not, depending on whether one such row is there."""
+    write(tmp_path)
+    engine = DuckDB(catalog(tmp_path, COLUMNS))
+    with pytest.raises(DataFault) as raised:
+        engine.digest(catalog(tmp_path, COLUMNS).tables[0])
+    assert str(raised.value).startswith("The file t.parquet of table t cannot be read to its end")
+    engine.close()
+
+
+def test_reading_through_costs_no_columns_that_are_not_declared(tmp_path: Path) -> None:
+    not_utf8(tmp_path)
+    found = catalog(tmp_path, {"x": COLUMNS["x"]})
+    engine = DuckDB(found)
+    assert ask(engine, found, "SELECT SUM(x) AS s FROM t") == {(): (3,)}
+    engine.close()
+
+
+def test_a_file_that_changes_while_it_is_read_through_has_no_digest(
+    found: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = DuckDB._query
+
+    def changing(self: DuckDB, text: str) -> Any:
+        rows = query(self, text)
+        touch(found.folder / "t.parquet")
+        return rows
+
+    monkeypatch.setattr(DuckDB, "_query", changing)
+    engine = DuckDB(found)
+    with pytest.raises(DataFault, match="changed while it was read; try again"):
+        engine.digest(found.tables[0])
+    engine.close()
+
+
+def test_a_digest_is_remembered_for_as_long_as_the_file_stays(engine: DuckDB, found: Catalog) -> None:
+    table, path = found.tables[0], found.folder / "t.parquet"
+    first = engine.digest(table)
+    touch(path)
+    assert engine.digest(table) == first
+    replace(path)
+    assert engine.digest(table) != first
+
+
+# ---- time and space --------------------------------------------------------------------------------------------------
+
+SLOW = "SELECT COUNT(*) FROM range(10000000) AS a(i), range(100000) AS b(j) WHERE i * j % 7 = 3"
+
+
+def test_the_time_limit_ends_a_question(found: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = DuckDB(found, seconds=0.3)
+    engine.digest(found.tables[0])
+    monkeypatch.setattr("lapwing.engines.duckdb.render", lambda *_: SLOW)
+    begun = time.monotonic()
+    fault(engine, found)
+    assert time.monotonic() - begun < 20
+    monkeypatch.undo()
+    assert engine.run(bind(QUESTION, found).question)
+    engine.close()
+
+
+def test_a_keyboard_interrupt_ends_a_query(engine: DuckDB, monkeypatch: pytest.MonkeyPatch) -> None:
+    from concurrent.futures import Future
+
+    result, stopped = Future.result, threading.Event()
+
+    def interrupted(self: Any, timeout: float | None = None) -> Any:
+        if timeout == engine._seconds and not stopped.is_set():
+            stopped.set()
+            time.sleep(0.2)
+            raise KeyboardInterrupt
+        return result(self, timeout)
+
+    monkeypatch.setattr(Future, "result", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        engine._query(SLOW)
+    assert engine._query("SELECT 1") == [(1,)]
+
+
+def test_too_little_memory_is_a_fault_like_any_other(
+    engine: DuckDB, found: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    greedy = "SELECT list(i) FROM range(1000000000) AS t(i)"
+    small = DuckDB(found, memory=50_000_000)
+    small.digest(found.tables[0])
+    monkeypatch.setattr("lapwing.engines.duckdb.render", lambda *_: greedy)
+    fault(small, found)
+    small.close()
+
+
+def test_the_spill_folder_is_private_and_goes_with_the_engine(found: Catalog) -> None:
+    engine = DuckDB(found)
+    (spill,) = engine._query("SELECT current_setting('temp_directory')")[0]
+    assert Path(spill).stat().st_mode & 0o077 == 0
+    engine.close()
+    assert not Path(spill).exists()
+
+
+def test_the_spill_folder_goes_when_the_engine_is_forgotten(found: Catalog) -> None:
+    engine = DuckDB(found)
+    (spill,) = engine._query("SELECT current_setting('temp_directory')")[0]
+    engine._connection.close()
+    del engine
+    assert not Path(spill).exists()
+
+
+def test_questions_run_side_by_side(engine: DuckDB, found: Catalog) -> None:
+    question = bind(QUESTION, found).question
+    wanted, seen = engine.run(question), []
+    threads = [threading.Thread(target=lambda: seen.append(engine.run(question))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [wanted] * 6

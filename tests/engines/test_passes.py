@@ -1,0 +1,90 @@
+"""A question in several passes gives what it gives in one; bounded memory is enough for many units."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from lapwing.catalog.model import Catalog
+from lapwing.engines import DuckDB
+from lapwing.engines import duckdb as engine_module
+from lapwing.query import render
+from tests.engines.tables import ask, catalog
+
+COLUMNS = {
+    "region": '{ type = "string", values = ["r0", "r1", "r2"] }',
+    "cost": '{ type = "decimal", lower = 0, upper = 100, step = 0.01 }',
+}
+QUESTIONS = [
+    "SELECT COUNT(*), COUNT(DISTINCT person), SUM(cost), AVG(cost) FROM t",
+    "SELECT region, COUNT(*), COUNT(DISTINCT person), SUM(cost) FROM t WHERE cost > 10 GROUP BY region",
+]
+
+
+def generated(folder: Path, rows: int, people: int) -> Catalog:
+    with duckdb.connect() as connection:
+        select = f"""SELECT hash(i) % {people} AS person, 'r' || (hash(i + 1) % 4) AS region,
+                            (hash(i + 2) % 12000) / 100 AS cost FROM range({rows}) AS t(i)"""
+        connection.execute(f"COPY ({select}) TO '{folder}/t.parquet' (FORMAT parquet)")
+    return catalog(folder, COLUMNS, unit="person", rows=3)
+
+
+@pytest.mark.parametrize("text", QUESTIONS)
+def test_passes_add_up(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = generated(tmp_path, 5_000, 400)
+    engine = DuckDB(found)
+    once = ask(engine, found, text)
+    for passes in (2, 3, 7):
+        monkeypatch.setattr(DuckDB, "_passes", lambda *_, passes=passes: passes)
+        assert ask(engine, found, text) == once
+    engine.close()
+
+
+def test_a_pass_that_is_left_out_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = generated(tmp_path, 5_000, 400)
+    engine = DuckDB(found)
+    once = ask(engine, found, QUESTIONS[0])
+    monkeypatch.setattr(DuckDB, "_passes", lambda *_: 3)
+    printed = render.render
+    monkeypatch.setattr(
+        engine_module, "render", lambda q, s, part: printed(q, s, render.Pass(index=min(part.index, 1), of=3))
+    )
+    assert ask(engine, found, QUESTIONS[0]) != once
+    engine.close()
+
+
+def test_more_rows_take_more_passes(tmp_path: Path) -> None:
+    found = generated(tmp_path, 100, 10)
+    engine = DuckDB(found)
+    file = engine._describe(found.tables[0])
+    passes = [engine._passes(replace(file, rows=rows), found.tables[0]) for rows in (0, 100, 10**7, 10**8, 10**9)]
+    engine.close()
+    assert passes == [1, 1, 1, 10, 94]
+
+
+def test_many_units_fit_a_small_memory(tmp_path: Path) -> None:
+    """Two million rows of 200,000 people in 64 MB: the bounding sort alone would take more."""
+    found = generated(tmp_path, 2_000_000, 200_000)
+    small, large = DuckDB(found, memory=64_000_000), DuckDB(found)
+    assert small._passes(small._describe(found.tables[0]), found.tables[0]) > 1
+    assert ask(small, found, QUESTIONS[1]) == ask(large, found, QUESTIONS[1])
+    small.close()
+    large.close()
+
+
+def test_rows_are_kept_alike_whatever_the_threads_and_the_order(tmp_path: Path) -> None:
+    found = generated(tmp_path, 20_000, 500)
+    wanted = None
+    for threads, order in ((1, "cost"), (2, "hash(cost)"), (4, "region, person")):
+        with duckdb.connect() as connection:
+            connection.execute(f"CREATE TABLE t AS SELECT * FROM '{tmp_path}/t.parquet'")
+            path = f"{tmp_path}/t.parquet"
+            connection.execute(
+                f"COPY (SELECT * FROM t ORDER BY {order}) TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE 2048)"
+            )
+        engine = DuckDB(found, threads=threads)
+        cells = ask(engine, found, QUESTIONS[1])
+        engine.close()
+        assert wanted in (None, cells)
+        wanted = cells
