@@ -114,7 +114,7 @@ class Answer:
         low, high = (np.array([float(pair[side]) for pair in ends], dtype=np.float64) for side in (0, 1))
         return low, high
 
-    def to_arrow(self, *, confidence: Number | None = None) -> pa.Table:
+    def to_arrow(self, confidence: Number | None = None) -> pa.Table:
         """Return a PyArrow table; with a confidence, also `<column>_low` and `<column>_high`."""
         columns: dict[str, pa.Array] = {}
         intervals = self.interval(confidence) if confidence is not None else {}

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self, final
 
 from lapwing.answer import Answer
+from lapwing.catalog.column import Bound, Column
 from lapwing.catalog.infer import draft
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load, write
@@ -69,6 +70,11 @@ class Session:
         self._ledger = ledger
         self._entropy = entropy
         self._principal = principal
+        self._closed = False
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise InvalidParameter("This session is closed; open another with lapwing.connect. Nothing was charged.")
 
     def sql(self, text: str, *, epsilon: Number | None = None, error: Number | None = None) -> Answer:
         """Answer a question and charge it; the same question again is free.
@@ -81,6 +87,7 @@ class Session:
         Guarantee: the loss is charged durably before any row is read; the budget is never exceeded.
         Raises: QueryRefused, InvalidParameter, BudgetExhausted, DataChanged (nothing charged); EngineFault (charged).
         """
+        self._require_open()
         plan = bind(text, self.catalog)
         priced = calibrate(plan, self.catalog.budget, epsilon=epsilon, error=error)
         released = release(
@@ -112,6 +119,7 @@ class Session:
 
         Args: assuming_count: a number of rows in a cell, to see how wide the interval of an AVG would be there.
         """
+        self._require_open()
         if assuming_count is not None and (isinstance(assuming_count, bool) or assuming_count < 1):
             raise InvalidParameter(
                 f"assuming_count is {assuming_count!r}; it must be a whole number of rows from 1 up."
@@ -140,6 +148,7 @@ class Session:
 
     def budget(self) -> BudgetView:
         """Return what was granted, spent and is left, with the history of charges."""
+        self._require_open()
         state, budget = self._ledger.state(), self.catalog.budget
         account = state.account
         return BudgetView(
@@ -162,10 +171,12 @@ class Session:
 
         Spending stays: it belongs to the people in the data, not to a version of them.
         """
+        self._require_open()
         return self._ledger.accept(digests(self.catalog, self._engine), self._principal)
 
     def close(self) -> None:
-        """Let go of the engine and the ledger."""
+        """Let go of the engine and the ledger; the session answers nothing any more."""
+        self._closed = True
         self._engine.close()
         self._ledger.close()
 
@@ -256,37 +267,51 @@ def protect(
         privacy_unit: the column that says whose row it is, or "row".
         epsilon, delta: the budget of everything ever asked; delta = 0 for pure differential privacy.
         max_rows_per_unit: rows of a unit beyond it do not exist for any question.
-        bounds: public (lower, upper) of numeric columns. domains: public values of columns to group by.
+        bounds: public (lower, upper) of numeric columns. domains: public values of columns to group by. Left out for a
+            file that is protected already, they stay as its catalog has them.
 
-    Raises: CatalogMismatch if the file is already protected with another unit, epsilon, delta or measure; nothing is
-        changed then. Bounds and domains may change: the ledger stays.
+    Raises: CatalogMismatch if the file, or another of the same stem, is already protected with another unit, epsilon,
+        delta or measure; nothing is changed then. Bounds and domains may change: the ledger stays.
     """
     path = Path(source)
+    beside = path.parent / f"{path.stem}.lapwing.toml"
+    before = load(beside) if beside.exists() else None
+    known = before.tables[0].columns if before is not None else ()
     drafted = draft(
         path,
         privacy_unit=privacy_unit,
         epsilon=epsilon,
         delta=delta,
         max_rows_per_unit=max_rows_per_unit,
-        bounds=bounds or {},
-        values=domains or {},
+        bounds=_known_bounds(known) if bounds is None else bounds,
+        values=_known_values(known) if domains is None else domains,
         measure=measure,
         neighbouring=neighbouring,
-    )
-    beside = path.parent / f"{path.stem}.lapwing.toml"
-    before = load(beside) if beside.exists() else None
+    ).catalog
     if before is not None:
-        _require_same(before, drafted.catalog)
-    session = open_session(drafted.catalog)
-    if before != drafted.catalog:
-        write(drafted.catalog, beside, overwrite=True)
+        _require_same(before, drafted)
+        rows = drafted.tables[0].max_rows_per_unit
+        if bounds is None and domains is None and rows == before.tables[0].max_rows_per_unit:
+            return open_session(before)
+    session = open_session(drafted)
+    if before != drafted:
+        write(drafted, beside, overwrite=True)
     return session
+
+
+def _known_bounds(columns: Sequence[Column]) -> dict[str, tuple[Bound, Bound]]:
+    return {c.name: (c.lower, c.upper) for c in columns if c.lower is not None and c.upper is not None}
+
+
+def _known_values(columns: Sequence[Column]) -> dict[str, Sequence[object]]:
+    return {c.name: c.values for c in columns if c.values is not None and c.type != "boolean"}
 
 
 def _require_same(before: Catalog, after: Catalog) -> None:
     """Refuse a second protection of the same file that promises something else."""
     old, new = before.tables[0], after.tables[0]
     pairs = [
+        ("source", old.source, new.source),
         ("privacy_unit", old.privacy_unit, new.privacy_unit),
         ("epsilon", before.budget.epsilon, after.budget.epsilon),
         ("delta", before.budget.delta, after.budget.delta),

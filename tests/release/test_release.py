@@ -6,7 +6,7 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
@@ -248,6 +248,54 @@ def test_a_file_replaced_while_it_is_read_gives_no_answer(
     monkeypatch.setattr(DuckDB, "_fetch", swapping)
     with pytest.raises(lw.EngineFault):
         session.sql(COUNT, epsilon=0.5)
+
+
+def test_a_new_link_while_a_question_runs_changes_nothing(
+    session: Session, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetch = DuckDB._fetch
+
+    def linking(self: DuckDB, query: str) -> Any:
+        (path.parent / "backup.parquet").hardlink_to(path)
+        return fetch(self, query)
+
+    monkeypatch.setattr(DuckDB, "_fetch", linking)
+    assert len(session.sql(COUNT, epsilon=0.5)) == 1
+
+
+def test_a_closed_session_charges_nothing(path: Path) -> None:
+    with protected(path) as session:
+        pass
+    actions: list[Callable[[], object]] = [
+        lambda: session.sql(COUNT, epsilon=0.5),
+        lambda: session.explain(COUNT, epsilon=0.5),
+        session.budget,
+        session.accept_data,
+    ]
+    for action in actions:
+        with pytest.raises(lw.InvalidParameter, match="closed"):
+            action()
+    with protected(path) as session:
+        assert spent(session).amount == 0
+
+
+def test_protecting_again_without_bounds_keeps_them(path: Path) -> None:
+    with protected(path) as session:
+        session.sql("SELECT plan, SUM(cost) AS s FROM visits GROUP BY plan", epsilon=0.5)
+    beside = path.parent / "visits.lapwing.toml"
+    beside.write_text(beside.read_text() + "# a note of the curator\n")
+    with protected(path, bounds=None, domains=None) as session:
+        assert session.sql("SELECT plan, SUM(cost) AS s FROM visits GROUP BY plan", epsilon=0.5).stored
+    assert "a note of the curator" in beside.read_text()
+    with protected(path, bounds=None) as session:
+        session.explain("SELECT plan, SUM(cost) AS s FROM visits GROUP BY plan", epsilon=0.5)
+
+
+def test_another_file_of_the_same_stem_is_refused(path: Path) -> None:
+    protected(path).close()
+    (path.parent / "visits.csv").write_text("person_id,plan,cost\n1,a,2.0\n")
+    with pytest.raises(lw.CatalogMismatch, match="source"):
+        protected(path.parent / "visits.csv")
 
 
 # ---- charge before touch ---------------------------------------------------------------------------------------------
