@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test check bench docs lock clean
+.PHONY: demo test check bench docs lock clean help
 
 demo: $(VENV)/run.stamp        ## answer real questions on the shipped data set
 	@$(BIN)/lapwing demo --folder demo
@@ -48,5 +48,8 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Lapwing needs Python 3.11 or later; try: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 2; }
 	@$(PYTHON) -m venv $(VENV)
 
-clean:
-	@rm -rf $(VENV) demo site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+clean:                         ## remove the environment, the demos and everything built
+	@rm -rf $(VENV) demo demo-* site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+help:                          ## list these targets
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r target text; do printf '  make %-6s %s\n' "$$target" "$$text"; done

@@ -15,14 +15,12 @@ was durably charged before the first private row was read. The order of the line
 """
 
 import json
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
 from itertools import product
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 
@@ -31,6 +29,7 @@ from lapwing.engines import Cells, Engine
 from lapwing.errors import BudgetExhausted, DataChanged, Interrupted, LedgerFault
 from lapwing.exact.entropy import Entropy
 from lapwing.exact.samplers import IntArray
+from lapwing.interrupts import deferred
 from lapwing.ledger.records import Charged, StoredAnswer
 from lapwing.ledger.sqlite import SqliteLedger
 from lapwing.mechanisms import DiscreteLaplace, Mechanism, RoundedGaussian
@@ -41,7 +40,6 @@ from lapwing.query.calibrate import CONFIDENCE, Priced, Term, request
 from lapwing.query.expression import Constant
 from lapwing.query.plan import Question
 
-Result = TypeVar("Result")
 PAYLOAD_FORMAT: Final = 1
 
 
@@ -91,7 +89,8 @@ def release(
         stored = stored_answer(priced, ledger)
         if stored is not None:
             return stored
-        outcome = shielded(lambda: charge(version))
+        with deferred():
+            outcome = charge(version)
         if isinstance(outcome, Refused):
             raise exhausted(priced.loss, ledger.state().account, catalog)
         return _answer(priced, outcome, engine, ledger, entropy)
@@ -109,7 +108,8 @@ def _answer(priced: Priced, charged: Charged, engine: Engine, ledger: SqliteLedg
         cost=priced.loss,
         stored=False,
     )
-    shielded(lambda: ledger.record_answer(charged.sequence, payload_of(released)))
+    with deferred():
+        ledger.record_answer(charged.sequence, payload_of(released))
     return released
 
 
@@ -243,23 +243,3 @@ def largest_epsilon(remaining: Loss, catalog: Catalog) -> str:
     while thousandths > 0 and not request(Fraction(thousandths, 1000), budget) <= remaining:
         thousandths -= 1
     return f"{thousandths / 1000:.3f}".rstrip("0").rstrip(".") if thousandths else ""
-
-
-def shielded(action: Callable[[], Result]) -> Result:
-    """Run an action to its end even if Ctrl-C is pressed meanwhile, and only then let that through.
-
-    A charge is made or not made, and we must know which: it is not cut off in the middle.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return action()
-    stopped = False
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        future = pool.submit(action)
-        while not future.done():
-            try:
-                future.exception()
-            except KeyboardInterrupt:
-                stopped = True
-    if stopped:
-        raise KeyboardInterrupt
-    return future.result()

@@ -118,10 +118,29 @@ def test_bad_options_write_nothing(folder: Path, run: Run, options: tuple[str, .
 def test_missing_maximum_of_rows(folder: Path, run: Run) -> None:
     outcome = run(*INIT[:8])
     assert outcome.status == 2
-    assert "max_rows_per_unit" in outcome.err
+    assert "--max-rows" in outcome.err
 
 
 def test_missing_file(folder: Path, run: Run) -> None:
     outcome = run("init", "none.parquet", *INIT[2:])
     assert outcome.status == 6
     assert outcome.err.startswith("lapwing: ")
+
+
+@pytest.mark.parametrize("text", ['plan="a,b', 'plan="a"b,c'])
+def test_a_quote_without_its_partner_is_refused(folder: Path, run: Run, text: str) -> None:
+    outcome = run(*INIT[:-1], text)
+    assert outcome.status == 2
+    assert "double quote" in outcome.err
+    assert not (folder / "lapwing.toml").exists()
+    assert run(*INIT[:-1], 'plan="a,b",c').status == 0
+    assert load(folder / "lapwing.toml").tables[0].columns[1].values == ("a,b", "c")
+
+
+def test_what_is_missing_or_meant_otherwise_is_said(folder: Path, run: Run) -> None:
+    assert "is a folder" in run("init", ".", *INIT[2:]).err
+    start = INIT.index("--max-rows")
+    assert "--max-rows is missing" in run(*INIT[:start], *INIT[start + 2 :]).err
+    assert "too large" in run(*INIT[:5], "1e400", *INIT[6:]).err
+    assert 'no column "a=b"' in run(*INIT, "--bounds", "a=b=0:5").err
+    assert not (folder / "lapwing.toml").exists()

@@ -161,3 +161,41 @@ def test_a_full_disk_is_a_fault_that_says_what_to_do(visits: Path) -> None:
     assert ended.returncode == 6
     assert b"Traceback" not in ended.stderr
     assert b"free" in ended.stderr
+
+
+@pytest.mark.parametrize("name", ["answer.parquet", "answer.xlsx", "answer.txt", "answer.v1"])
+def test_an_ending_that_names_no_format_costs_nothing(visits: Path, run: Run, name: str) -> None:
+    outcome = run("query", COUNT, "--epsilon", "1", "-o", name)
+    assert outcome.status == 2
+    assert ".csv, .json or .arrow, or give --format" in outcome.err
+    assert not (visits / name).exists()
+    with lw.connect() as session:
+        assert session.budget().spent.amount == 0
+    assert run("query", COUNT, "--epsilon", "1", "-o", name, "--format", "csv").status == 0
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 100])
+def test_no_number_is_cut_on_a_terminal(visits: Path, run: Run, columns: int) -> None:
+    wide = (
+        "SELECT plan, COUNT(*) AS n, SUM(1000000 * cost) AS turnover_in_cents, AVG(cost) AS m FROM visits GROUP BY plan"
+    )
+    table = list(csv.DictReader(io.StringIO(run("query", wide, "--epsilon", "1").out)))
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "lapwing", "query", wide, "--epsilon", "1"]
+    variables = {
+        "PATH": os.environ["PATH"],
+        "TERM": "xterm",
+        "NO_COLOR": "1",
+        "LANG": "C.UTF-8",
+        "COLUMNS": str(columns),
+    }
+    subprocess.run(command, cwd=visits, env=variables, stdout=theirs, stderr=subprocess.PIPE, check=True)
+    os.close(theirs)
+    said = os.read(ours, 65536).decode()
+    os.close(ours)
+    assert max(map(len, said.splitlines())) <= columns
+    for row in table:
+        assert f"{int(row['n']):,}" in said
+        assert f"{int(row['turnover_in_cents']):,}" in said
+        margin = int(row["turnover_in_cents_high"]) - int(row["turnover_in_cents"])
+        assert f"±{margin:,}" in said

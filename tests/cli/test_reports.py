@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import lapwing as lw
+from lapwing.cli.figures import size
 from tests.cli.conftest import BY_PLAN, INIT, Run, write_visits
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
@@ -118,3 +119,24 @@ def test_a_ledger_of_another_registration(visits: Path, run: Run) -> None:
     assert run(*INIT[:5], "4", *INIT[6:], "--force").status == 0
     assert run("ledger", "verify").status == 2
     assert run("budget").status == 2
+
+
+def test_verify_misses_a_ledger_whose_mark_is_left(visits: Path, run: Run) -> None:
+    run("query", COUNT, "--epsilon", "0.5")
+    (visits / "visits.lapwing.db").unlink()
+    outcome = run("ledger", "verify")
+    assert outcome.status == 6
+    assert "yet" not in outcome.err
+    assert not (visits / "visits.lapwing.db").exists()
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 100])
+def test_explain_cuts_no_number(visits: Path, run: Run, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    wide = "SELECT plan, COUNT(*) AS n, SUM(1000000 * cost) AS turnover_in_cents FROM visits GROUP BY plan"
+    document = json.loads(run("explain", wide, "--epsilon", "1", "--format", "json").out)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    said = run("explain", wide, "--epsilon", "1").out
+    assert max(map(len, said.splitlines())) <= columns
+    for measure in document["measures"]:
+        assert f"±{size(measure['half_width'])}" in said
+        assert size(measure["scale"]) in said

@@ -88,7 +88,10 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
     sources = physical.write_all(folder)
     text = HEAD
     for source in sources:
+        rich = source.split(".")[0] in RICH
         for name, declared in DECLARED.items():
+            if name.endswith("_values") and not rich:  # cleaned as without them
+                continue
             table = f"{source.split('.')[0]}_as_{name}"
             text += TABLE.format(table=table, source=source, declared=declared)
     return loads(text, file="all.toml", folder=folder)

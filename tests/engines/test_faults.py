@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -213,21 +214,13 @@ def test_the_time_limit_ends_a_question(found: Catalog, monkeypatch: pytest.Monk
     engine.close()
 
 
-def test_a_keyboard_interrupt_ends_a_query(engine: DuckDB, monkeypatch: pytest.MonkeyPatch) -> None:
-    from concurrent.futures import Future
-
-    result, stopped = Future.result, threading.Event()
-
-    def interrupted(self: Any, timeout: float | None = None) -> Any:
-        if timeout == engine._seconds and not stopped.is_set():
-            stopped.set()
-            time.sleep(0.2)
-            raise KeyboardInterrupt
-        return result(self, timeout)
-
-    monkeypatch.setattr(Future, "result", interrupted)
+def test_a_keyboard_interrupt_ends_a_query(engine: DuckDB) -> None:
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
     with pytest.raises(KeyboardInterrupt):
         engine._query(SLOW)
+    timer.join()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert engine._query("SELECT 1") == [(1,)]
 
 

@@ -19,7 +19,7 @@ from lapwing.mechanisms import RoundedGaussian
 from lapwing.privacy.measures import GaussianDP
 from lapwing.query import render
 from lapwing.query.bind import bind
-from lapwing.query.functions import SUMMABLE_BITS
+from lapwing.query.conversion import SUMMABLE_BITS
 from lapwing.query.plan import KeyValue, Plan, Sum
 from lapwing.query.render import Source
 from lapwing.release import exact_values

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lapwing.query import functions
+from lapwing.query import arithmetic, conversion, functions
 from lapwing.query.expression import Column, Expression, Literal, Operation
 from lapwing.query.types import BOOLEAN, Fixed, Real
 
@@ -35,12 +35,12 @@ def span(argument: Expression) -> list[Fraction | None]:
     if isinstance(argument, Literal):
         return [argument.value]  # type: ignore[list-item]  # a number
     known = [k * kind.step for k in range(kind.low, kind.high + 1)]
-    return [*known, None] if functions.nullable(argument) else [*known]
+    return [*known, None] if conversion.nullable(argument) else [*known]
 
 
 def never_null(argument: Column) -> Expression:
     """Return an argument of the same values without NULL, as COALESCE(x, 0) is."""
-    return Operation(function="coalesce", arguments=(argument, functions.number(Fraction(0))), type=argument.type)
+    return Operation(function="coalesce", arguments=(argument, conversion.number(Fraction(0))), type=argument.type)
 
 
 def outcomes(arguments: Sequence[Expression], rule: Rule) -> list[Fraction]:
@@ -69,11 +69,11 @@ def pairs() -> Iterator[tuple[Expression, ...]]:
 
 
 TIGHT: dict[str, tuple[Callable[..., Expression], Rule]] = {
-    "+": (functions.add, strict(lambda x, y: x + y)),
-    "-": (functions.subtract, strict(lambda x, y: x - y)),
-    "*": (functions.multiply, strict(lambda x, y: x * y)),
-    "LEAST": (functions.smallest, known(min)),
-    "GREATEST": (functions.largest, known(max)),
+    "+": (arithmetic.add, strict(lambda x, y: x + y)),
+    "-": (arithmetic.subtract, strict(lambda x, y: x - y)),
+    "*": (arithmetic.multiply, strict(lambda x, y: x * y)),
+    "LEAST": (arithmetic.smallest, known(min)),
+    "GREATEST": (arithmetic.largest, known(max)),
 }
 
 
@@ -96,7 +96,7 @@ def test_an_argument_that_is_never_null_bounds_for_certain(name: str) -> None:
     for x, y in pairs():
         assert isinstance(y, Column)
         assert not loose(build, rule, (x, never_null(y)))
-        assert not loose(build, rule, (x, functions.number(Fraction(1, 2))))
+        assert not loose(build, rule, (x, conversion.number(Fraction(1, 2))))
 
 
 @pytest.mark.parametrize("low_high", RANGES)
@@ -105,13 +105,13 @@ def test_bounds_of_one_argument_are_tight(low_high: tuple[int, int]) -> None:
         x = column("x", step, *low_high)
         tens = [(f"1e{digits}", Fraction(10) ** -digits, digits) for digits in (-1, 0, 1)]
         cases: list[tuple[Expression, Rule]] = [
-            (functions.absolute(x), strict(abs)),
-            (functions.negate(x), strict(lambda v: -v)),
-            (functions.floor_to(x), strict(lambda v: Fraction(floor(v)))),
-            (functions.ceiling(x), strict(lambda v: Fraction(-floor(-v)))),
+            (arithmetic.absolute(x), strict(abs)),
+            (arithmetic.negate(x), strict(lambda v: -v)),
+            (arithmetic.floor_to(x), strict(lambda v: Fraction(floor(v)))),
+            (arithmetic.ceiling(x), strict(lambda v: Fraction(-floor(-v)))),
         ]
         for _, ten, digits in tens:
-            rounded = functions.round_to(x, functions.number(Fraction(digits)))
+            rounded = arithmetic.round_to(x, conversion.number(Fraction(digits)))
             cases.append((rounded, strict(lambda v, ten=ten: floor(v / ten + Fraction(1, 2)) * ten)))
         for node, rule in cases:
             found = outcomes((x,), rule)
@@ -146,9 +146,9 @@ def test_bounds_of_quotients_hold_every_double() -> None:
     for x, y in pairs():
         assert isinstance(x.type, Fixed)
         assert isinstance(y.type, Fixed)
-        node = functions.divide(x, y)
+        node = arithmetic.divide(x, y)
         low, high = claimed(node)
-        tenths = functions.round_to(node, functions.number(Fraction(1)))
+        tenths = arithmetic.round_to(node, conversion.number(Fraction(1)))
         least, most = claimed(tenths)
         for a, b in product(span(x), span(y)):
             value = quotient(as_double(a, x.type.step), as_double(b, y.type.step))
@@ -159,15 +159,15 @@ def test_bounds_of_quotients_hold_every_double() -> None:
 
 def test_a_double_that_rounds_beyond_an_exact_bound_is_inside_the_claimed_one() -> None:
     """1.499999999999999999 is 1.5 as a double, and rounds to 2: a bound of 1 would let a product overflow."""
-    almost = functions.number(Fraction("1.499999999999999999"))
-    node = functions.round_to(functions.divide(almost, column("y", Fraction(1), 1, 3)))
+    almost = conversion.number(Fraction("1.499999999999999999"))
+    node = arithmetic.round_to(arithmetic.divide(almost, column("y", Fraction(1), 1, 3)))
     assert claimed(node) == (Fraction(1), Fraction(2))
     assert floor(1.499999999999999999 / 1 + 0.5) == 2
 
 
 def test_an_integer_above_53_bits_is_inside_its_bounds_as_a_double() -> None:
     for k in (2**53 + 1, 2**60 - 1, 2**90 + 2**37 - 1, -(2**77) - 1):
-        node = functions.to_real(column("x", Fraction(1, 10), k, k))
+        node = conversion.to_real(column("x", Fraction(1, 10), k, k))
         low, high = claimed(node)
         assert low <= Fraction(float(k) / 10.0) <= high
         assert high - low <= abs(k) * Fraction(1, 2**48)
@@ -182,7 +182,7 @@ def test_forgetting_null_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = (column("x", Fraction(1), 0, 3), column("y", Fraction(1), 0, 1))
     assert not loose(build, rule, arguments)
     found = outcomes(arguments, rule)
-    monkeypatch.setattr(functions, "nullable", lambda _argument: False)
+    monkeypatch.setattr(arithmetic, "nullable", lambda _argument: False)
     assert claimed(build(*arguments)) != (min(found), max(found))
 
 
@@ -190,5 +190,5 @@ def test_a_bound_that_is_off_by_one_is_found(monkeypatch: pytest.MonkeyPatch) ->
     build, rule = TIGHT["*"]
     arguments = (column("x", Fraction(1), -2, 3), column("y", Fraction(1), -1, 3))
     assert not loose(build, rule, arguments)
-    monkeypatch.setattr(functions, "fixed", lambda step, low, high: Fixed(step=step, low=low, high=high - 1))
+    monkeypatch.setattr(arithmetic, "fixed", lambda step, low, high: Fixed(step=step, low=low, high=high - 1))
     assert loose(build, rule, arguments)

@@ -8,6 +8,7 @@ from rich.text import Text
 import lapwing as lw
 from lapwing.cli import figures
 from lapwing.cli.console import labelled, print_text, show
+from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import new_table, to_json
 from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Report, ReportFormat
 from lapwing.privacy.amounts import written
@@ -78,7 +79,7 @@ def _history(view: "BudgetView", delta: "Fraction") -> RenderableType:
             figures.share(float(row.loss.amount / view.total.amount)),
             Text(row.question if row.answered else f"{row.question} (paid, not answered)"),
         )
-    return table
+    return Fitted(table)
 
 
 def as_document(view: "BudgetView") -> dict[str, object]:

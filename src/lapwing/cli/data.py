@@ -20,7 +20,7 @@ def data() -> None:
     """Look after the data behind the catalog (for the curator)."""
 
 
-@app.command(epilog=EXAMPLE)
+@app.command(epilog=EXAMPLE, short_help="Make the data as they are now the current version.")
 def accept(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     """Make the data as they are now the current version: changed data are refused until then.
 

@@ -12,6 +12,7 @@ import lapwing as lw
 from lapwing.cli.console import labelled, print_text, show
 from lapwing.cli.figures import epsilon as epsilon_text
 from lapwing.cli.figures import loss, share, size
+from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import new_table, to_json
 from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Epsilon, Error, Report, ReportFormat, Sql
 from lapwing.cli.question import pointing_at, require_one, text_of
@@ -67,7 +68,7 @@ def _facts(preview: "Preview", neighbouring: str) -> list[tuple[str, str]]:
     if preview.stored:
         cost = "free: the answer was bought before"
     elif preview.share_of_remaining <= 1:
-        cost = f"{share(preview.share_of_remaining)} of what is left; {preview.fits:,} such questions fit"
+        cost = f"{share(preview.share_of_remaining)} of what is left; {_such(preview.fits)}"
     else:
         cost = f"more than is left ({loss(preview.remaining)}): it would be refused"
     cells = "1 cell" if preview.cells == 1 else f"{preview.cells:,} cells, each with its own noise"
@@ -80,6 +81,10 @@ def _facts(preview: "Preview", neighbouring: str) -> list[tuple[str, str]]:
     ]
 
 
+def _such(count: int) -> str:
+    return "1 such question fits" if count == 1 else f"{count:,} such questions fit"
+
+
 NEIGHBOURING: Final = {
     "add_remove": "present or absent with all its rows",
     "replace_one": "replaced by any other with all its rows",
@@ -90,7 +95,7 @@ def _columns(preview: "Preview") -> RenderableType:
     table = new_table("column", "± at 95 %", "rests on", numbers=["± at 95 %"])
     for column in preview.columns:
         table.add_row(Text(column.name), _promise(column.half_width, column.rests_on), Text(", ".join(column.rests_on)))
-    return table
+    return Fitted(table)
 
 
 def _promise(half_width: float | None, rests_on: tuple[str, ...]) -> Text:
@@ -107,7 +112,7 @@ def _measures(preview: "Preview") -> RenderableType:
         table.add_row(
             Text(m.measure), Text(m.mechanism), *map(Text, figures), Text(f"±{size(m.half_width)}"), Text(m.reason)
         )
-    return table
+    return Fitted(table)
 
 
 def as_document(preview: "Preview", neighbouring: str) -> dict[str, object]:

@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lapwing.cli.figures import noisy, places_of, plain, reach_of
+from lapwing.cli.fitting import Fitted
 
 if TYPE_CHECKING:
     from lapwing.answer import Answer, Cell
@@ -43,7 +44,7 @@ def new_table(*names: str, numbers: Iterable[str] = ()) -> Table:
     return table
 
 
-def as_table(answer: "Answer", confidence: Fraction) -> Table:
+def as_table(answer: "Answer", confidence: Fraction) -> Fitted:
     """Return the answer with a ± behind every noisy number."""
     intervals = answer.interval(confidence)
     columns = [
@@ -55,7 +56,7 @@ def as_table(answer: "Answer", confidence: Fraction) -> Table:
     table = new_table(*answer.columns, numbers=intervals)
     for cells in zip(*columns, strict=True):
         table.add_row(*cells)
-    return table
+    return Fitted(table)
 
 
 def with_margins(values: Sequence["Cell"], low: Iterable[float], high: Iterable[float]) -> list[Text]:

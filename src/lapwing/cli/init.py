@@ -112,8 +112,15 @@ def command(
     Reads no row of a Parquet file; a CSV file holds no types, so they are guessed from its first rows.
     """
     from lapwing.catalog.infer import draft  # here, so that `lapwing --help` loads no file reader
+    from lapwing.catalog.model import ROW
     from lapwing.catalog.toml import write
 
+    if source.is_dir():
+        raise CatalogError(f"{source} is a folder; name the Parquet or CSV file in it. Nothing was written.")
+    if max_rows is None and privacy_unit != ROW:
+        raise InvalidParameter(
+            "--max-rows is missing; say how many rows one unit may have at most, from what the table is about, like 10."
+        )
     if output.exists() and not force:
         raise CatalogError(f"{output} exists already; nothing was changed. Choose another --output, or add --force.")
     drafted = draft(
@@ -138,10 +145,10 @@ def command(
 
 
 def _pairs(option: str, given: Sequence[str] | None, read: Callable[[str, str], Content]) -> dict[str, Content]:
-    """Read repeated `COLUMN=…` texts."""
+    """Read repeated `COLUMN=…` texts; no bound holds a `=`, so that before the last one the name of a column may."""
     pairs: dict[str, Content] = {}
     for text in given or ():
-        column, equals, rest = text.partition("=")
+        column, equals, rest = text.rpartition("=") if option == "--bounds" else text.partition("=")
         if not column or not equals:
             raise InvalidParameter(f"{option} {text[:80]!r} names no column; write {SHAPES[option]}.")
         if column in pairs:
@@ -164,7 +171,12 @@ def _bounds(text: str, rest: str) -> tuple[str, str]:
 
 def _values(text: str, rest: str) -> list[str]:
     """Split at commas; a value that holds one stands in double quotes, as in CSV."""
-    rows = list(csv.reader([rest]))
+    try:
+        rows = list(csv.reader([rest], strict=True))
+    except csv.Error:
+        raise InvalidParameter(
+            f"--values {text[:80]!r} has a double quote without its partner; quote whole values, like 'plan=\"a,b\",c'."
+        ) from None
     if len(rows) != 1 or not rows[0]:
         raise InvalidParameter(f"--values {text[:80]!r} lists nothing; write {SHAPES['--values']}.")
     return rows[0]

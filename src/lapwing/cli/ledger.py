@@ -24,11 +24,12 @@ def ledger() -> None:
 def verify(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     """Walk the whole hash chain of the ledger and check every entry. Needs no data; changes nothing."""
     from lapwing.catalog.toml import load  # here, so that `lapwing --help` loads no engine
+    from lapwing.ledger import mark
     from lapwing.ledger.sqlite import SqliteLedger
     from lapwing.session import registration
 
     described = load(catalog)
-    if not described.ledger_path.exists():
+    if not described.ledger_path.exists() and not mark.path_of(described.ledger_path).exists():
         raise LedgerFault(f"There is no ledger {described.ledger_path.name} yet; the first question makes it.")
     book = SqliteLedger.open(described.ledger_path, registration(described))
     try:

@@ -40,11 +40,24 @@ def reader(option: str, kind: str, allowed: Callable[[Fraction], bool]) -> Calla
 
     def read(text: str) -> Fraction:
         value = number(text)
+        if value is None and (beyond := _beyond(text)):
+            raise InvalidParameter(f"{option} is {text[:60]!r}, which is {beyond}; it must be {kind}, like 0.5.")
         if value is None or not allowed(value):
             raise InvalidParameter(f"{option} is {text[:60]!r}; it must be {kind}, written as {FRACTION}.")
         return value
 
     return read
+
+
+def _beyond(text: str) -> str:
+    """Say why a decimal that is a finite number was not read; nothing for any other text."""
+    try:
+        decimal = Decimal(text[:MOST_TEXT])
+    except InvalidOperation:
+        return ""
+    if not decimal.is_finite():
+        return ""
+    return "too large, beyond 1e100" if decimal.adjusted() >= 100 else "written with too many digits"
 
 
 def above_zero(option: str) -> Callable[[str], Fraction]:

@@ -104,7 +104,13 @@ def _paid_for(answer: "Answer") -> str:
 def _usual(output: Path | None) -> Format:
     """Return the format where none was asked for."""
     if output is not None:
-        return BY_SUFFIX.get(output.suffix.lower(), Format.csv)
+        ending = output.suffix.lower()
+        if ending and ending not in BY_SUFFIX:
+            raise InvalidParameter(
+                f"{output} ends in {ending!r}, which names no format; "
+                "end it in .csv, .json or .arrow, or give --format. Nothing was charged."
+            )
+        return BY_SUFFIX.get(ending, Format.csv)
     return Format.table if on_terminal() else Format.csv
 
 

@@ -43,9 +43,9 @@ def text_of(argument: str) -> str:
 def require_one(epsilon: Fraction | None, error: Fraction | None) -> None:
     """Refuse a question without a price, or with two."""
     if (epsilon is None) == (error is None):
-        given = "neither" if epsilon is None else "both"
+        given = "neither was" if epsilon is None else "both were"
         raise InvalidParameter(
-            f"Give either --epsilon (a price) or --error (a wanted half-width); {given} was given. "
+            f"Give either --epsilon (a price) or --error (a wanted half-width); {given} given. "
             "`lapwing explain` shows what a price buys, free of charge."
         )
 

@@ -18,7 +18,8 @@ import hashlib
 import os
 import shutil
 import tempfile
-from concurrent.futures import Future, ThreadPoolExecutor
+import time
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -33,6 +34,7 @@ import pyarrow.parquet
 from lapwing.catalog.model import Catalog, Table
 from lapwing.engines.base import Cells
 from lapwing.errors import DataFault, EngineFault
+from lapwing.interrupts import deferred
 from lapwing.query.expression import Constant
 from lapwing.query.plan import Question
 from lapwing.query.render import Pass, Source, read_through, render, text
@@ -171,18 +173,13 @@ class DuckDB:
 
     def _query(self, query: str) -> list[tuple[Any, ...]]:
         cursor = self._connection.cursor()
-        with ThreadPoolExecutor(max_workers=1) as pool:
+        deadline = time.monotonic() + self._seconds
+        with deferred() as pressed, ThreadPoolExecutor(max_workers=1) as pool:
             future: Future[list[tuple[Any, ...]]] = pool.submit(lambda: cursor.execute(query).fetchall())
-            try:
-                return future.result(timeout=self._seconds)
-            except (TimeoutError, KeyboardInterrupt):
-                while not future.done():
+            while not wait([future], timeout=0.05).done:
+                if pressed or time.monotonic() > deadline:
                     cursor.interrupt()
-                    try:
-                        future.exception(timeout=0.2)
-                    except TimeoutError:
-                        continue
-                raise
+            return future.result()
 
     def _describe(self, table: Table) -> File:
         path = self._path(table)

@@ -77,3 +77,13 @@ def columns_of(expression: Expression | None) -> frozenset[str]:
 def is_number(kind: Type) -> bool:
     """Tell whether a type is numeric."""
     return isinstance(kind, Fixed | Real)
+
+
+def unbounded_columns(expression: Expression) -> frozenset[str]:
+    """Return the names of the numeric columns in an expression whose bounds are not declared."""
+    if isinstance(expression, Column):
+        kind = expression.type
+        return frozenset({expression.name} if isinstance(kind, Fixed | Real) and not kind.bounded else ())
+    if isinstance(expression, Operation):
+        return frozenset().union(*(unbounded_columns(argument) for argument in expression.arguments))
+    return frozenset()

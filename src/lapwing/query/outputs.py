@@ -11,7 +11,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
-from lapwing.query import functions
+from lapwing.query import conversion
 from lapwing.query.derive import compute
 from lapwing.query.expression import Constant, is_number
 from lapwing.query.plan import (
@@ -62,7 +62,7 @@ def _count(node: exp.Expression, scope: Scope) -> Derived:
     if rows.is_unit(inner):  # rows without a unit do not exist
         return Released(measure=Count())
     argument = bind_expression(inner, rows)
-    return Released(measure=Count(argument=argument) if functions.nullable(argument) else Count())
+    return Released(measure=Count(argument=argument) if conversion.nullable(argument) else Count())
 
 
 def _total(node: exp.Expression, scope: Scope) -> Sum:
@@ -75,7 +75,7 @@ def _total(node: exp.Expression, scope: Scope) -> Sum:
     if not is_number(argument.type):
         raise refusal(rows, node, f"{name} needs a number, not {describe(argument.type)}")
     try:
-        return Sum(argument=functions.summable(argument))
+        return Sum(argument=conversion.summable(argument))
     except QueryRefused as refused:
         raise refusal(rows, node, f"{name}: {refused.reason[0].lower()}{refused.reason[1:]}", refused.remedy) from None
 
@@ -88,7 +88,7 @@ def _average(node: exp.Expression, scope: Scope) -> Derived:
     """Bind AVG as a sum around the middle of the bounds, which halves what one row can change, over a count."""
     total = _total(node, scope)
     low, high = total.type.low or 0, total.type.high or 0
-    counted = Count(argument=total.argument) if functions.nullable(total.argument) else Count()
+    counted = Count(argument=total.argument) if conversion.nullable(total.argument) else Count()
     return Average(total=replace(total, origin=(low + high) // 2), count=counted)
 
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 from lapwing.catalog.model import Column as Declared
 from lapwing.catalog.model import Table
 from lapwing.errors import QueryRefused
-from lapwing.query import functions
+from lapwing.query import arithmetic, conversion, functions
 from lapwing.query.expression import Column, Expression, Literal, Operation
 from lapwing.query.parse import position_of
 from lapwing.query.types import (
@@ -216,7 +216,7 @@ def literal(node: exp.Expression, rows: Rows) -> Expression:
         return Literal(value=bool(node.this), type=BOOLEAN)
     if node.is_string:
         return Literal(value=str(node.this), type=TEXT)
-    return functions.number(exact_number(str(node.this), node, rows))
+    return conversion.number(exact_number(str(node.this), node, rows))
 
 
 def exact_number(text: str, node: exp.Expression, rows: Rows) -> Fraction:
@@ -310,7 +310,7 @@ def _case(node: exp.Expression, rows: Rows) -> Expression:
 def _round(node: exp.Expression, rows: Rows) -> Expression:
     only(rows, node, "this", "decimals")
     digits = node.args.get("decimals")
-    return functions.round_to(bind_expression(node.this, rows), bind_expression(digits, rows) if digits else None)
+    return arithmetic.round_to(bind_expression(node.this, rows), bind_expression(digits, rows) if digits else None)
 
 
 def _cast(node: exp.Expression, rows: Rows) -> Expression:
@@ -329,7 +329,7 @@ def _cast(node: exp.Expression, rows: Rows) -> Expression:
     if kind == exp.DType.BOOLEAN and argument.type == BOOLEAN:
         return argument
     if isinstance(argument, Literal) and isinstance(argument.value, str) and kind in _TEMPORAL:
-        return functions.temporal(argument.value, _TEMPORAL[kind])
+        return conversion.temporal(argument.value, _TEMPORAL[kind])
     name = kind.value if isinstance(kind, exp.DType) else "that type"
     raise refusal(rows, node, f"A cast of {describe(argument.type)} to {name} is not answered", _CASTS)
 
@@ -364,17 +364,17 @@ HANDLERS: Mapping[type[exp.Expression], Handler] = {
     exp.Boolean: literal,
     exp.Null: literal,
     exp.Paren: _paren,
-    exp.Add: _binary(functions.add),
-    exp.Sub: _binary(functions.subtract),
-    exp.Mul: _binary(functions.multiply),
-    exp.Div: _binary(functions.divide, "typed", "safe"),
-    exp.Neg: _unary(functions.negate),
-    exp.Abs: _unary(functions.absolute),
-    exp.Floor: _unary(functions.floor_to),
-    exp.Ceil: _unary(functions.ceiling),
+    exp.Add: _binary(arithmetic.add),
+    exp.Sub: _binary(arithmetic.subtract),
+    exp.Mul: _binary(arithmetic.multiply),
+    exp.Div: _binary(arithmetic.divide, "typed", "safe"),
+    exp.Neg: _unary(arithmetic.negate),
+    exp.Abs: _unary(arithmetic.absolute),
+    exp.Floor: _unary(arithmetic.floor_to),
+    exp.Ceil: _unary(arithmetic.ceiling),
     exp.Round: _round,
-    exp.Least: _variadic(functions.smallest, "ignore_nulls"),
-    exp.Greatest: _variadic(functions.largest, "ignore_nulls"),
+    exp.Least: _variadic(arithmetic.smallest, "ignore_nulls"),
+    exp.Greatest: _variadic(arithmetic.largest, "ignore_nulls"),
     exp.Coalesce: _variadic(functions.coalesce),
     exp.Case: _case,
     exp.EQ: _comparison("="),

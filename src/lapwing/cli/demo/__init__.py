@@ -51,6 +51,7 @@ def command(
     source = rand_hie_data()
     shutil.copyfile(source, fresh / source.name)
     shutil.copyfile(rand_hie_catalog(), fresh / "lapwing.toml")
+    shutil.copyfile(source.with_name("README.md"), fresh / "README.md")  # what the columns mean
     try:
         with lw.connect(fresh / "lapwing.toml") as session:
             show(Text("Lapwing: private answers to real questions", style="bold"), Text(), Text(INTRODUCTION))
@@ -89,7 +90,7 @@ def _play(number: int, scene: Scene, session: "Session") -> None:
     except (QueryRefused, BudgetExhausted) as error:
         show(stage.refused(error, session))
     else:
-        show(stage.answered(scene, answer, session))
+        show(stage.answered(scene, answer, session, warn=number == 1))
     if scene.after:
         show(Padding(Text(scene.after), (1, 0, 0, 0)))
 

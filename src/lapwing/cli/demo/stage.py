@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from lapwing.cli import figures
 from lapwing.cli.console import labelled
 from lapwing.cli.demo.scenes import Scene
 from lapwing.cli.demo.truth import Fact, truth
+from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import new_table, with_margins
 from lapwing.cli.query import price_of
 from lapwing.errors import LapwingError
@@ -50,10 +50,10 @@ def comparison(scene: Scene, session: "Session") -> RenderableType:
     )
 
 
-def answered(scene: Scene, answer: "Answer", session: "Session") -> RenderableType:
-    """Return the answer beside the truth, what it cost, and what is left."""
+def answered(scene: Scene, answer: "Answer", session: "Session", *, warn: bool) -> RenderableType:
+    """Return the answer beside the truth, what it cost, and what is left; `warn` says what the truth is there for."""
     table, inside, cells = beside_truth(answer, truth(scene.truth or scene.sql))
-    teaching = Text(f"{WARNING}\n{_score(inside, cells)}", style="yellow")
+    teaching = Text(f"{WARNING}\n" if warn else "", style="yellow").append(_score(inside, cells))
     view, limits = session.budget(), session.catalog.budget
     return _indented(table, teaching, bill(price_of(answer, view, limits.delta - limits.delta_keys), view))
 
@@ -84,7 +84,7 @@ def bill(price: str, view: "BudgetView") -> RenderableType:
     return labelled(("price", price), ("budget", Text(figures.gauge(view.share_spent), style="cyan")))
 
 
-def beside_truth(answer: "Answer", facts: Sequence[Mapping[str, Fact]]) -> tuple[Table, int, int]:
+def beside_truth(answer: "Answer", facts: Sequence[Mapping[str, Fact]]) -> tuple[Fitted, int, int]:
     """Return the answer with truth columns, the number of truths inside their ±, and the number of noisy cells."""
     intervals = answer.interval()
     keys = [name for name in answer.columns if name not in intervals]
@@ -110,7 +110,7 @@ def beside_truth(answer: "Answer", facts: Sequence[Mapping[str, Fact]]) -> tuple
         for name, (low, high) in intervals.items()
         for i, (_, fact) in enumerate(rows)
     ]
-    return table, sum(hits), len(hits)
+    return Fitted(table), sum(hits), len(hits)
 
 
 def _inside(fact: Fact, low: float, high: float) -> bool:

@@ -1,0 +1,182 @@
+"""No expression raises on any row: random ones over columns of extreme bounds and steps, full of extreme values."""
+
+import random
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from math import inf, isinf, nan
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from lapwing.catalog.model import Catalog
+from lapwing.catalog.toml import loads
+from lapwing.engines.duckdb import DISABLED_OPTIMIZERS
+from lapwing.errors import QueryRefused
+from lapwing.query import arithmetic, conversion, render
+from lapwing.query.bind import bind
+from lapwing.query.expression import Operation
+from lapwing.query.plan import Sum
+from lapwing.query.render import Pass, Source
+from lapwing.query.types import Fixed, Real
+
+CATALOG = """
+[dataset]
+name = "extreme"
+ledger = "sqlite:extreme.db"
+[budget]
+epsilon = 1
+delta = 1e-6
+[tables.t]
+source = "t.parquet"
+privacy_unit = "row"
+[tables.t.columns]
+whole = { type = "integer", lower = -3, upper = 110 }
+wide = { type = "integer", lower = -4503599627370496, upper = 4503599627370496 }
+fine = { type = "decimal", lower = 0, upper = 1e-50, step = 1e-60 }
+vast = { type = "decimal", lower = -1e58, upper = 1e59, step = 3e50 }
+cents = { type = "decimal", lower = -0.5, upper = 5000, step = 0.01 }
+share = { type = "float", lower = -10, upper = 100 }
+zero = { type = "integer", lower = 0, upper = 0 }
+negative = { type = "integer", lower = -7, upper = -2 }
+fives = { type = "integer", lower = 0, upper = 100, step = 5 }
+free = { type = "integer" }
+real = { type = "float" }
+flag = { type = "boolean" }
+note = { type = "string" }
+"""
+WHOLE = [0, 1, -1, 5, -5, 100, 2**52, -(2**52), 2**63 - 1, -(2**63), None]
+REAL = [0.0, -0.0, 5e-324, 1e-55, 5e-51, 0.5, 99.999, -9.995, 1e58, 5e58, 1e300, -1e308, inf, -inf, nan, None, 4999.995]
+TEXT = ["", "1", "nan", "1e400", "x", "-5.5", "1e-400", None]
+COLUMNS: dict[str, tuple[str, list[Any]]] = {
+    **dict.fromkeys(("whole", "wide", "zero", "negative", "fives", "free"), ("BIGINT", WHOLE)),
+    **dict.fromkeys(("fine", "vast", "cents", "share", "real"), ("DOUBLE", REAL)),
+    "flag": ("BOOLEAN", [True, False, None]),
+    "note": ("VARCHAR", TEXT),
+}
+BOUNDED = ["whole", "wide", "fine", "vast", "cents", "share", "zero", "negative", "fives"]
+CONSTANTS = [
+    *("0", "1", "2", "-1", "0.5", "3", "7", "1e30", "1e18", "0.000000000000000001", "4611686018427387904", "-1e-18"),
+    *("4611686018427387903", "9223372036854775807", "1.499999999999999999", "0.333333333333333333", "1e20"),
+]
+LEAVES = [
+    *("flag", "note = '1'", "free > 0.5", "real > 1e18", "free IN (1, 2.5, 1e30)", "real IS NULL", "free = real"),
+    *("TRY_CAST(note AS DOUBLE) > 0", "GREATEST(free, 1e30) > real", "COALESCE(free, 1e30) = 1e30"),
+]
+UNBOUNDED = ["free", "real", "TRY_CAST(note AS DOUBLE)"]
+
+
+@pytest.fixture(scope="module")
+def catalog() -> Catalog:
+    return loads(CATALOG, file="extreme.toml", folder=Path())
+
+
+@pytest.fixture(scope="module")
+def engine(catalog: Catalog) -> Iterator[duckdb.DuckDBPyConnection]:
+    connection = duckdb.connect(config={"threads": 1})
+    connection.execute(f"SET disabled_optimizers = '{','.join(DISABLED_OPTIMIZERS)}'")
+    kinds = {name: kind for name, (kind, _) in COLUMNS.items()}
+    connection.execute(f"CREATE TABLE raw ({', '.join(f'{name} {kind}' for name, kind in kinds.items())})")
+    chance = random.Random(1)
+    rows = [[chance.choice(values) for _, values in COLUMNS.values()] for _ in range(60)]
+    connection.executemany(f"INSERT INTO raw VALUES ({', '.join('?' for _ in COLUMNS)})", rows)
+    table = render.cleaned(catalog.tables[0], Source(relation="raw", types=kinds), Pass())
+    connection.execute(f"CREATE TABLE kept AS {table}")
+    yield connection
+    connection.close()
+
+
+def number(chance: random.Random, depth: int) -> str:
+    """Return a random numeric expression."""
+
+    def part() -> str:
+        return number(chance, depth - chance.randint(1, 2))
+
+    if depth <= 0:
+        return chance.choice([*BOUNDED, *BOUNDED, *CONSTANTS])
+    shapes: list[Callable[[], str]] = [
+        *[lambda: f"({part()} {chance.choice('+-**//')} {part()})"] * 6,
+        *[lambda: f"{chance.choice(['ABS', '-', 'FLOOR', 'CEIL'])}({part()})"] * 3,
+        lambda: f"ROUND({part()}, {chance.randint(-12, 12)})",
+        lambda: f"COALESCE({part()}, {part()})",
+        lambda: f"LEAST({part()}, {part()})",
+        lambda: f"GREATEST({part()}, {part()}, {part()})",
+        lambda: f"LEAST(GREATEST({chance.choice(UNBOUNDED)}, {chance.choice(CONSTANTS)}), {chance.choice(CONSTANTS)})",
+        lambda: f"CASE WHEN {condition(chance, depth - 1)} THEN {part()} ELSE {part()} END",
+        lambda: f"CAST({condition(chance, depth - 1)} AS INTEGER)",
+    ]
+    return chance.choice(shapes)()
+
+
+def condition(chance: random.Random, depth: int) -> str:
+    """Return a random condition."""
+    if depth <= 0:
+        return chance.choice(LEAVES)
+    shapes: list[Callable[[], str]] = [
+        lambda: f"{number(chance, depth - 1)} {chance.choice(['<', '=', '>='])} {number(chance, depth - 1)}",
+        lambda: f"{number(chance, depth - 1)} BETWEEN {number(chance, depth - 2)} AND {number(chance, depth - 2)}",
+        lambda: f"{number(chance, depth - 1)} IN ({', '.join(chance.sample(CONSTANTS, 3))})",
+        lambda: f"({condition(chance, depth - 1)} {chance.choice(['AND', 'OR'])} {condition(chance, depth - 1)})",
+    ]
+    return chance.choice(shapes)()
+
+
+def printed(text: str, catalog: Catalog, *, summed: bool) -> tuple[str, Fixed | Real]:
+    """Return the SQL of an expression, summed or compared, and the type that bounds its values."""
+    if summed:
+        (total,) = bind(f"SELECT SUM({text}) AS s FROM t", catalog).question.measures
+        assert isinstance(total, Sum)
+        return render.measured(total, "unit").removeprefix("COALESCE(SUM(").removesuffix("), 0)"), total.type
+    where = bind(f"SELECT COUNT(*) AS n FROM t WHERE ({text}) IS NULL", catalog).question.where
+    assert isinstance(where, Operation)
+    (node,) = where.arguments
+    assert isinstance(node.type, Fixed | Real)
+    return render.expression(node), node.type
+
+
+def astray(value: Any, kind: Fixed | Real) -> bool:
+    """Tell whether a value is outside the bounds of its type."""
+    if value is None:
+        return False
+    if value != value or isinf(value):
+        return value != value or (kind.high if value > 0 else kind.low) is not None
+    exact = Fraction(value)
+    return (kind.low is not None and exact < kind.low) or (kind.high is not None and exact > kind.high)
+
+
+def test_nothing_raises_and_nothing_strays(catalog: Catalog, engine: duckdb.DuckDBPyConnection) -> None:
+    chance = random.Random(11)
+    evaluated = 0
+    for _ in range(2500):
+        text = number(chance, chance.randint(1, 5))
+        try:
+            sql, kind = printed(text, catalog, summed=chance.random() < 0.5)
+        except QueryRefused:
+            continue
+        evaluated += 1
+        values = [value for (value,) in engine.execute(f"SELECT {sql} FROM kept").fetchall()]
+        assert not [value for value in values if astray(value, kind)], text
+    assert evaluated > 1500
+
+
+def test_an_engine_that_reorders_arithmetic_is_found(catalog: Catalog, engine: duckdb.DuckDBPyConnection) -> None:
+    """(x·a)·b is zero where x is; a·b, which its optimizer makes of it, is not."""
+    text = "(4611686018427387904 * zero) * 7"
+    sql, _ = printed(text, catalog, summed=False)
+    assert {value for (value,) in engine.execute(f"SELECT {sql} FROM kept").fetchall()} <= {0, None}
+    with duckdb.connect() as plain:
+        plain.execute("CREATE TABLE kept AS SELECT 0::BIGINT AS zero FROM range(3)")
+        with pytest.raises(duckdb.Error, match="Overflow"):
+            plain.execute(f"SELECT {sql} FROM kept").fetchall()
+
+
+def test_a_bound_that_is_too_narrow_is_found(
+    catalog: Catalog, engine: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exact bounds of doubles know nothing of their last bit."""
+    for module in (arithmetic, conversion):
+        monkeypatch.setattr(module, "nearest", lambda value: value)
+        monkeypatch.setattr(module, "in_steps", lambda value, step: value / step)
+    with pytest.raises((AssertionError, duckdb.Error)):
+        test_nothing_raises_and_nothing_strays(catalog, engine)
