@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lapwing.catalog.model import Catalog, Table
+from lapwing.catalog.model import Catalog, Column, Table
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
 from lapwing.errors import DataFault, QueryRefused
@@ -105,15 +105,15 @@ def engine(catalog: Catalog) -> Iterator[DuckDB]:
 
 
 def questions(table: Table, catalog: Catalog) -> list[str]:
-    """Return questions that together use every function on x; each is answered or refused by itself."""
+    """Return questions about a table called {} that together use every function on x which its type allows."""
     kind = KINDS.get(table.columns[0].type, table.columns[0].type)
     conditions = [f"CASE WHEN {condition} THEN 1 END" for condition in CONDITIONS[kind]]
     parts = [f"COUNT({part})" for part in (*conditions, *(NUMBERS if kind == "number" else []))]
     parts += [f"{name}({part})" for part in NUMBERS for name in ("SUM", "AVG") if kind == "number"]
     fine = [part for part in parts if answered(f"SELECT {part} AS a FROM {table.name}", catalog)]
-    found = [f"SELECT COUNT(*) AS n, {', '.join(f'{p} AS a{i}' for i, p in enumerate(fine))} FROM {table.name}"]
+    found = ["SELECT COUNT(*) AS n, " + ", ".join(f"{part} AS a{i}" for i, part in enumerate(fine)) + " FROM {}"]
     if table.columns[0].values is not None:
-        found.append(f"SELECT x, COUNT(*) AS n FROM {table.name} GROUP BY x")
+        found.append("SELECT x, COUNT(*) AS n FROM {} GROUP BY x")
     return found
 
 
@@ -131,6 +131,7 @@ def test_nothing_raises(catalog: Catalog, engine: DuckDB) -> None:
     Every file is cleaned as every type; what comes after is the same for all files, so the richest of them do.
     """
     unreadable = []
+    asked: dict[Column, list[str]] = {}
     for table in catalog.tables:
         try:
             engine.digest(table)
@@ -138,8 +139,9 @@ def test_nothing_raises(catalog: Catalog, engine: DuckDB) -> None:
             unreadable.append(table.name)
             continue
         if table.source.split(".")[0] in RICH:
-            for text in questions(table, catalog):
-                engine.run(bind(text, catalog).question)
+            (column,) = table.columns
+            for text in asked.setdefault(column, asked.get(column) or questions(table, catalog)):
+                engine.run(bind(text.format(table.name), catalog).question)
     assert unreadable == []
 
 

@@ -52,7 +52,7 @@ VALUES: dict[str, list[Any]] = {
     "pay": [Decimal("0.00"), Decimal("49.99"), Decimal("-5.00"), Decimal("9999999999.99"), Decimal("0.01"), None],
 }
 QUESTION = "SELECT COUNT(*) AS n FROM visits WHERE {}"
-lenient = settings(max_examples=250, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+lenient = settings(max_examples=160, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 def rows() -> list[dict[str, Any]]:
@@ -182,7 +182,7 @@ def test_conditions(catalog: Catalog, engine: duckdb.DuckDBPyConnection, text: s
     assert differences(text, node, engine) == []
 
 
-@settings(lenient, max_examples=150)
+@settings(lenient, max_examples=100)
 @given(text=strategies.numbers, origin=st.booleans())
 def test_summed_values_stay_inside_their_bounds(
     catalog: Catalog, engine: duckdb.DuckDBPyConnection, text: str, origin: bool
@@ -201,7 +201,7 @@ def test_summed_values_stay_inside_their_bounds(
         assert found is None or (isinstance(found, int) and low <= found + total.origin <= high)
 
 
-@settings(lenient, max_examples=200)
+@settings(lenient, max_examples=100)
 @given(text=st.one_of(strategies.conditions, strategies.numbers.map("{} > 1".format)))
 def test_the_same_question_has_one_canonical_text(catalog: Catalog, text: str) -> None:
     question = QUESTION.format(text)
@@ -276,7 +276,7 @@ def test_operators_bind_as_in_the_engine() -> None:
         row = [chance.choice(values) for values in (a, b, p, p, [None, "", "a", "ab", "1"])]
         connection.execute("INSERT INTO kept VALUES (?, ?, ?, ?, ?)", row)
     compared = 0
-    for _ in range(8_000):
+    for _ in range(6_000):
         text = flat_text(chance)
         try:
             node = bind(f"SELECT COUNT(*) FROM kept WHERE {text}", catalog).question.where
@@ -287,7 +287,7 @@ def test_operators_bind_as_in_the_engine() -> None:
         assert values(connection, render.expression(node)) == theirs, text
         compared += 1
     connection.close()
-    assert compared > 1000
+    assert compared > 500
 
 
 # ---- planted bugs ----------------------------------------------------------------------------------------------------
