@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lapwing.errors import InvalidParameter
+from lapwing.exact.bounds import float_near
 from lapwing.mechanisms import Mechanism
 from lapwing.plots import Plot, bars_with_intervals
 from lapwing.privacy.amounts import Number, probability
@@ -111,7 +112,7 @@ class Answer:
         level = 1 - (1 - confidence) / len(measures)
         margins = {m: self.mechanisms[m].half_width(level) * m.step for m in measures}
         ends = [bracket(output.value, row.measures, margins, row.keys) or (np.nan, np.nan) for row in self._rows]
-        low, high = (np.array([float(pair[side]) for pair in ends], dtype=np.float64) for side in (0, 1))
+        low, high = (np.array([float_near(pair[side]) for pair in ends], dtype=np.float64) for side in (0, 1))
         return low, high
 
     def to_arrow(self, confidence: Number | None = None) -> pa.Table:
@@ -219,9 +220,15 @@ def _is_noisy(output: Output) -> bool:
 # ---- showing ---------------------------------------------------------------------------------------------------------
 
 
+# Arithmetic over an answer is exact and may grow without end; what no float reaches is shown as infinite.
+_LARGEST = 10**308
+
+
 def _cell(value: Value, shape: Shape) -> Cell:
     if not isinstance(value, Fraction):
         return value
+    if abs(value) > _LARGEST:
+        return float_near(value)
     if shape == "integer":
         return int(value)
     return float(value) if shape == "real" else _decimal(value)

@@ -65,6 +65,19 @@ def test_order_limit_and_having_are_post_processing(session: lw.Session) -> None
     assert nulls[0]["plan"] == "empty"
 
 
+@pytest.mark.parametrize("times", [12, 90])
+def test_arithmetic_beyond_every_float_is_shown_as_infinite(session: lw.Session, times: int) -> None:
+    """Nothing of an answer that is paid for can raise: not its rows, intervals, table, page or plot."""
+    factors = " * ".join(["1e30"] * times)
+    answer = ask(session, f"SELECT COUNT(*) * {factors} AS big, -COUNT(*) * {factors} AS low, COUNT(*) AS n FROM t")
+    assert answer.rows() == [{"big": float("inf"), "low": float("-inf"), "n": 12}]
+    low, high = answer.interval()["big"]
+    assert float(low[0]) <= float(high[0]) == float("inf")
+    assert answer.to_arrow(0.95)["big"].to_pylist() == [float("inf")]
+    assert "inf" in answer._repr_html_()
+    assert answer.plot("big").to_dict()
+
+
 def test_an_aggregate_used_only_in_having_is_charged(session: lw.Session) -> None:
     alone = session.explain("SELECT COUNT(*) AS n FROM t", epsilon=1)
     both = session.explain("SELECT COUNT(*) AS n FROM t HAVING SUM(paid) > 1", epsilon=1)

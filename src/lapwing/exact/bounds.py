@@ -9,6 +9,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from fractions import Fraction
 from threading import Lock
 from typing import NamedTuple
@@ -179,6 +180,14 @@ def float_up(x: Fraction) -> float:
 def float_down(x: Fraction) -> float:
     """Return the largest float that is at most x."""
     return -float_up(-x)
+
+
+def float_near(x: Fraction | Decimal | float) -> float:
+    """Return the nearest float, an infinity if x is beyond them all (where Python raises OverflowError for an int)."""
+    try:
+        return float(x)
+    except OverflowError:
+        return math.inf if x > 0 else -math.inf
 
 
 def dyadic_up(x: Fraction, bits: int) -> Fraction:
