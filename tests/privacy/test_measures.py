@@ -6,12 +6,14 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mpmath import mpf
 
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.measures import (
     GRID,
     MEASURES,
     ApproxDP,
+    ApproximateGaussianDP,
     GaussianDP,
     Loss,
     PureDP,
@@ -19,6 +21,7 @@ from lapwing.privacy.measures import (
     from_record,
 )
 from tests import zoo
+from tests.privacy import oracle
 
 measures = st.sampled_from(zoo.MEASURES)
 amounts = st.fractions(min_value=0, max_value=100, max_denominator=10**6)
@@ -180,6 +183,27 @@ def test_approximate_losses() -> None:
     assert loss.for_group(1) == loss
     assert ApproxDP(0, 1e-6).for_group(3) == ApproxDP(0, 3e-6)
     assert ApproxDP(3, 0.1).for_group(1000).delta == 1
+
+
+def test_approximate_gaussian_losses() -> None:
+    """(μ, δ) is (ε, δ_μ(ε) + δ)-DP, rounded up; μ² and δ add; what it cannot say is refused."""
+    loss = ApproximateGaussianDP(0.5, 1e-6)
+    for epsilon in (0, 1, 2.5):
+        exact_sum = oracle.gdp_delta(Fraction(1, 4), Fraction(epsilon)) + mpf(10) ** -6
+        assert exact_sum <= mpf(loss.to_delta(epsilon=epsilon)) <= exact_sum * (1 + mpf(10) ** -14)
+    assert loss.to_epsilon(delta=2e-6) == GaussianDP(0.5).to_epsilon(delta=1e-6)
+    assert loss.to_delta(epsilon=loss.to_epsilon(delta=3e-6)) <= 3e-6
+    assert loss + loss == ApproximateGaussianDP.of(GaussianDP.from_mu_squared(0.5), 2e-6)
+    assert (ApproximateGaussianDP(9, 0.7) + ApproximateGaussianDP(0, 0.7)).to_delta(epsilon=0) == 1
+    assert repr(loss) == "ApproximateGaussianDP.of(GaussianDP(0.5), 1e-06)"
+    assert str(loss) == "(μ = 0.5, δ = 1e-06)"
+    with pytest.raises(InvalidParameter, match="implies no ε"):
+        loss.to_epsilon(delta=1e-6)
+    with pytest.raises(InvalidParameter, match="do not add"):
+        loss + ApproxDP(1, 1e-6)  # type: ignore[operator]
+    for mu, delta in ((-1, 0), (float("nan"), 0), (1, 1.5), (1, -0.1)):
+        with pytest.raises(InvalidParameter):
+            ApproximateGaussianDP(mu, delta)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ __all__ = [
     "GRID",
     "MEASURES",
     "ApproxDP",
+    "ApproximateGaussianDP",
     "GaussianDP",
     "Loss",
     "Number",
@@ -313,6 +314,60 @@ class ApproxDP:
 
     def __str__(self) -> str:
         return f"(ε = {short(self.epsilon)}, δ = {short(self.delta)})"
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class ApproximateGaussianDP:
+    """(μ, δ): with probability 1 − δ the output is that of a μ-GDP mechanism, and otherwise it may be anything.
+
+    Precisely: on each pair of neighbours the output's laws are (1 − δ)·P⁰ + δ·P¹ and (1 − δ)·Q⁰ + δ·Q¹, where telling
+    P⁰ from Q⁰ is at least as hard as N(0, 1) from N(μ, 1). So the mechanism is (ε, δ_μ(ε) + δ)-DP for every ε, and two
+    of them together are (√(μ₁² + μ₂²), δ₁ + δ₂): both are of the first kind with probability at least 1 − δ₁ − δ₂.
+
+    Args: mu: ≥ 0; delta: from 0 to 1.
+    """
+
+    kind: ClassVar[str] = "approx_gdp"
+    gaussian: GaussianDP
+    delta: Fraction
+
+    def __init__(self, mu: Number, delta: Number) -> None:
+        object.__setattr__(self, "gaussian", GaussianDP(mu))
+        object.__setattr__(self, "delta", _delta(delta, most=1))
+
+    @classmethod
+    def of(cls, gaussian: GaussianDP, delta: Number) -> Self:
+        """Return the loss of a Gaussian part and a δ."""
+        loss = object.__new__(cls)
+        object.__setattr__(loss, "gaussian", gaussian)
+        object.__setattr__(loss, "delta", _delta(delta, most=1))
+        return loss
+
+    def to_delta(self, *, epsilon: Number) -> float:
+        """Return the δ of this loss at ε, rounded up."""
+        return min(1.0, float_up(Fraction(self.gaussian.to_delta(epsilon=epsilon)) + self.delta))
+
+    def to_epsilon(self, *, delta: Number) -> float:
+        """Return an ε of this loss at δ, rounded up.
+
+        Raises: InvalidParameter unless delta is above the loss's own.
+        """
+        if _delta(delta) <= self.delta:
+            raise InvalidParameter(f"delta is {delta}; {self} implies no ε at its own delta or below: ask for more.")
+        return self.gaussian.to_epsilon(delta=exact(delta, "delta") - self.delta)
+
+    def __add__(self, other: Self) -> Self:
+        """Return the loss of both together, each chosen in the light of the other's answer or not."""
+        if not isinstance(other, ApproximateGaussianDP):
+            raise InvalidParameter(f"An approx_gdp loss and a {type(other).__name__} do not add; state both as (μ, δ).")
+        return type(self).of(self.gaussian + other.gaussian, min(Fraction(1), self.delta + other.delta))
+
+    def __repr__(self) -> str:
+        return f"ApproximateGaussianDP.of({self.gaussian!r}, {_literal(self.delta)})"
+
+    def __str__(self) -> str:
+        return f"({self.gaussian}, δ = {short(self.delta)})"
 
 
 Loss = PureDP | GaussianDP | ZeroConcentratedDP

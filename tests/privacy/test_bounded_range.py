@@ -1,0 +1,89 @@
+"""What bounded range implies, against random pairs of bounded range and the pair that attains it."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import pairwise
+from random import Random
+
+import pytest
+from mpmath import mp, mpf
+
+from lapwing.privacy import conversions
+from tests.privacy import oracle
+from tests.privacy.oracle import real
+
+ETAS = tuple(Fraction(x) for x in ("0.01", "0.5", "1", "2", "6"))
+Pair = list[tuple[mpf, mpf]]
+
+
+def random_pairs(eta: Fraction, count: int) -> Iterator[Pair]:
+    """Yield laws P, Q on a few outcomes whose log-ratio varies by η: Q at random, P = Q·e^(r)/Σ with r in [0, η]."""
+    source = Random(f"pairs of {eta}")
+    for _ in range(count):
+        outcomes = source.choice((2, 2, 3, 5))
+        weights = [mpf(source.expovariate(1)) ** source.choice((1, 4)) for _ in range(outcomes)]
+        total = mp.fsum(weights)
+        ratios = [mpf(0), real(eta), *(real(eta) * source.random() for _ in range(outcomes - 2))]
+        tilted = [w / total * mp.exp(r) for w, r in zip(weights, ratios, strict=True)]
+        mass = mp.fsum(tilted)
+        yield [(t / mass, w / total) for t, w in zip(tilted, weights, strict=True)]
+
+
+def symmetric(eta: Fraction) -> Pair:
+    high = 1 / (1 + mp.exp(-real(eta) / 2))
+    return [(high, 1 - high), (1 - high, high)]
+
+
+def check(pairs: Iterator[Pair], eta: Fraction, mu_squared: Fraction, rho: Fraction) -> None:
+    """Each pair is η-DP, its trade-off curve is above that of μ, and its Rényi divergences are at most ρα."""
+    mu = mp.sqrt(real(mu_squared))
+    for pair in pairs:
+        for law in (pair, [(q, p) for p, q in pair]):
+            assert max(mp.log(p / q) for p, q in law) <= real(eta) + mpf(10) ** -40
+            accused = missed = mpf(0)
+            for p, q in sorted(law, key=lambda both: both[1] / both[0])[:-1]:
+                accused, missed = accused + q, missed + p
+                curve = oracle.normal(mp.sqrt(2) * mp.erfinv(1 - 2 * accused) - mu)
+                assert 1 - missed >= curve - mpf(10) ** -15
+            for order in (mpf("1.001"), mpf(2), mpf(6)):
+                divergence = mp.log(mp.fsum(p**order * q ** (1 - order) for p, q in law)) / (order - 1)
+                assert divergence <= real(rho) * order + mpf(10) ** -15
+
+
+@pytest.mark.parametrize("eta", ETAS)
+def test_random_pairs_are_covered(eta: Fraction) -> None:
+    mu_squared, rho = conversions.bounded_range_amount("gdp", eta), conversions.bounded_range_amount("zcdp", eta)
+    check(random_pairs(eta, 150), eta, mu_squared, rho)
+    check(iter([symmetric(eta)]), eta, mu_squared, rho)
+
+
+@pytest.mark.parametrize("eta", ETAS)
+def test_twins_with_less_are_caught(eta: Fraction) -> None:
+    """The symmetric pair attains μ; and its ρ is nearly η²/8 for a small η, so a tenth less is too little there."""
+    mu_squared, rho = conversions.bounded_range_amount("gdp", eta), conversions.bounded_range_amount("zcdp", eta)
+    with pytest.raises(AssertionError):
+        check(iter([symmetric(eta)]), eta, mu_squared * Fraction(999, 1000), rho)
+    if eta <= 1:
+        with pytest.raises(AssertionError):
+            check(iter([symmetric(eta)]), eta, mu_squared, rho * Fraction(9, 10))
+
+
+def test_the_slope_in_the_proof_falls() -> None:
+    """φ(2Φ−1) − xΦ(1−Φ) ≥ 0, and m < 1.8x below √½: the steps that `gdp_from_bounded_range_up` argues."""
+    for x in (mpf(n) / 50 for n in range(1, 500)):
+        density, below = mp.npdf(x), oracle.normal(x)
+        assert density * (2 * below - 1) >= x * below * (1 - below)
+        if 2 * x * x < 1:
+            assert density * (2 * below - 1) / (below * (1 - below)) < mpf("1.8") * x
+        else:
+            assert density / (1 - below) <= (x + mp.sqrt(x * x + 4)) / 2 <= 2 * x
+
+
+@pytest.mark.parametrize("kind", ["pure", "gdp", "zcdp"])
+def test_inverses(kind: str) -> None:
+    for amount in (Fraction(1, 10**9), Fraction("0.0153"), Fraction(1, 2), Fraction(2), Fraction(30)):
+        implied = conversions.bounded_range_amount(kind, conversions.bounded_range_down(kind, amount))
+        assert amount * (1 - Fraction(1, 10**14)) <= implied <= amount * (1 + Fraction(1, 10**15))
+    assert conversions.bounded_range_down("zcdp", Fraction(1, 2)) == 2
+    steps = [conversions.bounded_range_amount(kind, eta) for eta in ETAS]
+    assert all(less < more for less, more in pairwise(steps))
