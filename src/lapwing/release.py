@@ -85,7 +85,7 @@ def release(
         return outcome
 
     try:
-        version = current_version(question.table, engine, ledger)
+        version, digest = current_version(question.table, engine, ledger)
         stored = stored_answer(priced, ledger)
         if stored is not None:
             return stored
@@ -93,13 +93,15 @@ def release(
             outcome = charge(version)
         if isinstance(outcome, Refused):
             raise exhausted(priced.loss, ledger.state().account, catalog)
-        return _answer(priced, outcome, engine, ledger, entropy)
+        return _answer(priced, outcome, digest, engine, ledger, entropy)
     except KeyboardInterrupt:
         raise Interrupted(charged=bool(charges)) from None
 
 
-def _answer(priced: Priced, charged: Charged, engine: Engine, ledger: SqliteLedger, entropy: Entropy) -> Released:
-    sums = exact_values(priced.question, engine.run(priced.question))
+def _answer(
+    priced: Priced, charged: Charged, digest: str, engine: Engine, ledger: SqliteLedger, entropy: Entropy
+) -> Released:
+    sums = exact_values(priced.question, engine.run(priced.question, digest))
     released = Released(
         question=priced.question,
         mechanisms=tuple(term.mechanism for term in priced.terms),
@@ -209,18 +211,19 @@ def _restored(question: Question, stored: StoredAnswer, asked: Loss) -> Released
 # ---- deciding --------------------------------------------------------------------------------------------------------
 
 
-def current_version(table: Table, engine: Engine, ledger: SqliteLedger) -> int:
-    """Return the ledger's data version, if the table's data are those of it.
+def current_version(table: Table, engine: Engine, ledger: SqliteLedger) -> tuple[int, str]:
+    """Return the ledger's data version and the table's digest in it, if the table's data are those of it.
 
     Raises: DataChanged otherwise; what is said does not depend on what the data hold.
     """
     state = ledger.state()
-    if state.digests.get(table.name) != engine.digest(table):
+    digest = state.digests.get(table.name)
+    if digest is None or digest != engine.digest(table):
         raise DataChanged(
             f"The data of {table.name} are not those of version {state.version}. Nothing was charged. "
             "If the change is meant, let the curator run `lapwing data accept`; spending stays with the people."
         )
-    return state.version
+    return state.version, digest
 
 
 def exhausted(loss: Loss, account: Account, catalog: Catalog) -> BudgetExhausted:

@@ -10,6 +10,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
 from lapwing.query.bind import bind
+from lapwing.query.plan import Question
 
 HEAD = '[dataset]\nname = "t"\nledger = "sqlite:t.db"\n[budget]\nepsilon = 10\ndelta = 1e-6\n'
 
@@ -31,5 +32,9 @@ def parquet(folder: Path, columns: dict[str, Any], name: str = "t.parquet") -> P
 
 def ask(engine: DuckDB, catalog: Catalog, text: str) -> dict[Any, Any]:
     """Return the exact integers of a question's cells."""
-    engine.digest(catalog.tables[0])
-    return dict(engine.run(bind(text, catalog).question))
+    return run(engine, bind(text, catalog).question)
+
+
+def run(engine: DuckDB, question: Question) -> dict[Any, Any]:
+    """Return the exact integers of a question's cells, on the data as they are."""
+    return dict(engine.run(question, engine.digest(question.table)))

@@ -22,6 +22,7 @@ from lapwing.query.bind import bind
 from lapwing.query.plan import Sum
 from lapwing.query.render import Pass
 from tests.engines import physical
+from tests.engines.tables import run
 
 # Every declared type, with and without bounds, steps of both kinds, and values.
 DECLARED = {
@@ -141,7 +142,7 @@ def test_nothing_raises(catalog: Catalog, engine: DuckDB) -> None:
         if table.source.split(".")[0] in RICH:
             (column,) = table.columns
             for text in asked.setdefault(column, asked.get(column) or questions(table, catalog)):
-                engine.run(bind(text.format(table.name), catalog).question)
+                run(engine, bind(text.format(table.name), catalog).question)
     assert unreadable == []
 
 
@@ -217,7 +218,7 @@ def test_a_quotient_that_rounds_beyond_its_exact_bound_does_not_overflow(tmp_pat
     attack = "ROUND(1.499999999999999999 / x) * 4611686018427387904"
     question = bind(f"SELECT COUNT(*) AS n, SUM({attack}) AS s FROM t WHERE {attack} > x", catalog).question
     (count,) = (i for i, measure in enumerate(question.measures) if not isinstance(measure, Sum))
-    assert engine.run(question)[()][count] == 3
+    assert run(engine, question)[()][count] == 3
     engine.close()
 
 
@@ -229,7 +230,7 @@ def test_no_pattern_takes_long(pattern: str, tmp_path: Path) -> None:
     engine.digest(catalog.tables[0])
     question = bind(f"SELECT COUNT(*) AS n FROM t WHERE x LIKE '{pattern}'", catalog).question
     begun = time.process_time()
-    assert engine.run(question) == {(): (0,)}
+    assert run(engine, question) == {(): (0,)}
     assert time.process_time() - begun < 5
     engine.close()
 

@@ -1,6 +1,7 @@
 """What fails after the charge fails with one message; what cannot be read is no data before anybody asks."""
 
 import os
+import re
 import shutil
 import signal
 import threading
@@ -19,7 +20,7 @@ from lapwing.engines import DuckDB
 from lapwing.engines.duckdb import FAILED
 from lapwing.errors import DataFault, EngineFault
 from lapwing.query.bind import bind
-from tests.engines.tables import ask, catalog, parquet
+from tests.engines.tables import ask, catalog, parquet, run
 
 COLUMNS = {"x": '{ type = "integer", lower = 0, upper = 100 }', "note": '{ type = "string" }'}
 QUESTION = "SELECT COUNT(*) AS n, SUM(x) AS s, COUNT(note) AS notes FROM t"
@@ -42,8 +43,9 @@ def engine(found: Catalog) -> Iterator[DuckDB]:
 
 def fault(engine: DuckDB, found: Catalog) -> EngineFault:
     """Return the fault of a question, having seen that it says one thing and holds no other."""
+    first = next(iter(engine._digests.values()), "never read")
     with pytest.raises(EngineFault) as raised:
-        engine.run(bind(QUESTION, found).question)
+        engine.run(bind(QUESTION, found).question, first)
     assert str(raised.value) == FAILED
     assert raised.value.__cause__ is None
     assert raised.value.__context__ is None
@@ -197,6 +199,18 @@ def test_a_digest_is_remembered_for_as_long_as_the_file_stays(engine: DuckDB, fo
     assert engine.digest(table) != first
 
 
+def test_other_data_are_not_run_even_if_they_were_read_before(engine: DuckDB, found: Catalog, tmp_path: Path) -> None:
+    """What counts is the digest that the ledger accepted, not that this process has seen the file."""
+    question = bind(QUESTION, found).question
+    accepted = engine.digest(question.table)
+    assert engine.run(question, accepted)[()][0] == ROWS
+    parquet(tmp_path, {"x": [1], "note": ["other"]})
+    other = engine.digest(question.table)
+    assert engine.run(question, other)[()][0] == 1
+    with pytest.raises(EngineFault, match=re.escape(FAILED)):
+        engine.run(question, accepted)
+
+
 # ---- time and space --------------------------------------------------------------------------------------------------
 
 SLOW = "SELECT COUNT(*) FROM range(10000000) AS a(i), range(100000) AS b(j) WHERE i * j % 7 = 3"
@@ -210,7 +224,7 @@ def test_the_time_limit_ends_a_question(found: Catalog, monkeypatch: pytest.Monk
     fault(engine, found)
     assert time.monotonic() - begun < 20
     monkeypatch.undo()
-    assert engine.run(bind(QUESTION, found).question)
+    assert run(engine, bind(QUESTION, found).question)
     engine.close()
 
 
@@ -253,8 +267,8 @@ def test_the_spill_folder_goes_when_the_engine_is_forgotten(found: Catalog) -> N
 
 def test_questions_run_side_by_side(engine: DuckDB, found: Catalog) -> None:
     question = bind(QUESTION, found).question
-    wanted, seen = engine.run(question), []
-    threads = [threading.Thread(target=lambda: seen.append(engine.run(question))) for _ in range(6)]
+    wanted, seen = run(engine, question), []
+    threads = [threading.Thread(target=lambda: seen.append(run(engine, question))) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:

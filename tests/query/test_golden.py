@@ -23,6 +23,7 @@ from lapwing.query.conversion import SUMMABLE_BITS
 from lapwing.query.plan import KeyValue, Plan, Sum
 from lapwing.query.render import Source
 from lapwing.release import exact_values
+from tests.engines.tables import run
 from tests.query import clean, golden
 from tests.query.golden import Entry
 
@@ -80,7 +81,7 @@ def test_the_sql_is_the_golden_sql(catalog: Catalog, sources: dict[str, Source])
 def exact_answer(plan: Plan, engine: DuckDB) -> Answer:
     """Return the answer without noise: what the released numbers are made from."""
     noiseless = [RoundedGaussian.for_half_width(10, Decimal("0.95")) for _ in plan.question.measures]
-    values = exact_values(plan.question, engine.run(plan.question))
+    values = exact_values(plan.question, run(engine, plan.question))
     cost = GaussianDP.from_amount(0)
     return Answer(plan=plan, mechanisms=noiseless, values=[list(map(int, row)) for row in values], cost=cost)
 
@@ -171,7 +172,9 @@ def test_a_wrong_printer_is_found(
 
 
 def test_the_engine_needs_a_file_that_it_has_read_through(catalog: Catalog) -> None:
-    engine = DuckDB(catalog)
+    question = bind("SELECT COUNT(*) AS n FROM visits", catalog).question
+    first, engine = DuckDB(catalog), DuckDB(catalog)
     with pytest.raises(Exception, match=FAILED[:20]):
-        engine.run(bind("SELECT COUNT(*) AS n FROM visits", catalog).question)
+        engine.run(question, first.digest(question.table))
+    first.close()
     engine.close()

@@ -14,6 +14,7 @@ from lapwing.engines import DuckDB
 from lapwing.query import render
 from lapwing.query.bind import bind
 from lapwing.query.render import Source
+from tests.engines.tables import run
 
 NASTY = [
     "'",
@@ -133,7 +134,8 @@ def counted(where: str, catalog: Catalog, engine: DuckDB) -> int:
     question = bind(f"SELECT COUNT(*) AS n FROM {TABLE} WHERE {where}", catalog).question
     sql = render.render(question, Source(relation="t", types=dict.fromkeys([*NAMES, "who's"], "VARCHAR")))
     assert len(duckdb.extract_statements(sql)) == 1
-    return engine.run(question)[()][0]
+    (count,) = run(engine, question)[()]
+    return int(count)
 
 
 @pytest.mark.parametrize("value", NASTY)
@@ -155,7 +157,7 @@ def test_a_name_arrives_intact(name: str, catalog: Catalog, engine: DuckDB) -> N
     assert counted(f"{quoted(name)} = 'other'", catalog, engine) == 1
     text = f"SELECT {quoted(name)}, COUNT(*) AS {quoted(name + ' n')} FROM {TABLE} GROUP BY {quoted(name)}"
     plan = bind(text, catalog)
-    assert engine.run(plan.question) == {(value,): (1,) for value in [*NASTY, "rest"]}
+    assert run(engine, plan.question) == {(value,): (1,) for value in [*NASTY, "rest"]}
     assert [output.name for output in plan.outputs] == [name, f"{name} n"]
 
 
@@ -164,12 +166,12 @@ def test_two_keys_with_the_names_of_others(catalog: Catalog, engine: DuckDB) -> 
     plan = bind(
         f"SELECT key0, key1_, COUNT(*) FROM {TABLE} GROUP BY measure0, key0".replace("key1_", "measure0"), catalog
     )
-    assert engine.run(plan.question) == {(value, value): (1,) for value in [*NASTY, "rest"]}
+    assert run(engine, plan.question) == {(value, value): (1,) for value in [*NASTY, "rest"]}
 
 
 def test_the_unit_is_found_by_its_name(catalog: Catalog, engine: DuckDB) -> None:
     question = bind(f'SELECT COUNT(DISTINCT "who\'s") AS n FROM {TABLE}', catalog).question
-    assert engine.run(question) == {(): (len(NASTY) + 1,)}
+    assert run(engine, question) == {(): (len(NASTY) + 1,)}
 
 
 def test_quoting_that_is_forgotten_is_found(catalog: Catalog, engine: DuckDB, monkeypatch: pytest.MonkeyPatch) -> None:

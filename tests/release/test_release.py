@@ -325,7 +325,7 @@ def test_touching_before_charging_is_noticed(session: Session, monkeypatch: pyte
 
     current_version = release.current_version
 
-    def touching(table: Any, engine: Any, ledger: Any) -> int:
+    def touching(table: Any, engine: Any, ledger: Any) -> tuple[int, str]:
         engine._fetch("SELECT 1")
         return current_version(table, engine, ledger)
 

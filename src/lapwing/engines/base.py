@@ -23,8 +23,8 @@ class Engine(Protocol):
         """
         ...
 
-    def run(self, question: Question) -> Cells:
-        """Return the exact measures of every cell that holds rows.
+    def run(self, question: Question, digest: str) -> Cells:
+        """Return the exact measures of every cell that holds rows, of the data with this digest and no other.
 
         Raises: EngineFault with one constant message, whatever went wrong; KeyboardInterrupt if the user stopped it.
         """

@@ -108,19 +108,18 @@ class DuckDB:
                 self._digests[(table.name, stamp)] = known
         return known
 
-    def run(self, question: Question) -> Cells:
+    def run(self, question: Question, digest: str) -> Cells:
         """Run a question in as many passes as keep its sort in memory, and add the passes' cells."""
-        cells = self._cells(question)
+        cells = self._cells(question, digest)
         if cells is None:  # raised out here, the fault drags no engine's message along
             raise EngineFault(FAILED)
         return cells
 
-    def _cells(self, question: Question) -> Cells | None:
+    def _cells(self, question: Question, digest: str) -> Cells | None:
         """Return the cells, or None if anything failed: saying what could tell something about the data."""
         table = question.table
         try:
-            before = self._known(table)
-            if before is None:
+            if self._known(table) != digest:
                 return None
             file = self._describe(table)
             passes = self._passes(file, table)
@@ -130,7 +129,7 @@ class DuckDB:
                     key, values = _read(row, question)
                     sums = cells.get(key)
                     cells[key] = values if sums is None else tuple(map(sum, zip(sums, values, strict=True)))
-            return cells if self._known(table) == before else None
+            return cells if self._known(table) == digest else None
         except Exception:
             return None
 
