@@ -26,7 +26,7 @@ import numpy as np
 
 from lapwing.catalog.model import Catalog, Table
 from lapwing.engines import Cells, Engine
-from lapwing.errors import BudgetExhausted, DataChanged, Interrupted, LedgerFault
+from lapwing.errors import BudgetExhausted, DataChanged, DataFault, Interrupted, LedgerFault
 from lapwing.exact.entropy import Entropy
 from lapwing.exact.samplers import IntArray
 from lapwing.interrupts import deferred
@@ -214,11 +214,21 @@ def _restored(question: Question, stored: StoredAnswer, asked: Loss) -> Released
 def current_version(table: Table, engine: Engine, ledger: SqliteLedger) -> tuple[int, str]:
     """Return the ledger's data version and the table's digest in it, if the table's data are those of it.
 
-    Raises: DataChanged otherwise; what is said does not depend on what the data hold.
+    Raises: DataChanged otherwise, or DataFault if there are no data to compare; what is said does not depend on what
+        the data hold, nor on columns that the catalog does not declare.
     """
     state = ledger.state()
     digest = state.digests.get(table.name)
-    if digest is None or digest != engine.digest(table):
+    try:
+        found = engine.digest(table)
+    except DataFault:
+        found = None
+    if found is None:
+        raise DataFault(
+            f"The data of {table.name} are missing, or cannot be read as the catalog describes them. Nothing was "
+            "charged. To the curator, `lapwing data accept` says what is wrong with them."
+        )
+    if digest is None or digest != found:
         raise DataChanged(
             f"The data of {table.name} are not those of version {state.version}. Nothing was charged. "
             "If the change is meant, let the curator run `lapwing data accept`; spending stays with the people."

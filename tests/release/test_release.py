@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -221,6 +222,19 @@ def test_a_missing_or_truncated_file_is_a_fault_that_costs_nothing(path: Path) -
     path.unlink()
     with pytest.raises(lw.DataFault, match="visits"):
         protected(path)
+
+
+def test_unreadable_data_tell_an_analyst_nothing_of_undeclared_columns(path: Path) -> None:
+    with protected(path) as session:
+        pq.write_table(pa.table({"person_id": [1], "diagnosis": ["x"]}), path)
+        with pytest.raises(lw.DataFault, match="cannot be read as the catalog describes") as raised:
+            session.sql(COUNT, epsilon=0.5)
+        assert "diagnosis" not in str(raised.value)
+        assert raised.value.__cause__ is None
+        assert raised.value.__context__ is None
+        with pytest.raises(lw.DataFault, match="diagnosis"):
+            session.accept_data()
+        assert spent(session).amount == 0
 
 
 def test_an_engine_failure_costs_the_price_and_says_nothing(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,11 @@ _OPENING = {TokenType.L_PAREN, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.END}
 _FOREIGN = {TokenType.L_BRACKET, TokenType.L_BRACE}
 _PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
+_BEGINS_A_LIST = {TokenType.SELECT, TokenType.L_PAREN, TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.COMMA}
+_ENDS_A_LIST = {
+    None, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT,
+    TokenType.OFFSET, TokenType.R_PAREN, TokenType.SEMICOLON, TokenType.COMMA,
+}  # fmt: skip
 _FLATTER = "Write it flatter, for example with IN instead of many ORs."
 _ALLOWED = "Ask one SELECT with COUNT, SUM or AVG over one table."
 
@@ -105,6 +110,17 @@ def _require_one_select(tokens: list[Token], text: str) -> None:
                 f"'{number[:40]}' is not a number", remedy="Write decimal digits.", position=place(text, previous.start)
             )
         previous = token
+    _require_items(tokens, text)
+
+
+def _require_items(tokens: list[Token], text: str) -> None:
+    """Refuse a comma with nothing before or after it, which the parser would leave out without a word."""
+    kinds = [None, *(token.token_type for token in tokens), None]
+    for token, before, after in zip(tokens, kinds, kinds[2:], strict=False):
+        if token.token_type == TokenType.COMMA and (before in _BEGINS_A_LIST or after in _ENDS_A_LIST):
+            raise QueryRefused(
+                "A comma has nothing on one side", remedy="Leave it out.", position=place(text, token.start)
+            )
 
 
 def _syntax_refusal(error: Exception, text: str) -> QueryRefused:
