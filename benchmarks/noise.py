@@ -3,22 +3,39 @@
     python benchmarks/noise.py
 
 Ours and the peers run in turn, several rounds, one thread; the medians count. NumPy's numbers are neither exact nor
-safe to release; OpenDP's are exact. "New scale" is the time of one number at a scale seen for the first time: the
-price of building tables.
+safe to release; OpenDP's are exact, and its Gaussian is the discrete one. "One" is the time of a single number at a
+scale whose tables are there, "new scale" at one seen for the first time: the price of building tables.
 """
 
 import statistics
 import time
 from collections.abc import Callable
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
 from lapwing import noise
 
 ROUNDS = 5
-OURS, NUMPY, OPENDP = 4_000_000, 2_000_000, 10_000
+OURS, NUMPY, OPENDP, SINGLE = 4_000_000, 2_000_000, 10_000, 2_000
 SCALES = {"1": 1, "10": 10, "40": 40, "1000": 1000, "2^20": 1 << 20, "2^40": 1 << 40}
+
+
+class Law(NamedTuple):
+    """One of our samplers, NumPy's that comes nearest, OpenDP's if there is one."""
+
+    ours: Callable[..., object]
+    numpy: str
+    opendp: str | None
+
+
+LAWS = {
+    "Laplace": Law(noise.discrete_laplace, "laplace", "laplace"),
+    "geometric": Law(noise.geometric, "exponential", None),
+    "rounded Gaussian": Law(noise.rounded_gaussian, "normal", "gaussian"),
+    "discrete Gaussian": Law(noise.discrete_gaussian, "normal", "gaussian"),
+}
 
 
 def seconds(operation: Callable[[], object]) -> float:
@@ -52,32 +69,35 @@ def opendp_vector(law: str, scale: int) -> Callable[[], object] | None:
     return lambda: mechanism(zeros)
 
 
-def compare(law: str, scale: int) -> tuple[dict[str, float], float]:
-    """Return rates of all, and our seconds for one number at a scale nobody has asked for before."""
+def compare(law: Law, scale: int) -> tuple[dict[str, float], float, float]:
+    """Return rates of all, and our seconds for one number, at a scale with tables and at one without."""
     generator = np.random.default_rng()
-    ours = noise.discrete_laplace if law == "laplace" else noise.rounded_gaussian
-    theirs = generator.laplace if law == "laplace" else generator.normal
-    ours(scale)  # what is made once in a process is not the price of a scale
-    first = [seconds(lambda new=scale - Fraction(i + 1, 1000): ours(new)) for i in range(ROUNDS)]  # type: ignore[misc]
+    theirs = getattr(generator, law.numpy)
+    arguments = (float(scale),) if law.numpy == "exponential" else (0.0, float(scale))
+    law.ours(scale)  # what is made once in a process is not the price of a scale
+    first = [seconds(lambda new=scale - Fraction(i + 1, 1000): law.ours(new)) for i in range(ROUNDS)]  # type: ignore[misc]
     operations: dict[str, tuple[int, Callable[[], object]]] = {
-        "ours": (OURS, lambda: ours(scale, OURS)),
-        "numpy": (NUMPY, lambda: theirs(0.0, float(scale), NUMPY)),
+        "ours": (OURS, lambda: law.ours(scale, OURS)),
+        "numpy": (NUMPY, lambda: theirs(*arguments, NUMPY)),
+        "one": (SINGLE, lambda: [law.ours(scale) for _ in range(SINGLE)]),
     }
-    peer = opendp_vector(law, scale)
+    peer = opendp_vector(law.opendp, scale) if law.opendp else None
     if peer is not None:
         operations["opendp"] = (OPENDP, peer)
-    return rates(operations), statistics.median(first)
+    rate = rates(operations)
+    return rate, 1 / rate["one"], statistics.median(first)
 
 
 def main() -> None:
     """Print one line a law and scale."""
-    print(f"{'law':9} {'scale':>6} {'ours M/s':>9} {'x NumPy':>8} {'x OpenDP':>9} {'new scale ms':>13}")
-    for law in ("laplace", "gaussian"):
-        for name, scale in SCALES.items():
-            rate, first = compare(law, scale)
-            peer = f"{rate['ours'] / rate['opendp']:9.0f}" if "opendp" in rate else f"{'skipped':>9}"
+    print(f"{'law':17} {'scale':>6} {'ours M/s':>9} {'x NumPy':>8} {'x OpenDP':>9} {'one µs':>7} {'new scale ms':>13}")
+    for name, law in LAWS.items():
+        for spelled, scale in SCALES.items():
+            rate, one, first = compare(law, scale)
+            peer = f"{rate['ours'] / rate['opendp']:9.0f}" if "opendp" in rate else f"{'-':>9}"
             ratio = rate["ours"] / rate["numpy"]
-            print(f"{law:9} {name:>6} {rate['ours'] / 1e6:9.0f} {ratio:8.1f} {peer} {first * 1e3:13.1f}")
+            speed = f"{rate['ours'] / 1e6:9.0f} {ratio:8.1f} {peer}"
+            print(f"{name:17} {spelled:>6} {speed} {one * 1e6:7.1f} {first * 1e3:13.1f}")
 
 
 if __name__ == "__main__":

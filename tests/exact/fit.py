@@ -48,6 +48,22 @@ def gaussian_cumulative(sigma: Fraction) -> Callable[[int], float]:
     return lambda x: float(stats.norm.cdf(float((2 * x + 1) / (2 * sigma))))
 
 
+def geometric_cumulative(scale: Fraction) -> Callable[[int], float]:
+    """P(X ≤ x) of the geometric law."""
+    return lambda x: -math.expm1(float(-(x + 1) / scale)) if x >= 0 else 0.0
+
+
+def discrete_gaussian_cumulative(variance: Fraction) -> Callable[[int], float]:
+    """P(X ≤ x) of the discrete Gaussian law: summed up to σ = 2000, beyond that the normal law to within 10^-7."""
+    sigma = math.sqrt(variance)
+    if sigma > 2000:
+        return lambda x: float(stats.norm.cdf((x + 0.5) / sigma))
+    reach = math.ceil(12 * sigma) + 1
+    weights = np.exp(-(np.arange(-reach, reach + 1, dtype=np.float64) ** 2) / (2 * float(variance)))
+    sums = np.cumsum(weights) / weights.sum()
+    return lambda x: float(sums[min(max(x + reach, 0), 2 * reach)])
+
+
 def edges_of(scale: Fraction, *, reach: float, bins: int = 201) -> list[int]:
     """Return distinct integers that spread over ± reach · scale."""
     ends = np.linspace(-reach, reach, bins)

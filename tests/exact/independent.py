@@ -44,19 +44,41 @@ def geometric_block(rate: Fraction, width: int) -> Cumulative:
     return lambda c: exact.mpf(0) if c < 0 else sums[min(c, len(sums) - 1)] / sums[-1]
 
 
-def rounded_normal(sigma: Fraction) -> Cumulative:
-    return lambda k: exact.ncdf((k + exact.mpf("0.5")) / number(sigma))
+def geometric(rate: Fraction) -> Cumulative:
+    return lambda m: -exact.expm1(-(m + 1) * number(rate)) if m >= 0 else exact.mpf(0)
+
+
+def rounded_normal(variance: Fraction) -> Cumulative:
+    return lambda k: exact.ncdf((k + exact.mpf("0.5")) / exact.sqrt(number(variance)))
 
 
 @cache
-def _grid_sums() -> tuple[mpf, ...]:
-    return (exact.mpf(0), *accumulate(exact.exp(-exact.mpf(h * h) / 8192) for h in range(2500)))
+def _weight_sums(rate: Fraction) -> tuple[mpf, ...]:
+    """Sums of e^(−n²·rate), n ≥ 0, out to weights below 2^-530."""
+    most = int(exact.sqrt(370 / number(rate))) + 2
+    return (exact.mpf(0), *accumulate(exact.exp(-n * n * number(rate)) for n in range(most)))
 
 
-def signed_grid(h: int) -> mpf:
-    """Normalised by Poisson summation: Σ over all integers of e^(−h²/8192) is 64√(2π) Σ e^(−2π²·4096·m²)."""
-    total = 64 * exact.sqrt(2 * exact.pi) * (1 + 2 * exact.exp(-8192 * exact.pi**2))
-    sums = _grid_sums()
-    n = min(h + 1 if h >= 0 else -1 - h, len(sums) - 1)
-    share = sums[n] / (1 + total)  # 2s = 1 + the two-sided sum
-    return exact.mpf("0.5") + share if h >= 0 else exact.mpf("0.5") - share
+def two_sided_total(rate: Fraction) -> mpf:
+    """Σ over all integers of e^(−n²·rate): at small rates by Poisson summation, √(π/rate) Σ e^(−π²m²/rate)."""
+    if rate > 4:
+        return 2 * _weight_sums(rate)[-1] - 1
+    r = number(rate)
+    reach = int(exact.sqrt(370 * r) / 3) + 2
+    return exact.sqrt(exact.pi / r) * (1 + 2 * sum(exact.exp(-((exact.pi * m) ** 2) / r) for m in range(1, reach)))
+
+
+def signed_weights(rate: Fraction, zeros: int) -> Cumulative:
+    """P(≤ x), from the sums nearest to 0: ½ + (s_(x + 1) − ½)/total with one 0, ½ + s_(x + 1)/(total + 1) with two."""
+    sums, total = _weight_sums(rate), two_sided_total(rate) + zeros - 1
+
+    def cumulative(x: int) -> mpf:
+        n = x + 1 if x >= 0 else 1 - zeros - x
+        share = (sums[min(n, len(sums) - 1)] - exact.mpf(2 - zeros) / 2) / total
+        return exact.mpf("0.5") + share if x >= 0 else exact.mpf("0.5") - share
+
+    return cumulative
+
+
+def discrete_gaussian_probability(variance: Fraction, x: int) -> mpf:
+    return exact.exp(-x * x / (2 * number(variance))) / two_sided_total(1 / (2 * variance))

@@ -9,11 +9,33 @@ from fractions import Fraction
 import pytest
 
 from lapwing.errors import EntropyFault
-from lapwing.exact.entropy import SystemEntropy
-from lapwing.exact.samplers import discrete_laplace, rounded_gaussian
+from lapwing.exact import samplers
+from lapwing.exact.entropy import SYSTEM, Entropy, SystemEntropy
+from lapwing.exact.samplers import IntArray, discrete_laplace, rounded_gaussian
 from lapwing.exact.uniform import LazyUniform
+from tests.fixed_entropy import StreamEntropy
 
 SHORT, LONG = 100, 100_000
+
+Draw = Callable[[int, Entropy], object]
+DRAWS: dict[str, Draw] = {
+    "laplace 3": lambda size, source: samplers.discrete_laplace(Fraction(3), size, source),
+    "laplace 2^40": lambda size, source: samplers.discrete_laplace(Fraction(1 << 40), size, source),
+    "laplace 2^60": lambda size, source: samplers.discrete_laplace(Fraction(1 << 60), size, source),
+    "geometric 3": lambda size, source: samplers.geometric(Fraction(3), size, source),
+    "geometric 2^40": lambda size, source: samplers.geometric(Fraction(1 << 40), size, source),
+    "rounded 3": lambda size, source: samplers.rounded_gaussian(Fraction(9), size, source),
+    "rounded 1000": lambda size, source: samplers.rounded_gaussian(Fraction(10**6), size, source),
+    "rounded 2^60": lambda size, source: samplers.rounded_gaussian(Fraction(1 << 120), size, source),
+    "discrete 3": lambda size, source: samplers.discrete_gaussian(Fraction(9), size, source),
+    "discrete 1000": lambda size, source: samplers.discrete_gaussian(Fraction(10**6), size, source),
+    "discrete 2^75": lambda size, source: samplers.discrete_gaussian(Fraction(1 << 150), size, source),
+    "uniform": lambda size, source: samplers.uniform_integers(1000, size, source),
+    "wide uniform": lambda size, source: samplers.uniform_integers(10**30, size, source),
+    "categorical": lambda size, source: samplers.categorical([2, 3, 5], size, source),
+    "bernoulli": lambda size, source: samplers.bernoulli(Fraction(1, 3), size, source),
+    "bernoulli_exp": lambda size, source: samplers.bernoulli_exp(Fraction(1, 3), size, source),
+}
 
 # The parent makes the source, forks 8 children, and every process (the parent too) writes 10,000 values of 32 bytes.
 FORK = """
@@ -124,6 +146,85 @@ def test_no_sampler_takes_another_number_of_bytes(given: Callable[[int], int], s
     for sampler in (discrete_laplace, rounded_gaussian):
         with pytest.raises(EntropyFault, match="nothing was drawn"):
             sampler(scale, size, Another(given))
+
+
+class Failing:
+    """A source that gives what it was asked for so many times, and then a byte too few."""
+
+    def __init__(self, good: int) -> None:
+        self.stream = StreamEntropy("failing")
+        self.left = good
+
+    def read(self, size: int) -> bytes:
+        self.left -= size > 0
+        return self.stream.read(size if self.left >= 0 else max(size - 1, 0))
+
+
+@pytest.mark.parametrize("size", [1, 5, 5000])
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_short_read_amid_a_draw_gives_nothing(name: str, size: int) -> None:
+    """Whichever read it is that fails, the draw fails; with one read more than it needs, the draw succeeds."""
+    whole = Failing(10**9)
+    DRAWS[name](size, whole)
+    reads = 10**9 - whole.left
+    for good in range(min(reads, 40)):
+        with pytest.raises(EntropyFault, match="nothing was drawn"):
+            DRAWS[name](size, Failing(good))
+    assert DRAWS[name](size, Failing(reads)) is not None
+
+
+def test_twin_a_sampler_that_swallows_a_short_read_is_caught() -> None:
+    def swallowing(size: int, source: Entropy) -> IntArray:
+        try:
+            return samplers.geometric(Fraction(3), size, source)
+        except EntropyFault:
+            return samplers.geometric(Fraction(3), size, StreamEntropy("instead"))
+
+    with pytest.raises(pytest.fail.Exception), pytest.raises(EntropyFault):
+        swallowing(5, Failing(0))
+
+
+def test_threads_draw_the_same_law_at_once() -> None:
+    """Eight threads build the same tables, and none disturbs another: each repeats its own stream's numbers."""
+
+    def draw(turn: int) -> list[int]:
+        scale = Fraction(10_007 + turn % 3, 3)
+        stream = StreamEntropy(f"thread {turn % 6}")
+        return [
+            *samplers.discrete_gaussian(scale**2, 3000, stream).tolist(),
+            *samplers.discrete_laplace(scale, 3000, stream).tolist(),
+            *samplers.rounded_gaussian(scale**2, 3000, stream).tolist(),
+        ]
+
+    with ThreadPoolExecutor(8) as pool:
+        numbers = list(pool.map(draw, range(24)))
+    assert all(numbers[i] == numbers[i % 6] for i in range(24))
+    assert numbers[0] != numbers[1]
+
+
+def test_forked_processes_draw_different_noise() -> None:
+    """The children inherit the tables and share no number at a scale where numbers do not repeat by chance."""
+    program = """
+import os
+from fractions import Fraction
+from lapwing.exact.entropy import SYSTEM
+from lapwing.exact.samplers import discrete_gaussian, discrete_laplace
+draw = lambda: [*discrete_laplace(Fraction(1 << 70), 20, SYSTEM), *discrete_gaussian(Fraction(1 << 140), 20, SYSTEM)]
+draw()
+children = [os.fork() for _ in range(2)]
+os.write(1, " ".join(map(str, [*draw(), ""])).encode())
+if all(children):
+    for child in children:
+        os.waitpid(child, 0)
+os._exit(0)
+"""
+    numbers = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True).stdout.split()
+    assert len(numbers) == len(set(numbers)) == 4 * 40
+
+
+def test_the_default_source_is_the_system() -> None:
+    assert isinstance(SYSTEM, SystemEntropy)
+    assert not hasattr(SYSTEM, "__dict__")
 
 
 @pytest.mark.parametrize("given", [0, 7, 9])

@@ -35,3 +35,10 @@ def in_chunks(draw: Callable[[int], IntArray], size: int) -> IntArray:
             result = result.astype(object)
         result[start:stop] = piece
     return result
+
+
+def single(value: int, *, wide: bool) -> IntArray:
+    """Return an array of one number: of Python integers if `wide` or where it does not fit int64."""
+    array: IntArray = np.empty(1, dtype=object if wide or value not in _INT64 else np.int64)
+    array[0] = value
+    return array

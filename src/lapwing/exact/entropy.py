@@ -9,7 +9,7 @@ Samplers take their randomness as an argument of type `Entropy`; tests pass reco
 """
 
 import os
-from typing import Protocol, final
+from typing import Final, Protocol, final
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -58,6 +58,10 @@ class SystemEntropy:
             return _from_system(size)
         seed = _from_system(_KEY_BYTES + _COUNTER_BYTES)
         return _stretched(seed[:_KEY_BYTES], seed[_KEY_BYTES:], size)
+
+
+SYSTEM: Final = SystemEntropy()
+"""The source that everything draws from unless it is given another."""
 
 
 def _from_system(size: int) -> bytes:

@@ -63,11 +63,5 @@ def quantile(law: Law, uniform: LazyUniform) -> int:
 
 
 def _below(uniform: LazyUniform, law: Law, outcome: int) -> bool:
-    """Decide whether U < F(outcome), revealing bits of U until its interval and the bracket are disjoint."""
-    while True:
-        lower, upper = law.cumulative(outcome, uniform.bits)
-        if uniform.prefix + 1 <= lower:
-            return True
-        if uniform.prefix >= upper:
-            return False
-        uniform.reveal()
+    """Decide whether U < F(outcome)."""
+    return uniform.below(lambda bits: law.cumulative(outcome, bits))

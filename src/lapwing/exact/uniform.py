@@ -1,9 +1,11 @@
 """A uniform real number of which only the bits that matter are ever drawn."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
+from lapwing.exact.bounds import Bracket
 from lapwing.exact.entropy import Entropy, read_exactly
 
 _REVEAL_BYTES = 8
@@ -28,6 +30,21 @@ class LazyUniform:
         more = int.from_bytes(read_exactly(self.entropy, _REVEAL_BYTES), "little")
         self.prefix = self.prefix << 8 * _REVEAL_BYTES | more
         self.bits += 8 * _REVEAL_BYTES
+
+    def below(self, bracket: Callable[[int], Bracket]) -> bool:
+        """Decide whether U < p, where bracket(bits) encloses 2^bits · p, revealing bits of U until it is certain.
+
+        U lies in [prefix, prefix + 1) / 2^bits, so U < p if prefix + 1 is at most the lower end, and U ≥ p if prefix
+        is at least the upper end. Nothing else ends the search; with brackets whose width stays bounded as the bits
+        grow, it ends for every U but p itself.
+        """
+        while True:
+            lower, upper = bracket(self.bits)
+            if self.prefix + 1 <= lower:
+                return True
+            if self.prefix >= upper:
+                return False
+            self.reveal()
 
     @property
     def lower(self) -> Fraction:
