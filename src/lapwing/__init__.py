@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lapwing import noise
+    from lapwing import mechanisms, noise
     from lapwing.answer import Answer
     from lapwing.errors import (
         BudgetExhausted,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         QueryRefused,
     )
     from lapwing.preview import Preview
-    from lapwing.privacy.measures import ApproxDP, GaussianDP, PureDP, ZeroConcentratedDP
+    from lapwing.privacy.measures import ApproxDP, ApproximateGaussianDP, GaussianDP, PureDP, ZeroConcentratedDP
     from lapwing.session import BudgetView, Session, connect, protect
 
 __version__ = "0.1.0"
@@ -36,6 +36,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Answer",
     "ApproxDP",
+    "ApproximateGaussianDP",
     "BudgetExhausted",
     "BudgetView",
     "CatalogError",
@@ -56,14 +57,16 @@ __all__ = [
     "Session",
     "ZeroConcentratedDP",
     "connect",
+    "mechanisms",
     "noise",
     "protect",
 ]
 
+_MODULES = ("mechanisms", "noise")
 _HOMES = {
     "answer": ("Answer",),
     "preview": ("Preview",),
-    "privacy.measures": ("ApproxDP", "GaussianDP", "PureDP", "ZeroConcentratedDP"),
+    "privacy.measures": ("ApproxDP", "ApproximateGaussianDP", "GaussianDP", "PureDP", "ZeroConcentratedDP"),
     "session": ("BudgetView", "Session", "connect", "protect"),
     "errors": (
         "BudgetExhausted",
@@ -86,8 +89,8 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used (PEP 562), so that `import lapwing` costs nothing."""
-    if name == "noise":
-        return import_module("lapwing.noise")
+    if name in _MODULES:
+        return import_module(f"lapwing.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'lapwing' has no attribute {name!r}")
     return getattr(import_module(f"lapwing.{_HOME_OF[name]}"), name)

@@ -30,6 +30,8 @@ SPELLED: Final = {
     exp.Like: "LIKE", exp.Cast: "CAST", exp.TryCast: "TRY_CAST",
     exp.Count: "COUNT", exp.Sum: "SUM", exp.Avg: "AVG",
 }  # fmt: skip
+LOSSES: Final = (lw.PureDP, lw.GaussianDP, lw.ZeroConcentratedDP, lw.ApproxDP, lw.ApproximateGaussianDP)
+MECHANISMS: Final = [name for name in lw.mechanisms.__all__ if isinstance(getattr(lw.mechanisms, name), type)]
 SECTIONS: Final[Mapping[str, Collection[type[exp.Expression]]]] = {
     "Expressions over a row": rows.HANDLERS,
     "Expressions over the answer": outputs.HANDLERS.keys() - {exp.Column, exp.Neg},
@@ -73,12 +75,28 @@ def test_public_names() -> None:
         ("Answer", [*public(lw.Answer), "mechanisms", "cost", "stored", "notes", "plan"]),
         ("Preview", {field.name for kind in (Preview, MeasurePreview, ColumnPreview) for field in fields(kind)}),
         ("BudgetView", [*public(lw.BudgetView), *(field.name for field in fields(HistoryRow))]),
-        ("Losses", {n for k in (lw.PureDP, lw.GaussianDP, lw.ZeroConcentratedDP, lw.ApproxDP) for n in public(k)}),
+        ("Losses", {name for kind in LOSSES for name in public(kind)}),
         ("lapwing.noise", [f"lapwing.noise.{name}" for name in lw.noise.__all__]),
     ],
 )
 def test_members(heading: str, names: Iterable[str]) -> None:
     assert not unmentioned(names, section(page("python.md"), heading))
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_mechanisms(name: str) -> None:
+    row = rf"^\| `{name}` \| \[[^]]+\]\(\.\./mechanisms/([\w-]+\.md)(#[\w-]+)?\) \|$"
+    found = re.search(row, section(page("python.md"), "lapwing.mechanisms"), re.MULTILINE)
+    assert found, "the table of lapwing.mechanisms lacks this class with a link to its page"
+    described = (DOCS / "mechanisms" / found[1]).read_text(encoding="utf-8")
+    if hasattr(getattr(lw.mechanisms, name), "release"):
+        assert re.search(rf"\b{name}\b", described), f"{found[1]} does not mention this mechanism"
+
+
+def test_other_names_of_mechanisms() -> None:
+    assert not unmentioned(
+        (f"lapwing.mechanisms.{name}" for name in lw.mechanisms.__all__ if name not in MECHANISMS), page("python.md")
+    )
 
 
 def commands(group: object, path: str) -> Iterator[tuple[str, list[str]]]:

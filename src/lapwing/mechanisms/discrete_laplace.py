@@ -1,0 +1,114 @@
+"""Discrete Laplace noise: the additive mechanism for pure differential privacy."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Self, final, overload
+
+from lapwing.exact import samplers
+from lapwing.exact.arrays import IntArray
+from lapwing.exact.bounds import Ball, Bounds, dyadic_unit, dyadic_up, enclose_tightly
+from lapwing.exact.entropy import SYSTEM, Entropy
+from lapwing.mechanisms.noisy import (
+    NOTHING,
+    SCALE_BITS,
+    TAIL_BITS,
+    add,
+    check_positive,
+    complement,
+    largest_scale,
+    wanted_half_width,
+)
+from lapwing.mechanisms.parameters import SMALLEST_SCALE, scale_of_noise
+from lapwing.mechanisms.sensitivity import Sensitivity
+from lapwing.privacy.amounts import Number, probability
+from lapwing.privacy.conversions import pure_epsilon_down
+from lapwing.privacy.measures import Loss, PureDP
+from lapwing.privacy.search import smallest
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscreteLaplace:
+    """Add discrete Laplace noise, P(x) ∝ e^(−|x|/scale), to each integer.
+
+    Guarantee: PureDP(l1 / scale) for integer vectors at L1 distance at most l1: each entry's probability changes by a
+        factor of at most e^(|change|/scale). Attained, and optimal for counts under pure differential privacy.
+    Args: scale: in steps of the answer, from 2⁻³⁰ to 2⁸⁰.
+    Source: Ghosh, Roughgarden and Sundararajan 2009; the sampler is in `exact.samplers`.
+    """
+
+    name: ClassVar[str] = "discrete Laplace"
+    scale: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", scale_of_noise(self.scale))
+
+    @classmethod
+    def for_loss(cls, loss: Loss, sensitivity: Sensitivity) -> Self:
+        """Return the least noise whose loss is at most `loss`: l1/ε exactly for a pure loss, else rounded up."""
+        check_positive(loss)
+        if sensitivity.l1 == 0:
+            return cls(scale=SMALLEST_SCALE)
+        if isinstance(loss, PureDP):
+            return cls(scale=max(SMALLEST_SCALE, sensitivity.l1 / loss.epsilon))
+        guess = dyadic_up(sensitivity.l1 / pure_epsilon_down(loss.kind, loss.amount), SCALE_BITS)
+        unit = dyadic_unit(guess, SCALE_BITS)
+        steps = smallest(
+            lambda n: PureDP(sensitivity.l1 / (n * unit)).to_kind(loss.kind) <= loss, guess=int(guess / unit), least=1
+        )
+        return cls(scale=max(SMALLEST_SCALE, steps * unit))
+
+    @classmethod
+    def for_half_width(cls, h: int, confidence: Number) -> Self:
+        """Return the most noise with P(|noise| ≤ h) ≥ confidence; the scale is rounded down."""
+        tail = 1 - probability(confidence, "confidence")
+        guess = _scale_near(wanted_half_width(h), tail)
+        return cls(scale=largest_scale(lambda scale: _tail(scale, h).upper <= tail, guess))
+
+    @property
+    def standard_deviation(self) -> float:
+        """√(2q)/(1 − q) = 1/(√2·sinh(1/(2·scale))) for q = e^(−1/scale), to floating-point accuracy."""
+        half_rate = float(1 / (2 * self.scale))
+        return 1 / (math.sqrt(2) * math.sinh(half_rate)) if half_rate < 700 else 0.0
+
+    def loss(self, sensitivity: Sensitivity, kind: str) -> Loss:
+        """Return the loss in a measure: l1/scale in pure, and what any such mechanism loses in the others."""
+        return PureDP(sensitivity.l1 / self.scale).to_kind(kind)
+
+    @overload
+    def release(self, values: IntArray, entropy: Entropy = SYSTEM) -> IntArray: ...
+    @overload
+    def release(self, values: int, entropy: Entropy = SYSTEM) -> int: ...
+    def release(self, values: int | IntArray, entropy: Entropy = SYSTEM) -> int | IntArray:
+        """Return the values plus independent noise, as exact integers: an int for an int, else an array."""
+        return add(values, lambda size: samplers.discrete_laplace(self.scale, size, entropy))
+
+    def coverage(self, h: int) -> Bounds:
+        """Bound P(|noise| ≤ h) = 1 − 2q^(h+1)/(1 + q), q = e^(−1/scale)."""
+        return complement(_tail(self.scale, h)) if h >= 0 else NOTHING
+
+    def half_width(self, confidence: Number) -> int:
+        """Return the smallest h that is certified to have P(|noise| ≤ h) ≥ confidence."""
+        tail = 1 - probability(confidence, "confidence")
+
+        def near(t: Ball, p: Ball) -> Ball:
+            return t * (2 / ((1 + (-1 / t).exp()) * p)).log() - 1
+
+        guess = enclose_tightly(near, self.scale, tail, bits=TAIL_BITS).upper
+        return smallest(lambda h: _tail(self.scale, h).upper <= tail, guess=math.ceil(guess))
+
+
+def _tail(scale: Fraction, h: int) -> Bounds:
+    """Bound P(|noise| > h) = 2q^(h+1)/(1 + q), q = e^(−1/scale), to 128 binary digits."""
+    return enclose_tightly(
+        lambda r, n: 2 * (-r * (n + 1)).exp() / (1 + (-r).exp()), 1 / scale, Fraction(h), bits=TAIL_BITS
+    )
+
+
+def _scale_near(h: int, tail: Fraction) -> Fraction:
+    """Return about the scale with 2q^(h+1)/(1 + q) = tail, by iterating on r = −ln q: a contraction by ½ or better."""
+    rate, wanted = 0.0, math.log(2) + math.log(tail.denominator) - math.log(tail.numerator)
+    for _ in range(60):
+        rate = max((wanted - math.log1p(math.exp(-rate))) / (h + 1), 2.0**-90)
+    return 1 / Fraction(rate)

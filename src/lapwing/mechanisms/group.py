@@ -1,0 +1,67 @@
+"""Group privacy: what a mechanism promises to several units together, such as a family."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Generic, ParamSpec, Protocol, TypeVar, final
+
+from lapwing.errors import InvalidParameter
+from lapwing.mechanisms.parameters import whole_number
+from lapwing.privacy.measures import ApproxDP, ApproximateGaussianDP, GaussianDP, PureDP, ZeroConcentratedDP
+
+Stated = TypeVar(
+    "Stated", bound=PureDP | GaussianDP | ZeroConcentratedDP | ApproxDP | ApproximateGaussianDP, covariant=True
+)
+Released = TypeVar("Released", covariant=True)
+Asked = ParamSpec("Asked")
+Given = ParamSpec("Given")
+
+
+class Releasing(Protocol[Asked, Stated, Given, Released]):
+    """What every mechanism has: a loss, and a release."""
+
+    def loss(self, *args: Asked.args, **kwargs: Asked.kwargs) -> Stated:
+        """Return what is lost towards one unit."""
+        ...
+
+    def release(self, *args: Given.args, **kwargs: Given.kwargs) -> Released:
+        """Return something private."""
+        ...
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupView(Generic[Asked, Stated, Given, Released]):
+    """A mechanism as seen by groups of `size` units: the release is the same, the losses are the group's.
+
+    Guarantee: between data sets that differ in at most `size` units there is a chain of that many steps of one unit, so
+        the mechanism's loss holds for each step; how they add up is said at each measure's `for_group`: ε to size·ε,
+        μ to size·μ, ρ to size²·ρ, and (ε, δ) to (size·ε, δ·(e^(size·ε) − 1)/(e^ε − 1)).
+    Args: mechanism: any; size: from 1.
+    """
+
+    name: ClassVar[str] = "group view"
+    mechanism: Releasing[Asked, Stated, Given, Released]
+    size: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", whole_number(self.size, "size", least=1))
+
+    def loss(self, *args: Asked.args, **kwargs: Asked.kwargs) -> Stated:
+        """Return the mechanism's loss, asked for in its own way, towards the group.
+
+        Where the loss follows from a sensitivity, asking the mechanism itself with the group's sensitivity may promise
+        more: so it is for discrete Laplace noise in gdp and zcdp.
+
+        Raises: InvalidParameter for an approx_gdp loss: that a mechanism is μ-GDP but for a chance of δ does not make
+            it size·μ-GDP but for a chance of size·δ, as in the steps of a chain δ stands for different events.
+        """
+        loss = self.mechanism.loss(*args, **kwargs)
+        if isinstance(loss, ApproximateGaussianDP):
+            raise InvalidParameter(
+                "A (μ, δ) loss is not (kμ, kδ) towards k units: its trade-off functions must be composed, and Lapwing "
+                "does not do that; ask for an approx loss, or make the group the privacy unit."
+            )
+        return loss.for_group(self.size)  # type: ignore[return-value]  # the class stays
+
+    def release(self, *args: Given.args, **kwargs: Given.kwargs) -> Released:
+        """Return what the mechanism releases."""
+        return self.mechanism.release(*args, **kwargs)

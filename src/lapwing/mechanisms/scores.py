@@ -1,0 +1,70 @@
+"""What mechanisms that choose by score share: reading scores, and what a bounded range or a range of scores costs."""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from lapwing.errors import InvalidParameter
+from lapwing.exact.arrays import IntArray
+from lapwing.exact.bounds import enclose_tightly
+from lapwing.mechanisms.parameters import SMALLEST_SCALE, integers, whole_number
+from lapwing.mechanisms.sensitivity import ScoreSensitivity
+from lapwing.mechanisms.within import pure_within, range_within
+from lapwing.privacy.amounts import Number, probability
+from lapwing.privacy.conversions import bounded_range_amount
+from lapwing.privacy.measures import MEASURES, Loss
+
+MOST_CANDIDATES = 1 << 30
+
+_MOST_DISTANCE = np.iinfo(np.int64).max
+
+
+def read_scores(scores: IntArray | Sequence[int]) -> IntArray:
+    """Return the scores of at least one candidate as integers.
+
+    Raises: InvalidParameter if they are not integers, or not one row of 1 to 2³⁰; their values are not shown.
+    """
+    whole = integers(scores, "The scores")
+    if not 1 <= whole.size <= MOST_CANDIDATES:
+        raise InvalidParameter(f"There are {whole.size} scores; give one for each of 1 to 2^30 candidates.")
+    return whole
+
+
+def below_best(scores: IntArray) -> IntArray:
+    """Return how far each score is below the best, exactly: int64 if all of these fit, else Python ints."""
+    best, worst = int(scores.max()), int(scores.min())
+    if scores.dtype == np.int64 and best - worst > _MOST_DISTANCE:
+        scores = scores.astype(np.object_)
+    distances: IntArray = best - scores
+    return distances if best - worst > _MOST_DISTANCE else distances.astype(np.int64, copy=False)
+
+
+def bounded_range_loss(kind: str, eta: Fraction) -> Loss:
+    """Return the loss in a measure of any mechanism of bounded range η."""
+    if kind not in MEASURES:
+        raise InvalidParameter(f"The measure is {kind!r}; it must be one of {', '.join(MEASURES)}.")
+    return MEASURES[kind].from_amount(bounded_range_amount(kind, eta))
+
+
+def scale_for_range(loss: Loss, sensitivity: ScoreSensitivity) -> Fraction:
+    """Return the least scale for which range/scale, as a bounded range, keeps a loss; not below the least allowed."""
+    return max(SMALLEST_SCALE, sensitivity.range / range_within(loss))
+
+
+def scale_for_pure(loss: Loss, sensitivity: ScoreSensitivity) -> Fraction:
+    """Return the least scale for which a pure loss of range/scale keeps a loss; not below the least allowed."""
+    return max(SMALLEST_SCALE, sensitivity.range / pure_within(loss))
+
+
+def exponential_shortfall(scale: Fraction, candidates: int, confidence: Number, *, halved: bool) -> int:
+    """Return the least certified h with w·e^(−(h + 1)/scale) ≤ 1 − confidence, w = candidates − 1, or half of that.
+
+    That is h + 1 ≥ scale·ln(w/(1 − confidence)), the right side rounded up.
+    """
+    others = Fraction(whole_number(candidates, "candidates", least=1, most=MOST_CANDIDATES) - 1, 2 if halved else 1)
+    ratio = others / (1 - probability(confidence, "confidence"))
+    if ratio <= 1:
+        return 0
+    return max(0, math.ceil(scale * enclose_tightly(lambda x: x.log(), ratio).upper) - 1)

@@ -1,0 +1,185 @@
+"""Select keys by how many units hold them, with the largest chance that privacy allows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil, floor
+from typing import ClassVar, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lapwing.errors import InvalidParameter
+from lapwing.exact import samplers
+from lapwing.exact.bounds import Ball, Bounds, Bracket, enclose_tightly, fixed_point
+from lapwing.exact.entropy import SYSTEM, Entropy
+from lapwing.exact.law import within
+from lapwing.mechanisms import partitions
+from lapwing.mechanisms.contributions import Contributions
+from lapwing.mechanisms.parameters import positive, rational, whole_number
+from lapwing.mechanisms.partitions import MOST_KEYS
+from lapwing.privacy.amounts import Number, probability, short
+from lapwing.privacy.measures import ApproxDP
+
+_MOST_CHANCES = 1 << 18
+_MOST_EPSILON = 1 << 16
+_CHANCE_BITS = 128
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruncatedGeometric:
+    """Release a key that n units hold with the chance π_n, independently for each key.
+
+        π_0 = 0,   π_(n+1) = min(e^ε·π_n + δ, 1 − e^(−ε)·(1 − π_n − δ), 1)
+
+    Guarantee: ApproxDP(epsilon, delta) when a unit with all its keys is added or removed. For max_keys = 1: the unit
+        moves one count, from n to n + 1, and the other coins keep their law, so four inequalities between π_n and
+        π_(n+1) are to be shown. Releasing: π_(n+1) ≤ e^ε·π_n + δ is the first term of the minimum, and π_n ≤ π_(n+1)
+        as each term is at least π_n. Not releasing: 1 − π_n ≤ e^ε·(1 − π_(n+1)) + δ is the second term, and
+        1 − π_(n+1) ≤ 1 − π_n. For max_keys = K, π is that of ε/K and δ/K, and K such losses add up.
+        With `minimum` = k the chance is π_(n−k+1), and 0 for n < k: neighbouring counts have equal or neighbouring
+        chances, so the same inequalities serve.
+    Optimal: for max_keys = 1 no (ε, δ)-DP selection has a larger chance p_n for any n: the same two inequalities hold
+        for p, their right sides rise with p_n, and p_0 = 0; by induction p_n ≤ π_n.
+    Args: epsilon: above 0; delta: above 0; max_keys: how many keys a unit keeps; minimum: how many units a key needs.
+    Source: Desfontaines, Voss, Gipson and Mandayam 2022 (arXiv 2006.03684), Theorem 1.
+    """
+
+    name: ClassVar[str] = "truncated geometric"
+    epsilon: Fraction
+    delta: Fraction
+    max_keys: int = 1
+    minimum: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
+        object.__setattr__(self, "delta", probability(rational(self.delta, "delta"), "delta"))
+        object.__setattr__(self, "max_keys", whole_number(self.max_keys, "max_keys", least=1, most=MOST_KEYS))
+        object.__setattr__(self, "minimum", whole_number(self.minimum, "minimum", least=1))
+        if self.epsilon > _MOST_EPSILON:
+            raise InvalidParameter(f"epsilon is {short(self.epsilon)}; it must be at most {_MOST_EPSILON}.")
+        if self._chances.count > _MOST_CHANCES:
+            raise InvalidParameter(
+                f"At epsilon = {short(self.epsilon)} for max_keys = {self.max_keys}, a key would need "
+                f"{self._chances.count} units to be sure of release; give a larger epsilon, or use fewer keys."
+            )
+
+    def loss(self, kind: str) -> ApproxDP:
+        """Return (epsilon, delta) for the kind approx.
+
+        Raises: InvalidParameter for other kinds.
+        """
+        if kind != ApproxDP.kind:
+            raise partitions.refused_kind(self.name, kind, ApproxDP.kind)
+        return ApproxDP(self.epsilon, self.delta)
+
+    def release(self, contributions: Contributions, entropy: Entropy = SYSTEM) -> NDArray[np.int64]:
+        """Return the codes of the released keys, ascending."""
+        kept = contributions.where(contributions.kept(self.max_keys))
+        held = kept.held()
+        counts = kept.sums(np.ones(kept.keys.size, dtype=np.int64))[held]
+        indices = np.clip(counts - (self.minimum - 1), 0, self._chances.count - 1)
+        return held[samplers.coins(self._chances, indices, entropy)]
+
+    def chance(self, units: int) -> Bounds:
+        """Bound the chance that a key is released if so many units hold it."""
+        index = min(max(0, whole_number(units, "units") - self.minimum + 1), self._chances.count - 1)
+        lower, upper = self._chances.bracket(index, _CHANCE_BITS)
+        return Bounds(Fraction(lower, 1 << _CHANCE_BITS), Fraction(upper, 1 << _CHANCE_BITS))
+
+    def count_for(self, confidence: Number) -> int:
+        """Return how many units make a key's release certain to `confidence`."""
+        return partitions.count_for(confidence, lambda units: self.chance(units).lower)
+
+    @property
+    def _chances(self) -> "GeometricChances":
+        return GeometricChances(epsilon=self.epsilon / self.max_keys, delta=self.delta / self.max_keys)
+
+
+class _Turns(NamedTuple):
+    """The last n whose chance comes from the first term of the minimum, and the first n whose chance is 1."""
+
+    rising: int
+    sure: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeometricChances:
+    """The chances π_0, π_1, … up to the first that is 1, as brackets of any precision.
+
+    While π_n ≤ π* = (1 − δ)/(e^ε + 1) the first term of the minimum is the least, so with N = 1 + max {n : π_n ≤ π*}
+
+        π_n = δ·(e^(nε) − 1)/(e^ε − 1)                                            for n ≤ N.
+
+    From there on it is the second (the chances rise, so they stay above π*): 1 − π_(n+1) = e^(−ε)·(1 − π_n − δ), hence
+
+        1 − π_(N+m) = e^(−mε)·(1 − π_N) − δ·(1 − e^(−mε))/(e^ε − 1)               while that is above 0; then π = 1.
+
+    N and the first n with π_n = 1 are found by comparing logarithms with whole numbers, at growing precision. That
+    ends: with x = e^ε, equality would mean δ(x^n − 1)(x + 1) = (1 − δ)(x − 1) for an n ≥ 1, or x − 1 + 2δ =
+    δ(x^m + x^N) for m, N ≥ 1. Both are polynomial equations with rational coefficients, which the transcendental x
+    (Lindemann 1882) does not solve unless they hold identically; the first never does, the second only for m = N = 1,
+    δ = ½. For δ ≥ ½, π_1 = δ and 1 − π_1 − δ ≤ 0, so π_2 = 1.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+    @property
+    def count(self) -> int:
+        """How many chances there are."""
+        return _turns(self.epsilon, self.delta).sure + 1
+
+    def bracket(self, index: int, bits: int) -> Bracket:
+        """Bracket 2^bits · π_index."""
+        rising, sure = _turns(self.epsilon, self.delta)
+        if index == 0:
+            return Bracket(0, 0)
+        if index >= sure:
+            return Bracket(1 << bits, 1 << bits)
+        if index <= rising:
+            return within(fixed_point(_rising_ball, Fraction(index), self.epsilon, self.delta, bits=bits), bits)
+        return within(
+            fixed_point(_falling_ball, Fraction(rising), Fraction(index - rising), self.epsilon, self.delta, bits=bits),
+            bits,
+        )
+
+
+@lru_cache(maxsize=64)
+def _turns(epsilon: Fraction, delta: Fraction) -> _Turns:
+    if delta >= Fraction(1, 2):
+        return _Turns(1, 2)
+    rising = 1 + floor(_between_whole_numbers(_last_rising_ball, epsilon, delta))
+    return _Turns(rising, rising + ceil(_between_whole_numbers(_first_sure_ball, Fraction(rising), epsilon, delta)))
+
+
+def _between_whole_numbers(formula: Callable[..., Ball], *arguments: Fraction) -> Fraction:
+    """Return a number that lies between the same two neighbouring whole numbers as the value, which is not whole."""
+    bits = 64
+    while True:
+        lower, upper = enclose_tightly(formula, *arguments, bits=bits)
+        if floor(lower) == floor(upper) and lower.denominator != 1 and upper.denominator != 1:
+            return lower
+        bits *= 2
+
+
+def _rising_ball(n: Ball, epsilon: Ball, delta: Ball) -> Ball:
+    return delta * (n * epsilon).expm1() / epsilon.expm1()
+
+
+def _falling_ball(rising: Ball, m: Ball, epsilon: Ball, delta: Ball) -> Ball:
+    left = (-m * epsilon).exp() * (1 - _rising_ball(rising, epsilon, delta))
+    return 1 - left - delta * (-m * epsilon).expm1() / epsilon.expm1()
+
+
+def _last_rising_ball(epsilon: Ball, delta: Ball) -> Ball:
+    # π_n ≤ π* for n ≤ ln(1 + π*·(e^ε − 1)/δ)/ε
+    return ((1 - delta) / (epsilon.exp() + 1) * epsilon.expm1() / delta).log1p() / epsilon
+
+
+def _first_sure_ball(rising: Ball, epsilon: Ball, delta: Ball) -> Ball:
+    # 1 − π_(N+m) ≤ 0 for m ≥ ln(1 + (1 − π_N)·(e^ε − 1)/δ)/ε
+    return ((1 - _rising_ball(rising, epsilon, delta)) * epsilon.expm1() / delta).log1p() / epsilon

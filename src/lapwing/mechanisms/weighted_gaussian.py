@@ -1,0 +1,117 @@
+"""Select keys by the noisy sum of weights: every unit spreads a weight of length 1 evenly over its keys."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt
+from typing import ClassVar, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lapwing.errors import InvalidParameter
+from lapwing.exact.bounds import Bounds, square_root_up
+from lapwing.exact.entropy import SYSTEM, Entropy
+from lapwing.mechanisms import partitions
+from lapwing.mechanisms.contributions import Contributions
+from lapwing.mechanisms.parameters import positive, rational, whole_number
+from lapwing.mechanisms.partitions import MOST_KEYS
+from lapwing.privacy.amounts import Number, probability, short
+from lapwing.privacy.measures import ApproxDP, ApproximateGaussianDP, GaussianDP
+
+_SIGMA_BITS = 45
+_MOST_SIGMA = 1 << 20
+_FRACTION_BITS = 30
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedGaussian:
+    """Release the keys whose weight, plus Gaussian noise, reaches a threshold that follows from the parameters.
+
+    A unit with t keys puts the weight ⌊2^k/√t⌋/2^k on each, k = `fraction_bits`; a unit with more than `max_keys` keys
+    first gives some up. Weights, noise and threshold are integers in steps of 2^−k.
+
+    Guarantee: ApproximateGaussianDP(1/sigma, delta) when a unit with all its keys is added or removed: its weights
+        have squares that sum to t·⌊2^k/√t⌋²/4^k ≤ 1, and it gives each of t keys that only it holds at most
+        ⌊2^k/√t⌋/2^k, as it holds t keys or more. The rest is proven in `partitions`.
+    Args: sigma: of the noise, in weights, above 0 and at most 2^20; delta: above 0; max_keys: how many keys a unit
+        keeps, 1 to 10,000; fraction_bits: 0 to 30, and there is no reason for fewer than 30 but small examples.
+    Source: Gopi et al. 2020 (arXiv 2002.09745), "weighted Gaussian"; Desfontaines, Voss, Gipson and Mandayam 2022.
+    """
+
+    name: ClassVar[str] = "weighted Gaussian"
+    sigma: Fraction
+    delta: Fraction
+    max_keys: int
+    fraction_bits: int = _FRACTION_BITS
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", checked_sigma(self.sigma, _MOST_SIGMA))
+        object.__setattr__(self, "delta", probability(rational(self.delta, "delta"), "delta"))
+        object.__setattr__(self, "max_keys", whole_number(self.max_keys, "max_keys", least=1, most=MOST_KEYS))
+        bits = whole_number(self.fraction_bits, "fraction_bits", most=_FRACTION_BITS)
+        object.__setattr__(self, "fraction_bits", bits)
+
+    @classmethod
+    def for_loss(cls, loss: ApproxDP | ApproximateGaussianDP, *, max_keys: int) -> Self:
+        """Return the least noise that keeps a loss: 1/μ, rounded up; an (ε, δ) spends half of its δ on the keys."""
+        wanted = partitions.as_approximate_gaussian(loss)
+        return cls(sigma=sigma_for(wanted), delta=wanted.delta, max_keys=max_keys)
+
+    @property
+    def threshold(self) -> int:
+        """The weight, in steps, from which a key is released."""
+        novel = tuple(self._weight(t) for t in range(1, self.max_keys + 1))
+        return partitions.threshold(novel, self._variance, self.delta)
+
+    def loss(self, kind: str) -> ApproximateGaussianDP:
+        """Return (1/sigma, delta) for the kind approx_gdp; its `to_delta` gives the δ at any ε.
+
+        Raises: InvalidParameter for other kinds.
+        """
+        if kind != ApproximateGaussianDP.kind:
+            raise partitions.refused_kind(self.name, kind, ApproximateGaussianDP.kind)
+        return ApproximateGaussianDP.of(GaussianDP.from_mu_squared(1 / self.sigma**2), self.delta)
+
+    def release(self, contributions: Contributions, entropy: Entropy = SYSTEM) -> NDArray[np.int64]:
+        """Return the codes of the released keys, ascending."""
+        kept = contributions.where(contributions.kept(self.max_keys))
+        held = kept.held()
+        weights = np.array([0, *(self._weight(t) for t in range(1, self.max_keys + 1))], dtype=np.int64)
+        sums = kept.sums(weights[kept.degrees()])[held]
+        return held[partitions.reaching(partitions.noisy(sums, self._variance, entropy), self.threshold)]
+
+    def chance(self, units: int, keys_per_unit: int) -> Bounds:
+        """Bound the chance that a key is released if so many units hold it, each with so many keys."""
+        units = whole_number(units, "units")
+        weight = units * self._weight(whole_number(keys_per_unit, "keys_per_unit", least=1, most=self.max_keys))
+        if units == 0:
+            return Bounds(Fraction(0), Fraction(0))
+        return partitions.chance_of_release(weight, self.threshold, self._variance)
+
+    def count_for(self, confidence: Number, *, keys_per_unit: int) -> int:
+        """Return how many units, each with so many keys, make a key's release certain to `confidence`."""
+        return partitions.count_for(confidence, lambda units: self.chance(units, keys_per_unit).lower)
+
+    @property
+    def _variance(self) -> Fraction:
+        return self.sigma**2 * (1 << 2 * self.fraction_bits)
+
+    def _weight(self, degree: int) -> int:
+        # ⌊√⌊y⌋⌋ = ⌊√y⌋
+        return isqrt((1 << 2 * self.fraction_bits) // degree)
+
+
+def checked_sigma(value: Fraction, most: int) -> Fraction:
+    """Return sigma as a fraction above 0 and at most `most`."""
+    sigma = positive(value, "sigma")
+    if sigma > most:
+        raise InvalidParameter(f"sigma is {short(sigma)} weights; it must be at most {most}: give a larger loss.")
+    return sigma
+
+
+def sigma_for(loss: ApproximateGaussianDP) -> Fraction:
+    """Return 1/μ, rounded up."""
+    if loss.gaussian.mu_squared == 0:
+        raise InvalidParameter("The loss has μ = 0; no finite noise keeps it: give a loss above 0.")
+    return square_root_up(1 / loss.gaussian.mu_squared, _SIGMA_BITS)

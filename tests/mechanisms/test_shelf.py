@@ -1,0 +1,118 @@
+"""Laws that every mechanism on the shelf must keep, over `zoo.SHELF`, and twins that break them."""
+
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+
+from lapwing.privacy.measures import ApproxDP, PureDP, ZeroConcentratedDP
+from tests import zoo
+from tests.enumeration import Law, law_of
+from tests.exact.fit import LEAST_P_VALUE, p_value
+from tests.fixed_entropy import StreamEntropy
+from tests.privacy.oracle import real
+
+CASES = pytest.mark.parametrize("case", zoo.SHELF, ids=lambda case: case.name)
+# What enumeration cuts from infinite laws, a few times over.
+CLOSE = mpf(10) ** -11
+DRAWS = 3_000
+EPSILONS = tuple(Fraction(x) for x in ("0", "1/10", "1/2", "1", "2", "4"))
+ORDERS = (mpf("1.01"), mpf(2), mpf(8))
+
+
+def check_law(case: zoo.Case) -> None:
+    """What the code does, over all ways its samplers can go, is the law that was written down apart from it."""
+    for data in case.pair:
+        found, wanted = law_of(lambda entropy, data=data: case.run(data, entropy)), case.law(data)  # type: ignore[misc]
+        assert abs(mp.fsum(wanted.values()) - 1) < CLOSE
+        for outcome in found.keys() | wanted.keys():
+            assert abs(found.get(outcome, mpf(0)) - wanted.get(outcome, mpf(0))) < CLOSE, outcome
+
+
+def delta(law: Law, other: Law, epsilon: Fraction) -> mpf:
+    """Σ max(0, P − e^ε·Q)."""
+    factor = mp.exp(real(epsilon))
+    return mp.fsum(max(mpf(0), p - factor * other.get(outcome, mpf(0))) for outcome, p in law.items())
+
+
+def worst_ratio(law: Law, other: Law) -> mpf:
+    """The largest log P/Q over outcomes that are not cut-off tails."""
+    return max(mp.log(p / other.get(y, mpf(10) ** -300)) for y, p in law.items() if p > CLOSE)
+
+
+def renyi(law: Law, other: Law, order: mpf) -> mpf:
+    return mp.log(mp.fsum(p**order * other[y] ** (1 - order) for y, p in law.items() if p > CLOSE)) / (order - 1)
+
+
+def check_loss(case: zoo.Case, laws: tuple[Law, Law]) -> None:
+    """The stated losses cover the laws on the two neighbours, in both directions; a tight one is attained."""
+    assert case.stated
+    for law, other in (laws, laws[::-1]):
+        for kind, loss in case.stated.items():
+            assert loss.kind == kind
+            if isinstance(loss, PureDP):
+                assert worst_ratio(law, other) <= real(loss.epsilon) + CLOSE
+            elif isinstance(loss, ApproxDP):
+                assert delta(law, other, loss.epsilon) <= real(loss.delta) + CLOSE
+            else:
+                for epsilon in EPSILONS:
+                    assert delta(law, other, epsilon) <= mpf(loss.to_delta(epsilon=epsilon)) + CLOSE
+            if isinstance(loss, ZeroConcentratedDP):
+                assert all(renyi(law, other, order) <= real(loss.rho) * order + mpf(10) ** -9 for order in ORDERS)
+    if case.tight:
+        (law, other), loss = laws, next(iter(case.stated.values()))
+        if isinstance(loss, PureDP):
+            attained = max(worst_ratio(law, other), worst_ratio(other, law))
+            assert attained >= real(loss.epsilon) - mpf(10) ** -9
+        else:
+            assert isinstance(loss, ApproxDP)
+            attained = max(delta(law, other, loss.epsilon), delta(other, law, loss.epsilon))
+            assert attained >= real(loss.delta) * (1 - mpf(10) ** -9)
+
+
+def check_draws(case: zoo.Case) -> None:
+    """Real draws fit the law; outcomes that are expected less than ten times are put together."""
+    for data in case.pair:
+        law, entropy = case.law(data), StreamEntropy(case.name)
+        counts = Counter(case.run(data, entropy) for _ in range(DRAWS))
+        assert counts.keys() <= law.keys()
+        common: list[Hashable] = [outcome for outcome, p in law.items() if p * DRAWS >= 10]
+        seen = [counts[outcome] for outcome in common]
+        expected = [float(law[outcome]) for outcome in common]
+        if DRAWS * (rest := 1 - sum(expected)) >= 10:
+            seen, expected = [*seen, DRAWS - sum(seen)], [*expected, rest]
+        else:
+            seen[-1], expected[-1] = seen[-1] + DRAWS - sum(seen), expected[-1] + rest
+        if len(seen) > 1:
+            assert p_value(np.array(seen), np.array(expected)) > LEAST_P_VALUE
+
+
+@CASES
+def test_the_law_is_the_one_written_down(case: zoo.Case) -> None:
+    check_law(case)
+
+
+@CASES
+def test_the_stated_losses_cover_neighbours(case: zoo.Case) -> None:
+    check_loss(case, (case.law(case.pair[0]), case.law(case.pair[1])))
+
+
+@CASES
+def test_draws_fit_the_law(case: zoo.Case) -> None:
+    check_draws(case)
+
+
+@CASES
+def test_twin_a_planted_bug_is_caught(case: zoo.Case) -> None:
+    """Its law is not the one written down; and if the loss is attained, its law breaks the loss too."""
+    twin = replace(case, run=case.planted)
+    with pytest.raises(AssertionError):
+        check_law(twin)
+    if case.tight:
+        first, second = (law_of(lambda entropy, data=data: case.planted(data, entropy)) for data in case.pair)  # type: ignore[misc]
+        with pytest.raises(AssertionError):
+            check_loss(replace(case, tight=False), (first, second))
