@@ -28,7 +28,15 @@ if TYPE_CHECKING:
         QueryRefused,
     )
     from lapwing.preview import Preview
-    from lapwing.privacy.measures import ApproxDP, ApproximateGaussianDP, GaussianDP, PureDP, ZeroConcentratedDP
+    from lapwing.privacy.measures import (
+        ApproxDP,
+        ApproximateGaussianDP,
+        ApproximateZeroConcentratedDP,
+        GaussianDP,
+        PureDP,
+        ZeroConcentratedDP,
+    )
+    from lapwing.privacy.renyi import RenyiDP
     from lapwing.session import BudgetView, Session, connect, protect
 
 __version__ = "0.1.0"
@@ -37,6 +45,7 @@ __all__ = [
     "Answer",
     "ApproxDP",
     "ApproximateGaussianDP",
+    "ApproximateZeroConcentratedDP",
     "BudgetExhausted",
     "BudgetView",
     "CatalogError",
@@ -54,6 +63,7 @@ __all__ = [
     "Preview",
     "PureDP",
     "QueryRefused",
+    "RenyiDP",
     "Session",
     "ZeroConcentratedDP",
     "connect",
@@ -66,7 +76,15 @@ _MODULES = ("mechanisms", "noise")
 _HOMES = {
     "answer": ("Answer",),
     "preview": ("Preview",),
-    "privacy.measures": ("ApproxDP", "ApproximateGaussianDP", "GaussianDP", "PureDP", "ZeroConcentratedDP"),
+    "privacy.measures": (
+        "ApproxDP",
+        "ApproximateGaussianDP",
+        "ApproximateZeroConcentratedDP",
+        "GaussianDP",
+        "PureDP",
+        "ZeroConcentratedDP",
+    ),
+    "privacy.renyi": ("RenyiDP",),
     "session": ("BudgetView", "Session", "connect", "protect"),
     "errors": (
         "BudgetExhausted",

@@ -30,7 +30,10 @@ SPELLED: Final = {
     exp.Like: "LIKE", exp.Cast: "CAST", exp.TryCast: "TRY_CAST",
     exp.Count: "COUNT", exp.Sum: "SUM", exp.Avg: "AVG",
 }  # fmt: skip
-LOSSES: Final = (lw.PureDP, lw.GaussianDP, lw.ZeroConcentratedDP, lw.ApproxDP, lw.ApproximateGaussianDP)
+LOSSES: Final = (
+    lw.PureDP, lw.GaussianDP, lw.ZeroConcentratedDP, lw.ApproxDP, lw.ApproximateGaussianDP,
+    lw.ApproximateZeroConcentratedDP, lw.RenyiDP,
+)  # fmt: skip
 MECHANISMS: Final = [name for name in lw.mechanisms.__all__ if isinstance(getattr(lw.mechanisms, name), type)]
 SECTIONS: Final[Mapping[str, Collection[type[exp.Expression]]]] = {
     "Expressions over a row": rows.HANDLERS,

@@ -127,6 +127,15 @@ def test_gaussian_agrees_with_dp_accounting(sigma: float, delta: float) -> None:
     assert loss.to_epsilon(delta=delta) == pytest.approx(get_epsilon_gaussian(sigma, delta), rel=1e-6, abs=1e-9)
 
 
+@given(
+    st.floats(min_value=-1, max_value=3).map(lambda power: 10**power),
+    st.floats(min_value=-15, max_value=-0.31).map(lambda power: 10**power),
+)
+def test_gaussian_agrees_with_dp_accounting_over_a_wide_range(sigma: float, delta: float) -> None:
+    ours = GaussianDP.from_mu_squared(1 / Fraction(str(sigma)) ** 2).to_epsilon(delta=delta)
+    assert ours == pytest.approx(get_epsilon_gaussian(sigma, delta), rel=1e-5, abs=1e-6)
+
+
 @pytest.mark.parametrize("rho", [0.005, 0.1, 1.0])
 def test_zcdp_agrees_with_dp_accounting(rho: float) -> None:
     orders = [1 + 10 ** (n / 200) for n in range(-200, 600)]

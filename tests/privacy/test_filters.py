@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.filters import Account, Granted, Refused, charge, fits
-from lapwing.privacy.measures import GRID, GaussianDP, Loss, PureDP, ZeroConcentratedDP
+from lapwing.privacy.measures import (
+    GRID,
+    ApproxDP,
+    ApproximateGaussianDP,
+    ApproximateZeroConcentratedDP,
+    GaussianDP,
+    Loss,
+    PureDP,
+    ZeroConcentratedDP,
+)
+from lapwing.privacy.renyi import RenyiDP
 from tests import zoo
 
 Charge = Callable[[Account, Loss], Granted | Refused]
@@ -128,3 +138,111 @@ def test_one_account_holds_one_measure_and_is_never_overspent() -> None:
         Account(budget=PureDP(1), spent=GaussianDP(0.1))
     with pytest.raises(InvalidParameter, match="overspent"):
         Account(budget=PureDP(1), spent=PureDP(1 + GRID))
+
+
+Several = ApproxDP | ApproximateGaussianDP | ApproximateZeroConcentratedDP | RenyiDP
+Decide = Callable[[Account[Several], Several], Granted[Several] | Refused[Several]]
+
+
+def pay(decide: Decide, budget: Several, *losses: Several) -> list[bool]:
+    account, decisions = Account.opened(budget), []
+    for loss in losses:
+        decision = decide(account, loss)
+        decisions.append(isinstance(decision, Granted))
+        account = decision.account if isinstance(decision, Granted) else account
+    return decisions
+
+
+def check_several(decide: Decide) -> None:
+    """Each number of a loss has its own cap, and every one has to hold."""
+    tenth = Fraction(1, 10)
+    assert pay(decide, ApproxDP(1, 1e-6), *[ApproxDP(0.1, 1e-7)] * 11) == [True] * 10 + [False]
+    assert pay(decide, ApproxDP(1, 1e-6), *[ApproxDP(0.1, 0)] * 11) == [True] * 10 + [False]
+    assert pay(decide, ApproxDP(1, 1e-6), *[ApproxDP(0, 1e-7)] * 11) == [True] * 10 + [False]
+    assert pay(decide, ApproxDP(1, 0), ApproxDP(0.1, 1e-30), ApproxDP(1, 0)) == [False, True]
+    assert pay(decide, ApproximateGaussianDP(1, 0.1), *[ApproximateGaussianDP(0.1, 0.001)] * 101) == [True] * 100 + [
+        False
+    ]
+    assert pay(decide, ApproximateZeroConcentratedDP(1, 0.1), *[ApproximateZeroConcentratedDP(tenth, 0.05)] * 3) == [
+        True,
+        True,
+        False,
+    ]
+    assert pay(decide, RenyiDP({2: 1, 8: 1}), *[RenyiDP({2: 0.1, 8: 0.5, 9: 7})] * 3) == [True, True, False]
+    assert pay(decide, RenyiDP({2: 1, 8: 9}), *[RenyiDP({2: 0.5, 8: 0.5})] * 3) == [True, True, False]
+
+
+def test_losses_of_several_numbers() -> None:
+    check_several(charge)
+
+
+def charge_in_some_number(account: Account[Several], loss: Several) -> Granted[Several] | Refused[Several]:
+    """Grant what keeps the first cap, or one of the orders' caps."""
+    spent = account.spent + loss  # type: ignore[operator]
+    if isinstance(spent, RenyiDP) and isinstance(account.budget, RenyiDP):
+        within = any(spent.at(order) <= limit for order, limit in account.budget.points)
+    else:
+        within = spent.exact_part <= account.budget.exact_part  # type: ignore[union-attr]
+    return Granted(account=_unchecked(account.budget, spent)) if within else Refused(shortfall=loss)
+
+
+def charge_without_delta(account: Account[Several], loss: Several) -> Granted[Several] | Refused[Several]:
+    if isinstance(loss, RenyiDP):
+        return charge(account, loss)
+    return charge(account, loss._with(loss.exact_part, Fraction(0)))
+
+
+def charge_nearest(account: Account[Several], loss: Several) -> Granted[Several] | Refused[Several]:
+    if isinstance(loss, ApproxDP):
+        return charge(account, ApproxDP(round(loss.epsilon, 24), round(loss.delta, 24)))
+    return charge(account, loss)
+
+
+def _unchecked(budget: Several, spent: Several) -> Account[Several]:
+    account: Account[Several] = object.__new__(Account)
+    object.__setattr__(account, "budget", budget)
+    object.__setattr__(account, "spent", spent)
+    return account
+
+
+@pytest.mark.parametrize("twin", [charge_in_some_number, charge_without_delta, charge_nearest])
+def test_twins_of_several_numbers_are_caught(twin: Decide) -> None:
+    with pytest.raises(AssertionError):
+        check_several(twin)
+
+
+def test_what_remains_and_what_lacks_of_several_numbers() -> None:
+    account = Account(budget=ApproximateGaussianDP(1, 0.1), spent=ApproximateGaussianDP(0.6, 0.05))
+    assert account.remaining == ApproximateGaussianDP(0.8, 0.05)
+    decision = charge(account, ApproximateGaussianDP(0.5, 0.06))
+    assert isinstance(decision, Refused)
+    assert decision.shortfall == ApproximateGaussianDP(0, 0.01)
+    assert fits(account, ApproximateGaussianDP(0.4, 0.02)) == 2
+    assert fits(account, ApproximateGaussianDP(0, 0.02)) == 2
+    curve = Account.opened(RenyiDP({2: 1, 8: 3}))
+    assert fits(curve, RenyiDP({2: 0.25, 8: 1})) == 3
+    with pytest.raises(InvalidParameter, match="any number"):
+        fits(account, ApproximateGaussianDP(0, 0))
+
+
+def test_a_curve_that_lacks_an_order_of_the_budget_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="different orders"):
+        charge(Account.opened(RenyiDP({2: 1, 8: 1})), RenyiDP({2: 0.1}))
+
+
+@given(
+    st.sampled_from([ApproxDP, ApproximateGaussianDP, ApproximateZeroConcentratedDP]),
+    st.lists(
+        st.tuples(st.fractions(0, 2, max_denominator=10**6), st.fractions(0, 1, max_denominator=10**6)), max_size=8
+    ),
+)
+def test_several_numbers_are_never_overspent(build: type[ApproxDP], numbers: list[tuple[Fraction, Fraction]]) -> None:
+    account = Account.opened(build(3, Fraction(1, 2)))
+    for size, delta in numbers:
+        before, decision = account, charge(account, build(size, delta))
+        if isinstance(decision, Granted):
+            account = decision.account
+            assert account.spent == before.spent + build(size, delta).rounded_up()
+        else:
+            assert not before.spent + build(size, delta).rounded_up() <= before.budget
+    assert account.spent <= account.budget

@@ -12,6 +12,7 @@ from lapwing.exact.bounds import Bounds, enclose_tightly, normal_two_sided_quant
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.discrete_gaussian_tail import tail as tail_of
 from lapwing.mechanisms.noisy import (
+    MOST_HALF_WIDTH,
     NOTHING,
     TAIL_BITS,
     add,
@@ -72,8 +73,8 @@ class DiscreteGaussian:
     @classmethod
     def for_half_width(cls, h: int, confidence: Number) -> Self:
         """Return the most noise with P(|noise| ≤ h) ≥ confidence; the variance is rounded down."""
-        tail = 1 - probability(confidence, "confidence")
-        guess = ((wanted_half_width(h) + Fraction(1, 2)) / _quantile(tail)) ** 2
+        tail, h = 1 - probability(confidence, "confidence"), wanted_half_width(h)
+        guess = ((h + Fraction(1, 2)) / _quantile(tail)) ** 2
         return cls(variance=largest_scale(lambda variance: tail_of(variance, h).upper <= tail, guess))
 
     @property
@@ -108,6 +109,7 @@ class DiscreteGaussian:
 
     def coverage(self, h: int) -> Bounds:
         """Bound P(|noise| ≤ h)."""
+        h = wanted_half_width(h, least=-MOST_HALF_WIDTH)
         return complement(tail_of(self.variance, h)) if h >= 0 else NOTHING
 
     def half_width(self, confidence: Number) -> int:

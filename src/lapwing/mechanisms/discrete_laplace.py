@@ -10,6 +10,7 @@ from lapwing.exact.arrays import IntArray
 from lapwing.exact.bounds import Ball, Bounds, dyadic_unit, dyadic_up, enclose_tightly
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.noisy import (
+    MOST_HALF_WIDTH,
     NOTHING,
     SCALE_BITS,
     TAIL_BITS,
@@ -23,6 +24,7 @@ from lapwing.mechanisms.parameters import SMALLEST_SCALE, scale_of_noise
 from lapwing.mechanisms.sensitivity import Sensitivity
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.conversions import pure_epsilon_down
+from lapwing.privacy.laplace_implies import discrete_laplace_loss
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.privacy.search import smallest
 
@@ -33,7 +35,8 @@ class DiscreteLaplace:
     """Add discrete Laplace noise, P(x) ∝ e^(−|x|/scale), to each integer.
 
     Guarantee: PureDP(l1 / scale) for integer vectors at L1 distance at most l1: each entry's probability changes by a
-        factor of at most e^(|change|/scale). Attained, and optimal for counts under pure differential privacy.
+        factor of at most e^(|change|/scale). Attained, and optimal for counts under pure differential privacy. In gdp
+        and zcdp the loss is the noise's own, which is below what its ε implies (`privacy.laplace_implies`).
     Args: scale: in steps of the answer, from 2⁻³⁰ to 2⁸⁰.
     Source: Ghosh, Roughgarden and Sundararajan 2009; the sampler is in `exact.samplers`.
     """
@@ -52,18 +55,20 @@ class DiscreteLaplace:
             return cls(scale=SMALLEST_SCALE)
         if isinstance(loss, PureDP):
             return cls(scale=max(SMALLEST_SCALE, sensitivity.l1 / loss.epsilon))
-        guess = dyadic_up(sensitivity.l1 / pure_epsilon_down(loss.kind, loss.amount), SCALE_BITS)
+        guess = _scale_for(loss, sensitivity.l1)
         unit = dyadic_unit(guess, SCALE_BITS)
         steps = smallest(
-            lambda n: PureDP(sensitivity.l1 / (n * unit)).to_kind(loss.kind) <= loss, guess=int(guess / unit), least=1
+            lambda n: discrete_laplace_loss(1 / (n * unit), sensitivity.l1, loss.kind) <= loss,
+            guess=math.ceil(guess / unit),
+            least=1,
         )
         return cls(scale=max(SMALLEST_SCALE, steps * unit))
 
     @classmethod
     def for_half_width(cls, h: int, confidence: Number) -> Self:
         """Return the most noise with P(|noise| ≤ h) ≥ confidence; the scale is rounded down."""
-        tail = 1 - probability(confidence, "confidence")
-        guess = _scale_near(wanted_half_width(h), tail)
+        tail, h = 1 - probability(confidence, "confidence"), wanted_half_width(h)
+        guess = _scale_near(h, tail)
         return cls(scale=largest_scale(lambda scale: _tail(scale, h).upper <= tail, guess))
 
     @property
@@ -73,8 +78,8 @@ class DiscreteLaplace:
         return 1 / (math.sqrt(2) * math.sinh(half_rate)) if half_rate < 700 else 0.0
 
     def loss(self, sensitivity: Sensitivity, kind: str) -> Loss:
-        """Return the loss in a measure: l1/scale in pure, and what any such mechanism loses in the others."""
-        return PureDP(sensitivity.l1 / self.scale).to_kind(kind)
+        """Return the loss in a measure: l1/scale in pure, and what this noise loses in the others."""
+        return discrete_laplace_loss(1 / self.scale, sensitivity.l1, kind)
 
     @overload
     def release(self, values: IntArray, entropy: Entropy = SYSTEM) -> IntArray: ...
@@ -86,6 +91,7 @@ class DiscreteLaplace:
 
     def coverage(self, h: int) -> Bounds:
         """Bound P(|noise| ≤ h) = 1 − 2q^(h+1)/(1 + q), q = e^(−1/scale)."""
+        h = wanted_half_width(h, least=-MOST_HALF_WIDTH)
         return complement(_tail(self.scale, h)) if h >= 0 else NOTHING
 
     def half_width(self, confidence: Number) -> int:
@@ -97,6 +103,25 @@ class DiscreteLaplace:
 
         guess = enclose_tightly(near, self.scale, tail, bits=TAIL_BITS).upper
         return smallest(lambda h: _tail(self.scale, h).upper <= tail, guess=math.ceil(guess))
+
+
+def _scale_for(loss: Loss, distance: int) -> Fraction:
+    """Return about the scale whose loss is `loss`: by secants of its logarithm, from the scale that ε would ask for.
+
+    A guess in floating point; what it leads to is certified.
+    """
+    scale = distance / pure_epsilon_down(loss.kind, loss.amount)
+    slope, before = -2.0, (0.0, 0.0)
+    for step in range(8):
+        found = discrete_laplace_loss(1 / scale, distance, loss.kind).amount / loss.amount
+        gap = math.log(found.numerator) - math.log(found.denominator)
+        if abs(gap) < 1e-13:
+            break
+        if step and gap != before[1]:
+            slope = max(-4.0, min(-0.25, (gap - before[1]) / before[0]))
+        before = (-gap / slope, gap)
+        scale = dyadic_up(scale * Fraction(math.exp(max(-30.0, min(30.0, before[0])))), 60)
+    return scale
 
 
 def _tail(scale: Fraction, h: int) -> Bounds:

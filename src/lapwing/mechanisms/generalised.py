@@ -196,7 +196,11 @@ def _largest_defect(scale: Fraction, candidates: int, confidence: Number) -> Fra
 
 
 def _read_sensitivities(values: Iterable[int]) -> tuple[int, ...]:
-    listed = tuple(whole_number(value, "A sensitivity", least=1, most=_LARGEST_SENSITIVITY) for value in values)
+    try:
+        given = tuple(values)
+    except TypeError as error:
+        raise InvalidParameter(f"The sensitivities are a {type(values).__name__}; give a list of integers.") from error
+    listed = tuple(whole_number(value, "A sensitivity", least=1, most=_LARGEST_SENSITIVITY) for value in given)
     if not listed:
         raise InvalidParameter("There are no sensitivities; give at least one candidate.")
     return listed

@@ -56,7 +56,10 @@ class IntervalExponential:
         lower = whole_number(self.lower, "lower", least=-_FARTHEST, most=_FARTHEST)
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", whole_number(self.upper, "upper", least=lower, most=_FARTHEST))
-        pairs = tuple(self.weights) or ((lower, 1),)
+        try:
+            pairs = tuple((start, weight) for start, weight in self.weights) or ((lower, 1),)
+        except (TypeError, ValueError) as error:
+            raise InvalidParameter("The weights are not pairs (start, weight); give a tuple of such pairs.") from error
         weights = tuple(
             (
                 whole_number(start, "A start", least=lower, most=self.upper),

@@ -19,6 +19,7 @@ SCALE_BITS: Final = 45
 TAIL_BITS: Final = 128
 NOTHING: Final = Bounds(Fraction(0), Fraction(0))
 """The probability of an event that cannot happen."""
+MOST_HALF_WIDTH: Final = 1 << 128
 
 _INT64 = np.iinfo(np.int64)
 
@@ -63,9 +64,9 @@ def largest_scale(test: Callable[[Fraction], bool], guess: Fraction) -> Fraction
     return unit * largest(lambda n: test(n * unit), guess=math.floor(guess / unit), least=1)
 
 
-def wanted_half_width(h: int) -> int:
-    """Return a half-width in steps, a whole number ≥ 0."""
-    return whole_number(h, "The half-width")
+def wanted_half_width(h: int, *, least: int = 0) -> int:
+    """Return a half-width in steps as an int, up to far beyond what noise of the largest scale needs."""
+    return whole_number(h, "The half-width", least=least, most=MOST_HALF_WIDTH)
 
 
 def check_positive(loss: Loss) -> None:

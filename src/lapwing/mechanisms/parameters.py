@@ -64,9 +64,12 @@ def integers(values: IntArray | Sequence[int], name: str) -> IntArray:
 
     What the values are never shows in the error; only their type and shape do.
 
-    Raises: InvalidParameter if they are not integers (floats and bools are not), or not in one dimension.
+    Raises: InvalidParameter if they are not integers (floats and bools are not), not in one dimension, or masked: the
+        sum of a masked array and noise keeps, under the mask, the values as they were.
     """
     array = values if isinstance(values, np.ndarray) else _gathered(values)
+    if isinstance(array, np.ma.MaskedArray):
+        raise InvalidParameter(f"{name} are a masked array; fill it first, or leave out what is masked.")
     if array.ndim != 1:
         raise InvalidParameter(f"{name} have {array.ndim} dimensions; give a list or an array of one dimension.")
     if array.dtype.kind == "i" or (array.dtype.kind == "u" and array.dtype.itemsize < 8):

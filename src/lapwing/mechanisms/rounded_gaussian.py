@@ -11,6 +11,7 @@ from lapwing.exact.arrays import IntArray
 from lapwing.exact.bounds import Bounds, enclose_tightly, normal_two_sided_quantile_ball, square_root_up
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.noisy import (
+    MOST_HALF_WIDTH,
     NOTHING,
     SCALE_BITS,
     TAIL_BITS,
@@ -60,9 +61,9 @@ class RoundedGaussian:
     @classmethod
     def for_half_width(cls, h: int, confidence: Number) -> Self:
         """Return the most noise with P(|noise| ≤ h) ≥ confidence; σ is rounded down."""
-        tail = 1 - probability(confidence, "confidence")
+        tail, h = 1 - probability(confidence, "confidence"), wanted_half_width(h)
         quantile = enclose_tightly(normal_two_sided_quantile_ball, tail, bits=TAIL_BITS).upper
-        guess = (wanted_half_width(h) + Fraction(1, 2)) / quantile
+        guess = (h + Fraction(1, 2)) / quantile
         return cls(sigma=largest_scale(lambda sigma: _tail(sigma, h).upper <= tail, guess))
 
     @property
@@ -93,6 +94,7 @@ class RoundedGaussian:
 
     def coverage(self, h: int) -> Bounds:
         """Bound P(|noise| ≤ h) = 2Φ((h + ½)/σ) − 1."""
+        h = wanted_half_width(h, least=-MOST_HALF_WIDTH)
         return complement(_tail(self.sigma, h)) if h >= 0 else NOTHING
 
     def half_width(self, confidence: Number) -> int:

@@ -1,9 +1,9 @@
 """Subsampling: a mechanism that sees a secret random sample of the rows tells less about each of them.
 
 Each privacy unit has one row. Let q be the chance of a row to be in the sample, and ε' = ln(1 + q(e^ε − 1)). If the
-mechanism is (ε, δ)-DP, then on the sample it is (ε', qδ)-DP, for the neighbours that go with the way of sampling; the
-proofs are below. They compare samples as bags of rows, so the inner loss must not rest on the order of the rows. The
-gain is lost if the sample, or its size where that varies, becomes known: say neither.
+mechanism is (ε, δ)-DP, then on the sample it is (ε', qδ)-DP, for the neighbours that go with the way of sampling
+(`privacy.amplification` has the proofs). They compare samples as bags of rows, so the inner loss must not rest on the
+order of the rows. The gain is lost if the sample, or its size where that varies, becomes known: say neither.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact import samplers
-from lapwing.exact.bounds import Ball, dyadic_down, dyadic_up, enclose_tightly
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.parameters import rational, whole_number
+from lapwing.privacy import amplification
 from lapwing.privacy.measures import ApproxDP, PureDP
-
-_BITS = 64
 
 Row = TypeVar("Row")
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -34,13 +32,16 @@ class Sample(Protocol):
 
     neighbouring: ClassVar[str]
 
-    @property
-    def share(self) -> Fraction:
-        """The chance q of each row to be in the sample."""
-        ...
-
     def draw(self, rows: int, entropy: Entropy) -> NDArray[np.int64]:
         """Return the indices of a sample of so many rows, ascending."""
+        ...
+
+    def amplified(self, inner: Amplified) -> Amplified:
+        """Return the loss of a mechanism on the sample, from its loss towards a unit of the sample."""
+        ...
+
+    def inner(self, wanted: Amplified) -> Amplified:
+        """Return the largest loss towards a unit of the sample whose amplified loss is at most the wanted one."""
         ...
 
 
@@ -49,16 +50,9 @@ class Sample(Protocol):
 class PoissonSample:
     """Take each row by a coin of its own.
 
-    For `add_remove`: let A be the output's law without the row, and B that with it in the sample for sure. For each
-    outcome of the other coins B's samples have one row more than A's, so a = A(E), b = B(E) have b ≤ e^ε·a + δ and
-    a ≤ e^ε·b + δ. With the row the law is (1 − q)A + qB.
-
-    - (1 − q)a + qb ≤ (1 − q)a + q(e^ε·a + δ) = e^ε'·a + qδ.
-    - e^ε'((1 − q)a + qb) + qδ ≥ e^ε'(1 − q + q·e^(−ε))a − q·e^(ε'−ε)δ + qδ ≥ a, because ε' ≤ ε, and because
-      (1 + q(e^ε − 1))(1 − q(1 − e^(−ε))) = 1 + q(1 − q)(e^ε + e^(−ε) − 2) ≥ 1.
+    It protects neighbours for `add_remove`; the theorem and its proof are in `privacy.amplification`.
 
     Args: rate: q, above 0 and at most 1.
-    Source: Balle, Barthe and Gaboardi 2018 (Privacy Amplification by Subsampling), Theorem 8.
     """
 
     neighbouring: ClassVar[str] = "add_remove"
@@ -70,14 +64,17 @@ class PoissonSample:
             raise InvalidParameter(f"rate is {self.rate}; it must be above 0 and at most 1.")
         object.__setattr__(self, "rate", rate)
 
-    @property
-    def share(self) -> Fraction:
-        """The rate."""
-        return self.rate
-
     def draw(self, rows: int, entropy: Entropy) -> NDArray[np.int64]:
         """Return the indices of a sample of so many rows, ascending."""
         return np.flatnonzero(samplers.bernoulli(self.rate, rows, entropy)).astype(np.int64, copy=False)
+
+    def amplified(self, inner: Amplified) -> Amplified:
+        """Return (ln(1 + rate·(e^ε − 1)), rate·δ) for an inner (ε, δ), ε rounded up."""
+        return amplification.poisson(inner, self.rate)
+
+    def inner(self, wanted: Amplified) -> Amplified:
+        """Return the largest inner loss whose amplified loss is at most the wanted one."""
+        return amplification.poisson_inner(wanted, self.rate)
 
 
 @final
@@ -85,16 +82,10 @@ class PoissonSample:
 class FixedSizeSample:
     """Take a set of a fixed size, each as likely.
 
-    For `replace_one`, where the number of rows is public, and inner losses for `replace_one`: let A be the output's law
-    given that the row is not in the sample, and B and B' given that it is, with its one value or its other. B' is B
-    with one row of the sample replaced. So is A, in law: replace the row by another one, each outside of the sample as
-    likely, and the sample is uniform among those without the row. So B(E) ≤ e^ε(λA + (1 − λ)B')(E) + δ for every λ
-    from 0 to 1. With q = size/population the two laws are (1 − q)A + qB and (1 − q)A + qB', and 1 − λ = e^(ε'−ε) makes
-
-        (1 − q)A + qB  ≤  (1 − q + q·e^ε·λ)A + q·e^ε'·B' + qδ  =  e^ε'((1 − q)A + qB') + qδ.
+    It protects neighbours for `replace_one`, where the number of rows is public; the theorem and its proof are in
+    `privacy.amplification`.
 
     Args: size: from 1 to population; population: the public number of rows.
-    Source: Balle, Barthe and Gaboardi 2018, Theorem 9.
     """
 
     neighbouring: ClassVar[str] = "replace_one"
@@ -106,11 +97,6 @@ class FixedSizeSample:
         object.__setattr__(self, "population", population)
         object.__setattr__(self, "size", whole_number(self.size, "size", least=1, most=population))
 
-    @property
-    def share(self) -> Fraction:
-        """Size over population."""
-        return Fraction(self.size, self.population)
-
     def draw(self, rows: int, entropy: Entropy) -> NDArray[np.int64]:
         """Return the indices of a sample, ascending.
 
@@ -119,6 +105,14 @@ class FixedSizeSample:
         if rows != self.population:
             raise InvalidParameter(f"There are {rows} rows, but the population is {self.population}; give all of it.")
         return samplers.subset(self.population, self.size, entropy)
+
+    def amplified(self, inner: Amplified) -> Amplified:
+        """Return (ln(1 + q·(e^ε − 1)), q·δ) for an inner (ε, δ) and q = size/population, ε rounded up."""
+        return amplification.without_replacement(inner, self.size, self.population)
+
+    def inner(self, wanted: Amplified) -> Amplified:
+        """Return the largest inner loss whose amplified loss is at most the wanted one."""
+        return amplification.without_replacement_inner(wanted, self.size, self.population)
 
 
 @final
@@ -147,23 +141,16 @@ class Subsampled:
             PoissonSample and replace_one for a FixedSizeSample; the result is for the same.
         Raises: InvalidParameter for other neighbours and for other measures, in which there is no such theorem.
         """
-        self._check(inner, neighbouring)
-        epsilon_up = _through(inner.epsilon, lambda e, q: q + (1 - q) * (-e).exp(), self.sample.share)[1]
-        if isinstance(inner, PureDP):
-            return PureDP(epsilon_up)
-        return ApproxDP(epsilon_up, self.sample.share * inner.delta)
+        self._check(neighbouring)
+        return self.sample.amplified(inner)
 
     def inner_loss(self, wanted: Amplified, *, neighbouring: str) -> Amplified:
         """Return the largest inner loss whose amplified loss is at most the wanted one, ε rounded down.
 
         ε = ln(1 + (e^ε' − 1)/q) = ε' + ln(1/q − (1/q − 1)e^(−ε')), δ = δ'/q, or 1.
         """
-        self._check(wanted, neighbouring)
-        share = self.sample.share
-        epsilon_down = _through(wanted.epsilon, lambda e, q: 1 / q - (1 / q - 1) * (-e).exp(), share)[0]
-        if isinstance(wanted, PureDP):
-            return PureDP(epsilon_down)
-        return ApproxDP(epsilon_down, min(Fraction(1), wanted.delta / share))
+        self._check(neighbouring)
+        return self.sample.inner(wanted)
 
     @overload
     def release(
@@ -192,23 +179,9 @@ class Subsampled:
             return compute(rows[indices], entropy)
         return compute([rows[index] for index in indices.tolist()], entropy)
 
-    def _check(self, loss: PureDP | ApproxDP, neighbouring: str) -> None:
+    def _check(self, neighbouring: str) -> None:
         if neighbouring != self.sample.neighbouring:
             raise InvalidParameter(
                 f"neighbouring is {neighbouring!r}; a {type(self.sample).__name__} is proven to amplify losses for "
                 f"{self.sample.neighbouring!r} only."
             )
-        if not isinstance(loss, PureDP | ApproxDP):
-            kind = getattr(loss, "kind", type(loss).__name__)
-            raise InvalidParameter(
-                f"A {kind} loss is not amplified to one of its kind (what a sampled Gaussian mechanism loses has no "
-                "useful μ or ρ: its worst ratios remain); state an (ε, δ) of it, or keep an account of the whole batch."
-            )
-
-
-def _through(epsilon: Fraction, factor: Callable[[Ball, Ball], Ball], share: Fraction) -> tuple[Fraction, Fraction]:
-    """Return ε + ln(factor(ε, q)), rounded down and up to 64 binary digits."""
-    if epsilon == 0 or share == 1:
-        return epsilon, epsilon
-    bounds = enclose_tightly(lambda e, q: e + factor(e, q).log(), epsilon, share, bits=_BITS)
-    return dyadic_down(bounds.lower, _BITS), dyadic_up(bounds.upper, _BITS)

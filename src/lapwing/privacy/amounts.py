@@ -75,6 +75,21 @@ def probability(value: Number, name: str) -> Fraction:
     return number
 
 
+def share(value: Number, name: str, *, most: int | None = None) -> Fraction:
+    """Return a number from 0 to below 1, or to 1 if that is the most, as a fraction."""
+    number = non_negative(value, name)
+    if number > 1 or (number == 1 and most != 1):
+        raise InvalidParameter(f"{name} is {value}; it must be at least 0 and below 1.")
+    return number
+
+
+def count(value: int, *, least: int = 1) -> int:
+    """Return a whole number from `least` upwards."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidParameter(f"The number is {value!r:.60}; it must be a whole number from {least} upwards.")
+    return value
+
+
 def grid_up(amount: Fraction) -> Fraction:
     """Return the smallest multiple of GRID that is at least `amount`."""
     return math.ceil(amount / GRID) * GRID
@@ -128,3 +143,11 @@ def short(amount: Fraction) -> str:
     while amount / step < 10**3:
         step /= 10
     return f"{float(math.ceil(amount / step) * step):.4g}"
+
+
+def literal(amount: Fraction) -> str:
+    """Return Python text for the amount: the float or int that reads as it, else an exact Fraction."""
+    if amount.denominator == 1:
+        return str(amount.numerator)
+    nearest = float(amount)
+    return repr(nearest) if Fraction(str(nearest)) == amount else f"Fraction('{written(amount)}')"

@@ -1,86 +1,126 @@
 """Whether a charge still fits a budget: a pure decision; the ledger makes it durable.
 
 A filter answers before each charge, which the analyst may choose in the light of everything seen so far, whether the
-sum of the losses stays within the budget. All three measures have a filter that costs nothing over composition fixed
-in advance, because their losses add up for any mechanisms, chosen in any way:
+sum of the losses stays within the budget. One decision serves all measures, because in each of these the losses add up
+for any mechanisms, chosen in any way, at no cost over composition fixed in advance:
 
 - pure: ε adds along every path, as P(path) ≤ e^Σε P′(path) holds factor by factor (Rogers, Roth, Ullman and Vadhan
   2016).
 - gdp: μ² adds under full adaptivity (Smith and Thakurta 2022, arXiv 2210.17520).
 - zcdp: ρ adds under full adaptivity (Feldman and Zrnic 2021; Whitehouse, Ramdas, Rogers and Wu 2023).
+- approx, approx_gdp, approx_zcdp: the exact parts add as above and the δ add, each within its own cap. For draw V
+  uniformly from [0, 1) before all, and let an answer be of the second kind (`approximate`) as soon as 1 − Π(1 − δᵢ)
+  exceeds V: given the past, that has probability δᵢ. As 1 − Π(1 − δᵢ) ≤ Σδᵢ ≤ δ_B on every path, V ≥ δ_B means that
+  none ever is, V does not depend on the data, and given it the exact parts' filter holds (Rogers et al. 2016 for ε,
+  Whitehouse et al. 2023 for ρ; the argument with V is ours).
+- renyi: at each order declared in advance ε(α) adds under full adaptivity (Feldman and Zrnic 2021), and every order is
+  kept within its cap. "Some order is within its cap" would be another decision, which is not made here.
+
+No such decision is made from privacy loss distributions: they are not valid for charges chosen along the way.
 
 The guarantee is the budget, not what happens to be spent when one stops looking: stopping when the answers suit is
-itself a choice that depends on the data.
+itself a choice that depends on the data (`odometers` has figures that allow for it).
 
 Amounts are exact rationals and a charge is rounded up to GRID: ten charges of 0.1 fill a budget of 1 exactly, and
 1 + 10⁻¹⁷ is more than 1.
 """
 
 from dataclasses import dataclass, replace
-from typing import final
+from typing import TYPE_CHECKING, Generic, Protocol, Self, final
 
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.measures import Loss
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # typing's own has defaults from Python 3.13 on
+else:
+    from typing import TypeVar
+
+
+class Composable(Protocol):
+    """A loss that adds up, so that an account can hold it."""
+
+    def rounded_up(self) -> Self:
+        """Return the loss as it is charged."""
+
+    def nothing(self) -> Self:
+        """Return no loss, in the same measure."""
+
+    def beyond(self, other: Self) -> Self:
+        """Return what of this loss is beyond another, in each of its numbers."""
+
+    def times_in(self, room: Self) -> int | None:
+        """Return how many times this loss fits into a room; None for any number."""
+
+    def __add__(self, other: Self) -> Self: ...
+
+    def __le__(self, other: Self) -> bool: ...
+
+
+if TYPE_CHECKING:
+    L = TypeVar("L", bound=Composable, default=Loss, covariant=True)
+    M = TypeVar("M", bound=Composable)
+else:
+    L = TypeVar("L", covariant=True)
+    M = TypeVar("M")
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class Account(Generic[L]):
     """A budget and what is spent of it, in one measure; never overspent."""
 
-    budget: Loss
-    spent: Loss
+    budget: L
+    spent: L
 
     def __post_init__(self) -> None:
-        if self.spent > self.budget:
+        if not self.spent <= self.budget:
             raise InvalidParameter(f"The account has spent {self.spent} of {self.budget}; it must not be overspent.")
 
     @classmethod
-    def opened(cls, budget: Loss) -> "Account":
+    def opened(cls, budget: M) -> "Account[M]":
         """Return an account of which nothing is spent."""
-        return cls(budget=budget, spent=budget.from_amount(0))
+        return Account(budget=budget, spent=budget.nothing())
 
     @property
-    def remaining(self) -> Loss:
+    def remaining(self) -> L:
         """The largest loss that still fits."""
-        return self.budget.from_amount(self.budget.amount - self.spent.amount)
+        return self.budget.beyond(self.spent)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Granted:
+class Granted(Generic[L]):
     """A charge that fits: the account after it."""
 
-    account: Account
+    account: Account[L]
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class Refused(Generic[L]):
     """A charge that does not fit: what the account lacks for it."""
 
-    shortfall: Loss
+    shortfall: L
 
 
-def charge(account: Account, loss: Loss) -> Granted | Refused:
+def charge(account: Account[M], loss: M) -> Granted[M] | Refused[M]:
     """Add a loss to what is spent if the sum stays within the budget.
 
-    Raises: InvalidParameter if the loss is of another measure than the account.
+    Raises: InvalidParameter if the loss is of another measure than the account, or a curve without one of its orders.
     """
     spent = account.spent + loss.rounded_up()
-    if spent > account.budget:
-        return Refused(shortfall=spent.from_amount(spent.amount - account.budget.amount))
+    if not spent <= account.budget:
+        return Refused(shortfall=spent.beyond(account.budget))
     return Granted(account=replace(account, spent=spent))
 
 
-def fits(account: Account, loss: Loss) -> int:
+def fits(account: Account[M], loss: M) -> int:
     """Return how many more charges of this loss the account would grant.
 
     Raises: InvalidParameter if the loss is zero (any number fits) or of another measure than the account.
     """
-    cost = loss.rounded_up()
-    if cost <= cost.from_amount(0):
+    times = loss.rounded_up().times_in(account.remaining)
+    if times is None:
         raise InvalidParameter(f"The loss is {loss}; any number of charges of nothing fits: give a loss above 0.")
-    if cost > account.remaining:
-        return 0
-    return int(account.remaining.amount // cost.amount)
+    return times

@@ -1,0 +1,105 @@
+"""Laws of finitely many atoms: as transforms, for compositions, and as a sum, for what a single use costs."""
+
+import math
+from bisect import bisect_right
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from typing import final
+
+import numpy as np
+
+from lapwing.exact.bounds import Ball, Bounds, enclose, enclose_tightly, fixed_points
+from lapwing.privacy.discs import UNIT, Discs, rotations, up
+from lapwing.privacy.loss_laws import FINE, WEIGHT_BITS, FloatArray, Nodes, Transform, guessed_scale
+
+_CURVE_BITS = 200
+_CURVE_ERROR = Fraction(1, 1 << 140)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class AtomLaw:
+    """Finitely many atoms.
+
+    Args: positions: losses; masses: > 0, each within a relative MASS_ERROR of the true one; infinite: the mass at +∞.
+    """
+
+    positions: tuple[Fraction, ...]
+    masses: tuple[Fraction, ...]
+    infinite: Fraction = Fraction(0)
+
+    @property
+    def most(self) -> Fraction | None:
+        """The largest finite loss."""
+        return max(self.positions, default=Fraction(0))
+
+    def log_moments(self, tilts: FloatArray) -> FloatArray:
+        """Return log M(tilt), as a guess in floats."""
+        positions = np.array([float(position) for position in self.positions])
+        logs = np.array([math.log(m.numerator) - math.log(m.denominator) for m in self.masses])
+        exponents = np.multiply.outer(tilts, positions) + logs
+        most = exponents.max(axis=1)
+        return np.asarray(most + np.log(np.exp(exponents - most[:, None]).sum(axis=1)))
+
+    def transform(self, nodes: Nodes) -> Transform:
+        """Return Σ m·e^(zl), atom by atom; one of weight below 2⁻⁸⁰ is left to the radius."""
+        scale = guessed_scale(self, nodes.tilt)
+        tilt, step = Fraction(nodes.tilt), Fraction(nodes.step)
+        rows = [(tilt * at - scale, mass) for at, mass in zip(self.positions, self.masses, strict=True)]
+        centres = np.zeros(nodes.size, dtype=np.complex128)
+        radius = bound = 0.0
+        for position, bracket in zip(
+            self.positions, fixed_points(lambda x, m: m * x.exp(), rows, bits=WEIGHT_BITS), strict=True
+        ):
+            weight = (bracket.lower + bracket.upper) / 2 * FINE
+            bound += weight
+            if weight < 2.0**-80:
+                radius += weight
+                continue
+            phases = rotations(step * position, nodes.size)
+            centres += weight * phases.centres
+            radius += weight * phases.radius
+        # A weight is within 2⁻⁹⁵ + (MASS_ERROR + 2u)·weight, its product within 2u, and a sum of K within K·u of Σ|·|.
+        count = len(rows)
+        radius += (count + 8) * UNIT * bound + count * 2 * FINE
+        bound = up(bound * (1 + (count + 4) * UNIT) + count * 2 * FINE)
+        return Transform(Discs(centres, up(radius), bound), scale)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class AtomCurve:
+    """D(y) = Σ over atoms l > y of m·(1 − e^(y−l)) = P(l > y) − e^y·Q(l > y).
+
+    Args: positions: the atoms, rising; above_p, above_q: the sums of m and of m·e^(−l) from each on, and 0.
+    """
+
+    positions: tuple[Fraction, ...]
+    above_p: tuple[Fraction, ...]
+    above_q: tuple[Fraction, ...]
+
+    @classmethod
+    def of(cls, law: AtomLaw) -> "AtomCurve":
+        """Sum the atoms from the top."""
+        atoms = sorted(zip(law.positions, law.masses, strict=True))
+        q = [enclose_tightly(lambda at, m: m * (-at).exp(), at, m, bits=_CURVE_BITS).upper for at, m in atoms]
+        return cls(tuple(at for at, _ in atoms), _sums([m for _, m in atoms]), _sums(q))
+
+    def bounds(self, epsilon: float) -> Bounds:
+        """Return certified bounds on D(epsilon): masses are within 2⁻¹⁵⁰ of themselves, the rest is finer."""
+        first = bisect_right(self.positions, Fraction(epsilon))
+        p, q = self.above_p[first], self.above_q[first]
+        taken = enclose(Ball.exp, Fraction(epsilon), bits=_CURVE_BITS)
+        error = _CURVE_ERROR * (p + taken.upper * q)
+        return Bounds(max(Fraction(0), p - taken.upper * q - error), max(Fraction(0), p - taken.lower * q) + error)
+
+    def guess(self, epsilon: float) -> tuple[float, float]:
+        """Return the logarithm of D(epsilon), for both bounds."""
+        middle = self.bounds(epsilon).upper
+        near = math.log(middle.numerator) - math.log(middle.denominator) if middle else -math.inf
+        return near, near
+
+
+def _sums(values: list[Fraction]) -> tuple[Fraction, ...]:
+    return tuple(accumulate(reversed(values), initial=Fraction(0)))[::-1]

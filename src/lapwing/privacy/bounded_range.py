@@ -1,0 +1,61 @@
+"""What bounded range implies in each measure: the exponential mechanism loses less than its ε-DP says."""
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from lapwing.exact.bounds import square_root_up
+from lapwing.privacy.pure_implies import gdp_from_pure_up, pure_from_gdp_down
+
+
+def gdp_from_bounded_range_up(eta: Fraction) -> Fraction:
+    """Return the μ² of any η-bounded-range mechanism: μ = 2·Φ⁻¹(1/(1 + e^(−η/2))), rounded up.
+
+    A mechanism has bounded range η if its log-ratio log P(y)/Q(y) on neighbours varies by at most η over all outputs y
+    (Durfee and Rogers 2019). Its trade-off function is then no lower than those of all pairs of coins with
+    P(heads)/Q(heads) = e^t, P(tails)/Q(tails) = e^(t−η), 0 ≤ t ≤ η: every such ratio is a mixture of the two ends.
+    Such a pair has q = Q(heads), p = e^t·q and logit(p) − logit(q) = η, and its trade-off function is two chords that
+    meet at (q, 1 − p). That of μ-GDP is convex with the same ends, so it lies below both chords as soon as it does at
+    q: Φ⁻¹(p) − Φ⁻¹(q) ≤ μ. With g = Φ⁻¹∘logistic the left side is g(a + η/2) − g(a − η/2) for some a, which is
+    largest at a = 0, where it is 2·g(η/2), because g is odd and its slope falls with distance from 0.
+
+    For that slope, let x > 0 and L(x) = logit Φ(x), of slope φ/(Φ(1−Φ)), the inverse of g; its logarithmic derivative
+    is φ(2Φ−1)/(Φ(1−Φ)) − x, so that L is convex on x > 0 (and g concave) if k = φ(2Φ−1) − xΦ(1−Φ) ≥ 0. Now k is 0 at
+    0 and at infinity, and k' = 2φ² − Φ(1−Φ) is positive at 0 and changes sign once: 2φ²/(Φ(1−Φ)) falls, as its
+    logarithmic derivative is m − 2x with m = φ(2Φ−1)/(Φ(1−Φ)). For x² ≥ ½, m < φ/(1−Φ) ≤ (x + √(x²+4))/2 ≤ 2x
+    (Birnbaum 1942). For x² < ½, 2Φ−1 ≤ 2xφ(0), φ ≤ φ(0) and Φ(1−Φ) > 0.18, so m < 1.8x. Hence k ≥ 0.
+    """
+    return gdp_from_pure_up(eta / 2)
+
+
+def zcdp_from_bounded_range(eta: Fraction) -> Fraction:
+    """Return the ρ of any η-bounded-range mechanism: ρ = η²/8.
+
+    Source: Cesar and Rogers 2021 (Bounding, Concentrating, and Truncating), Lemma 3.2.
+    """
+    return eta**2 / 8
+
+
+_BOUNDED_RANGE: dict[str, Callable[[Fraction], Fraction]] = {
+    "pure": lambda eta: eta,
+    "gdp": gdp_from_bounded_range_up,
+    "zcdp": zcdp_from_bounded_range,
+}
+
+
+def bounded_range_amount(kind: str, eta: Fraction) -> Fraction:
+    """Return the amount in measure `kind` of any η-bounded-range mechanism, rounded up; in pure it is η itself.
+
+    For pure: probabilities sum to 1 on both sides, so 0 lies within the range, and no log-ratio exceeds its length.
+    """
+    return _BOUNDED_RANGE[kind](eta)
+
+
+def bounded_range_down(kind: str, amount: Fraction) -> Fraction:
+    """Return about the largest η whose every η-bounded-range mechanism has at most this amount in measure `kind`."""
+    if kind == "gdp":
+        return 2 * pure_from_gdp_down(amount)
+    if kind == "zcdp":
+        # The root is exact, or too large by less than 2⁻⁶⁰ of itself.
+        root = square_root_up(8 * amount)
+        return root if root**2 == 8 * amount else root * (1 - Fraction(1, 1 << 60))
+    return amount

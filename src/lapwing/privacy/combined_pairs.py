@@ -1,0 +1,93 @@
+"""Dominating pairs made of others: a mechanism run on a sample, and one of several mechanisms."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from lapwing.errors import InvalidParameter
+from lapwing.privacy import discretisation
+from lapwing.privacy.amounts import short
+from lapwing.privacy.discretisation import Piece
+from lapwing.privacy.loss_laws import Law, MixtureLaw
+from lapwing.privacy.pairs import Direction, Pair, Side, cut_law, law_of, pieces_of, positive
+
+_UNCOVERED = Fraction(1, 1 << 100)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SubsampledPair:
+    """A mechanism run on a Poisson sample: each privacy unit is in it with probability `rate`, on its own.
+
+    remove: (1 − rate)·Q + rate·P against Q; add: Q against that mixture. They differ. Neighbouring is add_remove.
+
+    For a sample S of the others, the output's law is M(S) without the unit, and (1 − r)·M(S) + r·M(S ∪ unit) with it.
+    The hockey-stick curve H is jointly convex, so it suffices to look at the worst S. There, with P, Q for M(S ∪ unit),
+    M(S) and x = e^ε, H of (1 − r)Q + rP against Q at x is r·H(P, Q) at 1 + (x − 1)/r; and H of Q against (1 − r)Q + rP
+    at x is s·H(Q, P) at rx/s for s = 1 − (1 − r)x, and 0 if s ≤ 0. Both rise with the curves of the pair.
+
+    Args: pair: a symmetric pair with finite losses, of the mechanism under add_remove; rate: above 0, at most 1.
+    Source: Zhu, Dong and Wang 2022, Theorem 11.
+    """
+
+    pair: Pair
+    rate: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", positive(self.rate, "rate"))
+        if self.rate > 1:
+            raise InvalidParameter(f"rate is {short(self.rate)}; it must be above 0 and at most 1.")
+        if not self.pair.symmetric or sum(piece.p for piece in pieces_of(self.pair, 8)) < 1 - _UNCOVERED:
+            raise InvalidParameter(
+                "Only a pair that is the same in both directions, with δ = 0, can be subsampled; sample once, and put "
+                "what is added on top of it beside it."
+            )
+
+    symmetric = closed = False
+
+    def law(self, direction: Direction, side: Side, cells: int) -> Law:
+        """Return a law above or below that of the loss in one direction."""
+        return cut_law(self, direction, side, cells)
+
+    def pieces(self, cells: int) -> list[Piece]:
+        """Return the remove pair."""
+        return discretisation.thinned(self.pair.pieces(cells), self.rate)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class MixturePair:
+    """One of several mechanisms, drawn by public chances, with an output that says which.
+
+    Args: parts: (chance, pair), chances > 0 that sum to 1.
+    """
+
+    parts: tuple[tuple[Fraction, Pair], ...]
+
+    def __post_init__(self) -> None:
+        parts = tuple((positive(weight, "chance"), pair) for weight, pair in self.parts)
+        object.__setattr__(self, "parts", parts)
+        if sum(weight for weight, _ in parts) != 1:
+            raise InvalidParameter("The chances of a mixture do not sum to 1; give exact fractions that do.")
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether all parts are."""
+        return all(pair.symmetric for _, pair in self.parts)
+
+    @property
+    def closed(self) -> bool:
+        """Whether all parts are."""
+        return all(pair.closed for _, pair in self.parts)
+
+    def law(self, direction: Direction, side: Side, cells: int) -> Law:
+        """Return the mixture of laws."""
+        return MixtureLaw(tuple((weight, law_of(pair, direction, side, cells)) for weight, pair in self.parts))
+
+    def pieces(self, cells: int) -> list[Piece]:
+        """Return the pieces of all parts."""
+        return [
+            Piece(weight * p, weight * q, low, high)
+            for weight, pair in self.parts
+            for p, q, low, high in pair.pieces(cells)
+        ]

@@ -1,0 +1,123 @@
+"""What Laplace noise implies in μ and in ρ, directly: less than its ε does, which is that of randomized response.
+
+A vector that moves by at most `distance` in L1, in scales of the noise, has the loss of one number that moves that
+far: for the discrete Laplace in μ, or of as many numbers that move by 1 each.
+
+In ρ. Let K(α) = (α − 1)·D_α, t = α − ½, and u = t², so that α(α − 1) = u − ¼. If K is a concave function of u, it
+stays below its tangent at u = ¼, where it is 0 and has the slope K'(1) = KL: so D_α ≤ α·KL for all α > 1, and ρ = KL is
+the least possible. A function of u that is a product of factors 1 + u/v², v real, has a concave logarithm.
+
+- Laplace at distance x: e^(K + x/2) = cosh(xt) + sinh(xt)/(2t), an entire function of u of order ½. Where it is 0,
+  y(s) = sinh(ts)/t solves y'' = u·y with y(0) = 0 and y'(x) = −y(x)/2, a self-adjoint problem in which u·∫y² =
+  −∫y'² − y(x)²/2 < 0. So all its zeros are real and negative, and Hadamard's product has the form above.
+- Discrete Laplace, q = e^(−r), at distance n: e^(K + rn/2)·(1 + q)·sinh(rt) = sinh((n+1)rt) − q·sinh((n−1)rt). Over
+  sinh(rt) that is a polynomial of degree n in cosh(rt). It has n zeros cos θ in (−1, 1), as
+  sin((n+1)θ) − q·sin((n−1)θ) changes sign between each two of the n + 1 angles with sin((n+1)θ) = ±1; they are
+  symmetric about 0. Its factors are cosh²(rt) − cos²θ = (cosh(2rt) − cos(2θ))/2, and cosh(rt) if n is odd, both of
+  which are products of the form above.
+
+KL is convex in the distance and 0 at 0, hence superadditive, and vectors have no more than one number.
+
+In μ. For −Φ⁻¹(a) − Φ⁻¹(b) with a·b = κ: ln Φ is concave, so ln κ ≤ 2·ln Φ((Φ⁻¹(a) + Φ⁻¹(b))/2), and the value is at
+most −2Φ⁻¹(√κ). Trade-off functions of Laplace noise consist of points (a, b) with a·b = κ and of chords between such
+and the ends (0, 1), (1, 0). That of μ-GDP is convex with the same ends, so it is below as soon as it is at the points:
+μ = −2Φ⁻¹(√κ) is enough.
+
+- Laplace at distance x: κ = e^(−x)/4. As h = μ/2 has x = −2·ln(2Φ(−h)), μ² has the slope 4h/λ(h) in x, with λ(h) =
+  φ(h)/Φ(−h). It rises, as λ < h + 1/h makes λ/h fall. So μ² is convex in x, 0 at 0, and superadditive.
+- Discrete Laplace at distance n ≥ 1: the points are P(X > j) = q^(j+1)/(1 + q) and P(X ≤ j − n) = q^(n−j)/(1 + q), so
+  κ = q^(n+1)/(1 + q)². Again μ² is convex in n ≥ 1. Hence the sum of μ² over a vector at L1 distance n is largest if
+  all of its moves but one are 1 and then, being convex in how many they are, at one move of n or n moves of 1.
+
+Source: Harrison and Manurangsi 2025 (arXiv 2510.25746) have ρ for Laplace noise; the proofs here are ours.
+"""
+
+from fractions import Fraction
+from functools import lru_cache
+
+from lapwing.exact.bounds import Ball, dyadic_up, enclose_tightly, normal_two_sided_quantile_ball
+from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
+from lapwing.privacy.pure_implies import gdp_from_pure_up
+
+_BITS = 64
+_SENSIBLE = 10**4
+
+
+@lru_cache(maxsize=1 << 10)
+def zcdp_from_laplace_up(distance: Fraction) -> Fraction:
+    """Return the ρ of Laplace noise, x + e^(−x) − 1 for x = L1 sensitivity over scale, rounded up."""
+    if distance == 0:
+        return distance
+    return dyadic_up(enclose_tightly(lambda x: x + (-x).expm1(), distance, bits=_BITS).upper, _BITS)
+
+
+@lru_cache(maxsize=1 << 10)
+def zcdp_from_discrete_laplace_up(rate: Fraction, distance: int) -> Fraction:
+    """Return the ρ of discrete Laplace noise for integers at L1 distance n, rounded up: the least possible.
+
+    r·(n − 2q(1 − q^n)/(1 − q²)) for r = rate = 1/scale, q = e^(−r).
+    """
+    if distance == 0 or rate == 0:
+        return Fraction(0)
+
+    def divergence(r: Ball, n: Ball) -> Ball:
+        q = (-r).exp()
+        return r * (n - 2 * q / (1 + q) * (-r * n).expm1() / (-r).expm1())
+
+    return dyadic_up(enclose_tightly(divergence, rate, Fraction(distance), bits=_BITS).upper, _BITS)
+
+
+@lru_cache(maxsize=1 << 10)
+def gdp_from_laplace_up(distance: Fraction) -> Fraction:
+    """Return the μ² of Laplace noise, μ = −2Φ⁻¹(e^(−x/2)/2) for x = L1 sensitivity over scale, rounded up.
+
+    The least possible for one number. For x > 10⁴ it is 4x, which is more, as e^(−x/2)/2 = Φ(−μ/2) ≤ e^(−μ²/8)/2.
+    """
+    if distance == 0 or distance > _SENSIBLE:
+        return 4 * distance
+    bounds = enclose_tightly(lambda x: 4 * normal_two_sided_quantile_ball((-x / 2).exp()) ** 2, distance, bits=_BITS)
+    return dyadic_up(bounds.upper, _BITS)
+
+
+@lru_cache(maxsize=1 << 10)
+def gdp_from_discrete_laplace_up(rate: Fraction, distance: int) -> Fraction:
+    """Return the μ² of discrete Laplace noise for integers at L1 distance n, rounded up.
+
+    The larger of μ = −2Φ⁻¹(q^((n+1)/2)/(1 + q)), which one number at an odd distance attains, and of n numbers at
+    distance 1. For n·rate > 10⁴ it is 8n·rate, which is more than either, as Φ(−μ/2) ≤ e^(−μ²/8)/2.
+    """
+    if distance == 0 or distance * rate > _SENSIBLE:
+        return 8 * distance * rate
+
+    def square(r: Ball, n: Ball) -> Ball:
+        return 4 * normal_two_sided_quantile_ball(2 * (-r * (n + 1) / 2).exp() / (1 + (-r).exp())) ** 2
+
+    together = enclose_tightly(square, rate, Fraction(distance), bits=_BITS).upper
+    apart = enclose_tightly(square, rate, Fraction(1), bits=_BITS).upper
+    return dyadic_up(max(together, distance * apart), _BITS)
+
+
+def laplace_loss(distance: Fraction, kind: str) -> Loss:
+    """Return the loss of Laplace noise in pure, gdp or zcdp, for an L1 sensitivity in scales of the noise.
+
+    Raises: InvalidParameter for another kind.
+    """
+    if kind == GaussianDP.kind:
+        return GaussianDP.from_mu_squared(gdp_from_laplace_up(distance))
+    if kind == ZeroConcentratedDP.kind:
+        return ZeroConcentratedDP(zcdp_from_laplace_up(distance))
+    return PureDP(distance).to_kind(kind)
+
+
+def discrete_laplace_loss(rate: Fraction, distance: int, kind: str) -> Loss:
+    """Return the loss of discrete Laplace noise of scale 1/rate in pure, gdp or zcdp, for integers at an L1 distance.
+
+    Raises: InvalidParameter for another kind.
+    """
+    if kind == GaussianDP.kind:
+        # For many moves of 1 the bound for any ε-DP mechanism may be the smaller.
+        direct = gdp_from_discrete_laplace_up(rate, distance)
+        return GaussianDP.from_mu_squared(min(direct, gdp_from_pure_up(rate * distance)))
+    if kind == ZeroConcentratedDP.kind:
+        return ZeroConcentratedDP(zcdp_from_discrete_laplace_up(rate, distance))
+    return PureDP(rate * distance).to_kind(kind)

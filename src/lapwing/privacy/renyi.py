@@ -1,0 +1,272 @@
+"""Rényi differential privacy: a bound on the Rényi divergence at each of some orders."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import ClassVar, Final, NoReturn, Self, final
+
+from lapwing.errors import InvalidParameter
+from lapwing.exact.bounds import Ball, enclose_tightly, float_near, float_up
+from lapwing.privacy import renyi_curves
+from lapwing.privacy.additive import GaussianDP, Loss, PureDP, ZeroConcentratedDP
+from lapwing.privacy.amounts import Number, count, exact, grid_up, non_negative, probability, short, written
+from lapwing.privacy.search import minus_log
+
+DEFAULT_ORDERS: Final = tuple(
+    1 + Fraction(part, 4) * Fraction(2) ** power for power in range(-6, 21) for part in range(4, 8)
+)
+"""Orders from 1.016 to 1.8 million, whose distances from 1 grow by a fifth on average."""
+
+_BITS = 64
+_LEAST_DISTANCE = Fraction(1, 10**100)
+
+Curve = Mapping[int, Number] | Mapping[float, Number] | Mapping[Decimal, Number] | Mapping[Fraction, Number]
+"""The loss of each order; a mapping has keys of one kind."""
+
+_NO_CONVERSION = {
+    "gdp": "μ bounds the divergence of every order, and a curve is given at some only: beyond them it may be infinite",
+    "zcdp": "ρ bounds every order, and a curve is given at some only",
+    "pure": "an ε at δ = 0 bounds the divergence of every order, and a curve is given at some only",
+    "approx": "it implies a pair for each δ: ask for to_epsilon or to_delta",
+}
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class RenyiDP:
+    """(α, ε(α))-Rényi differential privacy at some orders α > 1: the Rényi divergence of order α is at most ε(α).
+
+    Curves add up order by order, over the orders that both have. They compare if they have the same orders.
+
+    Args: curve: the ε ≥ 0 of each order, a number above 1.
+    Source: Mironov 2017 (Rényi Differential Privacy), Definition 4, Proposition 1 (composition).
+    """
+
+    kind: ClassVar[str] = "renyi"
+    points: tuple[tuple[Fraction, Fraction], ...]
+
+    def __init__(self, curve: Curve) -> None:
+        if not isinstance(curve, Mapping):
+            raise InvalidParameter(f"The curve is a {type(curve).__name__}; it must map orders to losses: {{2: 0.1}}.")
+        points = tuple(sorted((_order(order), non_negative(loss, "epsilon")) for order, loss in curve.items()))
+        if not points:
+            raise InvalidParameter("The curve has no orders; give the loss at one order above 1 at least.")
+        if len({order for order, _ in points}) < len(points):
+            raise InvalidParameter("The curve gives an order twice, as different kinds of number; give each once.")
+        object.__setattr__(self, "points", points)
+
+    @classmethod
+    def from_function(cls, loss_up: Callable[[Fraction], Fraction], orders: Iterable[Number] = DEFAULT_ORDERS) -> Self:
+        """Return the curve of a function of the order, which must not be below the divergence."""
+        return cls({order: loss_up(order) for order in map(_order, orders)})
+
+    @classmethod
+    def from_loss(cls, loss: Loss, orders: Iterable[Number] = DEFAULT_ORDERS) -> Self:
+        """Return the curve that a loss implies: α·μ²/2, α·ρ, or for ε that of randomized response, the worst there is.
+
+        Raises: InvalidParameter for any other loss: a δ has no Rényi divergence.
+        """
+        if isinstance(loss, GaussianDP):
+            return cls.from_function(lambda order: renyi_curves.gaussian(loss.mu_squared, order), orders)
+        if isinstance(loss, ZeroConcentratedDP):
+            return cls.from_function(lambda order: renyi_curves.zero_concentrated(loss.rho, order), orders)
+        if isinstance(loss, PureDP):
+            return cls.from_function(lambda order: renyi_curves.pure_up(loss.epsilon, order), orders)
+        what = getattr(loss, "kind", type(loss).__name__)
+        raise InvalidParameter(f"A {what} loss has no Rényi curve: what may happen with probability δ is unbounded.")
+
+    @classmethod
+    def laplace(cls, *, scale: Number, l1: Number = 1, orders: Iterable[Number] = DEFAULT_ORDERS) -> Self:
+        """Return the curve of Laplace noise of a scale, on vectors at L1 distance at most `l1`."""
+        distance = non_negative(l1, "l1") / _positive(scale, "scale")
+        return cls.from_function(lambda order: renyi_curves.laplace_up(distance, order), orders)
+
+    @classmethod
+    def discrete_laplace(cls, *, scale: Number, l1: int = 1, orders: Iterable[Number] = DEFAULT_ORDERS) -> Self:
+        """Return the curve of discrete Laplace noise of a scale, on vectors of integers at L1 distance at most `l1`."""
+        rate, shift = 1 / _positive(scale, "scale"), count(l1, least=0)
+        return cls.from_function(lambda order: renyi_curves.discrete_laplace_up(rate, shift, order), orders)
+
+    @classmethod
+    def bounded_range(cls, eta: Number, orders: Iterable[Number] = DEFAULT_ORDERS) -> Self:
+        """Return the curve of any mechanism of bounded range η, such as the exponential mechanism."""
+        length = non_negative(eta, "eta")
+        return cls.from_function(lambda order: renyi_curves.bounded_range_up(length, order), orders)
+
+    @property
+    def orders(self) -> tuple[Fraction, ...]:
+        """The orders at which a bound is given, ascending."""
+        return tuple(order for order, _ in self.points)
+
+    def at(self, order: Number) -> Fraction:
+        """Return ε(α) at one of the orders.
+
+        Raises: InvalidParameter if the curve does not have it.
+        """
+        wanted = _order(order)
+        for known, loss in self.points:
+            if known == wanted:
+                return loss
+        raise InvalidParameter(
+            f"The curve has no bound at order {order}; ask for one of its {len(self.points)} orders."
+        )
+
+    def restricted(self, orders: Iterable[Number]) -> Self:
+        """Return the curve at some of its orders only."""
+        return type(self)({order: self.at(order) for order in map(_order, orders)})
+
+    def to_delta(self, *, epsilon: Number) -> float:
+        """Return a δ that this curve implies at ε, rounded up: the least over the orders, each of which is valid.
+
+        δ = e^((α−1)(ε(α)−ε))/(α − 1)·(1 − 1/α)^α.
+
+        Source: Canonne, Kamath and Steinke 2020, Proposition 12.
+        """
+        wanted = non_negative(epsilon, "epsilon")
+        return float_up(min(Fraction(1), min(_delta_up(*point, wanted) for point in self._best(_log_delta, wanted))))
+
+    def to_epsilon(self, *, delta: Number) -> float:
+        """Return an ε that this curve implies at δ, rounded up: the formula of `to_delta` solved for ε.
+
+        ε = ε(α) + ln(1 − 1/α) − ln(αδ)/(α − 1).
+        """
+        wanted = probability(delta, "delta")
+        return float_up(max(Fraction(0), min(_epsilon_up(*point, wanted) for point in self._best(_epsilon, wanted))))
+
+    def _best(
+        self, value: Callable[[float, float, Fraction], float], wanted: Fraction
+    ) -> list[tuple[Fraction, Fraction]]:
+        """Return the point of the curve at which a guess in floating point is least, with those beside it."""
+        guesses = [value(float(order - 1), float_near(loss), wanted) for order, loss in self.points]
+        best = min(range(len(guesses)), key=lambda n: guesses[n])
+        return list(self.points[max(0, best - 1) : best + 2])
+
+    def for_group(self, size: int) -> Self:
+        """Return the curve towards `size` units together: (α/2^c, 3^c·ε(α)) for orders α ≥ 2^(c+1), 2^c ≥ size.
+
+        For losses with a closed form (μ, ρ, ε), `from_loss(loss.for_group(size))` is far better.
+
+        Raises: InvalidParameter if no order is large enough.
+        Source: Mironov 2017, Proposition 2.
+        """
+        power = (count(size) - 1).bit_length()
+        if power == 0:
+            return self
+        large = {order / 2**power: 3**power * loss for order, loss in self.points if order >= 2 ** (power + 1)}
+        if not large:
+            raise InvalidParameter(
+                f"The curve's orders end below {2 ** (power + 1)}, which a group of {size} needs; give larger orders."
+            )
+        return type(self)(large)
+
+    def to_kind(self, kind: str) -> NoReturn:
+        """Refuse: a curve at some orders implies no loss of another measure.
+
+        Raises: InvalidParameter, always; the message says why.
+        """
+        reason = _NO_CONVERSION.get(kind, "no theorem is known")
+        raise InvalidParameter(
+            f"A renyi loss does not convert to {kind} ({reason}); use a mechanism that states {kind}."
+        )
+
+    def rounded_up(self) -> Self:
+        """Return the curve with every ε rounded up to GRID, as an account charges it."""
+        return type(self)({order: grid_up(loss) for order, loss in self.points})
+
+    def nothing(self) -> Self:
+        """Return no loss, at these orders."""
+        return 0 * self
+
+    def beyond(self, other: Self) -> Self:
+        """Return what of each ε is beyond the other curve's; nothing if it is within it."""
+        pairs = zip(self.points, self._same(other).points, strict=True)
+        return type(self)({order: max(Fraction(0), mine - theirs) for (order, mine), (_, theirs) in pairs})
+
+    def times_in(self, room: Self) -> int | None:
+        """Return how many times this loss fits into a room at every order; None for any number, if it is nothing."""
+        pairs = zip(self.points, self._same(room).points, strict=True)
+        return min((has // mine for (_, mine), (_, has) in pairs if mine), default=None)
+
+    def __add__(self, other: Self) -> Self:
+        """Return the loss of both together, each chosen in the light of the other's answer or not.
+
+        Raises: InvalidParameter if the curves have no order in common.
+        """
+        theirs = dict(_curve(other).points)
+        common = {order: loss + theirs[order] for order, loss in self.points if order in theirs}
+        if not common:
+            raise InvalidParameter("The curves have no order in common; state both at the same orders.")
+        return type(self)(common)
+
+    def __mul__(self, times: int) -> Self:
+        count(times, least=0)
+        return type(self)({order: times * loss for order, loss in self.points})
+
+    __rmul__ = __mul__
+
+    def __le__(self, other: Self) -> bool:
+        return all(a <= b for (_, a), (_, b) in zip(self.points, self._same(other).points, strict=True))
+
+    def __ge__(self, other: Self) -> bool:
+        return all(a >= b for (_, a), (_, b) in zip(self.points, self._same(other).points, strict=True))
+
+    def _same(self, other: Self) -> Self:
+        if _curve(other).orders != self.orders:
+            raise InvalidParameter("The curves are stated at different orders; state both at the same ones to compare.")
+        return other
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"Fraction('{written(order)}'): Fraction('{written(loss)}')" for order, loss in self.points)
+        return f"RenyiDP({{{inside}}})"
+
+    def __str__(self) -> str:
+        order, loss = min(self.points, key=lambda point: abs(point[0] - 2))
+        return f"ε({short(order)}) = {short(loss)} (Rényi, {len(self.points)} orders)"
+
+
+def _curve(value: RenyiDP) -> RenyiDP:
+    if not isinstance(value, RenyiDP):
+        what = getattr(value, "kind", type(value).__name__)
+        raise InvalidParameter(f"A renyi loss and a {what} do not add or compare; state both as RenyiDP.")
+    return value
+
+
+def _order(value: Number) -> Fraction:
+    order = exact(value, "The order")
+    if order - 1 < _LEAST_DISTANCE:
+        raise InvalidParameter(f"The order is {value}; it must be above 1 (by 1e-100 at least).")
+    return order
+
+
+def _positive(value: Number, name: str) -> Fraction:
+    number = exact(value, name)
+    if number <= 0:
+        raise InvalidParameter(f"{name} is {value}; it must be above 0.")
+    return number
+
+
+def _log_delta(beyond: float, loss: float, epsilon: Fraction) -> float:
+    """Guess ln δ at the order 1 + `beyond`."""
+    inside = math.log(beyond) - math.log1p(beyond)
+    return beyond * (loss - float_near(epsilon)) - math.log(beyond) + (1 + beyond) * inside
+
+
+def _epsilon(beyond: float, loss: float, delta: Fraction) -> float:
+    """Guess ε at the order 1 + `beyond`."""
+    return loss + math.log(beyond) - math.log1p(beyond) + (minus_log(delta) - math.log1p(beyond)) / beyond
+
+
+def _delta_up(order: Fraction, loss: Fraction, epsilon: Fraction) -> Fraction:
+    def bound(a: Ball, gap: Ball) -> Ball:
+        return ((a - 1) * gap - (a - 1).log() + a * ((a - 1) / a).log()).min(0).exp()
+
+    return enclose_tightly(bound, order, loss - epsilon, bits=_BITS).upper
+
+
+def _epsilon_up(order: Fraction, loss: Fraction, delta: Fraction) -> Fraction:
+    def bound(a: Ball, e: Ball, d: Ball) -> Ball:
+        return e + ((a - 1) / a).log() - (a * d).log() / (a - 1)
+
+    return enclose_tightly(bound, order, loss, delta, bits=_BITS).upper
