@@ -1,0 +1,98 @@
+"""What a list of mechanisms, fixed in advance, loses together: certified from both sides.
+
+A `LossDistribution` is a multiset of dominating pairs. Its statements are intervals: the true δ at an ε of the pairs'
+composition lies between both ends, and so does the true ε at a δ. The upper end holds for every mechanism that the
+pairs dominate; the lower end for the pairs themselves (see `pairs`). If answers so far decide which pairs come next,
+it says nothing: a ledger's filter does.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from lapwing.errors import InvalidParameter
+from lapwing.exact.bounds import float_down, float_up
+from lapwing.privacy.amounts import Number, exact, non_negative, short
+from lapwing.privacy.certified_curve import Interval, Parts, bound_delta, bound_epsilon
+from lapwing.privacy.pairs import Direction, GaussianPair, Pair, whole
+
+WIDTH = Fraction(1, 10**4)
+"""The width of an interval in ε that is aimed at."""
+
+_NARROWEST = Fraction(1, 10**9)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LossDistribution:
+    """The composition of pairs, each taken a number of times; made by `compose`.
+
+    Args: parts: no pair twice, all Gaussian noise in one; width: how wide an interval in ε may be before more work is
+        done to narrow it, where that is possible.
+    """
+
+    parts: Parts = ()
+    width: Fraction = WIDTH
+
+    def compose(self, *others: "LossDistribution") -> "LossDistribution":
+        """Return the loss of all together."""
+        return compose([part for each in (self, *others) for part in each.parts], width=self.width)
+
+    def __add__(self, other: "LossDistribution") -> "LossDistribution":
+        return self.compose(other)
+
+    def self_compose(self, times: int) -> "LossDistribution":
+        """Return the loss of this list run a number of times."""
+        whole(times, "the number of times", 1)
+        return compose([(pair, count * times) for pair, count in self.parts], width=self.width)
+
+    def to_delta(self, epsilon: Number) -> Interval:
+        """Return bounds on the δ for which (epsilon, δ)-DP holds."""
+        y = non_negative(epsilon, "epsilon")
+        lower = upper = Fraction(0)
+        for direction in self._directions():
+            found = bound_delta(self.parts, direction, y, float(self.width), lower)
+            lower, upper = max(lower, found.lower), max(upper, found.upper)
+        return Interval(max(0.0, float_down(lower)), min(1.0, float_up(upper)))
+
+    def to_epsilon(self, delta: Number) -> Interval:
+        """Return bounds on the least ε ≥ 0 for which (ε, delta)-DP holds; infinite if there is none.
+
+        Raises: InvalidParameter unless delta is at least 0 and below 1.
+        """
+        target = non_negative(delta, "delta")
+        if target >= 1:
+            raise InvalidParameter(f"delta is {short(target)}; it must be at least 0 and below 1.")
+        lower = upper = 0.0
+        for direction in self._directions():
+            found = bound_epsilon(self.parts, direction, target, float(self.width), lower)
+            lower, upper = max(lower, found.lower), max(upper, found.upper)
+        return Interval(lower, upper)
+
+    def _directions(self) -> tuple[Direction, ...]:
+        return ("remove",) if all(pair.symmetric for pair, _ in self.parts) else ("remove", "add")
+
+
+def compose(parts: Iterable[tuple[Pair, int]], *, width: Number = WIDTH) -> LossDistribution:
+    """Return the loss of a list of (pair, count) fixed in advance.
+
+    Gaussian pairs are one Gaussian pair: losses N(μ²/2, μ²) add up, so μ² does.
+
+    Args: width: the wanted width of intervals in ε, from 10⁻⁹ to 1.
+    Raises: InvalidParameter for a count below 1 or a width out of range.
+    """
+    counts: dict[Pair, int] = {}
+    gaussian = Fraction(0)
+    for pair, count in parts:
+        whole(count, "the count", 1)
+        if isinstance(pair, GaussianPair):
+            gaussian += count * pair.mu_squared
+        else:
+            counts[pair] = counts.get(pair, 0) + count
+    if gaussian:
+        counts[GaussianPair(gaussian)] = 1
+    wanted = exact(width, "width")
+    if not _NARROWEST <= wanted <= 1:
+        raise InvalidParameter(f"width is {short(wanted)}; it must be from 1e-9 to 1, such as 1e-3.")
+    return LossDistribution(tuple(counts.items()), wanted)

@@ -1,0 +1,281 @@
+"""Pairs of laws that dominate a mechanism: what an adversary who knows all but one privacy unit has to tell apart.
+
+A pair (P, Q) dominates a mechanism if no neighbouring data sets give outputs with a larger hockey-stick curve
+δ(ε) = sup over events S of P(S) − e^ε·Q(S). Under add_remove a mechanism has two directions, a unit that leaves and one
+that joins; where they differ, the pair says both, "remove" being (P, Q) and "add" being (Q, P). Pairs compose by
+products, also where later mechanisms are chosen in the light of earlier answers as long as their pairs were fixed in
+advance (Zhu, Dong and Wang 2022, Theorem 10).
+
+Each pair is *attained* by the mechanism that its docstring names first, so that a lower bound holds for that
+mechanism. For a post-processing of it, or for a class of mechanisms, only the upper bound speaks.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+from typing import Literal, Protocol, final
+
+from lapwing.errors import InvalidParameter
+from lapwing.exact.bounds import Ball, enclose, fixed_points, normal_cdf_ball
+from lapwing.privacy import discretisation
+from lapwing.privacy.amounts import Number, exact, non_negative, short
+from lapwing.privacy.atoms import AtomLaw
+from lapwing.privacy.discretisation import Piece, tight
+from lapwing.privacy.loss_laws import BoundedRangeLaw, GaussianLaw, LaplaceLaw, Law
+
+Direction = Literal["remove", "add"]
+Side = Literal["upper", "lower"]
+
+FAR = 14
+
+
+class Pair(Protocol):
+    """A dominating pair.
+
+    `symmetric`: both directions have one curve; `closed`: the law is exact, the same from above and from below.
+    """
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether add and remove have one curve."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether the law is exact."""
+
+    def law(self, direction: Direction, side: Side, cells: int) -> Law:
+        """Return the law of the loss, or one above or below it, cut into about so many cells."""
+
+    def pieces(self, cells: int) -> list[Piece]:
+        """Return the pair (P, Q) cut into pieces; atoms are not cut."""
+
+    def __hash__(self) -> int:
+        """Pairs are values."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class GaussianPair:
+    """Gaussian noise, N(μ, 1) against N(0, 1); its post-processing by rounding is dominated, not attained.
+
+    Args: mu_squared: the square of sensitivity (ℓ²) over standard deviation, > 0.
+    """
+
+    mu_squared: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu_squared", positive(self.mu_squared, "mu_squared"))
+
+    symmetric = closed = True
+
+    def law(self, direction: Direction, side: Side, cells: int) -> Law:
+        """Return the law of the loss."""
+        return GaussianLaw(self.mu_squared)
+
+    def pieces(self, cells: int) -> list[Piece]:
+        """Cut the line at even steps between 14 standard deviations below 0 and above μ.
+
+        Probabilities are differences of Φ in units of 2⁻¹⁰²⁴, mirrored right of the middle. For μ ≤ 16 the least,
+        beyond the last cut, is above Φ(−31) > 2⁻⁷⁰⁰, which leaves a relative 2⁻³⁰⁰.
+        """
+        if self.mu_squared > 256:
+            raise InvalidParameter(
+                f"μ² is {short(self.mu_squared)}; subsampling is computed up to a μ² of 256: add more noise."
+            )
+        step = Fraction((2 * FAR + math.sqrt(self.mu_squared)) / cells)
+        cuts = [-FAR + n * step for n in range(cells + 1)]
+        losses = [enclose(lambda x, m: m.sqrt() * x - m / 2, x, self.mu_squared) for x in cuts]
+        p, q = _normal_masses(cuts, self.mu_squared), _normal_masses(cuts, Fraction(0))
+        lows = [None, *(loss.lower for loss in losses)]
+        highs = [*(loss.upper for loss in losses), None]
+        return [Piece(*piece) for piece in zip(p, q, lows, highs, strict=True)]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LaplacePair:
+    """Laplace noise on the real line.
+
+    Args: epsilon: sensitivity (ℓ¹) over scale, > 0.
+    """
+
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
+
+    symmetric = closed = True
+
+    def law(self, direction: Direction, side: Side, cells: int) -> Law:
+        """Return the law of the loss."""
+        return LaplaceLaw(self.epsilon)
+
+    def pieces(self, cells: int) -> list[Piece]:
+        """Take the two outer parts as atoms and cut the part between the centres evenly (see `LaplaceLaw`)."""
+        e, half = self.epsilon, Fraction(1, 2)
+        tail = tight(lambda e: (-e).exp() / 2, e)
+        cuts = [e * n / cells for n in range(cells + 1)]
+        result = [Piece(half, tail, e, e), Piece(tail, half, -e, -e)]
+        for near, far in pairwise(cuts):
+            p = tight(lambda a, b: (-a).exp() * -(a - b).expm1() / 2, near, far)
+            q = tight(lambda a, b, e: (b - e).exp() * -(a - b).expm1() / 2, near, far, e)
+            result.append(Piece(p, q, e - 2 * far, e - 2 * near))
+        return result
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RandomizedResponsePair:
+    """Randomized response among k choices: the truth with probability e^ε/(e^ε + k − 1), else one of the others evenly.
+
+    The pair is that of two different truths. With two choices it dominates every ε-DP mechanism (Kairouz, Oh and
+    Viswanath 2015).
+
+    Args: epsilon: > 0; choices: k ≥ 2.
+    """
+
+    epsilon: Fraction
+    choices: int = 2
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
+        whole(self.choices, "choices", 2)
+
+    symmetric = closed = True
+
+    def law(self, direction: Direction, side: Side, cells: int) -> Law:
+        """Return the law of the loss."""
+        return atoms_of(self)
+
+    def pieces(self, cells: int) -> list[Piece]:
+        """Take the two truths, and the other choices together."""
+        e, others = self.epsilon, Fraction(self.choices - 1)
+        high = tight(lambda e, k: 1 / (1 + k * (-e).exp()), e, others)
+        low = tight(lambda e, k: 1 / (e.exp() + k), e, others)
+        rest = [Piece(low * (others - 1), low * (others - 1), Fraction(0), Fraction(0))] if others > 1 else []
+        return [Piece(high, low, e, e), *rest, Piece(low, high, -e, -e)]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ApproximatePair:
+    """All that (ε, δ)-DP allows: with probability δ the truth is told, else it is randomized response at ε.
+
+    Its curve at ε' < ε is δ + (1 − δ)·(e^ε − e^ε')/(1 + e^ε), the largest of any (ε, δ)-DP mechanism.
+
+    Args: epsilon: ≥ 0; delta: from 0, below 1.
+    Source: Kairouz, Oh and Viswanath 2015, Section 3.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", non_negative(self.epsilon, "epsilon"))
+        object.__setattr__(self, "delta", non_negative(self.delta, "delta"))
+        if self.delta >= 1:
+            raise InvalidParameter(f"delta is {short(self.delta)}; it must be at least 0 and below 1.")
+
+    symmetric = closed = True
+
+    def law(self, direction: Direction, side: Side, cells: int) -> Law:
+        """Return the law of the loss."""
+        return atoms_of(self, self.delta)
+
+    def pieces(self, cells: int) -> list[Piece]:
+        """Take randomized response; the truth told has no piece, as Q never does what P does there."""
+        e, kept = self.epsilon, 1 - self.delta
+        if e == 0:
+            return [Piece(kept, kept, e, e)]
+        high, low = tight(lambda e: 1 / (1 + (-e).exp()), e), tight(lambda e: 1 / (1 + e.exp()), e)
+        return [Piece(kept * high, kept * low, e, e), Piece(kept * low, kept * high, -e, -e)]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BoundedRangePair:
+    """All that bounded range η allows, as of the exponential mechanism; see `BoundedRangeLaw`.
+
+    No single mechanism attains it everywhere: of a lower bound only the one-fold at one ε is attained.
+
+    Args: eta: > 0, the most by which the log-ratio varies over outputs.
+    """
+
+    eta: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eta", positive(self.eta, "eta"))
+
+    symmetric = closed = True
+
+    def law(self, direction: Direction, side: Side, cells: int) -> Law:
+        """Return the law of the loss."""
+        return BoundedRangeLaw(self.eta)
+
+    def pieces(self, cells: int) -> list[Piece]:
+        """Cut [−η, η] evenly: between a and b, p = (e^((b−η)/2) − e^((a−η)/2))/(1 − e^(−η)), and q is its mirror."""
+        cuts = [self.eta * (2 * n - cells) / cells for n in range(cells + 1)]
+
+        def mass(a: Ball, b: Ball, e: Ball) -> Ball:
+            return ((b - e) / 2).exp() * -((a - b) / 2).expm1() / -(-e).expm1()
+
+        return [Piece(tight(mass, a, b, self.eta), tight(mass, -b, -a, self.eta), a, b) for a, b in pairwise(cuts)]
+
+
+@lru_cache(maxsize=1 << 11)
+def law_of(pair: Pair, direction: Direction, side: Side, cells: int) -> Law:
+    """Return a pair's law, made once."""
+    return pair.law(direction, side, cells)
+
+
+@lru_cache(maxsize=1 << 10)
+def atoms_of(pair: Pair, infinite: Fraction = Fraction(0)) -> AtomLaw:
+    """Return the law of a pair that is all atoms."""
+    pieces = sorted((piece.low or Fraction(0), piece.p) for piece in pair.pieces(1))
+    return AtomLaw(tuple(at for at, _ in pieces), tuple(p for _, p in pieces), infinite)
+
+
+def cut_law(pair: Pair, direction: Direction, side: Side, cells: int) -> AtomLaw:
+    """Return a law above or below that of the loss, from pieces."""
+    pieces = pieces_of(pair, cells) if direction == "remove" else discretisation.swapped(pieces_of(pair, cells))
+    return discretisation.spread(pieces) if side == "upper" else discretisation.merge(pieces)
+
+
+def _normal_masses(cuts: list[Fraction], mu_squared: Fraction) -> list[Fraction]:
+    """Return the masses of N(μ, 1) left of the first cut, between cuts, and right of the last."""
+    bits = 1024
+    middle = sum(1 for x in cuts if x <= 0 or x * x <= mu_squared)
+    left = [b.lower for b in fixed_points(_left_of, [(x, mu_squared) for x in cuts[: middle + 1]], bits=bits)]
+    right = [b.lower for b in fixed_points(_right_of, [(x, mu_squared) for x in cuts[middle:]], bits=bits)]
+    inner = [b - a for a, b in pairwise([0, *left])] + [a - b for a, b in pairwise([*right, 0])]
+    return [Fraction(mass, 1 << bits) for mass in inner]
+
+
+def _left_of(x: Ball, mu_squared: Ball) -> Ball:
+    return normal_cdf_ball(x - mu_squared.sqrt())
+
+
+def _right_of(x: Ball, mu_squared: Ball) -> Ball:
+    return normal_cdf_ball(mu_squared.sqrt() - x)
+
+
+@lru_cache(maxsize=1 << 6)
+def pieces_of(pair: Pair, cells: int) -> list[Piece]:
+    """Return the pieces of (P, Q), made once."""
+    return pair.pieces(cells)
+
+
+def positive(value: Number, name: str) -> Fraction:
+    """Return an exact number above 0."""
+    number = exact(value, name)
+    if number <= 0:
+        raise InvalidParameter(f"{name} is {short(number)}; it must be above 0.")
+    return number
+
+
+def whole(value: int, name: str, least: int) -> None:
+    """Refuse what is not a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidParameter(f"{name} is {value!r}; it must be a whole number from {least} upwards.")

@@ -1,0 +1,115 @@
+"""Where to look: guesses of tilt, step, count and smoothing that make the bounds of `inversion` close.
+
+Everything here is a guess in floats. A poor one widens the interval and cannot make it wrong.
+"""
+
+import math
+from fractions import Fraction
+from typing import NamedTuple, Protocol, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lapwing.privacy.atoms import AtomLaw
+from lapwing.privacy.inversion import ORDER, RATIO, WIDEST, Window
+from lapwing.privacy.loss_laws import FloatArray, GaussianLaw, Laws, Nodes
+
+_MOST_WORK = 1 << 25  # atoms times nodes: about half a second
+_COPIES = 1e-7  # what the copies may add to δ, in proportion
+_TILTS: NDArray[np.float64] = 2.0 ** np.arange(-30, 31, 1.0)
+
+_BEYOND: NDArray[np.float64] = 1 + 2.0 ** np.arange(-4, 3, 0.5)
+
+
+class Aim(NamedTuple):
+    """A point of the curve: log δ at ε, and the width in ε that the bounds should have there."""
+
+    epsilon: float
+    log_delta: float
+    width: float
+
+
+@final
+class Cumulants:
+    """log M of a composition at many tilts, as a guess."""
+
+    def __init__(self, laws: Laws) -> None:
+        self.laws = laws
+        self.coarse = self.at(_TILTS)
+        self.atoms = 16 + sum(len(law.positions) if isinstance(law, AtomLaw) else 4 for law, _ in laws)
+
+    def at(self, tilts: FloatArray) -> FloatArray:
+        """Return log M at some tilts."""
+        total = np.zeros(len(tilts))
+        for law, count in self.laws:
+            total += count * law.log_moments(tilts)
+        return total
+
+    def _least(self, objective: "Objective") -> tuple[float, float]:
+        """Return the tilt where an objective of (tilt, log M) is least, and its value; refined twice."""
+        values = objective(_TILTS, self.coarse)
+        best = int(np.nanargmin(values))
+        tilt, ratio = _TILTS[best], 2.0
+        for _ in range(2):
+            tilts = tilt * ratio ** np.linspace(-1, 1, 17)
+            values = objective(tilts, self.at(tilts))
+            best = int(np.nanargmin(values))
+            tilt, ratio = tilts[best], ratio**0.125
+        return float(tilt), float(values[best])
+
+    def epsilon_above(self, log_delta: float) -> float:
+        """Return about the least ε that Chernoff's bound δ ≤ M(θ)·e^(−θε)/(1 + θ) gives."""
+        return self._least(lambda t, k: (k - np.log1p(t) - log_delta) / t)[1]
+
+    def tilt(self, epsilon: float) -> tuple[float, float]:
+        """Return the tilt where M(θ)·e^(−θε)/(θ(θ + 1)), the integrand at its centre, is least, and its logarithm."""
+        return self._least(lambda t, k: k - t * epsilon - np.log(t) - np.log1p(t))
+
+    def window(self, aim: Aim, tilt: float, fineness: float) -> Window | None:
+        """Return a window for bounds about as wide as aimed at, or `fineness` times narrower; None if there is none.
+
+        One that is too large is made smaller, and smoother.
+        """
+        period, beyond = self._period(aim, tilt)
+        step = 2 * math.pi / period
+        gaussian = float(sum((c * law.mu_squared for law, c in self.laws if isinstance(law, GaussianLaw)), Fraction(0)))
+        excess = float(self.at(np.array([tilt]))[0]) - tilt * aim.epsilon - aim.log_delta
+        relative = min(0.01, tilt * aim.width) / 64 / fineness
+        smoothing = math.sqrt(1.5 * ORDER * min(1.0, tilt * aim.width) / (RATIO**2 - 1)) / tilt / fineness
+        smoothing = min(smoothing, WIDEST, ORDER / (RATIO * tilt))
+        need = math.log(1 / relative) + max(excess, 0.0)
+        plain = math.sqrt(2 * (need + 2)) / math.sqrt(gaussian) if gaussian else math.inf
+        smooth = _reach(need, smoothing)
+        most = step * _MOST_WORK / self.atoms
+        if min(plain, smooth) > most:
+            smoothing *= smooth / most
+            smooth = most
+        if smoothing > WIDEST:
+            return None
+        if plain <= smooth:
+            smoothing, smooth = 0.0, plain
+        return Window(Nodes(tilt, step, math.ceil(smooth / step) + 2), smoothing, beyond)
+
+    def _period(self, aim: Aim, tilt: float) -> tuple[float, float]:
+        """Return a period that keeps the copies small, and the tilt that shows it of those above."""
+        room = -aim.log_delta - math.log(_COPIES)
+        far = tilt * _BEYOND
+        needs = (self.at(far) - far * aim.epsilon + room) / (far - tilt)
+        best = int(np.nanargmin(needs))
+        return max(room / tilt, float(needs[best])), float(far[best])
+
+
+def _reach(need: float, smoothing: float) -> float:
+    """Return about the s where the kernel's bound (w·s)^(−ORDER)/(π·s) is e^(−need)."""
+    w = smoothing / ORDER
+    reach = 1 / w
+    for _ in range(4):
+        reach = max(1.05 / w, math.exp((need - math.log(math.pi * reach)) / ORDER) * 1.1 / w)
+    return reach
+
+
+class Objective(Protocol):
+    """A function of tilts and log M there."""
+
+    def __call__(self, tilts: FloatArray, logs: FloatArray) -> FloatArray:
+        """Return its values."""
