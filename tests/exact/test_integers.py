@@ -122,6 +122,11 @@ def test_all_small_subsets_of_a_large_population_are_equally_likely() -> None:
     check_subsets(lambda entropy: integers._sorted_members(5, 2, entropy), 5, 2)
 
 
+def test_the_last_member_of_the_largest_population_is_drawn() -> None:
+    last = RecordedEntropy(b"\xff" * 8, StreamEntropy("another"))
+    assert subset(1 << 63, 1, last).tolist() == [(1 << 63) - 1]
+
+
 def test_twin_a_window_is_no_subset() -> None:
     """Neighbours are each as likely as they should be, but not together."""
     with pytest.raises(AssertionError):

@@ -159,9 +159,17 @@ class Thresholded:
         return values
 
 
-def test_a_loss_without_a_group_form_is_refused() -> None:
-    with pytest.raises(InvalidParameter, match="trade-off functions must be composed"):
-        GroupView(mechanism=Thresholded(), size=2).loss("approx_gdp")
+def test_a_failure_weighs_more_towards_a_group() -> None:
+    loss = GroupView(mechanism=Thresholded(), size=2).loss("approx_gdp")
+    assert loss == Thresholded().loss("approx_gdp").for_group(2)
+    assert loss.gaussian == GaussianDP(2)
+    # Two tests in a row, each of μ = 1 and δ = 10⁻⁶, at level 0.
+    first = mpf(10) ** -6
+    power = first + (1 - first) * mp.ncdf(1 - mp.sqrt(2) * mp.erfinv(1 - 2 * first / (1 - first)))
+    assert power <= mpf(loss.delta.numerator) / loss.delta.denominator < power * (1 + mpf(10) ** -12)
+
+
+def test_sizes_that_mean_nothing_are_refused() -> None:
     for size in (0, -1, 1.5, True, "2"):
         with pytest.raises(InvalidParameter, match="size is"):
             GroupView(mechanism=Thresholded(), size=size)  # type: ignore[arg-type]

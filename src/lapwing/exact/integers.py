@@ -117,6 +117,5 @@ def _sorted_members(population: int, size: int, entropy: Entropy) -> NDArray[np.
     members = np.empty(0, dtype=np.int64)
     while members.size < size:
         more = uniform_integers(population, size - members.size, entropy).astype(np.int64)
-        members = np.sort(np.concatenate((members, more)))
-        members = members[np.diff(members, prepend=-1) > 0]
+        members = np.unique(np.concatenate((members, more)))
     return members

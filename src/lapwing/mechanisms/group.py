@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import ClassVar, Generic, ParamSpec, Protocol, TypeVar, final
 
-from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.parameters import whole_number
 from lapwing.privacy.measures import ApproxDP, ApproximateGaussianDP, GaussianDP, PureDP, ZeroConcentratedDP
 
@@ -34,7 +33,8 @@ class GroupView(Generic[Asked, Stated, Given, Released]):
 
     Guarantee: between data sets that differ in at most `size` units there is a chain of that many steps of one unit, so
         the mechanism's loss holds for each step; how they add up is said at each measure's `for_group`: ε to size·ε,
-        μ to size·μ, ρ to size²·ρ, and (ε, δ) to (size·ε, δ·(e^(size·ε) − 1)/(e^ε − 1)).
+        μ to size·μ, ρ to size²·ρ, (ε, δ) to (size·ε, δ·(e^(size·ε) − 1)/(e^ε − 1)), and (μ, δ) to (size·μ, δ') with a
+        δ' far above size·δ.
     Args: mechanism: any; size: from 1.
     """
 
@@ -51,16 +51,9 @@ class GroupView(Generic[Asked, Stated, Given, Released]):
         Where the loss follows from a sensitivity, asking the mechanism itself with the group's sensitivity may promise
         more: so it is for discrete Laplace noise in gdp and zcdp.
 
-        Raises: InvalidParameter for an approx_gdp loss: that a mechanism is μ-GDP but for a chance of δ does not make
-            it size·μ-GDP but for a chance of size·δ, as in the steps of a chain δ stands for different events.
+        Raises: InvalidParameter for a (ρ, δ) loss, of which no bound for groups is known.
         """
-        loss = self.mechanism.loss(*args, **kwargs)
-        if isinstance(loss, ApproximateGaussianDP):
-            raise InvalidParameter(
-                "A (μ, δ) loss is not (kμ, kδ) towards k units: its trade-off functions must be composed, and Lapwing "
-                "does not do that; ask for an approx loss, or make the group the privacy unit."
-            )
-        return loss.for_group(self.size)  # type: ignore[return-value]  # the class stays
+        return self.mechanism.loss(*args, **kwargs).for_group(self.size)  # type: ignore[return-value]  # the class stays
 
     def release(self, *args: Given.args, **kwargs: Given.kwargs) -> Released:
         """Return what the mechanism releases."""

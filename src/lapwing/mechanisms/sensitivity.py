@@ -21,9 +21,8 @@ class Sensitivity:
     l2_squared: int
 
     def __post_init__(self) -> None:
-        for name, value in (("l1", self.l1), ("l2_squared", self.l2_squared)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise InvalidParameter(f"The sensitivity {name} is {value!r}; it must be a whole number ≥ 0.")
+        for name in ("l1", "l2_squared"):
+            object.__setattr__(self, name, whole_number(getattr(self, name), f"The sensitivity {name}"))
 
     @classmethod
     def from_l1(cls, l1: int) -> Self:
