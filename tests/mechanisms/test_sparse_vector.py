@@ -1,6 +1,7 @@
 """AboveThreshold beyond its rows in the zoo: all neighbours of small runs, its error, its cap and its session."""
 
 import copy
+import os
 import pickle
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -267,6 +268,16 @@ def test_a_session_shows_public_facts_only() -> None:
     for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(InvalidParameter, match="neither copied nor pickled"):
             duplicate(session)
+
+
+def test_a_session_does_not_survive_a_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes with the same threshold noise would have twice the cap."""
+    session = AboveThreshold(threshold_scale=Fraction(1), query_scale=Fraction(1)).start(0)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(InvalidParameter, match="belongs to the process"):
+        session.ask(5)
+    monkeypatch.undo()
+    assert session.left == 1
 
 
 def test_threads_share_a_session_without_exceeding_its_cap() -> None:

@@ -42,7 +42,7 @@ from lapwing.mechanisms.parameters import SMALLEST_SCALE, integers, rational, sc
 from lapwing.mechanisms.within import range_within
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.conversions import bounded_range_amount
-from lapwing.privacy.measures import MEASURES, Loss
+from lapwing.privacy.measures import Loss, measure_of
 
 _FINENESS = 1 << 10
 _MARGIN_STEPS = 1 << 10
@@ -102,9 +102,8 @@ class GeneralisedExponential:
 
     def loss(self, kind: str) -> Loss:
         """Return the loss in a measure: that of a bounded range of 2/scale."""
-        if kind not in MEASURES:
-            raise InvalidParameter(f"The measure is {kind!r}; it must be one of {', '.join(MEASURES)}.")
-        return MEASURES[kind].from_amount(bounded_range_amount(kind, 2 / self.scale))
+        measure = measure_of(kind)
+        return measure.from_amount(bounded_range_amount(kind, 2 / self.scale))
 
     def release(self, scores: IntArray | Sequence[int], entropy: Entropy = SYSTEM) -> int:
         """Return the index of the choice.

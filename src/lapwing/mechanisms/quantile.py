@@ -48,7 +48,7 @@ from lapwing.mechanisms.parameters import (
 from lapwing.mechanisms.within import range_within
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.conversions import bounded_range_amount
-from lapwing.privacy.measures import MEASURES, Loss
+from lapwing.privacy.measures import Loss, measure_of
 
 FARTHEST: Final = 1 << 61
 """Grid points lie between −FARTHEST and FARTHEST, so that differences of two fit 63 bits."""
@@ -93,10 +93,9 @@ class Quantile:
 
     def loss(self, kind: str, *, rows: int = 1) -> Loss:
         """Return the loss in a measure, for units of up to `rows` rows."""
-        if kind not in MEASURES:
-            raise InvalidParameter(f"The measure is {kind!r}; it must be one of {', '.join(MEASURES)}.")
+        measure = measure_of(kind)
         width = whole_number(rows, "rows", least=1) * width_at_one(self.quantile) / self.scale
-        return MEASURES[kind].from_amount(bounded_range_amount(kind, width))
+        return measure.from_amount(bounded_range_amount(kind, width))
 
     def release(self, values: IntArray | Sequence[int], entropy: Entropy = SYSTEM) -> int:
         """Return a grid point near the quantile; there may be no values at all, and then every point is alike.

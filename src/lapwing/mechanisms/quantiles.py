@@ -47,7 +47,7 @@ from lapwing.mechanisms.parameters import SMALLEST_SCALE, Rational, scale_of_noi
 from lapwing.mechanisms.quantile import choose, clamped, grid, largest_distance, share, width_at_one
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.conversions import bounded_range_amount, bounded_range_down
-from lapwing.privacy.measures import MEASURES, Loss, PureDP
+from lapwing.privacy.measures import Loss, PureDP, measure_of
 from lapwing.privacy.search import smallest
 
 _MOST_POINTS = 1 << 62
@@ -111,10 +111,9 @@ class Quantiles:
 
     def loss(self, kind: str, *, rows: int = 1) -> Loss:
         """Return the loss in a measure, for units of up to `rows` rows: the sum over the levels."""
-        if kind not in MEASURES:
-            raise InvalidParameter(f"The measure is {kind!r}; it must be one of {', '.join(MEASURES)}.")
+        measure = measure_of(kind)
         widths = [whole_number(rows, "rows", least=1) * width for width in _widths(self.quantiles)]
-        return MEASURES[kind].from_amount(_amount(kind, widths, self.scale))
+        return measure.from_amount(_amount(kind, widths, self.scale))
 
     def release(self, values: IntArray | Sequence[int], entropy: Entropy = SYSTEM) -> tuple[int, ...]:
         """Return grid points near the quantiles, in their order; there may be no values at all.

@@ -17,7 +17,7 @@ from lapwing.mechanisms.coin_losses import gdp_up, pure_up, zcdp_up
 from lapwing.mechanisms.parameters import integers, rational, whole_number
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.conversions import pure_epsilon_down
-from lapwing.privacy.measures import MEASURES, Loss
+from lapwing.privacy.measures import Loss, measure_of
 from lapwing.privacy.search import smallest
 
 _BITS = 60
@@ -77,10 +77,9 @@ class RandomizedResponse:
         In pure it is ε = ln(keep/r); in gdp μ = Φ⁻¹(keep) − Φ⁻¹(r); in zcdp the supremum of the Rényi divergences over
         their orders. `coin_losses` has the proofs.
         """
-        if kind not in MEASURES:
-            raise InvalidParameter(f"The measure is {kind!r}; it must be one of {', '.join(MEASURES)}.")
+        measure = measure_of(kind)
         amount = {"pure": pure_up, "gdp": gdp_up, "zcdp": zcdp_up}[kind](self.keep, self.other)
-        return MEASURES[kind].from_amount(amount)
+        return measure.from_amount(amount)
 
     def release(self, codes: IntArray, entropy: Entropy = SYSTEM) -> NDArray[np.int64]:
         """Return a category for each row. The work does not depend on the codes.

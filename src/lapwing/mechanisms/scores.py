@@ -14,7 +14,7 @@ from lapwing.mechanisms.sensitivity import ScoreSensitivity
 from lapwing.mechanisms.within import pure_within, range_within
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.conversions import bounded_range_amount
-from lapwing.privacy.measures import MEASURES, Loss
+from lapwing.privacy.measures import Loss, measure_of
 
 MOST_CANDIDATES = 1 << 30
 
@@ -43,9 +43,8 @@ def below_best(scores: IntArray) -> IntArray:
 
 def bounded_range_loss(kind: str, eta: Fraction) -> Loss:
     """Return the loss in a measure of any mechanism of bounded range η."""
-    if kind not in MEASURES:
-        raise InvalidParameter(f"The measure is {kind!r}; it must be one of {', '.join(MEASURES)}.")
-    return MEASURES[kind].from_amount(bounded_range_amount(kind, eta))
+    measure = measure_of(kind)
+    return measure.from_amount(bounded_range_amount(kind, eta))
 
 
 def scale_for_range(loss: Loss, sensitivity: ScoreSensitivity) -> Fraction:

@@ -33,6 +33,7 @@ Vector Technique, arXiv 1603.01699; what is wrong elsewhere, and the split of th
 """
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -197,10 +198,11 @@ class ThresholdSession:
     """One run of `AboveThreshold` that takes answers one at a time; made by its `start`.
 
     It holds the threshold's noise, which is private: it is not shown, and the session can be neither copied nor
-    pickled, as two sessions with the same noise would tell more than was paid for. Threads may share it.
+    pickled, nor used in a forked process, as two sessions with the same noise would tell more than was paid for.
+    Threads may share it.
     """
 
-    __slots__ = ("_entropy", "_left", "_level", "_lock", "_mechanism")
+    __slots__ = ("_entropy", "_left", "_level", "_lock", "_mechanism", "_process")
 
     def __init__(self, mechanism: AboveThreshold, threshold: int, entropy: Entropy) -> None:
         threshold = _public_integer(threshold, "threshold")
@@ -208,6 +210,7 @@ class ThresholdSession:
         self._entropy = entropy
         self._left = mechanism.count
         self._lock = Lock()
+        self._process = os.getpid()
         self._level = threshold + mechanism.offset + mechanism._threshold_noise(entropy)
 
     @property
@@ -229,6 +232,8 @@ class ThresholdSession:
         """
         if isinstance(answer, bool) or not isinstance(answer, Integral):
             raise InvalidParameter(f"The answer is a {type(answer).__name__}; it must be a whole number.")
+        if os.getpid() != self._process:
+            raise InvalidParameter("The session belongs to the process that started it; start another and pay for it.")
         with self._lock:
             if not self._left:
                 raise InvalidParameter(

@@ -78,7 +78,7 @@ class _Additive(ABC):
 
         Raises: InvalidParameter if no such conversion exists; the message says why.
         """
-        return _measure(kind).from_amount(conversions.amount_in(kind, self.kind, self.amount))
+        return measure_of(kind).from_amount(conversions.amount_in(kind, self.kind, self.amount))
 
     def to_record(self) -> dict[str, str]:
         """Return the loss as text, exactly; `from_record` reads it."""
@@ -277,10 +277,14 @@ def from_record(record: Mapping[str, str]) -> Loss:
     """
     if set(record) != {"measure", "amount"}:
         raise InvalidParameter(f"A loss's record has the keys {sorted(record)}; it must have measure and amount.")
-    return _measure(record["measure"]).from_amount(read(record["amount"], "amount"))
+    return measure_of(record["measure"]).from_amount(read(record["amount"], "amount"))
 
 
-def _measure(kind: str) -> type[PureDP] | type[GaussianDP] | type[ZeroConcentratedDP]:
-    if kind not in MEASURES:
-        raise InvalidParameter(f"The measure is {kind!r}; it must be one of {', '.join(MEASURES)}.")
+def measure_of(kind: str) -> type[PureDP] | type[GaussianDP] | type[ZeroConcentratedDP]:
+    """Return the measure of a kind: pure, gdp or zcdp.
+
+    Raises: InvalidParameter for anything else.
+    """
+    if not isinstance(kind, str) or kind not in MEASURES:
+        raise InvalidParameter(f"The measure is {kind!r:.40}; it must be one of {', '.join(MEASURES)}.")
     return MEASURES[kind]

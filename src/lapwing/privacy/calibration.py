@@ -6,7 +6,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import square_root_up
 from lapwing.privacy.amounts import Number, exact, probability, short
 from lapwing.privacy.conversions import gdp_mu_squared_down, zcdp_rho_down
-from lapwing.privacy.measures import MEASURES, GaussianDP, Loss, PureDP, ZeroConcentratedDP
+from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP, measure_of
 
 
 def loss_for(kind: str, epsilon: Fraction, delta: Fraction) -> Loss:
@@ -17,8 +17,7 @@ def loss_for(kind: str, epsilon: Fraction, delta: Fraction) -> Loss:
     Args: kind: pure, gdp or zcdp; epsilon: above 0; delta: above 0 and below 1, for pure from 0.
     Raises: InvalidParameter if no such loss is above zero.
     """
-    if kind not in MEASURES:
-        raise InvalidParameter(f"The measure is {kind!r}; it must be one of {', '.join(MEASURES)}.")
+    measure_of(kind)
     epsilon, delta = exact(epsilon, "epsilon"), exact(delta, "delta")
     if epsilon <= 0:
         raise InvalidParameter(f"epsilon is {short(epsilon)}; it must be above 0: smaller is more private, 1 is usual.")

@@ -11,6 +11,7 @@ from lapwing.privacy.additive import (
     PureDP,
     ZeroConcentratedDP,
     from_record,
+    measure_of,
 )
 from lapwing.privacy.amounts import GRID, Number, exact
 from lapwing.privacy.approximate import (
@@ -34,4 +35,5 @@ __all__ = [
     "ZeroConcentratedDP",
     "exact",
     "from_record",
+    "measure_of",
 ]
