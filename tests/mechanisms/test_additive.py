@@ -16,10 +16,19 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import Bounds
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.exact.samplers import IntArray
-from lapwing.mechanisms import DiscreteGaussian, DiscreteLaplace, RoundedGaussian, Sensitivity
+from lapwing.mechanisms import (
+    AboveThreshold,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    ExponentialMechanism,
+    PermuteAndFlip,
+    RoundedGaussian,
+    ScoreSensitivity,
+    Sensitivity,
+)
 from lapwing.privacy import laplace_implies
 from lapwing.privacy.calibration import loss_for
-from lapwing.privacy.measures import MEASURES, GaussianDP, Loss, PureDP, ZeroConcentratedDP
+from lapwing.privacy.measures import MEASURES, ApproxDP, GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from tests import zoo
 from tests.enumeration import NoEntropy
 from tests.fixed_entropy import StreamEntropy
@@ -427,9 +436,43 @@ def test_release_of_one_number_is_an_int(row: zoo.AdditiveRow) -> None:
         assert noisy == value + int(mechanism.release(np.zeros(1, dtype=np.int64), StreamEntropy("one"))[0])
     wrongs: tuple[Any, ...] = (1.0, True, "1", None, Fraction(1))
     for wrong in wrongs:
-        with pytest.raises(InvalidParameter, match="an int or to an array of integers only"):
+        with pytest.raises(InvalidParameter, match="an int, or to a list or array"):
             mechanism.release(wrong, NoEntropy())
     assert type(mechanism.release(4)) is int
+    listed = mechanism.release([4, 10**40])  # type: ignore[call-overload]  # lists are taken, but arrays are typed
+    assert isinstance(listed, np.ndarray)
+    lists: tuple[Any, ...] = ([1.5], [True], [[1]], ["1"])
+    for wrong in lists:
+        with pytest.raises(InvalidParameter):
+            mechanism.release(wrong, NoEntropy())
+
+
+@pytest.mark.parametrize(
+    "loss", [1, None, 0.5, GaussianDP, ApproxDP(1, 1e-6)], ids=["1", "None", "0.5", "class", "approx"]
+)
+@pytest.mark.parametrize("sensitivity", [ONE, ScoreSensitivity()], ids=["vector", "scores"])
+def test_what_is_no_loss_of_a_measure_is_refused_by_name(loss: Any, sensitivity: Any) -> None:
+    families: tuple[Any, ...] = (DiscreteLaplace, RoundedGaussian, DiscreteGaussian)
+    if isinstance(sensitivity, ScoreSensitivity):
+        families = (ExponentialMechanism, PermuteAndFlip, AboveThreshold)
+    for family in families:
+        with pytest.raises(InvalidParameter, match="The loss is of type"):
+            family.for_loss(loss, sensitivity)
+
+
+def test_the_other_kind_of_sensitivity_is_refused_by_name() -> None:
+    scores, scale = ScoreSensitivity(), Fraction(1)
+    wrongs: tuple[tuple[Any, Any], ...] = (
+        *((family, scores) for family in (DiscreteLaplace, RoundedGaussian)),
+        *((family, ONE) for family in (ExponentialMechanism, PermuteAndFlip, AboveThreshold)),
+        (DiscreteLaplace, 1),
+    )
+    for family, sensitivity in wrongs:
+        with pytest.raises(InvalidParameter, match="The sensitivity is of type"):
+            family.for_loss(GaussianDP(1), sensitivity)
+    for mechanism in (DiscreteLaplace(scale=scale), RoundedGaussian(sigma=scale), PermuteAndFlip(scale=scale)):
+        with pytest.raises(InvalidParameter, match="The sensitivity is of type"):
+            mechanism.loss("gdp", ONE)  # type: ignore[arg-type]
 
 
 @ROWS

@@ -144,9 +144,15 @@ def test_the_way_back_is_exact() -> None:
     ]
     with pytest.raises(InvalidParameter, match="no finite decimal"):
         GRIDS[4].decimals(np.array([1]))
-    wrongs: tuple[Any, ...] = (1.5, True, "1")
+    quartiles = (1235, 35)
+    assert CENTS.values(quartiles) == CENTS.values(list(quartiles)) == [Fraction(1235, 100), Fraction(35, 100)]
+    assert (
+        CENTS.decimals(quartiles) == [CENTS.decimals(1235), CENTS.decimals(35)] == [Decimal("12.35"), Decimal("0.35")]
+    )
+    assert CENTS.floats(quartiles).tolist() == [CENTS.floats(1235), 0.35] == [12.35, 0.35]
+    wrongs: tuple[Any, ...] = (1.5, True, "1", [1.5])
     for wrong in wrongs:
-        with pytest.raises(InvalidParameter, match="must be whole numbers"):
+        with pytest.raises(InvalidParameter, match=r"whole numbers|of type str"):
             CENTS.values(wrong)
 
 

@@ -15,7 +15,7 @@ from lapwing.exact.bounds import square_root_up
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms import partitions
 from lapwing.mechanisms.adaptive_weights import BASE_BITS, FRACTION_BITS, SENSITIVITY, Rerouting
-from lapwing.mechanisms.contributions import Contributions
+from lapwing.mechanisms.contributions import Contributions, checked
 from lapwing.mechanisms.parameters import rational, whole_number
 from lapwing.mechanisms.partitions import MOST_KEYS
 from lapwing.mechanisms.weighted_gaussian import checked_sigma, sigma_for
@@ -91,7 +91,7 @@ class AdaptiveDegree:
     def release(self, contributions: Contributions, entropy: Entropy = SYSTEM) -> NDArray[np.int64]:
         """Return the codes of the released keys, ascending."""
         first, last = self._first, self._last
-        kept = contributions.kept(self.max_keys)
+        kept = checked(contributions).kept(self.max_keys)
         if first is None:
             return last.released(*last.noisy(contributions.where(kept), entropy))
         held, noisy = first.noisy(contributions.where(kept), entropy)

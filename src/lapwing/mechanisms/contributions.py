@@ -144,3 +144,15 @@ def _is_plain(found: Any) -> bool:
 def _hash(label: Label) -> int:
     """Hash the text of a label, which says its type and value."""
     return int.from_bytes(blake2b(repr(label).encode(), digest_size=8, key=_SALT).digest(), "little")
+
+
+def checked(contributions: Contributions) -> Contributions:
+    """Return who holds which keys.
+
+    Raises: InvalidParameter if it is anything else.
+    """
+    if not isinstance(contributions, Contributions):
+        raise InvalidParameter(
+            f"The contributions are of type {type(contributions).__name__}; give Contributions.of(units, keys)."
+        )
+    return contributions

@@ -22,7 +22,7 @@ from lapwing.mechanisms.noisy import (
     wanted_half_width,
 )
 from lapwing.mechanisms.parameters import LARGEST_SCALE, SMALLEST_SCALE, rational
-from lapwing.mechanisms.sensitivity import Sensitivity
+from lapwing.mechanisms.sensitivity import Sensitivity, vector
 from lapwing.privacy.amounts import Number, probability, short
 from lapwing.privacy.measures import Loss, ZeroConcentratedDP
 from lapwing.privacy.search import smallest
@@ -68,7 +68,7 @@ class DiscreteGaussian:
                 f"Discrete Gaussian noise keeps no {loss.kind} loss that is proven; use it with zcdp, "
                 "rounded Gaussian noise with gdp, discrete Laplace noise with pure."
             )
-        return cls(variance=max(_SMALLEST, sensitivity.l2_squared / (2 * loss.rho)))
+        return cls(variance=max(_SMALLEST, vector(sensitivity).l2_squared / (2 * loss.rho)))
 
     @classmethod
     def for_half_width(cls, h: int, confidence: Number) -> Self:
@@ -97,7 +97,7 @@ class DiscreteGaussian:
         Raises: InvalidParameter for pure, in which no Gaussian noise has a loss, and for gdp: ρ-zCDP implies no gdp
             loss, and this law has more δ at some ε than √(2ρ)-GDP allows.
         """
-        return ZeroConcentratedDP(sensitivity.l2_squared / (2 * self.variance)).to_kind(kind)
+        return ZeroConcentratedDP(vector(sensitivity).l2_squared / (2 * self.variance)).to_kind(kind)
 
     @overload
     def release(self, values: IntArray, entropy: Entropy = SYSTEM) -> IntArray: ...

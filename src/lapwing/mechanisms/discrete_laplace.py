@@ -21,7 +21,7 @@ from lapwing.mechanisms.noisy import (
     wanted_half_width,
 )
 from lapwing.mechanisms.parameters import SMALLEST_SCALE, scale_of_noise
-from lapwing.mechanisms.sensitivity import Sensitivity
+from lapwing.mechanisms.sensitivity import Sensitivity, vector
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.conversions import pure_epsilon_down
 from lapwing.privacy.laplace_implies import discrete_laplace_loss
@@ -51,14 +51,15 @@ class DiscreteLaplace:
     def for_loss(cls, loss: Loss, sensitivity: Sensitivity) -> Self:
         """Return the least noise whose loss is at most `loss`: l1/ε exactly for a pure loss, else rounded up."""
         check_positive(loss)
-        if sensitivity.l1 == 0:
+        l1 = vector(sensitivity).l1
+        if l1 == 0:
             return cls(scale=SMALLEST_SCALE)
         if isinstance(loss, PureDP):
-            return cls(scale=max(SMALLEST_SCALE, sensitivity.l1 / loss.epsilon))
-        guess = _scale_for(loss, sensitivity.l1)
+            return cls(scale=max(SMALLEST_SCALE, l1 / loss.epsilon))
+        guess = _scale_for(loss, l1)
         unit = dyadic_unit(guess, SCALE_BITS)
         steps = smallest(
-            lambda n: discrete_laplace_loss(1 / (n * unit), sensitivity.l1, loss.kind) <= loss,
+            lambda n: discrete_laplace_loss(1 / (n * unit), l1, loss.kind) <= loss,
             guess=math.ceil(guess / unit),
             least=1,
         )
@@ -79,7 +80,7 @@ class DiscreteLaplace:
 
     def loss(self, sensitivity: Sensitivity, kind: str) -> Loss:
         """Return the loss in a measure: l1/scale in pure, and what this noise loses in the others."""
-        return discrete_laplace_loss(1 / self.scale, sensitivity.l1, kind)
+        return discrete_laplace_loss(1 / self.scale, vector(sensitivity).l1, kind)
 
     @overload
     def release(self, values: IntArray, entropy: Entropy = SYSTEM) -> IntArray: ...

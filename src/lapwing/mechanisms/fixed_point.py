@@ -96,27 +96,38 @@ class FixedPoint:
     @overload
     def values(self, steps: int) -> Fraction: ...
     @overload
-    def values(self, steps: IntArray) -> list[Fraction]: ...
-    def values(self, steps: int | IntArray) -> Fraction | list[Fraction]:
-        """Return numbers of steps, such as noisy sums, as exact multiples of the step; of an array, a flat list."""
-        if isinstance(steps, np.ndarray):
-            return [int(n) * self.step for n in integers(steps.reshape(-1), "steps")]
-        return int(integers([steps], "steps")[0]) * self.step
+    def values(self, steps: IntArray | Sequence[int]) -> list[Fraction]: ...
+    def values(self, steps: int | IntArray | Sequence[int]) -> Fraction | list[Fraction]:
+        """Return numbers of steps, such as noisy sums, as exact multiples of the step; of several, a flat list."""
+        found = [int(n) * self.step for n in _flat(steps)]
+        return found[0] if isinstance(steps, Integral) else found
 
-    def decimals(self, steps: IntArray) -> list[Decimal]:
-        """Return numbers of steps as decimals, exactly.
+    @overload
+    def decimals(self, steps: int) -> Decimal: ...
+    @overload
+    def decimals(self, steps: IntArray | Sequence[int]) -> list[Decimal]: ...
+    def decimals(self, steps: int | IntArray | Sequence[int]) -> Decimal | list[Decimal]:
+        """Return numbers of steps as decimals, exactly; of several, a flat list.
 
         Raises: InvalidParameter if the step is no finite decimal, such as 1/3.
         """
         places = _decimal_places(self.step)
         unit = int(self.step * 10**places)
         # From text, because arithmetic on decimals rounds to the digits of the context.
-        return [Decimal(f"{int(n) * unit}e-{places}") for n in integers(steps.reshape(-1), "steps")]
+        found = [Decimal(f"{int(n) * unit}e-{places}") for n in _flat(steps)]
+        return found[0] if isinstance(steps, Integral) else found
 
-    def floats(self, steps: IntArray) -> NDArray[np.float64]:
+    @overload
+    def floats(self, steps: int) -> float: ...
+    @overload
+    def floats(self, steps: IntArray | Sequence[int]) -> NDArray[np.float64]: ...
+    def floats(self, steps: int | IntArray | Sequence[int]) -> float | NDArray[np.float64]:
         """Return the float nearest to each number of steps: post-processing, for display and for further use."""
-        flat = integers(steps.reshape(-1), "steps")
-        return np.array([float(int(n) * self.step) for n in flat], dtype=np.float64).reshape(steps.shape)
+        found = [float(int(n) * self.step) for n in _flat(steps)]
+        if isinstance(steps, Integral):
+            return found[0]
+        shape = steps.shape if isinstance(steps, np.ndarray) else (len(found),)
+        return np.array(found, dtype=np.float64).reshape(shape)
 
     def sum_sensitivity(self, rows: int = 1, *, neighbouring: str = "add_remove") -> Sensitivity:
         """Return how far the sum of the steps of all rows moves if each unit has at most so many rows.
@@ -272,3 +283,10 @@ def _decimal_places(step: Fraction) -> int:
     if rest != 1:
         raise InvalidParameter(f"The step {step} is no finite decimal; ask for values or floats instead.")
     return places
+
+
+def _flat(steps: int | IntArray | Sequence[int]) -> IntArray:
+    """Return numbers of steps, one or several, as a row."""
+    if isinstance(steps, np.ndarray):
+        return integers(steps.reshape(-1), "The steps")
+    return integers(steps if isinstance(steps, Sequence) else [steps], "The steps")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Generic, ParamSpec, Protocol, TypeVar, final
 
+from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.parameters import whole_number
 from lapwing.privacy.measures import ApproxDP, ApproximateGaussianDP, GaussianDP, PureDP, ZeroConcentratedDP
 
@@ -44,6 +45,8 @@ class GroupView(Generic[Asked, Stated, Given, Released]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", whole_number(self.size, "size", least=1))
+        if not all(callable(getattr(self.mechanism, name, None)) for name in ("loss", "release")):
+            raise InvalidParameter(f"mechanism is of type {type(self.mechanism).__name__}; give one of lw.mechanisms.")
 
     def loss(self, *args: Asked.args, **kwargs: Asked.kwargs) -> Stated:
         """Return the mechanism's loss, asked for in its own way, towards the group.

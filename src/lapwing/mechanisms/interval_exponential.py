@@ -20,7 +20,7 @@ from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.parameters import integers, scale_of_noise, whole_number
 from lapwing.mechanisms.scores import below_best, bounded_range_loss, read_scores, scale_for_range
-from lapwing.mechanisms.sensitivity import ScoreSensitivity
+from lapwing.mechanisms.sensitivity import ScoreSensitivity, scored
 from lapwing.privacy.measures import Loss
 
 _FARTHEST = 1 << 256
@@ -55,7 +55,9 @@ class IntervalExponential:
         object.__setattr__(self, "scale", scale_of_noise(self.scale))
         lower = whole_number(self.lower, "lower", least=-_FARTHEST, most=_FARTHEST)
         object.__setattr__(self, "lower", lower)
-        object.__setattr__(self, "upper", whole_number(self.upper, "upper", least=lower, most=_FARTHEST))
+        object.__setattr__(self, "upper", whole_number(self.upper, "upper", least=-_FARTHEST, most=_FARTHEST))
+        if self.upper < lower:
+            raise InvalidParameter("lower is above upper; give the lesser end of the grid first.")
         try:
             pairs = tuple((start, weight) for start, weight in self.weights) or ((lower, 1),)
         except (TypeError, ValueError) as error:
@@ -87,7 +89,7 @@ class IntervalExponential:
 
     def loss(self, sensitivity: ScoreSensitivity, kind: str) -> Loss:
         """Return the loss in a measure: that of a bounded range of range/scale."""
-        return bounded_range_loss(kind, sensitivity.range / self.scale)
+        return bounded_range_loss(kind, scored(sensitivity).range / self.scale)
 
     def release(
         self, starts: IntArray | Sequence[int], scores: IntArray | Sequence[int], entropy: Entropy = SYSTEM

@@ -12,7 +12,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.bounds import Bounds, dyadic_unit
 from lapwing.mechanisms.parameters import integers, whole_number
-from lapwing.privacy.measures import Loss
+from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from lapwing.privacy.search import largest
 
 SCALE_BITS: Final = 45
@@ -29,13 +29,15 @@ def add(values: int | IntArray, draw: Callable[[int], IntArray]) -> int | IntArr
 
     The type of the result depends on the noisy sums only, so that it tells nothing that they do not.
 
-    Args: values: an int, or an array of integers of any shape; draw: returns so many independent numbers.
+    Args: values: an int, a list of them, or an array of any shape; draw: returns so many independent numbers.
     Raises: InvalidParameter if the values are not integers; nothing is drawn then.
     """
+    if isinstance(values, list | tuple):
+        values = integers(values, "The values")
     if not isinstance(values, np.ndarray):
         if isinstance(values, bool) or not isinstance(values, Integral):
             raise InvalidParameter(
-                f"A {type(values).__name__} was given; noise is added to an int or to an array of integers only."
+                f"The value is of type {type(values).__name__}; noise is added to an int, or to a list or array of it."
             )
         return int(values) + int(draw(1)[0])
     whole = integers(values.reshape(-1), "The values")
@@ -70,6 +72,11 @@ def wanted_half_width(h: int, *, least: int = 0) -> int:
 
 
 def check_positive(loss: Loss) -> None:
-    """Refuse a loss of zero."""
+    """Refuse a loss of zero, and what is no loss of the three measures."""
+    if not isinstance(loss, PureDP | GaussianDP | ZeroConcentratedDP):
+        raise InvalidParameter(
+            f"The loss is of type {type(loss).__name__}; give a PureDP, GaussianDP or ZeroConcentratedDP, such as "
+            "PureDP(1)."
+        )
     if loss.amount == 0:
         raise InvalidParameter("The loss is 0; no finite noise keeps it: give a loss above 0.")

@@ -1,8 +1,9 @@
 """Reading the public parameters of a mechanism: exactly, or not at all."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from math import isfinite
 from numbers import Integral
 
 import numpy as np
@@ -22,10 +23,13 @@ def rational(value: Rational, name: str) -> Fraction:
 
     Raises: InvalidParameter for a float, a bool, a string, NaN, an infinity or anything else.
     """
-    if isinstance(value, float) or not isinstance(value, Fraction | Decimal | Integral):
+    if isinstance(value, float):
+        exactly = f": write Fraction({str(value)!r})" if isfinite(value) else ""
         raise InvalidParameter(
-            f"{name} is {_shown(value)}; it must be an int, Fraction or Decimal: no float is exact enough here."
+            f"{name} is {_shown(value)}; it must be an int, Fraction or Decimal, as no float is exact enough{exactly}."
         )
+    if isinstance(value, bool) or not isinstance(value, Fraction | Decimal | Integral):
+        raise InvalidParameter(f"{name} is {_shown(value)}; it must be an int, Fraction or Decimal.")
     return exact(value, name)
 
 
@@ -39,10 +43,11 @@ def positive(value: Rational, name: str) -> Fraction:
 
 def scale_of_noise(value: Rational, name: str = "scale") -> Fraction:
     """Return a scale from 2⁻³⁰ to 2⁸⁰ as a fraction."""
-    scale = rational(value, name)
+    scale = positive(value, name)
     if not SMALLEST_SCALE <= scale <= LARGEST_SCALE:
-        said = short(scale) if scale > 0 else _shown(value)
-        raise InvalidParameter(f"{name} is {said} steps; it must be from 2^-30 to 2^80: use a coarser or finer step.")
+        raise InvalidParameter(
+            f"{name} is {short(scale)} steps; it must be from 2^-30 to 2^80: use a coarser or finer step."
+        )
     return scale
 
 
@@ -67,7 +72,7 @@ def integers(values: IntArray | Sequence[int], name: str) -> IntArray:
     Raises: InvalidParameter if they are not integers (floats and bools are not), not in one dimension, or masked: the
         sum of a masked array and noise keeps, under the mask, the values as they were.
     """
-    array = values if isinstance(values, np.ndarray) else _gathered(values)
+    array = values if isinstance(values, np.ndarray) else _gathered(values, name)
     if isinstance(array, np.ma.MaskedArray):
         raise InvalidParameter(f"{name} are a masked array; fill it first, or leave out what is masked.")
     if array.ndim != 1:
@@ -84,11 +89,10 @@ def integers(values: IntArray | Sequence[int], name: str) -> IntArray:
     return _narrowest([int(x) for x in array])
 
 
-def _gathered(values: Sequence[int]) -> IntArray:
-    try:
-        items = list(values)
-    except TypeError as error:
-        raise InvalidParameter(f"A {type(values).__name__} was given; give a list or an array of integers.") from error
+def _gathered(values: Sequence[int], name: str) -> IntArray:
+    if isinstance(values, str | bytes | bytearray | set | frozenset | Mapping) or not isinstance(values, Iterable):
+        raise InvalidParameter(f"{name} are of type {type(values).__name__}; give a list or an array of integers.")
+    items = list(values)
     array = np.empty(len(items), dtype=np.object_)
     array[:] = items
     return array

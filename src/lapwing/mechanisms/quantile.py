@@ -132,7 +132,10 @@ def share(value: Rational, name: str) -> Fraction:
 def grid(lower: int, upper: int) -> tuple[int, int]:
     """Return the ends of a public grid as Python integers."""
     low = whole_number(lower, "lower", least=-FARTHEST, most=FARTHEST)
-    return low, whole_number(upper, "upper", least=low, most=FARTHEST)
+    high = whole_number(upper, "upper", least=-FARTHEST, most=FARTHEST)
+    if high < low:
+        raise InvalidParameter(f"lower is {low} and upper is {high}; lower must not be above upper.")
+    return low, high
 
 
 def width_at_one(quantile: Fraction) -> Fraction:

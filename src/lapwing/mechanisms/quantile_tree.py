@@ -148,7 +148,7 @@ class ReleasedQuantileTree:
     lower: int
     upper: int
     branching: int
-    counts: tuple[IntArray, ...]
+    counts: tuple[IntArray, ...] = field(repr=False)
     _up_to: NDArray[np.float64] = field(init=False, repr=False)
     _ascending: NDArray[np.float64] = field(init=False, repr=False)
 

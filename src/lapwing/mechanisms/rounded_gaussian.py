@@ -22,7 +22,7 @@ from lapwing.mechanisms.noisy import (
     wanted_half_width,
 )
 from lapwing.mechanisms.parameters import SMALLEST_SCALE, scale_of_noise
-from lapwing.mechanisms.sensitivity import Sensitivity
+from lapwing.mechanisms.sensitivity import Sensitivity, vector
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from lapwing.privacy.search import smallest
@@ -56,7 +56,7 @@ class RoundedGaussian:
         if isinstance(loss, PureDP):
             raise InvalidParameter("Gaussian noise keeps no pure loss; use discrete Laplace noise, or a gdp ledger.")
         mu_squared = 2 * loss.rho if isinstance(loss, ZeroConcentratedDP) else loss.mu_squared
-        return cls(sigma=max(SMALLEST_SCALE, square_root_up(sensitivity.l2_squared / mu_squared, SCALE_BITS)))
+        return cls(sigma=max(SMALLEST_SCALE, square_root_up(vector(sensitivity).l2_squared / mu_squared, SCALE_BITS)))
 
     @classmethod
     def for_half_width(cls, h: int, confidence: Number) -> Self:
@@ -82,7 +82,7 @@ class RoundedGaussian:
 
         Raises: InvalidParameter for pure: no Gaussian noise has a finite ε at δ = 0.
         """
-        return GaussianDP.from_mu_squared(sensitivity.l2_squared / self.sigma**2).to_kind(kind)
+        return GaussianDP.from_mu_squared(vector(sensitivity).l2_squared / self.sigma**2).to_kind(kind)
 
     @overload
     def release(self, values: IntArray, entropy: Entropy = SYSTEM) -> IntArray: ...

@@ -10,7 +10,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.bounds import enclose_tightly
 from lapwing.mechanisms.parameters import SMALLEST_SCALE, integers, whole_number
-from lapwing.mechanisms.sensitivity import ScoreSensitivity
+from lapwing.mechanisms.sensitivity import ScoreSensitivity, scored
 from lapwing.mechanisms.within import pure_within, range_within
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.conversions import bounded_range_amount
@@ -49,12 +49,12 @@ def bounded_range_loss(kind: str, eta: Fraction) -> Loss:
 
 def scale_for_range(loss: Loss, sensitivity: ScoreSensitivity) -> Fraction:
     """Return the least scale for which range/scale, as a bounded range, keeps a loss; not below the least allowed."""
-    return max(SMALLEST_SCALE, sensitivity.range / range_within(loss))
+    return max(SMALLEST_SCALE, scored(sensitivity).range / range_within(loss))
 
 
 def scale_for_pure(loss: Loss, sensitivity: ScoreSensitivity) -> Fraction:
     """Return the least scale for which a pure loss of range/scale keeps a loss; not below the least allowed."""
-    return max(SMALLEST_SCALE, sensitivity.range / pure_within(loss))
+    return max(SMALLEST_SCALE, scored(sensitivity).range / pure_within(loss))
 
 
 def exponential_shortfall(scale: Fraction, candidates: int, confidence: Number, *, halved: bool) -> int:

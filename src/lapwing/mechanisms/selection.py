@@ -40,7 +40,7 @@ from lapwing.mechanisms.scores import (
     scale_for_pure,
     scale_for_range,
 )
-from lapwing.mechanisms.sensitivity import ScoreSensitivity
+from lapwing.mechanisms.sensitivity import ScoreSensitivity, scored
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.privacy.search import smallest
@@ -73,7 +73,7 @@ class ExponentialMechanism:
 
     def loss(self, sensitivity: ScoreSensitivity, kind: str) -> Loss:
         """Return the loss in a measure: that of a bounded range of range/scale."""
-        return bounded_range_loss(kind, sensitivity.range / self.scale)
+        return bounded_range_loss(kind, scored(sensitivity).range / self.scale)
 
     def release(self, scores: IntArray | Sequence[int], entropy: Entropy = SYSTEM) -> int:
         """Return the index of the choice.
@@ -122,7 +122,7 @@ class PermuteAndFlip:
 
     def loss(self, sensitivity: ScoreSensitivity, kind: str) -> Loss:
         """Return the loss in a measure: range/scale in pure, and what any such mechanism loses in the others."""
-        return PureDP(sensitivity.range / self.scale).to_kind(kind)
+        return PureDP(scored(sensitivity).range / self.scale).to_kind(kind)
 
     def release(self, scores: IntArray | Sequence[int], entropy: Entropy = SYSTEM) -> int:
         """Return the index of the choice.
@@ -178,7 +178,7 @@ class ReportNoisyMax:
 
     def loss(self, sensitivity: ScoreSensitivity, kind: str) -> Loss:
         """Return the loss in a measure: range/scale in pure, in others that of a bounded range if noise is Gumbel."""
-        eta = sensitivity.range / self.scale
+        eta = scored(sensitivity).range / self.scale
         return bounded_range_loss(kind, eta) if self.noise == "gumbel" else PureDP(eta).to_kind(kind)
 
     def release(self, scores: IntArray | Sequence[int], entropy: Entropy = SYSTEM) -> int:

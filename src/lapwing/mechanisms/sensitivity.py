@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Self, final
 
 from lapwing.errors import InvalidParameter
-from lapwing.mechanisms.parameters import Rational, rational, whole_number
+from lapwing.mechanisms.parameters import rational, whole_number
 
 
 @final
@@ -76,4 +76,27 @@ class ScoreSensitivity:
         return self.bound if self.monotonic else 2 * self.bound
 
 
-__all__ = ["Rational", "ScoreSensitivity", "Sensitivity"]
+def vector(sensitivity: Sensitivity) -> Sensitivity:
+    """Return the sensitivity of a vector that gets noise.
+
+    Raises: InvalidParameter if it is anything else.
+    """
+    if not isinstance(sensitivity, Sensitivity):
+        raise InvalidParameter(
+            f"The sensitivity is of type {type(sensitivity).__name__}; numbers that get noise need a Sensitivity, such "
+            "as Sensitivity.from_l1(1)."
+        )
+    return sensitivity
+
+
+def scored(sensitivity: ScoreSensitivity) -> ScoreSensitivity:
+    """Return the sensitivity of scores that are compared.
+
+    Raises: InvalidParameter if it is anything else.
+    """
+    if not isinstance(sensitivity, ScoreSensitivity):
+        raise InvalidParameter(
+            f"The sensitivity is of type {type(sensitivity).__name__}; scores that are compared need a "
+            "ScoreSensitivity, such as ScoreSensitivity(bound=1, monotonic=True)."
+        )
+    return sensitivity

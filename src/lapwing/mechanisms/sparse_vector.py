@@ -51,7 +51,7 @@ from lapwing.exact.arrays import IntArray
 from lapwing.exact.bounds import Ball, enclose, enclose_tightly
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.parameters import SMALLEST_SCALE, integers, rational, scale_of_noise, whole_number
-from lapwing.mechanisms.sensitivity import ScoreSensitivity
+from lapwing.mechanisms.sensitivity import ScoreSensitivity, scored
 from lapwing.mechanisms.within import pure_within
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import Loss, PureDP
@@ -94,7 +94,7 @@ class AboveThreshold:
         """
         count = whole_number(count, "count", least=1, most=_MOST)
         epsilon = pure_within(loss)
-        if sensitivity.bound == 0:
+        if scored(sensitivity).bound == 0:
             return cls(threshold_scale=SMALLEST_SCALE, query_scale=SMALLEST_SCALE, count=count)
         shifts = count * sensitivity.range / sensitivity.bound
         first = epsilon / (1 + Fraction(round(1000 * float(shifts) ** (2 / 3)), 1000))
@@ -115,7 +115,7 @@ class AboveThreshold:
 
     def loss(self, sensitivity: ScoreSensitivity, kind: str) -> Loss:
         """Return the loss of a whole run in a measure: the pure loss, and what any such mechanism loses in others."""
-        above = self.count * sensitivity.range / self.query_scale
+        above = self.count * scored(sensitivity).range / self.query_scale
         return PureDP(sensitivity.bound / self.threshold_scale + above).to_kind(kind)
 
     def release(

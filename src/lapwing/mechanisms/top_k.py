@@ -12,6 +12,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact import samplers
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import SYSTEM, Entropy
+from lapwing.mechanisms.noisy import check_positive
 from lapwing.mechanisms.parameters import SMALLEST_SCALE, scale_of_noise, whole_number
 from lapwing.mechanisms.scores import (
     MOST_CANDIDATES,
@@ -20,7 +21,7 @@ from lapwing.mechanisms.scores import (
     exponential_shortfall,
     read_scores,
 )
-from lapwing.mechanisms.sensitivity import ScoreSensitivity
+from lapwing.mechanisms.sensitivity import ScoreSensitivity, scored
 from lapwing.mechanisms.within import range_within
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import Loss
@@ -54,12 +55,13 @@ class TopK:
     def for_loss(cls, loss: Loss, sensitivity: ScoreSensitivity, count: int) -> Self:
         """Return the least noise whose loss is at most `loss`: each round may spend a `count`-th of the amount."""
         count = whole_number(count, "count", least=1, most=MOST_CANDIDATES)
+        check_positive(loss)
         one = loss.from_amount(loss.amount / count)
-        return cls(scale=max(SMALLEST_SCALE, sensitivity.range / range_within(one)), count=count)
+        return cls(scale=max(SMALLEST_SCALE, scored(sensitivity).range / range_within(one)), count=count)
 
     def loss(self, sensitivity: ScoreSensitivity, kind: str) -> Loss:
         """Return the loss in a measure: `count` times that of one round."""
-        return self.count * bounded_range_loss(kind, sensitivity.range / self.scale)
+        return self.count * bounded_range_loss(kind, scored(sensitivity).range / self.scale)
 
     def release(self, scores: IntArray | Sequence[int], entropy: Entropy = SYSTEM) -> NDArray[np.int64]:
         """Return the indices of the choices, in order.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor
-from typing import ClassVar, NamedTuple, final
+from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from lapwing.exact.bounds import Ball, Bounds, Bracket, enclose_tightly, fixed_p
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.exact.law import within
 from lapwing.mechanisms import partitions
-from lapwing.mechanisms.contributions import Contributions
+from lapwing.mechanisms.contributions import Contributions, checked
 from lapwing.mechanisms.parameters import positive, rational, whole_number
 from lapwing.mechanisms.partitions import MOST_KEYS
 from lapwing.privacy.amounts import Number, probability, short
@@ -66,6 +66,13 @@ class TruncatedGeometric:
                 f"{self._chances.count} units to be sure of release; give a larger epsilon, or use fewer keys."
             )
 
+    @classmethod
+    def for_loss(cls, loss: ApproxDP, *, max_keys: int = 1, minimum: int = 1) -> Self:
+        """Return the selection that spends all of an (ε, δ)."""
+        if not isinstance(loss, ApproxDP):
+            raise InvalidParameter(f"The loss is of type {type(loss).__name__}; give an ApproxDP(epsilon, delta).")
+        return cls(epsilon=loss.epsilon, delta=loss.delta, max_keys=max_keys, minimum=minimum)
+
     def loss(self, kind: str) -> ApproxDP:
         """Return (epsilon, delta) for the kind approx.
 
@@ -77,6 +84,7 @@ class TruncatedGeometric:
 
     def release(self, contributions: Contributions, entropy: Entropy = SYSTEM) -> NDArray[np.int64]:
         """Return the codes of the released keys, ascending."""
+        contributions = checked(contributions)
         kept = contributions.where(contributions.kept(self.max_keys))
         held = kept.held()
         counts = kept.sums(np.ones(kept.keys.size, dtype=np.int64))[held]

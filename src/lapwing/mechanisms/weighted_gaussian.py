@@ -12,7 +12,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import Bounds, square_root_up
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms import partitions
-from lapwing.mechanisms.contributions import Contributions
+from lapwing.mechanisms.contributions import Contributions, checked
 from lapwing.mechanisms.parameters import positive, rational, whole_number
 from lapwing.mechanisms.partitions import MOST_KEYS
 from lapwing.privacy.amounts import Number, probability, short
@@ -75,6 +75,7 @@ class WeightedGaussian:
 
     def release(self, contributions: Contributions, entropy: Entropy = SYSTEM) -> NDArray[np.int64]:
         """Return the codes of the released keys, ascending."""
+        contributions = checked(contributions)
         kept = contributions.where(contributions.kept(self.max_keys))
         held = kept.held()
         weights = np.array([0, *(self._weight(t) for t in range(1, self.max_keys + 1))], dtype=np.int64)

@@ -79,7 +79,8 @@ def share(value: Number, name: str, *, most: int | None = None) -> Fraction:
     """Return a number from 0 to below 1, or to 1 if that is the most, as a fraction."""
     number = non_negative(value, name)
     if number > 1 or (number == 1 and most != 1):
-        raise InvalidParameter(f"{name} is {value}; it must be at least 0 and below 1.")
+        allowed = "from 0 to 1" if most == 1 else "at least 0 and below 1"
+        raise InvalidParameter(f"{name} is {value}; it must be {allowed}.")
     return number
 
 
