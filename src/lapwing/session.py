@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import Self, final
+from typing import Final, Self, final
 
 from lapwing.answer import Answer
 from lapwing.catalog.column import Bound, Column
@@ -21,10 +21,15 @@ from lapwing.ledger.records import HistoryRow, Registration
 from lapwing.ledger.sqlite import SqliteLedger
 from lapwing.preview import Preview, bound_of, clamping_notes, column_previews, measure_names, measure_previews
 from lapwing.privacy.filters import Account, fits
-from lapwing.privacy.measures import Loss, Number
+from lapwing.privacy.measures import Loss, Number, PureDP
+from lapwing.privacy.odometers import WHENEVER, Odometer, Reading, as_if_cap
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate, request
 from lapwing.release import release, stored_answer
+
+ODOMETER_STEPS: Final = 12
+ODOMETER_RATIO: Final = Fraction(3, 2)
+"""The caps of the odometer of every ledger. An odometer holds if it is fixed before the first answer: so they stay."""
 
 
 @final
@@ -33,7 +38,9 @@ class BudgetView:
     """What a data set may lose, has lost and can still lose, in the ledger's measure.
 
     Guarantee: (epsilon, delta)-DP of everything ever released, whatever is asked, in whatever order: that is `total`.
-        The epsilon of what is spent so far (`spent_epsilon`) reads "as if this total had been the cap from the start".
+        What is spent so far has two readings in (epsilon, delta), and each says when it holds: `as_if_cap`, "as if this
+        total had been the cap from the start", and `whenever`, "at whatever moment one stops", which is wider. In a
+        pure ledger they are the same: a sum of epsilons holds at any moment.
     """
 
     total: Loss
@@ -41,9 +48,15 @@ class BudgetView:
     remaining: Loss
     epsilon: Fraction
     delta: Fraction
-    spent_epsilon: float
+    as_if_cap: Reading
+    whenever: Reading
     version: int
     history: tuple[HistoryRow, ...]
+
+    @property
+    def spent_epsilon(self) -> float:
+        """The epsilon of `as_if_cap`."""
+        return self.as_if_cap.epsilon
 
     @property
     def share_spent(self) -> float:
@@ -150,14 +163,15 @@ class Session:
         """Return what was granted, spent and is left, with the history of charges."""
         self._require_open()
         state, budget = self._ledger.state(), self.catalog.budget
-        account = state.account
+        account, delta = state.account, budget.delta - budget.delta_keys
         return BudgetView(
             total=account.budget,
             spent=account.spent,
             remaining=account.remaining,
             epsilon=budget.epsilon,
             delta=budget.delta,
-            spent_epsilon=account.spent.to_epsilon(delta=budget.delta - budget.delta_keys),
+            as_if_cap=as_if_cap(account.spent, delta),
+            whenever=_whenever(account.spent, account.budget, delta),
             version=state.version,
             history=self._ledger.history(),
         )
@@ -187,6 +201,19 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _whenever(spent: Loss, total: Loss, delta: Fraction) -> Reading:
+    """Return what is spent as an (epsilon, delta) that holds whenever one stops.
+
+    While nothing is spent, what was answered has one law for all data, so that nothing is to be taken from delta: the
+    sum in the proof of `Odometer` has one part more, which is P(E) = Q(E).
+    """
+    if isinstance(spent, PureDP):
+        return as_if_cap(spent, delta)
+    if spent <= spent.nothing():
+        return Reading(epsilon=0.0, delta=delta, holds=WHENEVER)
+    return Odometer.up_to(total, delta, steps=ODOMETER_STEPS, ratio=ODOMETER_RATIO).reading(spent)
 
 
 def digests(catalog: Catalog, engine: Engine) -> dict[str, str]:

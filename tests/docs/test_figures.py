@@ -7,9 +7,12 @@ from statistics import NormalDist
 import pytest
 
 import lapwing as lw
+from lapwing.cli.figures import size
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian, Sensitivity
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.filters import Account, fits
+from lapwing.privacy.odometers import Odometer
+from lapwing.privacy.plans import choices
 from tests.docs.pages import DOCS
 
 EPSILON, DELTA = Fraction(3), Fraction(1, 10**6)
@@ -114,3 +117,21 @@ def test_coverage(mechanism: RoundedGaussian | DiscreteLaplace, said: str) -> No
     assert found
     h = mechanism.half_width(CONFIDENCE)
     assert found.groups() == (str(h), f"{100 * float(mechanism.coverage(h).lower):.2f}")
+
+
+def test_half_a_budget_in_epsilon() -> None:
+    budget = loss_for("gdp", EPSILON, DELTA)
+    half = type(budget).from_amount(budget.amount / 2)
+    spent = half.to_epsilon(delta=DELTA)
+    page = text("how-to/spend-a-budget.md")
+    assert f"ε spent is {spent:.2f}, and ε remaining is {spent:.2f} too: {2 * spent:.2f} together" in page
+    assert f"the odometer reads {Odometer.up_to(budget, DELTA).reading(half).epsilon:.2f}." in page
+
+
+@pytest.mark.parametrize("questions", [6, 40])
+def test_advice_on_the_measure(questions: int) -> None:
+    advised = choices(questions, 5, EPSILON, DELTA)
+    page = text("how-to/protect-a-table.md").split(f"{questions} questions, each", 1)[1]
+    for kind in ("pure", "gdp", "zcdp"):
+        width = next(choice.half_width for choice in advised if choice.kind == kind)
+        assert re.search(rf"{kind} epsilon 3, delta \S+ \w+ ±{re.escape(size(float(width)))} ", page)

@@ -23,8 +23,6 @@ Examples:
   lapwing budget
   lapwing budget --format json --catalog visits.lapwing.toml"""
 
-CAVEAT: Final = "as if this total had been the cap from the start"
-
 
 def command(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     """Show the budget: granted, spent, left, the history, and how many more questions like the last would fit."""
@@ -51,16 +49,27 @@ def guarantee(view: "BudgetView") -> str:
 
 
 def _facts(view: "BudgetView", name: str) -> list[tuple[str, str]]:
-    spent = f"{figures.loss(view.spent)}: epsilon {figures.epsilon(view.spent_epsilon)}, {CAVEAT}"
     more = [("more", _more(view))] if view.history else []
     return [
         ("data", f"{name}, version {view.version}"),
         ("total", f"{figures.loss(view.total)}: {guarantee(view)} for everything ever asked, in whatever order"),
-        ("spent", spent if view.spent.amount else "nothing"),
+        *_spent(view),
         ("remaining", figures.loss(view.remaining)),
         ("", figures.gauge(view.share_spent)),
         *more,
     ]
+
+
+def _spent(view: "BudgetView") -> list[tuple[str, str]]:
+    """Return what is spent: no epsilon without the words that say when it holds."""
+    if not view.spent.amount:
+        return [("spent", "nothing")]
+    cap, whenever = view.as_if_cap, view.whenever
+    spent = ("spent", f"{figures.loss(view.spent)}: epsilon {figures.epsilon(cap.epsilon)}, {cap.holds}")
+    if cap == whenever:
+        return [spent]
+    also = f"; the total's {figures.epsilon(view.epsilon)} holds then too" if whenever.epsilon > view.epsilon else ""
+    return [spent, ("", f"{whenever.holds}: at most epsilon {figures.size(whenever.epsilon)}{also}")]
 
 
 def _more(view: "BudgetView") -> str:
@@ -70,7 +79,7 @@ def _more(view: "BudgetView") -> str:
 
 
 def _history(view: "BudgetView", delta: "Fraction") -> RenderableType:
-    table = new_table("time (UTC)", "who", "epsilon", "share", "question", numbers=["epsilon", "share"])
+    table = new_table("time (UTC)", "who", "epsilon alone", "share", "question", numbers=["epsilon alone", "share"])
     for row in view.history:
         table.add_row(
             Text(row.time[:16].replace("T", " ")),
@@ -90,8 +99,11 @@ def as_document(view: "BudgetView") -> dict[str, object]:
         "remaining": view.remaining.to_record(),
         "share_spent": view.share_spent,
         "guarantee": {"epsilon": written(view.epsilon), "delta": written(view.delta)},
-        "spent_epsilon": view.spent_epsilon,
-        "spent_epsilon_means": CAVEAT,
+        "spent_epsilon": view.as_if_cap.epsilon,
+        "spent_epsilon_means": view.as_if_cap.holds,
+        "spent_epsilon_whenever": view.whenever.epsilon,
+        "spent_epsilon_whenever_means": f"{view.whenever.holds}: at most",
+        "spent_delta": written(view.as_if_cap.delta),
         "version": view.version,
         "more_like_the_last": view.fits(view.history[-1].loss) if view.history else None,
         "history": [

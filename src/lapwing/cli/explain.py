@@ -122,6 +122,7 @@ def as_document(preview: "Preview", neighbouring: str) -> dict[str, object]:
         "cost": preview.cost.to_record(),
         "price": preview.price.to_record(),
         "epsilon": preview.epsilon,
+        "epsilon_means": "the price of this question alone",
         "stored": preview.stored,
         "share_of_remaining": part if math.isfinite(part) else None,
         "remaining": preview.remaining.to_record(),

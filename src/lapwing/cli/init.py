@@ -3,15 +3,17 @@
 import csv
 import os
 import shlex
+import sys
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
-from lapwing.cli.console import complain, note
+from lapwing.cli.console import complain, labelled, note, rendered
 from lapwing.cli.options import DEFAULT_CATALOG, above_zero, part_of_one
 from lapwing.errors import CatalogError, InvalidParameter
 
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
 EXAMPLE: Final = """\b
 Example:
   lapwing init visits.parquet --privacy-unit person_id --epsilon 3 --delta 1e-6 \\
-      --max-rows 5 --bounds cost=0:5000 --bounds age=0:110 --values plan=a,b
+      --max-rows 5 --bounds cost=0:5000 --bounds age=0:110 --values plan=a,b \\
+      --questions 40
 
 \b
 Bounds, values and --max-rows must be public knowledge: taken from the data they
@@ -90,6 +93,12 @@ def command(
         Measure | None,
         typer.Option(help="What the ledger adds up: gdp unless given, pure without a delta.", show_default=False),
     ] = None,
+    questions: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="How many questions are planned: compares the measures, and takes the best."
+        ),
+    ] = None,
     neighbouring: Annotated[
         Neighbouring, typer.Option(help="Hide whether a unit is present, or which unit it is.")
     ] = Neighbouring.add_remove,
@@ -123,25 +132,42 @@ def command(
         )
     if output.exists() and not force:
         raise CatalogError(f"{output} exists already; nothing was changed. Choose another --output, or add --force.")
-    drafted = draft(
+    drafting = partial(
+        draft,
         source,
         privacy_unit=privacy_unit,
         epsilon=epsilon,
-        delta=delta or 0,
         max_rows_per_unit=max_rows,
         bounds=_pairs("--bounds", bounds, _bounds),
         values=_pairs("--values", values, _values),
-        measure=measure and measure.value,
         neighbouring=neighbouring.value,
         delta_keys=delta_keys or 0,
         people=people,
         folder=output.absolute().parent,
     )
+    drafted, advice = drafting(delta=delta or 0, measure=measure and measure.value), ""
+    if questions is not None:
+        taken, advice = _advised(drafted.catalog, questions, measure)
+        if taken != drafted.catalog.budget.measure:  # pure: it has no use for a delta beyond that of keys
+            drafted = drafting(delta=(delta_keys or 0) if taken == Measure.pure else delta or 0, measure=taken)
     write(drafted.catalog, output, overwrite=force)
+    if advice:
+        complain(advice)
     for line in drafted.notes:
         note("note", line)
     note("written", f"{output}; look it over, it is the guarantee's fine print.")
     complain(_next(drafted.catalog, output))
+
+
+def _advised(catalog: "Catalog", questions: int, given: Measure | None) -> tuple[str, str]:
+    """Return the measure that serves so many questions best, unless one is given, and the comparison for people."""
+    from lapwing.cli import advice  # here, as above
+
+    advised = advice.advise(catalog, questions)
+    taken = given.value if given else advised[0].kind
+    verdict = advice.verdict(advised, taken, catalog.budget, given=given is not None)
+    page = rendered(sys.stderr, *advice.as_page(catalog, questions, advised), labelled(("measure", verdict)))
+    return taken, page.removesuffix("\n")
 
 
 def _pairs(option: str, given: Sequence[str] | None, read: Callable[[str, str], Content]) -> dict[str, Content]:

@@ -1,0 +1,158 @@
+"""What is spent, as an (ε, δ): each figure with the words that say when it holds, and never below the odometer's."""
+
+import json
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import lapwing as lw
+from lapwing.cli.figures import size
+from lapwing.privacy.odometers import AS_IF_CAP, WHENEVER, Odometer, Reading
+from tests.cli.conftest import BY_PLAN, INIT, Run
+
+COUNT = "SELECT COUNT(*) AS n FROM visits"
+DELTA = Fraction(1, 10**6)
+PRICES = ("0.1", "0.5", "1.5", "2")
+PURE_INIT = (*INIT[:6], *INIT[8:])
+
+
+def spend(run: Run, measure: str, prices: tuple[str, ...] = PRICES) -> None:
+    catalog = PURE_INIT if measure == "pure" else (*INIT, "--measure", measure)
+    assert run(*catalog, "--force").status == 0
+    for price in prices:
+        assert run("query", COUNT, "--epsilon", price).status == 0
+
+
+def read() -> lw.BudgetView:
+    with lw.connect() as session:
+        return session.budget()
+
+
+def check_holds_whenever(view: lw.BudgetView, reading: Reading) -> None:
+    """By the definition of an odometer, apart from its code: the least cap that holds the total, at its share of δ."""
+    caps = [view.total.from_amount(view.total.amount / Fraction(3, 2) ** step) for step in range(11, -1, -1)]
+    cap = next(cap for cap in caps if view.spent <= cap)
+    assert reading.epsilon >= cap.to_epsilon(delta=DELTA / 12)
+    assert reading.holds == WHENEVER
+
+
+@pytest.mark.parametrize("measure", ["gdp", "zcdp"])
+@pytest.mark.parametrize("asked", range(1, len(PRICES) + 1))
+def test_the_odometer_is_the_one_of_the_library_and_wider(folder: Path, run: Run, measure: str, asked: int) -> None:
+    spend(run, measure, PRICES[:asked])
+    view = read()
+    assert view.whenever == Odometer.up_to(view.total, DELTA).reading(view.spent)
+    check_holds_whenever(view, view.whenever)
+    assert view.as_if_cap.holds == AS_IF_CAP
+    assert view.as_if_cap.epsilon == view.spent_epsilon == view.spent.to_epsilon(delta=DELTA)
+    assert view.whenever.epsilon > view.as_if_cap.epsilon
+    assert view.whenever.delta == view.as_if_cap.delta == DELTA
+
+
+def test_twin_the_figure_of_a_cap_is_no_odometer(folder: Path, run: Run) -> None:
+    spend(run, "gdp", ("0.5",))
+    view = read()
+    for mislabelled in (
+        Reading(epsilon=view.as_if_cap.epsilon, delta=DELTA, holds=WHENEVER),
+        Reading(epsilon=view.whenever.epsilon, delta=DELTA, holds=AS_IF_CAP),
+    ):
+        with pytest.raises(AssertionError):
+            check_holds_whenever(view, mislabelled)
+
+
+@pytest.mark.parametrize("measure", ["gdp", "zcdp"])
+def test_spent_and_remaining_do_not_add_up_in_epsilon(folder: Path, run: Run, measure: str) -> None:
+    spend(run, measure, ("1",))
+    view = read()
+    assert view.spent + view.remaining == view.total
+    assert view.spent_epsilon + view.remaining.to_epsilon(delta=DELTA) > float(view.epsilon) * 1.2
+
+
+@pytest.mark.parametrize("measure", ["gdp", "zcdp"])
+def test_keys_take_their_part_of_delta(folder: Path, run: Run, measure: str) -> None:
+    run(*INIT, "--measure", measure, "--delta-keys", "4e-7")
+    run("query", COUNT, "--epsilon", "1")
+    view, left = read(), Fraction(6, 10**7)
+    assert view.whenever == Odometer.up_to(view.total, left).reading(view.spent)
+    assert (view.delta, view.whenever.delta, view.as_if_cap.delta) == (DELTA, left, left)
+    assert json.loads(run("budget", "--format", "json").out)["spent_delta"] == "0.0000006"
+
+
+def test_a_pure_sum_holds_whenever(folder: Path, run: Run) -> None:
+    spend(run, "pure", ("0.5", "1"))
+    view = read()
+    assert view.as_if_cap == view.whenever == Reading(epsilon=1.5, delta=Fraction(0), holds=WHENEVER)
+    said = " ".join(run("budget").out.split())
+    assert f"spent ε 1.5: epsilon 1.5, {WHENEVER} remaining" in said
+    assert AS_IF_CAP not in said
+    document = json.loads(run("budget", "--format", "json").out)
+    assert document["spent_epsilon"] == document["spent_epsilon_whenever"] == 1.5
+    assert document["spent_epsilon_means"] == WHENEVER
+    assert document["spent_delta"] == "0"
+
+
+@pytest.mark.parametrize("measure", ["pure", "gdp", "zcdp"])
+def test_nothing_is_nothing_at_any_moment(folder: Path, run: Run, measure: str) -> None:
+    spend(run, measure, ())
+    view = read()
+    assert (view.whenever.epsilon, view.whenever.holds, view.spent_epsilon) == (0, WHENEVER, 0)
+    assert re.search(r"^spent +nothing$", run("budget").out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("measure", ["gdp", "zcdp"])
+def test_both_figures_are_said_with_their_meaning(folder: Path, run: Run, measure: str) -> None:
+    spend(run, measure, ("0.5",))
+    view, said = read(), " ".join(run("budget").out.split())
+    assert f", {AS_IF_CAP} {WHENEVER}: at most epsilon {size(view.whenever.epsilon)} remaining" in said
+    assert said.index("total") < said.index("epsilon 3, delta 1e-6 for everything ever asked") < said.index("spent")
+    document = json.loads(run("budget", "--format", "json").out)
+    assert (document["spent_epsilon"], document["spent_epsilon_means"]) == (view.spent_epsilon, AS_IF_CAP)
+    assert document["spent_epsilon_whenever"] == view.whenever.epsilon
+    assert document["spent_epsilon_whenever_means"].startswith(WHENEVER)
+
+
+def test_a_reading_above_the_cap_says_that_the_cap_holds(folder: Path, run: Run) -> None:
+    spend(run, "gdp", ("3",))
+    view, said = read(), " ".join(run("budget").out.split())
+    assert view.whenever.epsilon > 3
+    assert f"at most epsilon {size(view.whenever.epsilon)}; the total's 3 holds then too" in said
+
+
+def check_labelled(page: str) -> None:
+    """Every line on what is spent that names an epsilon names when it holds."""
+    lines = page.split("time (UTC)")[0].split("\n")
+    for line in lines:
+        if "epsilon" in line and not line.startswith("total"):
+            assert AS_IF_CAP in line or WHENEVER in line, line
+
+
+@pytest.mark.parametrize("measure", ["pure", "gdp", "zcdp"])
+def test_no_epsilon_stands_alone(folder: Path, run: Run, measure: str) -> None:
+    for prices in ((), ("0.5",), ("0.5", "1.5")):
+        spend(run, measure, prices)
+        check_labelled(run("budget").out)
+
+
+def test_twin_a_bare_epsilon_is_noticed() -> None:
+    with pytest.raises(AssertionError):
+        check_labelled("total  μ² 0.4: epsilon 3\nspent  μ² 0.1: epsilon 1.2\ntime (UTC)")
+
+
+@pytest.mark.parametrize("measure", ["pure", "gdp", "zcdp"])
+def test_explain_says_whose_epsilon_it_is_and_how_many_fit(folder: Path, run: Run, measure: str) -> None:
+    """As many as fit do fit: one more is refused."""
+    spend(run, measure, ("0.8",))
+    document = json.loads(run("explain", BY_PLAN, "--epsilon", "0.9", "--format", "json").out)
+    assert document["epsilon_means"] == "the price of this question alone"
+    said = run("explain", BY_PLAN, "--epsilon", "0.9").out
+    price = next(line for line in said.split("\n") if line.startswith("price"))
+    assert re.search(r"epsilon 0\.9 alone \(", price)
+    cost = next(line for line in said.split("\n") if line.startswith("cost"))
+    assert cost.endswith(f"such question{'s' if document['fits'] > 1 else ''} fit{'' if document['fits'] > 1 else 's'}")
+    assert said.count("epsilon") == 1
+    for number in range(document["fits"]):
+        question = f"SELECT plan, COUNT(*) AS n, AVG(cost) AS c{number} FROM visits WHERE cost > {number} GROUP BY plan"
+        assert run("query", question, "--epsilon", "0.9").status == 0
+    assert run("query", COUNT, "--epsilon", "0.9").status == 4
