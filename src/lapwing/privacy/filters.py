@@ -26,7 +26,8 @@ Amounts are exact rationals and a charge is rounded up to GRID: ten charges of 0
 """
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, Protocol, Self, final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Generic, Protocol, Self, final, runtime_checkable
 
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.measures import Loss
@@ -37,6 +38,7 @@ else:
     from typing import TypeVar
 
 
+@runtime_checkable
 class Composable(Protocol):
     """A loss that adds up, so that an account can hold it."""
 
@@ -79,7 +81,11 @@ class Account(Generic[L]):
 
     @classmethod
     def opened(cls, budget: M) -> "Account[M]":
-        """Return an account of which nothing is spent."""
+        """Return an account of which nothing is spent.
+
+        Raises: InvalidParameter for what does not add up, such as a privacy loss distribution.
+        """
+        _check_adds_up(type(budget))
         return Account(budget=budget, spent=budget.nothing())
 
     @property
@@ -107,8 +113,10 @@ class Refused(Generic[L]):
 def charge(account: Account[M], loss: M) -> Granted[M] | Refused[M]:
     """Add a loss to what is spent if the sum stays within the budget.
 
-    Raises: InvalidParameter if the loss is of another measure than the account, or a curve without one of its orders.
+    Raises: InvalidParameter if the loss is of another measure than the account, a curve without one of its orders, or a
+        privacy loss distribution.
     """
+    _check_adds_up(type(loss))
     spent = account.spent + loss.rounded_up()
     if not spent <= account.budget:
         return Refused(shortfall=spent.beyond(account.budget))
@@ -120,7 +128,20 @@ def fits(account: Account[M], loss: M) -> int:
 
     Raises: InvalidParameter if the loss is zero (any number fits) or of another measure than the account.
     """
+    _check_adds_up(type(loss))
     times = loss.rounded_up().times_in(account.remaining)
     if times is None:
         raise InvalidParameter(f"The loss is {loss}; any number of charges of nothing fits: give a loss above 0.")
     return times
+
+
+@lru_cache
+def _check_adds_up(measure: type) -> None:
+    """Refuse what is no loss that adds up."""
+    if not issubclass(measure, Composable):
+        raise InvalidParameter(
+            f"A {measure.__name__} does not add up whatever is asked next, so no account can hold it. A privacy loss "
+            "distribution holds for a list fixed in advance: which of two lists reveals more depends on what was "
+            "answered, so a filter that composes them along the way lets more through than its limit (arXiv "
+            "2602.06756). Keep an account of GaussianDP, or buy what is planned as the slots of a wallet."
+        )
