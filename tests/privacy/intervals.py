@@ -19,8 +19,11 @@ def forget() -> None:
         pairs.atoms_of,
         pairs.pieces_of,
         loss_laws.kept_transform,
+        loss_laws._log_moment_up,
         inversion._kernel,
         inversion._pole_factor,
+        inversion._share,
+        inversion._width,
         certified_curve._composition,
     ):
         cache.cache_clear()

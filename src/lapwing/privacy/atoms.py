@@ -1,4 +1,4 @@
-"""Laws of finitely many atoms: as transforms, for compositions, and as a sum, for what a single use costs."""
+"""Laws of finitely many atoms: as transforms, for compositions, and as sums, for one use of any and many of a coin."""
 
 import math
 from bisect import bisect_right
@@ -14,6 +14,7 @@ from lapwing.privacy.discs import UNIT, Discs, rotations, up
 from lapwing.privacy.loss_laws import FINE, WEIGHT_BITS, FloatArray, Nodes, Transform, guessed_scale
 
 _CURVE_BITS = 200
+_BINOMIAL_BITS = 192
 _CURVE_ERROR = Fraction(1, 1 << 140)
 
 
@@ -94,11 +95,73 @@ class AtomCurve:
         error = _CURVE_ERROR * (p + taken.upper * q)
         return Bounds(max(Fraction(0), p - taken.upper * q - error), max(Fraction(0), p - taken.lower * q) + error)
 
+    def above(self, epsilon: float) -> Fraction:
+        """Return a certified upper bound on D(epsilon)."""
+        return self.bounds(epsilon).upper
+
+    def below(self, epsilon: float) -> Fraction:
+        """Return a certified lower bound on D(epsilon)."""
+        return self.bounds(epsilon).lower
+
     def guess(self, epsilon: float) -> tuple[float, float]:
         """Return the logarithm of D(epsilon), for both bounds."""
-        middle = self.bounds(epsilon).upper
-        near = math.log(middle.numerator) - math.log(middle.denominator) if middle else -math.inf
+        near = _log(self.bounds(epsilon).upper)
         return near, near
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class BinomialCurve:
+    """D of a law of two atoms, h > l, taken n times: k times h and n − k times l is a loss of l_k = k·h + (n − k)·l.
+
+    D(y) = Σ over l_k > y of C(n, k)·m_h^k·m_l^(n−k)·(1 − e^(y−l_k)) = P − e^y·Q, where with p = m_h/(m_h + m_l) and the
+    first k above y, P = (m_h + m_l)^n·P(Bin(n, p) ≥ k), and P(Bin(n, p) ≥ k) = I_p(k, n − k + 1), the regularised
+    incomplete beta function. Q is the same of the masses m·e^(−loss).
+    """
+
+    law: AtomLaw
+    count: int
+
+    def bounds(self, epsilon: float) -> Bounds:
+        """Return certified bounds on D(epsilon): masses are within 2⁻¹⁵⁰ of themselves, powers within count·2⁻¹⁴⁹."""
+        (low, light), (high, heavy) = sorted(zip(self.law.positions, self.law.masses, strict=True))
+        n, y = self.count, Fraction(epsilon)
+        first = max(0, math.floor((y - n * low) / (high - low)) + 1)
+        if first > n:
+            return Bounds(Fraction(0), Fraction(0))
+
+        def tail(heavy: Ball, light: Ball, factor: Ball) -> Ball:
+            total, k = heavy + light, Ball(first)
+            above = (heavy / total).beta_lower(k, n + 1 - k, regularized=True) if first else Ball(1)
+            return (factor + n * total.log()).exp() * above
+
+        def turned(heavy: Ball, light: Ball, high: Ball, low: Ball, y: Ball) -> Ball:
+            return tail(heavy * (-high).exp(), light * (-low).exp(), y)
+
+        try:
+            p = enclose(tail, heavy, light, Fraction(0), bits=_BINOMIAL_BITS)
+            q = enclose(turned, heavy, light, high, low, y, bits=_BINOMIAL_BITS)
+        except ArithmeticError:
+            return Bounds(Fraction(0), Fraction(1))  # too few digits for so many uses
+        error = n * _CURVE_ERROR * (p.upper + q.upper)
+        return Bounds(max(Fraction(0), p.lower - q.upper - error), max(Fraction(0), p.upper - q.lower) + error)
+
+    def above(self, epsilon: float) -> Fraction:
+        """Return a certified upper bound on D(epsilon)."""
+        return self.bounds(epsilon).upper
+
+    def below(self, epsilon: float) -> Fraction:
+        """Return a certified lower bound on D(epsilon)."""
+        return self.bounds(epsilon).lower
+
+    def guess(self, epsilon: float) -> tuple[float, float]:
+        """Return the logarithms of both bounds."""
+        lower, upper = self.bounds(epsilon)
+        return _log(lower), _log(upper)
+
+
+def _log(x: Fraction) -> float:
+    return math.log(x.numerator) - math.log(x.denominator) if x else -math.inf
 
 
 def _sums(values: list[Fraction]) -> tuple[Fraction, ...]:

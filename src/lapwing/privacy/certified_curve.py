@@ -9,8 +9,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from lapwing.exact.bounds import Bounds, enclose, float_down, float_up
-from lapwing.privacy.atoms import AtomCurve, AtomLaw
+from lapwing.exact.bounds import Bounds, float_down, float_up
+from lapwing.privacy.atoms import AtomCurve, AtomLaw, BinomialCurve
+from lapwing.privacy.infinite_mass import NOTHING_LOST, Lost
 from lapwing.privacy.inversion import Inversion
 from lapwing.privacy.loss_laws import Laws
 from lapwing.privacy.pairs import Direction, Pair, Side, law_of
@@ -19,6 +20,7 @@ from lapwing.privacy.windows import Aim, Cumulants
 Parts = tuple[tuple[Pair, int], ...]
 
 _CELLS = 512
+_MANY = 1 << 18  # nodes that take longer than a search on binomial sums
 _MOST_CELLS = 1 << 13
 _ROUNDS = 6
 
@@ -36,7 +38,9 @@ class _Composition(NamedTuple):
     upper: Laws
     lower: Laws
     cumulants: Cumulants
+    cells: int
     infinite: Bounds
+    lost: Lost
 
     def most(self, laws: Laws) -> Fraction | None:
         """Return the largest finite loss of all together."""
@@ -46,66 +50,87 @@ class _Composition(NamedTuple):
 
 @lru_cache(maxsize=1 << 7)
 def _composition(parts: Parts, direction: Direction, cells: int) -> _Composition:
+    upper, lower = _laws(parts, direction, cells)
+    lost = NOTHING_LOST.and_of(upper, lower)
+    return _Composition(upper, lower, Cumulants(upper), cells, lost.infinite(), lost)
+
+
+def _laws(parts: Parts, direction: Direction, cells: int) -> tuple[Laws, Laws]:
+    """Return a composition's laws from above and from below."""
+
     def laws(side: Side) -> Laws:
         return tuple((law_of(pair, direction, "upper" if pair.closed else side, cells), count) for pair, count in parts)
 
-    upper, lower = laws("upper"), laws("lower")
-    return _Composition(
-        upper, lower, Cumulants(upper), Bounds(_infinite(lower).lower, min(Fraction(1), _infinite(upper).upper))
-    )
+    upper = laws("upper")
+    return upper, upper if all(pair.closed for pair, _ in parts) else laws("lower")
 
 
-def _infinite(laws: Laws) -> Bounds:
-    """Bound the mass at +∞ of a composition: that of all outcomes, less that of the finite ones.
+class Curve(NamedTuple):
+    """Both bounds on δ of one composition, from one window.
 
-    It is T·(1 − Π(1 − I/t)^count) for laws of total mass t, of which I is at +∞, and T = Π t^count. The t are 1, or
-    differ from 1 by less than 2⁻⁹⁰ from directed rounding: upwards above, where I/t ≤ I, and downwards below, where
-    I/t ≥ I.
+    Args: cells: how finely laws that are not closed were cut; lost: what bounds the mass at +∞, infinite: these bounds.
     """
-    lost = [(law.infinite, count) for law, count in laws if law.infinite]
-    if not lost:
-        return Bounds(Fraction(0), Fraction(0))
-    if any(mass >= 1 for mass, _ in lost):
-        return Bounds(Fraction(1), Fraction(1))
-    logs = [enclose(lambda i, n: n * (-i).log1p(), mass, Fraction(count), bits=160) for mass, count in lost]
-    kept = Bounds(sum((b.lower for b in logs), Fraction(0)), sum((b.upper for b in logs), Fraction(0)))
-    drift = sum((count for _, count in laws), 0) * Fraction(1, 1 << 89)
-    least = enclose(lambda x: -x.expm1(), kept.upper, bits=160).lower * max(Fraction(0), 1 - drift)
-    most = enclose(lambda x: -x.expm1(), kept.lower, bits=160).upper * (1 + 2 * drift)
-    return Bounds(max(Fraction(0), least), most)
 
-
-class _Curve(NamedTuple):
-    """Both bounds on δ of one composition, from one window."""
-
-    upper: Inversion | AtomCurve
-    lower: Inversion | AtomCurve
+    upper: Inversion | AtomCurve | BinomialCurve
+    lower: Inversion | AtomCurve | BinomialCurve
+    cells: int
+    lost: Lost
     infinite: Bounds
 
-    def at(self, epsilon: float) -> Bounds:
-        """Return bounds on δ."""
-        upper = self.upper.bounds(epsilon)
-        lower = upper if self.lower is self.upper else self.lower.bounds(epsilon)
-        return Bounds(lower.lower + self.infinite.lower, upper.upper + self.infinite.upper)
+    @property
+    def tilt(self) -> float:
+        """About how fast the logarithm of δ falls."""
+        return self.upper.window.nodes.tilt if isinstance(self.upper, Inversion) else 1.0
+
+    def above(self, epsilon: float) -> Fraction:
+        """Return an upper bound on δ."""
+        return self.upper.above(epsilon) + self.infinite.upper
+
+    def below(self, epsilon: float) -> Fraction:
+        """Return a lower bound on δ."""
+        return self.lower.below(epsilon) + self.infinite.lower
 
     def guess(self, epsilon: float) -> tuple[float, float]:
         """Return about the logarithms of both bounds, without the mass at +∞."""
-        return self.lower.guess(epsilon)[0], self.upper.guess(epsilon)[1]
+        upper = self.upper.guess(epsilon)
+        return (upper if self.lower is self.upper else self.lower.guess(epsilon))[0], upper[1]
+
+    def times(self, parts: Parts, direction: Direction) -> "Curve | None":
+        """Return the bounds with more pairs on the same window, or None if they are beyond all bounds.
+
+        A sum over atoms takes none.
+        """
+        if not isinstance(self.upper, Inversion) or not isinstance(self.lower, Inversion):
+            return None
+        upper_laws, lower_laws = _laws(parts, direction, self.cells)
+        lost = self.lost.and_of(upper_laws, lower_laws)
+        try:
+            upper = self.upper.times(upper_laws)
+            same = self.lower is self.upper and upper_laws is lower_laws
+            lower = upper if same else self.lower.times(lower_laws)
+        except ArithmeticError:
+            return None
+        return Curve(upper, lower, self.cells, lost, lost.infinite())
 
 
-def _curve(composition: _Composition, aim: Aim, tilt: float, fineness: float) -> _Curve | None:
+def _curve(composition: _Composition, aim: Aim, tilt: float, fineness: float) -> Curve | None:
     """Return the bounds on a window for the aim, or None if there is none, or its numbers are beyond all bounds."""
-    infinite = composition.infinite
+    rest = composition.cells, composition.lost, composition.infinite
     (one, count), (other, _) = composition.upper[0], composition.lower[0]
-    if len(composition.upper) == count == 1 and isinstance(one, AtomLaw) and isinstance(other, AtomLaw):
-        return _Curve(AtomCurve.of(one), AtomCurve.of(other), infinite)
+    atoms = (one, other) if isinstance(one, AtomLaw) and isinstance(other, AtomLaw) else None
+    if len(composition.upper) > 1:
+        atoms = None
+    if atoms and count == 1:
+        return Curve(AtomCurve.of(atoms[0]), AtomCurve.of(atoms[1]), *rest)
     try:
         window = composition.cumulants.window(aim, tilt, fineness)
+        if atoms and all(len(law.positions) == 2 for law in atoms) and (window is None or window.nodes.size > _MANY):
+            return Curve(BinomialCurve(atoms[0], count), BinomialCurve(atoms[1], count), *rest)
         if window is None:
             return None
         upper = Inversion.of(composition.upper, window)
-        same = composition.upper == composition.lower
-        return _Curve(upper, upper if same else Inversion.of(composition.lower, window), infinite)
+        same = composition.upper is composition.lower
+        return Curve(upper, upper if same else Inversion.of(composition.lower, window), *rest)
     except ArithmeticError:
         return None
 
@@ -148,7 +173,7 @@ def bound_delta(parts: Parts, direction: Direction, epsilon: Fraction, width: fl
         curve = _curve(composition, Aim(y, size - 3 if log_delta is None else log_delta, width), tilt, effort.fineness)
         if curve is None:
             return best
-        best = Bounds(max(best.lower, curve.at(float_up(epsilon)).lower), min(best.upper, curve.at(y).upper))
+        best = Bounds(max(best.lower, curve.below(float_up(epsilon))), min(best.upper, curve.above(y)))
         finite = float(best.upper - composition.infinite.lower)
         log_delta = math.log(max(finite, 1e-300))
         wanted = max(finite, 0.0) * max(1e-12, min(tilt * width, 0.01))
@@ -156,31 +181,45 @@ def bound_delta(parts: Parts, direction: Direction, epsilon: Fraction, width: fl
             return best
 
 
-def bound_epsilon(parts: Parts, direction: Direction, delta: Fraction, width: float, floor: float) -> Interval:
-    """Bound ε at δ: windows aimed at the last estimate, finer until the interval is narrow enough or below `floor`."""
+class Found(NamedTuple):
+    """Bounds on ε, and the last curve that showed them, if one did."""
+
+    interval: Interval
+    curve: Curve | None = None
+
+
+def bound_epsilon(
+    parts: Parts, direction: Direction, delta: Fraction, width: float, floor: float = 0.0, lasting: bool = False
+) -> Found:
+    """Bound ε at δ: windows aimed at the last estimate, finer until the interval is narrow enough or below `floor`.
+
+    Args: lasting: whether the curve is to be of use for longer lists too.
+    """
     if not parts:
-        return Interval(0.0, 0.0)
+        return Found(Interval(0.0, 0.0))
     best, effort = Interval(0.0, math.inf), _Effort(parts)
     guess: float | None = None
+    last: Curve | None = None
     while True:
         composition = _composition(parts, direction, effort.cells)
         most, least = composition.most(composition.upper), composition.most(composition.lower)
         if delta < composition.infinite.lower:
-            return Interval(math.inf, math.inf)
+            return Found(Interval(math.inf, math.inf))
         if most is not None and delta >= composition.infinite.upper:
             best = Interval(best.lower, min(best.upper, float_up(most)))
         if delta == 0:
-            return Interval(max(0.0, float_down(least)) if least is not None else math.inf, best.upper)
+            return Found(Interval(max(0.0, float_down(least)) if least is not None else math.inf, best.upper))
         if delta <= composition.infinite.upper:
-            return best
+            return Found(best, last)
         log_delta = _log(delta - composition.infinite.upper)
         if guess is None:
             guess = max(0.0, composition.cumulants.epsilon_above(log_delta))
         # Near the largest loss a window shrinks with the distance to it; there is no need to be nearer than this.
         tilt = min(composition.cumulants.tilt(guess)[0], 2 / width)
-        curve = _curve(composition, Aim(guess, log_delta, width), tilt, effort.fineness)
+        curve = _curve(composition, Aim(guess, log_delta, width, lasting), tilt, effort.fineness)
         if curve is None:
-            return best
+            return Found(best, last)
+        last = curve
         found = _solve(curve, guess, delta, tilt, width)
         best = Interval(max(best.lower, found.lower), min(best.upper, found.upper))
         if best.upper <= floor or not effort.more((best.upper - best.lower) / width):
@@ -191,11 +230,11 @@ def bound_epsilon(parts: Parts, direction: Direction, delta: Fraction, width: fl
         and best.upper > width
         and bound_delta(parts, direction, Fraction(0), width, delta).upper <= delta
     ):
-        return Interval(0.0, 0.0)  # losses far smaller than the width, which the windows above were too coarse for
-    return best
+        return Found(Interval(0.0, 0.0))  # losses far smaller than the width, too small for those windows
+    return Found(best, last)
 
 
-def _solve(curve: _Curve, guess: float, delta: Fraction, tilt: float, width: float) -> Interval:
+def _solve(curve: Curve, guess: float, delta: Fraction, tilt: float, width: float) -> Interval:
     """Return certified ends from one curve: points where its upper bound is at most δ, and its lower bound above.
 
     The search is in floats; what it finds is tried, a little further out each time, and if that fails searched again
@@ -205,7 +244,7 @@ def _solve(curve: _Curve, guess: float, delta: Fraction, tilt: float, width: flo
     rooms = [_log(delta - infinite) for infinite in curve.infinite]
 
     def excess(epsilon: float, end: int) -> float:
-        total = curve.at(epsilon)[end]
+        total = curve.above(epsilon) if end else curve.below(epsilon)
         value = total - curve.infinite[end]
         distance = _log(value) - rooms[end] if value > 0 else -math.inf
         return max(distance, math.ulp(0.0)) if total > delta else min(distance, 0.0)  # the sign is exact
@@ -214,10 +253,10 @@ def _solve(curve: _Curve, guess: float, delta: Fraction, tilt: float, width: flo
         return curve.guess(epsilon)[end] - rooms[end]
 
     upper = _bracket(lambda y: near(y, 1), guess, tilt, precision)[1]
-    if not any(curve.at(upper := upper + jump * precision).upper <= delta for jump in (0, 1, 4)):
+    if not any(curve.above(upper := upper + jump * precision) <= delta for jump in (0, 1, 4)):
         upper = _bracket(lambda y: excess(y, 1), guess, tilt, precision)[1]
     lower = _bracket(lambda y: near(y, 0), min(guess, upper), tilt, precision)[0]
-    if not any(curve.at(lower := max(0.0, lower - jump * precision)).lower > delta for jump in (0, 1, 4)):
+    if not any(curve.below(lower := max(0.0, lower - jump * precision)) > delta for jump in (0, 1, 4)):
         lower = _bracket(lambda y: excess(y, 0), min(guess, upper), tilt, precision)[0]
     return Interval(lower, upper)
 

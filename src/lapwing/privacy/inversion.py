@@ -111,7 +111,13 @@ for _n in range(1, 30):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Inversion:
-    """A composition on one window, ready to bound D anywhere; built once, asked at many ε.
+    """A composition on one window, ready to bound D anywhere and to take further laws; built once, asked at many ε.
+
+    Every part of a bound is a product over the laws, or a sum of logarithms: the moments M·K, with the radius of their
+    accumulated rounding; what the nodes left out add, by |M| ≤ M(θ) ≤ e^scale·bound (the first node is θ itself) and
+    the Gaussian part's decay; M(0) and M(α) for the copies. So `times` multiplies each by the new law's, rounded up,
+    and the bounds hold for the longer list as they did for the shorter. The window was chosen for a shorter list;
+    this can make them wider, not wrong, as the proof above is for any window.
 
     Args: upper, lower: M·K on the nodes, for the bound in each direction, over e^scale; their tails; what the copies at
     m < 0 and, as a logarithm and at ε = 0, those at m > 0 add; most: the law's finite mass, of which D is a part.
@@ -121,46 +127,87 @@ class Inversion:
     scale: Fraction
     upper: Discs
     lower: Discs
-    upper_tail: Fraction
-    lower_tail: Fraction
-    copies_below: Fraction
-    log_copies_above: Fraction
-    most: Fraction
+    upper_tail: float
+    lower_tail: float
+    copies_below: float
+    log_copies_above: float
+    most: float
 
     @classmethod
     def of(cls, laws: Laws, window: Window) -> "Inversion":
         """Evaluate the moments of a composition on a window's nodes."""
+        return cls._empty(window).times(laws)
+
+    @classmethod
+    def _empty(cls, window: Window) -> "Inversion":
+        """Return the composition of nothing: no loss, for sure."""
         nodes, a, beyond = window
-        discs, scale = product(laws, nodes)
-        rest = _rest(laws, nodes, discs.bound)
-        most = enclose(Ball.exp, log_moment_up(laws, 0.0)).upper
-        below, above = _copies(laws, nodes, beyond, most)
+        rest = _rest(nodes)
+        below, above = _copies(nodes, beyond)
         if not a:
-            return cls(window, scale, discs, discs, rest, rest, below, above, most)
+            ones = Discs(np.ones(nodes.size, dtype=np.complex128), 0.0, 1.0)
+            return cls(window, Fraction(0), ones, ones, up(rest), up(rest), below, above, 1.0)
         one, two = _kernel(nodes, a), _kernel(nodes, RATIO * a)
-        lower = discs * (one.discs + one.discs - two.discs)
-        tail = rest * (2 * one.tail + two.tail)
+        lower = one.discs + one.discs - two.discs
+        tail = float_up(2 * one.tail + two.tail)
         # A copy of D_a is a mean of D: at most M(0), and at most E e^(−αY)·e^(−αy)·M(α).
-        above += _log_kernel_up(a, beyond)
-        return cls(window, scale, discs * one.discs, lower, rest * one.tail, tail, below, above, most)
+        above = math.nextafter(above + float_up(_log_kernel_up(a, beyond)), math.inf)
+        upper_tail, lower_tail = up(rest * float_up(one.tail)), up(rest * tail)
+        return cls(window, Fraction(0), one.discs, lower, upper_tail, lower_tail, below, above, 1.0)
+
+    def times(self, laws: Laws) -> "Inversion":
+        """Return the composition with more laws, on the same window.
+
+        Raises: ArithmeticError if a bound is beyond all floats.
+        """
+        discs, scale = product(laws, self.window.nodes)
+        share = _share(laws, self.window)
+        upper = self.upper * discs
+        shrink = up(share.decay * discs.bound)
+        above = math.nextafter(self.log_copies_above + share.log_beyond, math.inf)
+        if not math.isfinite(upper.bound + upper.radius + share.finite) or not math.isfinite(above):
+            raise ArithmeticError("a bound is beyond all floats")
+        return Inversion(
+            self.window,
+            self.scale + scale,
+            upper,
+            upper if self.lower is self.upper else self.lower * discs,
+            up(self.upper_tail * shrink),
+            up(self.lower_tail * shrink),
+            up(self.copies_below * share.finite),
+            above,
+            up(self.most * share.finite),
+        )
 
     def bounds(self, epsilon: float) -> Bounds:
         """Return certified bounds on D(epsilon)."""
+        return Bounds(self.below(epsilon), self.above(epsilon))
+
+    def above(self, epsilon: float) -> Fraction:
+        """Return a certified upper bound on D(epsilon)."""
+        exponent = self._exponent(epsilon)
+        if exponent > _FAR:
+            return Fraction(self.most)  # far below where the window was aimed
+        total = _sum(self.upper, epsilon, self.window.nodes).upper * _width(self.window.nodes).upper
+        sizes = max(Fraction(0), total + Fraction(self.upper_tail))
+        return min(Fraction(self.most), sizes * enclose(Ball.exp, exponent).upper)
+
+    def below(self, epsilon: float) -> Fraction:
+        """Return a certified lower bound on D(epsilon)."""
         nodes, a, beyond = self.window
-        y = Fraction(epsilon)
-        exponent = self.scale - Fraction(nodes.tilt) * y
-        above = self.log_copies_above - Fraction(beyond) * y
+        exponent = self._exponent(epsilon)
+        above = Fraction(self.log_copies_above) - Fraction(beyond) * Fraction(epsilon)
         if max(exponent, above) > _FAR:
-            return Bounds(Fraction(0), self.most)  # far below where the window was aimed
-        factor = enclose(Ball.exp, exponent)
-        turns = rotations(-Fraction(nodes.step) * y, nodes.size)
-        width = enclose(lambda h: h / (2 * Ball.pi()), Fraction(nodes.step))
-        upper = _sum(self.upper, turns, nodes)
-        lower = _sum(self.lower, turns, nodes) if a else upper
-        most = max(Fraction(0), upper.upper * width.upper + self.upper_tail) * factor.upper
-        inner = max(Fraction(0), lower.lower * width.lower - self.lower_tail)
-        copies = (2 if a else 1) * (self.copies_below + enclose(Ball.exp, above).upper)
-        return Bounds(max(Fraction(0), inner * factor.lower - copies), min(self.most, most))
+            return Fraction(0)
+        total = _sum(self.lower, epsilon, nodes).lower
+        inner = total * _width(nodes).lower - Fraction(self.lower_tail)
+        if inner <= 0:
+            return Fraction(0)
+        copies = (2 if a else 1) * (Fraction(self.copies_below) + enclose(Ball.exp, above).upper)
+        return max(Fraction(0), inner * enclose(Ball.exp, exponent).lower - copies)
+
+    def _exponent(self, epsilon: float) -> Fraction:
+        return self.scale - Fraction(self.window.nodes.tilt) * Fraction(epsilon)
 
     def guess(self, epsilon: float) -> tuple[float, float]:
         """Return about the logarithms of both bounds, without their errors: for a search to look, never to decide."""
@@ -168,30 +215,50 @@ class Inversion:
         factor, _ = _pole_factor(nodes)
         terms = factor * np.exp(-1j * nodes.step * epsilon * np.arange(nodes.size))
         size = float(self.scale) - nodes.tilt * epsilon + math.log(nodes.step / math.pi)
-        sums = (float((discs.centres @ terms).real) for discs in (self.lower, self.upper))
-        lower, upper = (math.log(total) + size if total > 0 else -math.inf for total in sums)
-        return lower, upper
+        upper = float((self.upper.centres * terms).real.sum())
+        lower = upper if self.lower is self.upper else float((self.lower.centres * terms).real.sum())
+        return math.log(lower) + size if lower > 0 else -math.inf, math.log(upper) + size if upper > 0 else -math.inf
 
 
-def _rest(laws: Laws, nodes: Nodes, bound: float) -> Fraction:
-    """Bound what the nodes left out add to the sum, over e^scale, but for the kernel."""
+class _Share(NamedTuple):
+    """What laws contribute to the errors on a window: M(0), log M(α), and |M/M(θ)| from the first node left out on."""
+
+    finite: float
+    log_beyond: float
+    decay: float
+
+
+@lru_cache(maxsize=1 << 10)
+def _share(laws: Laws, window: Window) -> _Share:
+    """Return upper bounds."""
+    nodes = window.nodes
     gaussian = sum((count * law.mu_squared for law, count in laws if isinstance(law, GaussianLaw)), Fraction(0))
+    decay = 1.0
+    if gaussian:
+        last = Fraction(nodes.step) * nodes.size
+        decay = float_up(enclose(lambda s, g: (-s * s * g / 2).exp(), last, gaussian).upper)
+    finite = float_up(enclose(Ball.exp, log_moment_up(laws, 0.0)).upper)
+    return _Share(finite, float_up(log_moment_up(laws, window.beyond)), decay)
+
+
+def _rest(nodes: Nodes) -> float:
+    """Bound what the nodes left out add to the sum, over e^scale, but for the decay of moments and kernel."""
     step = Fraction(nodes.step)
-    return enclose(
-        lambda s, h, g, b: (-s * s * g / 2).exp() * (h / (s * s) + 1 / s) / Ball.pi() * b,
-        step * nodes.size,
-        step,
-        gaussian,
-        Fraction(bound),
-    ).upper
+    return float_up(enclose(lambda s, h: (h / (s * s) + 1 / s) / Ball.pi(), step * nodes.size, step).upper)
 
 
-def _copies(laws: Laws, nodes: Nodes, beyond: float, most: Fraction) -> tuple[Fraction, Fraction]:
-    """Bound the copies of D at m < 0 by M(0)/(e^(θT) − 1), and at m > 0, ε = 0, log of M(α)/(e^((α−θ)T) − 1)."""
+def _copies(nodes: Nodes, beyond: float) -> tuple[float, float]:
+    """Bound the copies of D at m < 0 by 1/(e^(θT) − 1), and at m > 0, ε = 0, log of 1/(e^((α−θ)T) − 1): times M."""
     tilt, step = Fraction(nodes.tilt), Fraction(nodes.step)
-    below = enclose(lambda t, h, m: m / (t * 2 * Ball.pi() / h).expm1(), tilt, step, most).upper
+    below = enclose(lambda t, h: 1 / (t * 2 * Ball.pi() / h).expm1(), tilt, step).upper
     gap = enclose(lambda g, h: (g * 2 * Ball.pi() / h).expm1().log(), Fraction(beyond) - tilt, step).lower
-    return below, log_moment_up(laws, beyond) - gap
+    return float_up(below), float_up(-gap)
+
+
+@lru_cache(maxsize=1 << 6)
+def _width(nodes: Nodes) -> Bounds:
+    """Bound step/2π."""
+    return enclose(lambda h: h / (2 * Ball.pi()), Fraction(nodes.step))
 
 
 @lru_cache(maxsize=1 << 2)
@@ -203,13 +270,13 @@ def _pole_factor(nodes: Nodes) -> tuple[ComplexArray, float]:
     return factor, float(np.abs(factor).sum())
 
 
-def _sum(discs: Discs, turns: Discs, nodes: Nodes) -> Bounds:
-    """Bound 2·Re Σ over n ≥ 0 of the discs' products over z(z + 1): the sum over all n, as n and −n are conjugate.
+def _sum(discs: Discs, epsilon: float, nodes: Nodes) -> Bounds:
+    """Bound 2·Re Σ over n ≥ 0 of discs·e^(−i·n·step·ε)/(z(z + 1)): the sum over all n, as n and −n are conjugate.
 
     Of N terms, each is within 20u of its bound beyond the product's radius; a sum in any order errs by at most N·u of
     the sum of sizes.
     """
-    product = discs * turns
+    product = discs * rotations(-Fraction(nodes.step) * Fraction(epsilon), nodes.size)
     factor, size = _pole_factor(nodes)
     value = 2 * float((product.centres * factor).real.sum())
     error = 2 * size * (product.radius + (nodes.size + 32) * UNIT * (product.bound + product.radius)) * (1 + 2.0**-20)

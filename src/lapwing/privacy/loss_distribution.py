@@ -51,7 +51,7 @@ class LossDistribution:
         """Return bounds on the δ for which (epsilon, δ)-DP holds."""
         y = non_negative(epsilon, "epsilon")
         lower = upper = Fraction(0)
-        for direction in self._directions():
+        for direction in self.directions():
             found = bound_delta(self.parts, direction, y, float(self.width), lower)
             lower, upper = max(lower, found.lower), max(upper, found.upper)
         return Interval(max(0.0, float_down(lower)), min(1.0, float_up(upper)))
@@ -65,12 +65,13 @@ class LossDistribution:
         if target >= 1:
             raise InvalidParameter(f"delta is {short(target)}; it must be at least 0 and below 1.")
         lower = upper = 0.0
-        for direction in self._directions():
-            found = bound_epsilon(self.parts, direction, target, float(self.width), lower)
+        for direction in self.directions():
+            found = bound_epsilon(self.parts, direction, target, float(self.width), lower).interval
             lower, upper = max(lower, found.lower), max(upper, found.upper)
         return Interval(lower, upper)
 
-    def _directions(self) -> tuple[Direction, ...]:
+    def directions(self) -> tuple[Direction, ...]:
+        """Return the directions whose curves differ."""
         return ("remove",) if all(pair.symmetric for pair, _ in self.parts) else ("remove", "add")
 
 

@@ -112,7 +112,9 @@ class GaussianLaw:
         centres[:inside] = [b.lower * 2.0**-80 for b in fixed_points(Ball.exp, rows, bits=80)]
         decay = Discs(centres, 2.0**-52, 1.0)
         phases = rotations(step * (tilt + Fraction(1, 2)) * self.mu_squared, nodes.size)
-        return Transform(decay * phases, tilt * (tilt + 1) * self.mu_squared / 2)
+        scale = guessed_scale(self, nodes.tilt)
+        (weight,) = _weights(Ball.exp, [(tilt * (tilt + 1) * self.mu_squared / 2 - scale,)])
+        return Transform((decay * phases).scaled(weight, _error(weight)), scale)
 
 
 @final
@@ -244,21 +246,25 @@ def kept_transform(law: Law, nodes: Nodes) -> Transform:
 
 def product(laws: Laws, nodes: Nodes) -> Transform:
     """Return the transform of a composition of laws, each taken a number of times."""
-    discs, scale = Discs(np.ones(nodes.size, dtype=np.complex128), 0.0, 1.0), Fraction(0)
+    discs, scale = None, Fraction(0)
     for law, count in laws:
         one = transform(law, nodes)
-        discs = discs * (one.discs if count == 1 else one.discs.power(count))
+        factor = one.discs if count == 1 else one.discs.power(count)
+        discs = factor if discs is None else discs * factor
         scale += count * one.scale
-    return Transform(discs, scale)
+    return Transform(discs or Discs(np.ones(nodes.size, dtype=np.complex128), 0.0, 1.0), scale)
 
 
 def log_moment_up(laws: Laws, tilt: float) -> Fraction:
-    """Return an upper bound on log M(tilt) of a composition: scale + count·(bound − 1), as log b ≤ b − 1."""
-    total = Fraction(0)
-    for law, count in laws:
-        discs, scale = transform(law, Nodes(tilt, 0.0, 1))
-        total += count * (scale + Fraction(discs.bound) - 1)
-    return total
+    """Return an upper bound on log M(tilt) of a composition."""
+    return sum((count * _log_moment_up(law, tilt) for law, count in laws), Fraction(0))
+
+
+@lru_cache(maxsize=1 << 12)
+def _log_moment_up(law: Law, tilt: float) -> Fraction:
+    """Return scale + bound − 1, as log b ≤ b − 1."""
+    discs, scale = law.transform(Nodes(tilt, 0.0, 1))
+    return scale + Fraction(discs.bound) - 1
 
 
 def guessed_scale(law: Law, tilt: float) -> Fraction:

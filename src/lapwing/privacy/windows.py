@@ -18,15 +18,28 @@ _MOST_WORK = 1 << 25  # atoms times nodes: about half a second
 _COPIES = 1e-7  # what the copies may add to δ, in proportion
 _TILTS: NDArray[np.float64] = 2.0 ** np.arange(-30, 31, 1.0)
 
+_SPARE = 20.0
+_LEAN = 0.65
+
 _BEYOND: NDArray[np.float64] = 1 + 2.0 ** np.arange(-4, 3, 0.5)
 
 
 class Aim(NamedTuple):
-    """A point of the curve: log δ at ε, and the width in ε that the bounds should have there."""
+    """A point of the curve: log δ at ε, and the width in ε that the bounds should have there.
+
+    A lasting one is also for the longer lists that this one grows into: what its window adds to δ is a good deal
+    smaller, and its tilt is nearer to 0, where theirs are.
+    """
 
     epsilon: float
     log_delta: float
     width: float
+    lasting: bool = False
+
+    @property
+    def spare(self) -> float:
+        """By what factor to be better than the width needs, as a logarithm."""
+        return _SPARE if self.lasting else 0.0
 
 
 @final
@@ -70,6 +83,7 @@ class Cumulants:
 
         One that is too large is made smaller, and smoother.
         """
+        tilt *= _LEAN if aim.lasting else 1.0
         period, beyond = self._period(aim, tilt)
         step = 2 * math.pi / period
         gaussian = float(sum((c * law.mu_squared for law, c in self.laws if isinstance(law, GaussianLaw)), Fraction(0)))
@@ -78,8 +92,8 @@ class Cumulants:
         smoothing = math.sqrt(1.5 * ORDER * min(1.0, tilt * aim.width) / (RATIO**2 - 1)) / tilt / fineness
         smoothing = min(smoothing, WIDEST, ORDER / (RATIO * tilt))
         need = math.log(1 / relative) + max(excess, 0.0)
-        plain = math.sqrt(2 * (need + 2)) / math.sqrt(gaussian) if gaussian else math.inf
-        smooth = _reach(need, smoothing)
+        plain = math.sqrt(2 * (need + aim.spare + 2)) / math.sqrt(gaussian) if gaussian else math.inf
+        smooth = _reach(need + aim.spare / 4, smoothing)
         most = step * _MOST_WORK / self.atoms
         if min(plain, smooth) > most:
             smoothing *= smooth / most
@@ -92,7 +106,7 @@ class Cumulants:
 
     def _period(self, aim: Aim, tilt: float) -> tuple[float, float]:
         """Return a period that keeps the copies small, and the tilt that shows it of those above."""
-        room = -aim.log_delta - math.log(_COPIES)
+        room = -aim.log_delta - math.log(_COPIES) + aim.spare
         far = tilt * _BEYOND
         needs = (self.at(far) - far * aim.epsilon + room) / (far - tilt)
         best = int(np.nanargmin(needs))
