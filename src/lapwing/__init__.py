@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lapwing import mechanisms, noise
+    from lapwing import mechanisms, noise, privacy
     from lapwing.answer import Answer
     from lapwing.errors import (
         BudgetExhausted,
@@ -69,10 +69,11 @@ __all__ = [
     "connect",
     "mechanisms",
     "noise",
+    "privacy",
     "protect",
 ]
 
-_MODULES = ("mechanisms", "noise")
+_MODULES = ("mechanisms", "noise", "privacy")
 _HOMES = {
     "answer": ("Answer",),
     "preview": ("Preview",),

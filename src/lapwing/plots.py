@@ -1,4 +1,7 @@
-"""Vega-Lite specifications of answers, as plain dictionaries: nothing is needed to make one, a notebook draws it."""
+"""Vega-Lite specifications of answers and privacy profiles, as plain dictionaries.
+
+Nothing is needed to make one; a notebook draws it.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -57,6 +60,54 @@ def bars_with_intervals(
                         "y2": {"field": high},
                         "color": {"value": "black"},
                     },
+                },
+            ],
+        }
+    )
+
+
+def curves_with_bounds(
+    points: Sequence[Mapping[str, Any]], *, x: str, lower: str, upper: str, series: str, least: float, title: str
+) -> Plot:
+    """Draw an upper bound as a line for each series, and the band down to its lower bound where there is one.
+
+    The vertical axis is logarithmic, from `least` to 1. A bound beyond is drawn at its end, so that a lower bound of 0
+    is the axis itself.
+
+    Args: points: the records; x, lower, upper, series: their fields, of which `lower` may be None.
+    """
+
+    def shown(value: Any) -> float:
+        return min(1.0, max(least, float(value)))
+
+    data = [
+        {**point, upper: shown(point[upper]), lower: None if point[lower] is None else shown(point[lower])}
+        for point in points
+    ]
+    scale = {"type": "log", "domain": [least, 1]}
+    return Plot(
+        {
+            "$schema": SCHEMA,
+            "title": title,
+            "width": 480,
+            "height": 320,
+            "data": {"values": data},
+            "encoding": {
+                "x": {"field": x, "type": "quantitative", "title": x},
+                "color": {"field": series, "type": "nominal", "sort": None, "title": series},
+            },
+            "layer": [
+                {
+                    "transform": [{"filter": f"isValid(datum[{lower!r}])"}],
+                    "mark": {"type": "area", "opacity": 0.4},
+                    "encoding": {
+                        "y": {"field": lower, "type": "quantitative", "scale": scale, "stack": None, "title": "delta"},
+                        "y2": {"field": upper},
+                    },
+                },
+                {
+                    "mark": {"type": "line", "strokeWidth": 2},
+                    "encoding": {"y": {"field": upper, "type": "quantitative", "scale": scale, "title": "delta"}},
                 },
             ],
         }

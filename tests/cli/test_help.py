@@ -14,6 +14,7 @@ COMMANDS = [
     ("query",),
     ("explain",),
     ("budget",),
+    ("account",),
     ("data",),
     ("data", "accept"),
     ("ledger",),

@@ -17,6 +17,7 @@ from lapwing.cli.app import app
 from lapwing.ledger.entries import Kind
 from lapwing.ledger.records import HistoryRow
 from lapwing.preview import ColumnPreview, MeasurePreview, Preview
+from lapwing.privacy.listing import KINDS
 from lapwing.query import outputs, rows
 from tests.docs.pages import DOCS
 
@@ -33,6 +34,9 @@ SPELLED: Final = {
 LOSSES: Final = (
     lw.PureDP, lw.GaussianDP, lw.ZeroConcentratedDP, lw.ApproxDP, lw.ApproximateGaussianDP,
     lw.ApproximateZeroConcentratedDP, lw.RenyiDP,
+)  # fmt: skip
+PRIVACY_RECORDS: Final = (
+    lw.privacy.Listed, lw.privacy.Statement, lw.privacy.ProfilePoint, lw.privacy.Reading, lw.privacy.Choice,
 )  # fmt: skip
 MECHANISMS: Final = [name for name in lw.mechanisms.__all__ if isinstance(getattr(lw.mechanisms, name), type)]
 SECTIONS: Final[Mapping[str, Collection[type[exp.Expression]]]] = {
@@ -80,6 +84,8 @@ def test_public_names() -> None:
         ("BudgetView", [*public(lw.BudgetView), *(field.name for field in fields(HistoryRow))]),
         ("Losses", {name for kind in LOSSES for name in public(kind)}),
         ("lapwing.noise", [f"lapwing.noise.{name}" for name in lw.noise.__all__]),
+        ("lapwing.privacy", [f"lapwing.privacy.{name}" for name in lw.privacy.__all__]),
+        ("lapwing.privacy", {field.name for kind in PRIVACY_RECORDS for field in fields(kind)}),
     ],
 )
 def test_members(heading: str, names: Iterable[str]) -> None:
@@ -118,6 +124,10 @@ COMMANDS: Final = dict(commands(typer.main.get_command(app), "lapwing"))
 def test_commands_are_found() -> None:
     assert {"lapwing query", "lapwing data accept"} <= COMMANDS.keys()
     assert "--epsilon" in COMMANDS["lapwing query"]
+
+
+def test_kinds_of_listed_mechanisms() -> None:
+    assert not unmentioned(KINDS, section(page("command-line.md"), "lapwing account"))
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -194,7 +194,7 @@ def main(what: str, path: Path, *more: str) -> None:
             with opened(path) as ledger:
                 in_threads(lambda: spend_all(ledger))
         case "check then act":
-            entries.pay = trust  # type: ignore[attr-defined]
+            entries.pay = trust  # type: ignore[assignment, attr-defined]
             meet(path.parent, int(more[0]))
             with opened(path) as ledger:
                 in_threads(lambda: check_then_act(ledger))

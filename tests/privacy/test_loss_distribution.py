@@ -10,6 +10,7 @@ from dp_accounting.pld import privacy_loss_distribution as peer
 from mpmath import mp, mpf
 from scipy import stats
 
+from lapwing.privacy.atoms import AtomLaw, BinomialCurve
 from lapwing.privacy.combined_pairs import MixturePair, SubsampledPair
 from lapwing.privacy.conversions import gdp_delta_up, zcdp_delta_up
 from lapwing.privacy.discrete_pairs import DiscreteGaussianPair, DiscreteLaplacePair
@@ -78,6 +79,36 @@ def test_integer_convolution(parts: list[tuple[Pair, int]], laws: list[tuple[Lat
         )
     for epsilon in (Fraction(0), MILLIONTH, Fraction("0.333"), Fraction(1), Fraction("2.05")):
         check_delta(loss.to_delta(epsilon), exact.lattice_delta(law, TENTH, epsilon), relative=0.02)
+
+
+@pytest.mark.parametrize("delta", [Fraction(1, 2), TENTH, MILLIONTH], ids=str)
+def test_a_million_large_randomized_responses(delta: Fraction) -> None:
+    """As narrow as asked, and near the quantile of the losses by normal approximation."""
+    found = compose([(RandomizedResponsePair(Fraction(1)), 10**6)], width=Fraction(1, 1000)).to_epsilon(delta)
+    assert found.upper - found.lower <= 1e-3
+    chance = 1 / (1 + math.exp(-1))
+    near = 10**6 * (2 * chance - 1 + 2 * stats.norm.isf(float(delta)) * math.sqrt(chance * (1 - chance) / 10**6))
+    assert found.upper == pytest.approx(near, abs=60)
+
+
+def check_binomial(epsilon: float, count: int = 100) -> None:
+    law = RandomizedResponsePair(TENTH).law("remove", "upper", 1)
+    assert isinstance(law, AtomLaw)
+    lower, upper = BinomialCurve(law, count).bounds(epsilon)
+    true = exact.lattice_delta(exact.composed([(exact.response(1, TENTH), 100)]), TENTH, Fraction(epsilon))
+    assert real(lower) <= true + mpf(10) ** -100
+    assert true <= real(upper) <= true * (1 + mpf(10) ** -25)
+
+
+@pytest.mark.parametrize("epsilon", [-11.0, 0.0, 0.333, 1.0, 2.05, 9.9, 11.0])
+def test_binomial_sums(epsilon: float) -> None:
+    check_binomial(epsilon)
+
+
+@pytest.mark.parametrize("count", [99, 101])
+def test_twin_one_use_miscounted(count: int) -> None:
+    with pytest.raises(AssertionError):
+        check_binomial(0.9, count)
 
 
 def test_the_largest_loss_is_where_delta_is_zero() -> None:

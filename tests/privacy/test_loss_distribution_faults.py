@@ -10,10 +10,11 @@ from mpmath import mpf
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import Bounds
-from lapwing.privacy import certified_curve, inversion, loss_laws, windows
+from lapwing.privacy import inversion, loss_laws, windows
 from lapwing.privacy.combined_pairs import MixturePair, SubsampledPair
 from lapwing.privacy.discrete_pairs import DiscreteGaussianPair, DiscreteLaplacePair
 from lapwing.privacy.discs import Discs
+from lapwing.privacy.infinite_mass import Lost
 from lapwing.privacy.loss_distribution import LossDistribution, compose
 from lapwing.privacy.loss_laws import Laws
 from lapwing.privacy.pairs import (
@@ -86,7 +87,7 @@ def test_twin_one_direction_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_twin_infinite_mass_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certified_curve.Lost, "infinite", lambda self: Bounds(Fraction(0), Fraction(0)))
+    monkeypatch.setattr(Lost, "infinite", lambda self: Bounds(Fraction(0), Fraction(0)))
     with pytest.raises(AssertionError):
         check_truth_told()
 

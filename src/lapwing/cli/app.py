@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from lapwing import __version__
-from lapwing.cli import budget, data, demo, explain, init, ledger, query
+from lapwing.cli import account, budget, data, demo, explain, init, ledger, query
 from lapwing.cli.console import complain, print_text
 from lapwing.errors import Fault, InvalidParameter, LapwingError
 
@@ -53,6 +53,7 @@ COMMANDS: Final = (
     ("query", query, "Pay for an answer and show it."),
     ("explain", explain, "Show price and promised error, free of charge."),
     ("budget", budget, "Show what is spent, what is left, and for what."),
+    ("account", account, "Show what a list of mechanisms loses together, by every method."),
 )
 
 for name, module, summary in COMMANDS:

@@ -108,7 +108,9 @@ class _Additive(ABC):
     def _same(self, other: "Loss") -> Fraction:
         if not isinstance(other, type(self)):
             what = getattr(other, "kind", type(other).__name__)
-            raise InvalidParameter(f"Losses of kind {self.kind} and {what} do not add or compare; state both in one measure.")
+            raise InvalidParameter(
+                f"Losses of kind {self.kind} and {what} do not add or compare; state both in one measure."
+            )
         return other.amount
 
 

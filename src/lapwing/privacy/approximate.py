@@ -93,7 +93,9 @@ class _Approximate(ABC):
     def _same(self, other: object) -> None:
         if not isinstance(other, type(self)):
             what = getattr(other, "kind", type(other).__name__)
-            raise InvalidParameter(f"Losses of kind {self.kind} and {what} do not add or compare; state both in one measure.")
+            raise InvalidParameter(
+                f"Losses of kind {self.kind} and {what} do not add or compare; state both in one measure."
+            )
 
     def _left(self, delta: Number, *, strictly: bool = False) -> Fraction:
         """Return the δ₀ that is left for the exact part at a δ in all; above 0 if strictly."""

@@ -1,0 +1,273 @@
+"""`lapwing account`: what a list of mechanisms loses together, by every method that is valid for it."""
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from enum import StrEnum
+from fractions import Fraction
+from math import inf, isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.console import RenderableType
+from rich.text import Text
+
+import lapwing as lw
+from lapwing.cli import figures
+from lapwing.cli.console import labelled, note, on_terminal, print_text, show
+from lapwing.cli.fitting import Fitted
+from lapwing.cli.formats import new_table, to_json
+from lapwing.cli.options import FRACTION, number, reader
+from lapwing.errors import InvalidParameter
+from lapwing.plots import curves_with_bounds
+
+if TYPE_CHECKING:
+    from lapwing.plots import Plot
+    from lapwing.privacy import Listed, Statement
+    from lapwing.privacy.listed_mechanisms import Neighbouring
+
+EXAMPLE: Final = """\b
+Examples:
+  lapwing account "100 laplace epsilon=0.1" "3 gaussian sigma=40" --delta 1e-6
+  lapwing account "1000 gaussian sigma=1 rate=0.01" --epsilon 2
+  lapwing account "500 randomized-response epsilon=0.05" --delta 1e-6 --neighbouring replace_one
+
+\b
+A mechanism is COUNT KIND and its numbers:
+  laplace              epsilon=…, or scale=… [sensitivity=…]
+  discrete-laplace     scale=… [sensitivity=…]
+  gaussian             sigma=… [sensitivity=…], or mu=…
+  discrete-gaussian    sigma=… [sensitivity=…]
+  randomized-response  epsilon=… [choices=…]
+  exponential, pure    epsilon=…
+  approx               epsilon=… delta=…
+Each may add rate=…, of a Poisson sample, and neighbouring=…, if its numbers hold
+for another relation than the list."""
+
+LEAST_DELTAS: Final = (1e-12, 1e-9, 1e-6, 1e-3, 0.5)
+POINTS: Final = 40
+PLOTTED_WIDTH: Final = 0.01
+"""Of the band, in epsilon: less than can be seen, and soon computed."""
+
+
+class Form(StrEnum):
+    """How the statements are written."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+
+
+class Relation(StrEnum):
+    """How two neighbouring data sets differ."""
+
+    add_remove = "add_remove"
+    replace_one = "replace_one"
+
+
+def command(
+    mechanisms: Annotated[
+        list[str],
+        typer.Argument(metavar="MECHANISM", help='Such as "100 laplace epsilon=0.1"; see below.', show_default=False),
+    ],
+    delta: Annotated[
+        Fraction | None,
+        typer.Option(
+            parser=reader("--delta", "above 0 and below 1", lambda value: 0 < value < 1),
+            metavar="NUMBER",
+            help="State the epsilon at this delta.",
+        ),
+    ] = None,
+    epsilon: Annotated[
+        Fraction | None,
+        typer.Option(
+            parser=reader("--epsilon", "0 or more", lambda value: value >= 0),
+            metavar="NUMBER",
+            help="Instead: state the delta at this epsilon.",
+        ),
+    ] = None,
+    neighbouring: Annotated[
+        Relation, typer.Option(help="Whether a unit is added or removed, or replaced by another.")
+    ] = Relation.add_remove,
+    form: Annotated[
+        Form | None,
+        typer.Option("--format", help="A table on a terminal, CSV in a pipe.", show_default=False),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write delta over epsilon as a Vega-Lite chart.")
+    ] = None,
+) -> None:
+    """Show what a list of mechanisms loses together, by every method. Needs no data and no catalog."""
+    if (delta is None) == (epsilon is None):
+        raise InvalidParameter("Give either --delta, to see epsilon, or --epsilon, to see delta: such as --delta 1e-6.")
+    parts = [read(text) for text in mechanisms]
+    relation: Neighbouring = "replace_one" if neighbouring is Relation.replace_one else "add_remove"
+    statements = lw.privacy.statements_of(parts, delta=delta, epsilon=epsilon, neighbouring=relation)
+    drawn = chart(parts, relation) if plot is not None else None
+    match form or (Form.table if on_terminal() else Form.csv):
+        case Form.table:
+            show(*as_page(statements, delta, epsilon))
+        case Form.csv:
+            print_text(as_csv(statements))
+        case Form.json:
+            print_text(to_json(as_document(parts, statements, relation)))
+    for label, text in _notes(statements, neighbouring):
+        note(label, text)
+    if plot is not None and drawn is not None:
+        plot.write_text(to_json(drawn.to_dict()), encoding="utf-8")
+        note("written", str(plot))
+
+
+def read(text: str) -> "Listed":
+    """Read a mechanism of a list: COUNT KIND NAME=NUMBER ….
+
+    >>> read("3 gaussian sigma=40 sensitivity=1").times
+    3
+    """
+    words = text.split()
+    if len(words) < 2 or not re.fullmatch(r"[0-9]{1,18}", words[0]):
+        raise InvalidParameter(
+            f"The mechanism is {text[:60]!r}; it must be COUNT KIND and its numbers, such as '100 laplace epsilon=0.1'."
+        )
+    numbers: dict[str, Fraction] = {}
+    relation: str | None = None
+    for word in words[2:]:
+        name, equals, value = word.partition("=")
+        if not equals or name in numbers or (name == "neighbouring" and relation is not None):
+            raise _wrong(text, f"{word[:60]!r} must be NAME=NUMBER, each name once")
+        if name == "neighbouring":
+            relation = value
+            continue
+        amount = number(value)
+        if amount is None:
+            raise _wrong(text, f"{name[:60]} is {value[:60]!r}; it must be {FRACTION}")
+        numbers[name] = amount
+    try:
+        return lw.privacy.listed(words[1], int(words[0]), neighbouring=relation, **_spelled(numbers))
+    except InvalidParameter as refused:
+        raise _wrong(text, str(refused).rstrip(".")) from None
+
+
+def _spelled(numbers: dict[str, Fraction]) -> dict[str, Fraction]:
+    """Return the numbers, none of which may be called as an argument that is no number of a mechanism."""
+    for name in ("kind", "times"):
+        if name in numbers:
+            raise InvalidParameter(f"{name}= is no number of a mechanism; count and kind stand first, without a name.")
+    return numbers
+
+
+def _wrong(text: str, reason: str) -> InvalidParameter:
+    return InvalidParameter(f"In {text[:60]!r}: {reason}.")
+
+
+def as_page(
+    statements: Sequence["Statement"], delta: Fraction | None, epsilon: Fraction | None
+) -> list[RenderableType]:
+    """Return the statements for people: upper bounds rounded up, a lower bound rounded down."""
+    at_epsilon = f"delta at epsilon {float(epsilon or 0):g}"
+    given = at_epsilon if delta is None else f"epsilon at delta {figures.delta(delta)}"
+    table = new_table("method", given, "holds", "because", numbers=[given])
+    for statement in statements:
+        value = statement.delta if delta is None else statement.epsilon
+        if statement.refused or value is None:
+            cells = (figures.NOTHING, "refused", statement.refused)
+        else:
+            cells = (_between(statement.lower, value), _label(statement), statement.total)
+        table.add_row(*map(Text, (statement.method, *cells)))
+    labels = {_label(statement): statement.holds for statement in statements if not statement.refused}
+    return [Fitted(table), Text(), labelled(*labels.items())]
+
+
+def _label(statement: "Statement") -> str:
+    return "adaptive" if statement.adaptive else "fixed list"
+
+
+def _between(lower: float | None, upper: float) -> str:
+    high = rounded(upper, ROUND_CEILING)
+    return high if lower is None else f"{rounded(lower, ROUND_FLOOR)} to {high}"
+
+
+def rounded(value: float, direction: str) -> str:
+    """Return a number to four digits, rounded in a direction.
+
+    >>> rounded(4.69812, ROUND_CEILING), rounded(4.69812, ROUND_FLOOR), rounded(1.98361e-7, ROUND_CEILING)
+    ('4.699', '4.698', '1.984e-7')
+    """
+    if not isfinite(value):
+        return "∞"
+    digits = Context(prec=4, rounding=direction).create_decimal(Decimal(value))
+    return f"{digits:f}" if 1e-3 <= value < 1e6 or not value else figures.delta(Fraction(digits))
+
+
+def as_csv(statements: Sequence["Statement"]) -> str:
+    """Return the statements as CSV with a header; what a method does not say is empty."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, fieldnames=list(asdict(statements[0])), lineterminator="\n")
+    writer.writeheader()
+    for statement in statements:
+        writer.writerow({name: _cell(value) for name, value in asdict(statement).items()})
+    return out.getvalue()
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def as_document(parts: Sequence["Listed"], statements: Sequence["Statement"], neighbouring: str) -> dict[str, object]:
+    """Return list and statements for programs; a number that is infinite is null."""
+    return {
+        "list": [part.text for part in parts],
+        "neighbouring": neighbouring,
+        "statements": [
+            {name: None if value == inf else value for name, value in asdict(statement).items()}
+            for statement in statements
+        ],
+    }
+
+
+NEIGHBOURS: Final = {
+    Relation.add_remove: "data sets that differ by one unit added or removed",
+    Relation.replace_one: "data sets that differ by one unit replaced by another",
+}
+
+
+def _notes(statements: Sequence["Statement"], neighbouring: Relation) -> list[tuple[str, str]]:
+    """Say for whom the numbers are, and what kind of statement each is."""
+    notes = [("for", f"{NEIGHBOURS[neighbouring]}.")]
+    if any(statement.lower is not None for statement in statements):
+        notes.append(("range", "the true value of the loss distribution lies within it, ends included."))
+    return notes
+
+
+def chart(parts: Sequence["Listed"], neighbouring: "Neighbouring") -> "Plot":
+    """Return delta over epsilon by the loss distribution, as a band, and by each measure that says something.
+
+    Raises: InvalidParameter if the loss distribution says nothing.
+    """
+    end = _end(parts, neighbouring)
+    epsilons = [Fraction(end) * n / POINTS for n in range(POINTS + 1)]
+    points = lw.privacy.profiles_of(parts, epsilons, neighbouring=neighbouring, width=PLOTTED_WIDTH)
+    return curves_with_bounds(
+        [asdict(point) for point in points],
+        x="epsilon",
+        lower="lower",
+        upper="upper",
+        series="method",
+        least=LEAST_DELTAS[0],
+        title=", ".join(part.text for part in parts),
+    )
+
+
+def _end(parts: Sequence["Listed"], neighbouring: "Neighbouring") -> float:
+    """Return the epsilon at which a plot ends: where delta is as small as is drawn, or as it becomes."""
+    refused = ""
+    for delta in LEAST_DELTAS:
+        last = lw.privacy.statements_of(parts, delta=delta, neighbouring=neighbouring)[-1]
+        if last.epsilon:
+            return last.epsilon
+        refused = last.refused
+    raise InvalidParameter(f"There is no plot of this list. {refused}".rstrip())

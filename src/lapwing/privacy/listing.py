@@ -1,0 +1,251 @@
+"""A list of mechanisms for an accountant, from the numbers that people give.
+
+A mechanism's numbers hold for one neighbouring relation, by default that of the list. Two mechanisms are bound to one:
+randomized response to replace_one, as a unit without a report would be noticed, and a Poisson sample to add_remove. A
+list for replace_one may hold what is stated for add_remove: to replace a unit is to remove one and to add another, so
+that distances, ε and η double (`neighbours`). The other way there is nothing to say.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Final, Self, final
+
+from lapwing.errors import InvalidParameter
+from lapwing.privacy.amounts import Number, exact, non_negative, short, written
+from lapwing.privacy.amplification import poisson, sampling_rate
+from lapwing.privacy.combined_pairs import SubsampledPair
+from lapwing.privacy.listed_mechanisms import (
+    AnyPrivate,
+    BoundedRange,
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    GaussianNoise,
+    LaplaceNoise,
+    Mechanism,
+    Neighbouring,
+    Response,
+)
+from lapwing.privacy.measures import ApproxDP, Loss, PureDP
+from lapwing.privacy.pairs import Pair, positive, whole
+from lapwing.privacy.renyi import RenyiDP
+
+NEIGHBOURING: Final[tuple[Neighbouring, ...]] = ("add_remove", "replace_one")
+
+_MOST_TIMES: Final = 10**9
+_MOST_CHOICES: Final = 1 << 40
+_MOST_SHARE: Final = Fraction(1, 2)
+_LEAST_SIZE, _MOST_SIZE = Fraction(1, 10**30), Fraction(10**4)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """A mechanism run on a secret Poisson sample. Args: mechanism: without a failure; rate: above 0, below 1.
+
+    What is known of it is an ε, where the mechanism has one, the pair of `SubsampledPair`, and what ε implies.
+    """
+
+    neighbouring: ClassVar[Neighbouring | None] = "add_remove"
+    failure: ClassVar[Fraction] = Fraction(0)
+    mechanism: Mechanism
+    rate: Fraction
+
+    @property
+    def has_epsilon(self) -> bool:
+        """Whether the mechanism has one."""
+        return self.mechanism.has_epsilon
+
+    @property
+    def attained(self) -> bool:
+        """Whether the mechanism attains its pair."""
+        return self.mechanism.attained
+
+    def loss(self, kind: str) -> Loss:
+        """Return the loss in a measure that adds up."""
+        return self._pure(f"no smaller {kind} loss than without the sample").to_kind(kind)
+
+    def at(self, share: Fraction) -> ApproxDP:
+        """Return an (ε, δ)."""
+        return poisson(self.mechanism.at(min(share / self.rate, _MOST_SHARE)), self.rate)
+
+    def curve(self) -> RenyiDP:
+        """Return its Rényi divergences."""
+        return RenyiDP.from_loss(self._pure("no Rényi curve here"))
+
+    def pair(self) -> Pair:
+        """Return a pair that dominates it."""
+        return SubsampledPair(self.mechanism.pair(), self.rate)
+
+    def doubled(self) -> Self:
+        """Return what it is towards two units."""
+        raise InvalidParameter("A Poisson sample is for add_remove: which of two units are in it is not one chance.")
+
+    def _pure(self, lack: str) -> PureDP:
+        if not self.has_epsilon:
+            raise InvalidParameter(f"Gaussian noise on a Poisson sample has {lack}.")
+        return poisson(PureDP(self.mechanism.at(_MOST_SHARE).epsilon), self.rate)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A mechanism of a list; made by `listed`.
+
+    Args: text: as it was given; mechanism: what it loses; times: how many such, from 1; neighbouring: the relation that
+        its numbers hold for, that of the list if None.
+    """
+
+    text: str
+    mechanism: Mechanism
+    times: int
+    neighbouring: Neighbouring | None
+
+    def stated_for(self, neighbouring: Neighbouring) -> Mechanism:
+        """Return the mechanism for the relation of a list.
+
+        Raises: InvalidParameter if what it loses for that relation is not known.
+        """
+        own = self.neighbouring or self.mechanism.neighbouring or neighbouring
+        if own == neighbouring:
+            return self.mechanism
+        if own == "replace_one":
+            raise InvalidParameter(
+                f"{self.text!r} is stated for replace_one, which implies nothing for add_remove; make the list one for "
+                "replace_one."
+            )
+        if isinstance(self.mechanism, Sampled):
+            raise InvalidParameter(
+                f"{self.text!r} is run on a Poisson sample, which is for add_remove; make the list one for add_remove."
+            )
+        return self.mechanism.doubled()
+
+
+def listed(
+    kind: str, times: int = 1, *, rate: Number = 1, neighbouring: str | None = None, **numbers: Number
+) -> Listed:
+    """Return a mechanism for a list, used a number of times.
+
+    Each is of one answer: a number for Laplace and the discrete kinds, of any dimension for gaussian. An answer of d
+    numbers that each move is d of them.
+
+    Args: kind: laplace (epsilon, or scale and sensitivity), discrete-laplace (scale, sensitivity), gaussian (mu, or
+        sigma and sensitivity), discrete-gaussian (sigma, sensitivity), randomized-response (epsilon, choices),
+        exponential (epsilon: its bounded range), pure (epsilon), approx (epsilon, delta). A sensitivity is 1 and
+        choices are 2 unless given; rate: of a secret Poisson sample that it is run on; neighbouring: the relation that
+        its numbers hold for, that of the list unless given.
+    Raises: InvalidParameter for a kind, number or relation that is none of these.
+    """
+    if kind not in KINDS:
+        raise InvalidParameter(f"The kind is {kind!r:.60}; it must be one of {', '.join(KINDS)}.")
+    whole(times, "the number of times", 1)
+    if times > _MOST_TIMES:
+        raise InvalidParameter(f"The number of times is above {_MOST_TIMES:,}; it must be at most that.")
+    given = {name: exact(value, name) for name, value in numbers.items()}
+    ways = KINDS[kind]
+    way = next((way for way in ways if way.takes(given)), None)
+    if way is None:
+        said = ", ".join(given) or "no number"
+        allowed = " or ".join(way.described() for way in ways)
+        raise InvalidParameter(f"A {kind} was given {said}; it takes {allowed}.")
+    if neighbouring is not None and neighbouring not in NEIGHBOURING:
+        raise InvalidParameter(f"neighbouring is {neighbouring!r:.60}; it must be add_remove or replace_one.")
+    sampled = sampling_rate(rate)
+    mechanism = _sampled(way.make({**way.defaults, **given}), sampled, kind)
+    relation = next((name for name in NEIGHBOURING if name == neighbouring), None)
+    if relation is not None and mechanism.neighbouring not in (None, relation):
+        raise InvalidParameter(
+            f"A {kind} like this is bound to {mechanism.neighbouring}; it cannot be stated for {relation}."
+        )
+    text = " ".join([str(times), kind, *(f"{name}={written(value)}" for name, value in given.items())])
+    text += (f" rate={written(sampled)}" if sampled != 1 else "") + (f" neighbouring={relation}" if relation else "")
+    return Listed(text=text, mechanism=mechanism, times=times, neighbouring=relation)
+
+
+def _sampled(mechanism: Mechanism, rate: Fraction, kind: str) -> Mechanism:
+    if rate == 1:
+        return mechanism
+    if mechanism.neighbouring not in (None, "add_remove"):
+        raise InvalidParameter(f"A {kind} is for replace_one and a Poisson sample for add_remove; leave out the rate.")
+    if mechanism.failure:
+        raise InvalidParameter(f"A {kind} with a delta cannot be run on a sample here; leave out the rate.")
+    return Sampled(mechanism, rate)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Way:
+    """A way to give a mechanism's numbers: those that are needed, those with a default, and what they make."""
+
+    needed: tuple[str, ...]
+    defaults: Mapping[str, Fraction]
+    make: Callable[[Mapping[str, Fraction]], Mechanism]
+
+    def takes(self, given: Mapping[str, Fraction]) -> bool:
+        return set(self.needed) <= given.keys() <= {*self.needed, *self.defaults}
+
+    def described(self) -> str:
+        return " ".join([*(f"{name}=…" for name in self.needed), *(f"[{name}=…]" for name in self.defaults)])
+
+
+def _way(needed: str, make: Callable[[Mapping[str, Fraction]], Mechanism], **defaults: int) -> _Way:
+    return _Way(
+        needed=tuple(needed.split()), defaults={name: Fraction(value) for name, value in defaults.items()}, make=make
+    )
+
+
+def _integer(numbers: Mapping[str, Fraction], name: str, least: int) -> int:
+    value = numbers[name]
+    if value.denominator != 1 or not least <= value <= _MOST_CHOICES:
+        raise InvalidParameter(f"{name} is {short(value)}; it must be a whole number from {least} to 2^40.")
+    return int(value)
+
+
+def _size(value: Fraction, name: str) -> Fraction:
+    """Return an ε or μ that means something, and can be computed with."""
+    if not _LEAST_SIZE <= value <= _MOST_SIZE:
+        raise InvalidParameter(f"{name} is {short(value)}; it must be above 0, from 1e-30 to 10,000.")
+    return value
+
+
+def _ratio(numbers: Mapping[str, Fraction], noise: str) -> Fraction:
+    ratio = positive(numbers["sensitivity"], "sensitivity") / positive(numbers[noise], noise)
+    return _size(ratio, f"sensitivity over {noise}")
+
+
+def _discrete_laplace(numbers: Mapping[str, Fraction]) -> Mechanism:
+    _ratio(numbers, "scale")
+    return DiscreteLaplaceNoise(numbers["scale"], _integer(numbers, "sensitivity", 1))
+
+
+def _discrete_gaussian(numbers: Mapping[str, Fraction]) -> Mechanism:
+    _ratio(numbers, "sigma")
+    return DiscreteGaussianNoise(numbers["sigma"] ** 2, _integer(numbers, "sensitivity", 1))
+
+
+def _private(numbers: Mapping[str, Fraction]) -> Mechanism:
+    failure = non_negative(numbers.get("delta", Fraction(0)), "delta")
+    if failure >= 1:
+        raise InvalidParameter(f"delta is {short(failure)}; it must be at least 0 and below 1.")
+    return AnyPrivate(_size(numbers["epsilon"], "epsilon"), failure)
+
+
+KINDS: Final[Mapping[str, tuple[_Way, ...]]] = {
+    "laplace": (
+        _way("epsilon", lambda n: LaplaceNoise(_size(n["epsilon"], "epsilon"))),
+        _way("scale", lambda n: LaplaceNoise(_ratio(n, "scale")), sensitivity=1),
+    ),
+    "discrete-laplace": (_way("scale", _discrete_laplace, sensitivity=1),),
+    "gaussian": (
+        _way("sigma", lambda n: GaussianNoise(_ratio(n, "sigma") ** 2), sensitivity=1),
+        _way("mu", lambda n: GaussianNoise(_size(n["mu"], "mu") ** 2)),
+    ),
+    "discrete-gaussian": (_way("sigma", _discrete_gaussian, sensitivity=1),),
+    "randomized-response": (
+        _way("epsilon", lambda n: Response(_size(n["epsilon"], "epsilon"), _integer(n, "choices", 2)), choices=2),
+    ),
+    "exponential": (_way("epsilon", lambda n: BoundedRange(_size(n["epsilon"], "epsilon"))),),
+    "pure": (_way("epsilon", _private),),
+    "approx": (_way("epsilon delta", _private),),
+}
+"""The mechanisms that a list may hold, by name."""

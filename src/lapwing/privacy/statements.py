@@ -1,0 +1,346 @@
+"""What a list of mechanisms loses together, by every method that is valid for it, side by side.
+
+Two kinds of statement. Some hold for an account with this total as its cap, whatever is asked along the way: the sums
+of losses in a measure, whose filters are in `filters`. The others hold if the list had been fixed in advance: optimal
+composition and the loss distribution; no account may grant by them.
+
+Gaussian noise has no ε of its own. Where a method needs one, each such mechanism gets an equal share of what δ the list
+leaves, in all of it for basic composition and half of it for the methods that need the other half themselves.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, NamedTuple, final
+
+from lapwing.errors import InvalidParameter
+from lapwing.exact.bounds import float_up
+from lapwing.privacy.advanced_composition import advanced_loss
+from lapwing.privacy.amounts import Number, exact, non_negative, probability, short
+from lapwing.privacy.approximate import ApproximateLoss, approximate
+from lapwing.privacy.listed_mechanisms import Mechanism, Neighbouring
+from lapwing.privacy.listing import NEIGHBOURING, Listed
+from lapwing.privacy.loss_distribution import WIDTH, LossDistribution, compose
+from lapwing.privacy.measures import ApproxDP, ApproximateZeroConcentratedDP, Loss
+from lapwing.privacy.pairs import ApproximatePair, Pair, RandomizedResponsePair
+from lapwing.privacy.renyi import RenyiDP
+from lapwing.privacy.search import largest
+
+ADAPTIVE: Final = "as a cap, whatever is asked along the way"
+FIXED: Final = "if this list had been fixed in advance"
+
+_STEPS = 1 << 8
+
+Uses = tuple[tuple[Mechanism, int], ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """What a method says of a list.
+
+    Args: method: its name; epsilon, delta: the list is (epsilon, delta)-DP, one as asked and the other rounded up, and
+        None where the method says nothing; lower: of the loss distribution only, less than this is not true of the
+        mechanisms (for a class of mechanisms, of its worst), None where no bound is known to be attained; total: what
+        adds up; holds: when the statement does; adaptive: whether that is also for mechanisms chosen along the way;
+        refused: why the method says nothing, else empty.
+    """
+
+    method: str
+    epsilon: float | None = None
+    delta: float | None = None
+    lower: float | None = None
+    total: str = ""
+    holds: str
+    adaptive: bool
+    refused: str = ""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfilePoint:
+    """What a method says at an ε: the list is (epsilon, upper)-DP, and for no δ below `lower` (epsilon, δ)-DP."""
+
+    method: str
+    epsilon: float
+    upper: float
+    lower: float | None
+
+
+class _Found(NamedTuple):
+    """What a method found: an upper bound, perhaps a lower one, and the total that it rests on."""
+
+    upper: float
+    total: str
+    lower: float | None = None
+
+
+class _Method(NamedTuple):
+    """A method: its name, when it holds, ε at a δ, and δ at an ε."""
+
+    name: str
+    holds: str
+    epsilon_at: Callable[[Uses, Fraction], _Found]
+    delta_at: Callable[[Uses, Fraction], _Found]
+
+
+def statements_of(
+    parts: Sequence[Listed],
+    *,
+    delta: Number | None = None,
+    epsilon: Number | None = None,
+    neighbouring: Neighbouring = "add_remove",
+) -> tuple[Statement, ...]:
+    """Return what each method says of a list, at a δ or at an ε; a method that is not valid says why.
+
+    Args: parts: the list, as `listed` makes it; delta: above 0 and below 1, or epsilon: at least 0; neighbouring: the
+        relation that is asked about.
+    Raises: InvalidParameter for an empty list, none or both of delta and epsilon, numbers outside, or a part that is
+        not known for the relation.
+    """
+    uses = _uses(parts, neighbouring)
+    if (delta is None) == (epsilon is None):
+        raise InvalidParameter("Give either delta or epsilon: what is asked is the other, such as delta=1e-6.")
+    if delta is not None:
+        wanted = probability(delta, "delta")
+        return tuple(_statement(method, method.epsilon_at, uses, wanted, delta=wanted) for method in METHODS)
+    level = non_negative(exact(epsilon if epsilon is not None else 0, "epsilon"), "epsilon")
+    return tuple(_statement(method, method.delta_at, uses, level, delta=None) for method in METHODS)
+
+
+def profiles_of(
+    parts: Sequence[Listed],
+    epsilons: Sequence[Number],
+    *,
+    neighbouring: Neighbouring = "add_remove",
+    width: Number = WIDTH,
+) -> tuple[ProfilePoint, ...]:
+    """Return δ at each ε by the measures that add up, where they say something, and by the loss distribution.
+
+    Args: parts, neighbouring: as for `statements_of`; width: of the distribution's intervals, as for `compose`.
+    Raises: InvalidParameter where `statements_of` does, or if the list has no loss distribution.
+    """
+    uses = _uses(parts, neighbouring)
+    levels = [non_negative(epsilon, "epsilon") for epsilon in epsilons]
+    law, points = _distribution(uses, width), []
+    for method in SUMS:
+        try:
+            found = [method.delta_at(uses, level).upper for level in levels]
+        except InvalidParameter:
+            continue
+        points += [
+            ProfilePoint(method=method.name, epsilon=float(level), upper=delta, lower=None)
+            for level, delta in zip(levels, found, strict=True)
+        ]
+    for level in levels:
+        lower, upper = law.to_delta(level)
+        points.append(
+            ProfilePoint(method=METHODS[-1].name, epsilon=float(level), upper=upper, lower=_attained(uses, lower))
+        )
+    return tuple(points)
+
+
+def _uses(parts: Sequence[Listed], neighbouring: Neighbouring) -> Uses:
+    if neighbouring not in NEIGHBOURING:
+        raise InvalidParameter(f"neighbouring is {neighbouring!r:.60}; it must be add_remove or replace_one.")
+    if not parts:
+        raise InvalidParameter("The list is empty; give one mechanism at least, such as 100 laplace epsilon=0.1.")
+    return tuple((part.stated_for(neighbouring), part.times) for part in parts)
+
+
+def _statement(
+    method: _Method, ask: Callable[[Uses, Fraction], _Found], uses: Uses, given: Fraction, *, delta: Fraction | None
+) -> Statement:
+    adaptive = method.holds == ADAPTIVE
+    try:
+        found = ask(uses, given)
+    except InvalidParameter as refused:
+        return Statement(method=method.name, holds=method.holds, adaptive=adaptive, refused=str(refused))
+    asked = float(given)
+    return Statement(
+        method=method.name,
+        epsilon=asked if delta is None else found.upper,
+        delta=found.upper if delta is None else asked,
+        lower=found.lower,
+        total=found.total,
+        holds=method.holds,
+        adaptive=adaptive,
+    )
+
+
+def _failures(uses: Uses) -> Fraction:
+    """Return the sum of the δ that the mechanisms bring."""
+    return sum((times * mechanism.failure for mechanism, times in uses), Fraction(0))
+
+
+def _needy(uses: Uses) -> int:
+    """Return how many mechanisms have an ε only with a share of δ."""
+    return sum(times for mechanism, times in uses if not mechanism.has_epsilon)
+
+
+def _share(uses: Uses, delta: Fraction, part: Fraction) -> Fraction:
+    """Return the δ of each mechanism that needs one: an equal share of a part of what is left."""
+    left = delta - _failures(uses)
+    if left < 0 or (left == 0 and _needy(uses)):
+        raise InvalidParameter(
+            f"The mechanisms' own δ sum to {short(_failures(uses))}, and {short(delta)} is asked for; ask for more."
+        )
+    return part * left / max(1, _needy(uses))
+
+
+def _said(uses: Uses, share: Fraction) -> str:
+    return f", δ = {short(share)} for each Gaussian" if _needy(uses) else ""
+
+
+def _basic(uses: Uses, delta: Fraction) -> tuple[ApproxDP, str]:
+    share = _share(uses, delta, Fraction(1))
+    losses = [times * mechanism.at(share) for mechanism, times in uses]
+    return sum(losses[1:], losses[0]), _said(uses, share)
+
+
+def _basic_epsilon(uses: Uses, delta: Fraction) -> _Found:
+    total, said = _basic(uses, delta)
+    return _Found(total.to_epsilon(delta=delta), f"Σε = {short(total.epsilon)}{said}")
+
+
+def _basic_delta(uses: Uses, epsilon: Fraction) -> _Found:
+    if _needy(uses):
+        return _searched(lambda delta: _basic_epsilon(uses, delta), epsilon)
+    total, _ = _basic(uses, Fraction(1))
+    return _Found(total.to_delta(epsilon=epsilon), f"Σε = {short(total.epsilon)}")
+
+
+def _advanced(uses: Uses, delta: Fraction) -> tuple[ApproximateZeroConcentratedDP, str]:
+    share = _share(uses, delta, Fraction(1, 2))
+    losses = [times * advanced_loss(mechanism.at(share)) for mechanism, times in uses]
+    return sum(losses[1:], losses[0]), _said(uses, share)
+
+
+def _advanced_epsilon(uses: Uses, delta: Fraction) -> _Found:
+    total, said = _advanced(uses, delta)
+    return _Found(total.to_epsilon(delta=delta), f"ρ = Σ ε·tanh(ε/2) = {short(total.rho)}{said}")
+
+
+def _advanced_delta(uses: Uses, epsilon: Fraction) -> _Found:
+    if _needy(uses):
+        return _searched(lambda delta: _advanced_epsilon(uses, delta), epsilon)
+    total, _ = _advanced(uses, Fraction(1))
+    return _Found(total.to_delta(epsilon=epsilon), f"ρ = Σ ε·tanh(ε/2) = {short(total.rho)}")
+
+
+def _optimal(uses: Uses, delta: Fraction) -> tuple[LossDistribution, str]:
+    share = _share(uses, delta, Fraction(1, 2))
+    return compose([(_worst(mechanism.at(share)), times) for mechanism, times in uses]), _said(uses, share)
+
+
+def _worst(loss: ApproxDP) -> Pair:
+    if loss.delta == 0:
+        return RandomizedResponsePair(loss.epsilon)
+    return ApproximatePair(loss.epsilon, loss.delta)
+
+
+def _optimal_epsilon(uses: Uses, delta: Fraction) -> _Found:
+    worst, said = _optimal(uses, delta)
+    return _Found(worst.to_epsilon(delta).upper, f"the worst mechanisms of these (ε, δ){said}")
+
+
+def _optimal_delta(uses: Uses, epsilon: Fraction) -> _Found:
+    if _needy(uses):
+        return _searched(lambda delta: _optimal_epsilon(uses, delta), epsilon)
+    worst, _ = _optimal(uses, Fraction(1))
+    return _Found(worst.to_delta(epsilon).upper, "the worst mechanisms of these (ε, δ)")
+
+
+def _searched(epsilon_at: Callable[[Fraction], _Found], epsilon: Fraction) -> _Found:
+    """Return about the least δ at which a method states at most ε: it states so there, and 0.4 % below it does not."""
+
+    def nth(n: int) -> Fraction:
+        power, part = divmod(n, _STEPS)
+        return Fraction(2 * _STEPS - part, (2 * _STEPS) << power)
+
+    def states(n: int) -> bool:
+        try:
+            return epsilon_at(nth(n)).upper <= epsilon
+        except InvalidParameter:  # a δ below the mechanisms' own, or below any
+            return False
+
+    if not states(1):
+        return _Found(1.0, "nothing is kept at this ε")
+    n = largest(states, guess=20 * _STEPS, least=1)
+    return _Found(float_up(nth(n)), epsilon_at(nth(n)).total)
+
+
+def _summed(kind: str, uses: Uses) -> Loss | ApproximateLoss:
+    losses = [times * mechanism.loss(kind) for mechanism, times in uses]
+    total, failures = sum(losses[1:], losses[0]), _failures(uses)
+    return approximate(total, min(failures, Fraction(1)), f"approx_{kind}") if failures else total
+
+
+def _measure(name: str, kind: str) -> _Method:
+    """Return the method that adds up losses in a measure."""
+
+    def epsilon_at(uses: Uses, delta: Fraction) -> _Found:
+        total = _summed(kind, uses)
+        return _Found(total.to_epsilon(delta=delta), str(total))
+
+    def delta_at(uses: Uses, epsilon: Fraction) -> _Found:
+        total = _summed(kind, uses)
+        return _Found(total.to_delta(epsilon=epsilon), str(total))
+
+    return _Method(name, ADAPTIVE, epsilon_at, delta_at)
+
+
+def _curves(uses: Uses) -> RenyiDP:
+    curves = [times * mechanism.curve() for mechanism, times in uses]
+    return sum(curves[1:], curves[0])
+
+
+def _renyi_epsilon(uses: Uses, delta: Fraction) -> _Found:
+    total = _curves(uses)
+    return _Found(total.to_epsilon(delta=delta), str(total))
+
+
+def _renyi_delta(uses: Uses, epsilon: Fraction) -> _Found:
+    total = _curves(uses)
+    return _Found(total.to_delta(epsilon=epsilon), str(total))
+
+
+def _distribution(uses: Uses, width: Number = WIDTH) -> LossDistribution:
+    return compose([(mechanism.pair(), times) for mechanism, times in uses], width=width)
+
+
+def _attained(uses: Uses, lower: float) -> float | None:
+    """Return a lower bound where mechanisms attain it; for bounded range none is known to in composition (`pairs`)."""
+    return lower if all(mechanism.attained for mechanism, _ in uses) else None
+
+
+def _distribution_epsilon(uses: Uses, delta: Fraction) -> _Found:
+    found = _distribution(uses).to_epsilon(delta)
+    if math.isinf(found.upper):
+        chance = _failures(uses)
+        why = f"anything may be shown with a chance of {short(chance)}" if chance else "the losses are too large"
+        raise InvalidParameter(f"No ε is found that holds at this δ: {why}.")
+    return _Found(found.upper, "the exact law of each loss", _attained(uses, found.lower))
+
+
+def _distribution_delta(uses: Uses, epsilon: Fraction) -> _Found:
+    found = _distribution(uses).to_delta(epsilon)
+    return _Found(found.upper, "the exact law of each loss", _attained(uses, found.lower))
+
+
+SUMS: Final = (
+    _measure("zCDP", "zcdp"),
+    _measure("Gaussian DP", "gdp"),
+    _Method("Rényi DP", ADAPTIVE, _renyi_epsilon, _renyi_delta),
+)
+"""The methods that add up a loss which says something at every δ."""
+
+METHODS: Final = (
+    _Method("basic composition", ADAPTIVE, _basic_epsilon, _basic_delta),
+    _Method("advanced composition", ADAPTIVE, _advanced_epsilon, _advanced_delta),
+    _Method("optimal composition", FIXED, _optimal_epsilon, _optimal_delta),
+    *SUMS,
+    _Method("loss distribution", FIXED, _distribution_epsilon, _distribution_delta),
+)
+"""All methods, in the order in which they are shown."""
