@@ -287,7 +287,7 @@ def test_scores_of_any_size() -> None:
     spread: list[Any] = [
         np.array([-(2**63), 2**63 - 1, 0]),
         [-(2**100), 2**100, 5],
-        np.array([0, 200, 7], dtype=np.uint8),
+        np.array([0, 200, 100], dtype=np.uint8),
     ]
     for scores in spread:
         assert below_best(np.array([int(s) for s in scores], dtype=object)).tolist()[1] == 0

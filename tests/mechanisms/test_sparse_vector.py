@@ -287,7 +287,7 @@ def test_threads_share_a_session_without_exceeding_its_cap() -> None:
         told = 0
         for _ in range(40):
             try:
-                told += session.ask(5)
+                told += session.ask(100)
             except InvalidParameter:
                 break
         return told
