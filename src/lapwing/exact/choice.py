@@ -222,8 +222,7 @@ class _Wheel:
         if least is None:
             return 0
         if self.present is not None and least - self.base >= self.hats.reach:
-            mask = self._mask(chunk)
-            return self._slice(chunk).size if mask is None else int(np.count_nonzero(mask))
+            return int(np.count_nonzero(self.present[chunk * _CHUNK : (chunk + 1) * _CHUNK]))
         return int(self._weights(chunk).sum())
 
     def _weights(self, chunk: int) -> NDArray[np.int64]:

@@ -39,10 +39,10 @@ from lapwing.exact.arrays import IntArray
 from lapwing.exact.bounds import enclose_tightly
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.parameters import SMALLEST_SCALE, integers, rational, scale_of_noise, whole_number
+from lapwing.mechanisms.scores import bounded_range_loss
 from lapwing.mechanisms.within import range_within
 from lapwing.privacy.amounts import Number, probability
-from lapwing.privacy.conversions import bounded_range_amount
-from lapwing.privacy.measures import Loss, measure_of
+from lapwing.privacy.measures import Loss
 
 _FINENESS = 1 << 10
 _MARGIN_STEPS = 1 << 10
@@ -102,8 +102,7 @@ class GeneralisedExponential:
 
     def loss(self, kind: str) -> Loss:
         """Return the loss in a measure: that of a bounded range of 2/scale."""
-        measure = measure_of(kind)
-        return measure.from_amount(bounded_range_amount(kind, 2 / self.scale))
+        return bounded_range_loss(kind, 2 / self.scale)
 
     def release(self, scores: IntArray | Sequence[int], entropy: Entropy = SYSTEM) -> int:
         """Return the index of the choice.

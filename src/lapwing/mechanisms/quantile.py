@@ -45,10 +45,10 @@ from lapwing.mechanisms.parameters import (
     scale_of_noise,
     whole_number,
 )
+from lapwing.mechanisms.scores import bounded_range_loss
 from lapwing.mechanisms.within import range_within
 from lapwing.privacy.amounts import Number, probability
-from lapwing.privacy.conversions import bounded_range_amount
-from lapwing.privacy.measures import Loss, measure_of
+from lapwing.privacy.measures import Loss
 
 FARTHEST: Final = 1 << 61
 """Grid points lie between −FARTHEST and FARTHEST, so that differences of two fit 63 bits."""
@@ -93,9 +93,8 @@ class Quantile:
 
     def loss(self, kind: str, *, rows: int = 1) -> Loss:
         """Return the loss in a measure, for units of up to `rows` rows."""
-        measure = measure_of(kind)
         width = whole_number(rows, "rows", least=1) * width_at_one(self.quantile) / self.scale
-        return measure.from_amount(bounded_range_amount(kind, width))
+        return bounded_range_loss(kind, width)
 
     def release(self, values: IntArray | Sequence[int], entropy: Entropy = SYSTEM) -> int:
         """Return a grid point near the quantile; there may be no values at all, and then every point is alike.
