@@ -18,7 +18,7 @@ from lapwing.ledger.entries import Kind
 from lapwing.ledger.records import HistoryRow
 from lapwing.preview import ColumnPreview, MeasurePreview, Preview
 from lapwing.privacy.listing import KINDS
-from lapwing.query import outputs, rows
+from lapwing.query import calls, outputs
 from tests.docs.pages import DOCS
 
 SPELLED: Final = {
@@ -40,7 +40,7 @@ PRIVACY_RECORDS: Final = (
 )  # fmt: skip
 MECHANISMS: Final = [name for name in lw.mechanisms.__all__ if isinstance(getattr(lw.mechanisms, name), type)]
 SECTIONS: Final[Mapping[str, Collection[type[exp.Expression]]]] = {
-    "Expressions over a row": rows.HANDLERS,
+    "Expressions over a row": calls.HANDLERS,
     "Expressions over the answer": outputs.HANDLERS.keys() - {exp.Column, exp.Neg},
     "Aggregates": (exp.Count, exp.Sum, exp.Avg),
 }
@@ -161,7 +161,7 @@ def test_ledger_kinds() -> None:
 
 
 def test_every_construct_of_sql_has_a_spelling() -> None:
-    assert {*rows.HANDLERS, *outputs.HANDLERS} == SPELLED.keys()
+    assert {*calls.HANDLERS, *outputs.HANDLERS} == SPELLED.keys()
 
 
 @pytest.mark.parametrize("heading", SECTIONS)

@@ -17,10 +17,10 @@ from lapwing.catalog.model import Catalog, Column, Table
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
 from lapwing.errors import DataFault, QueryRefused
-from lapwing.query import render
+from lapwing.query import cleaned, printers
 from lapwing.query.bind import bind
+from lapwing.query.cleaned import Pass
 from lapwing.query.plan import Sum
-from lapwing.query.render import Pass
 from tests.engines import physical
 from tests.engines.tables import run
 
@@ -152,7 +152,7 @@ def test_values_stay_inside_their_bounds(catalog: Catalog, engine: DuckDB) -> No
         if not column.bounded:
             continue
         source = engine._describe(table).source
-        rows = engine._query(f"SELECT MIN(x), MAX(x) FROM ({render.cleaned(table, source, Pass())})")
+        rows = engine._query(f"SELECT MIN(x), MAX(x) FROM ({cleaned.cleaned(table, source, Pass())})")
         for value in rows[0]:
             if column.numeric:
                 assert value is None or column.low <= value <= column.high, table.name
@@ -201,7 +201,7 @@ def test_what_a_value_becomes(
     catalog = alone(tmp_path, kind, values, DECLARED[declared])
     engine = DuckDB(catalog, threads=1)
     source = engine._describe(catalog.tables[0]).source
-    sql = f"SELECT x FROM ({render.cleaned(catalog.tables[0], source, Pass())})"
+    sql = f"SELECT x FROM ({cleaned.cleaned(catalog.tables[0], source, Pass())})"
     found = [value for (value,) in engine._query(sql)]
     engine.close()
     assert found == wanted
@@ -239,10 +239,12 @@ def test_without_the_guards_it_would_raise(catalog: Catalog, engine: DuckDB, mon
     """A plain cast in the place of TRY_CAST is found by the same questions."""
     table = next(table for table in catalog.tables if table.name == "text_as_integer")
     source = engine._describe(table).source
-    assert engine._query(render.read_through(table, source))
-    monkeypatch.setattr(render, "clean", lambda column, physical: f"CAST({render.identifier(column.name)} AS BIGINT)")
+    assert engine._query(cleaned.read_through(table, source))
+    monkeypatch.setattr(
+        cleaned, "clean", lambda column, physical: f"CAST({printers.identifier(column.name)} AS BIGINT)"
+    )
     with pytest.raises(duckdb.Error):
-        engine._query(render.read_through(table, source))
+        engine._query(cleaned.read_through(table, source))
 
 
 def test_steps_are_exact(catalog: Catalog) -> None:

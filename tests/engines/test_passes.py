@@ -9,7 +9,7 @@ import pytest
 from lapwing.catalog.model import Catalog
 from lapwing.engines import DuckDB
 from lapwing.engines import duckdb as engine_module
-from lapwing.query import render
+from lapwing.query import cleaned, render
 from tests.engines.tables import ask, catalog
 
 COLUMNS = {
@@ -48,7 +48,7 @@ def test_a_pass_that_is_left_out_is_found(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(DuckDB, "_passes", lambda *_: 3)
     printed = render.render
     monkeypatch.setattr(
-        engine_module, "render", lambda q, s, part: printed(q, s, render.Pass(index=min(part.index, 1), of=3))
+        engine_module, "render", lambda q, s, part: printed(q, s, cleaned.Pass(index=min(part.index, 1), of=3))
     )
     assert ask(engine, found, QUESTIONS[0]) != once
     engine.close()

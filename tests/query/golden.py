@@ -18,9 +18,9 @@ from pathlib import Path
 
 from lapwing.catalog.model import Catalog
 from lapwing.errors import QueryRefused
-from lapwing.query import render
+from lapwing.query import cleaned, render
 from lapwing.query.bind import bind
-from lapwing.query.render import Pass, Source
+from lapwing.query.cleaned import Pass, Source
 from tests.query.clean import FIXTURES
 
 _SECTION = re.compile(r"-- (cleaned|kept|answer|refused|pass (\d+) of (\d+))$")
@@ -90,10 +90,10 @@ def _section(name: str, question: str, catalog: Catalog, sources: dict[str, Sour
     if name == "refused":
         return _refusal(question, catalog)
     bound = bind(question, catalog).question
-    source, unit = sources[bound.table.name], render.unit_name(bound.table)
+    source, unit = sources[bound.table.name], cleaned.unit_name(bound.table)
     layers = {
-        "cleaned": render.cleaned(bound.table, source, Pass()),
-        "kept": render.kept(bound.table, unit),
+        "cleaned": cleaned.cleaned(bound.table, source, Pass()),
+        "kept": cleaned.kept(bound.table, unit),
     }
     prefix = f"WITH cleaned AS ({layers['cleaned']}), kept AS ({layers['kept']}) "
     whole = render.render(bound, source)
@@ -103,7 +103,7 @@ def _section(name: str, question: str, catalog: Catalog, sources: dict[str, Sour
     if name.startswith("pass"):
         _, index, _, of = name.split()
         part = Pass(index=int(index), of=int(of))
-        layers[name] = render.cleaned(bound.table, source, part)
+        layers[name] = cleaned.cleaned(bound.table, source, part)
         if layers[name] not in render.render(bound, source, part):
             raise ValueError("a pass is not a part of the cleaned layer")
     folder = f"{catalog.folder}/"

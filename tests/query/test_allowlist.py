@@ -15,7 +15,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load
 from lapwing.errors import QueryRefused
 from lapwing.query import bind as bind_module
-from lapwing.query import outputs, rows
+from lapwing.query import calls, outputs
 from lapwing.query.bind import bind
 from tests.query.clean import FIXTURES
 
@@ -140,7 +140,7 @@ def test_the_questions_are_answered(text: str, catalog: Catalog) -> None:
 def test_the_questions_hold_every_node_that_is_understood() -> None:
     held = {type(node) for text in QUESTIONS for _, node in places(text)}
     assert held == set(UNDERSTOOD)
-    assert {*rows.HANDLERS, *outputs.HANDLERS} <= held
+    assert {*calls.HANDLERS, *outputs.HANDLERS} <= held
 
 
 @pytest.mark.parametrize("text", QUESTIONS)

@@ -20,11 +20,11 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines.duckdb import DISABLED_OPTIMIZERS
 from lapwing.errors import QueryRefused
-from lapwing.query import arithmetic, render
+from lapwing.query import arithmetic, cleaned, printers, render
 from lapwing.query.bind import bind
+from lapwing.query.cleaned import Pass, Source
 from lapwing.query.expression import Expression, Operation
 from lapwing.query.plan import Sum
-from lapwing.query.render import Pass, Source
 from lapwing.query.types import Fixed, Real
 from tests import strategies
 from tests.query.evaluator import Near, Row, Undecided, evaluate, in_steps
@@ -64,7 +64,7 @@ def rows() -> list[dict[str, Any]]:
     return [{"person": 1, **row} for row in drawn + each]
 
 
-def cleaned(row: dict[str, Any]) -> Row:
+def cleaned_row(row: dict[str, Any]) -> Row:
     """Clean a row as the catalog of `strategies` declares."""
     return {
         "plan": row["plan"],
@@ -93,7 +93,7 @@ def engine(catalog: Catalog) -> Iterator[duckdb.DuckDBPyConnection]:
     marks = ", ".join("?" for _ in SCHEMA.names)
     connection.executemany(f"INSERT INTO raw VALUES ({marks})", [[row[n] for n in SCHEMA.names] for row in rows()])
     source = Source(relation="raw", types=TYPES)
-    connection.execute(f"CREATE TABLE kept AS {render.cleaned(catalog.tables[0], source, Pass())}")
+    connection.execute(f"CREATE TABLE kept AS {cleaned.cleaned(catalog.tables[0], source, Pass())}")
     yield connection
     connection.close()
 
@@ -139,11 +139,11 @@ def differences(text: str, node: Expression, engine: duckdb.DuckDBPyConnection) 
     kind, tree = node.type, parsed(text)
     step = kind.step if isinstance(kind, Fixed) else None
     wrong: list[tuple[Any, Any, Any]] = []
-    for row, found in zip(rows(), values(engine, render.expression(node)), strict=True):
+    for row, found in zip(rows(), values(engine, printers.expression(node)), strict=True):
         if isinstance(kind, Fixed | Real) and not inside(found, kind):
             wrong.append((row, found, kind))
         try:
-            wanted = evaluate(tree, cleaned(row))
+            wanted = evaluate(tree, cleaned_row(row))
         except Undecided:
             continue
         if not agrees(found, wanted, step):
@@ -157,8 +157,8 @@ def differences(text: str, node: Expression, engine: duckdb.DuckDBPyConnection) 
 def test_cleaning_is_as_documented(engine: duckdb.DuckDBPyConnection) -> None:
     steps = {"age": Fraction(1), "cost": Fraction(110, 2**20), "pay": Fraction(1, 100), "score": Fraction(1)}
     for name in VALUES:
-        for row, found in zip(rows(), values(engine, render.identifier(name)), strict=True):
-            assert agrees(found, cleaned(row)[name], steps.get(name)), (name, row[name], found)
+        for row, found in zip(rows(), values(engine, printers.identifier(name)), strict=True):
+            assert agrees(found, cleaned_row(row)[name], steps.get(name)), (name, row[name], found)
 
 
 @lenient
@@ -284,7 +284,7 @@ def test_operators_bind_as_in_the_engine() -> None:
         except (QueryRefused, duckdb.Error):
             continue
         assert node is not None
-        assert values(connection, render.expression(node)) == theirs, text
+        assert values(connection, printers.expression(node)) == theirs, text
         compared += 1
     connection.close()
     assert compared > 500
@@ -298,7 +298,7 @@ def test_operators_bind_as_in_the_engine() -> None:
     [
         ("divide", lambda _node, a: f"({a[0]} / {a[1]})", "pay / age"),
         ("least", lambda _node, a: f"CASE WHEN {a[0]} <= {a[1]} THEN {a[0]} ELSE {a[1]} END", "LEAST(age, pay)"),
-        ("round_to", render.PRINTERS["floor_to"], "ROUND(pay, 1)"),
+        ("round_to", printers.PRINTERS["floor_to"], "ROUND(pay, 1)"),
         ("coalesce", lambda _node, a: a[0], "COALESCE(age, 1)"),
         ("like", lambda _node, a: f"({a[0]} ILIKE {a[1]})", "CASE WHEN note LIKE 'ü%' THEN 1 END"),
     ],
@@ -313,7 +313,7 @@ def test_a_wrong_printer_is_found(
 ) -> None:
     node = argument(text, catalog)
     assert differences(text, node, engine) == []
-    monkeypatch.setitem(render.PRINTERS, printer, bug)
+    monkeypatch.setitem(printers.PRINTERS, printer, bug)
     assert differences(text, node, engine)
 
 

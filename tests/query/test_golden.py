@@ -17,11 +17,11 @@ from lapwing.engines import DuckDB
 from lapwing.engines.duckdb import FAILED
 from lapwing.mechanisms import RoundedGaussian
 from lapwing.privacy.measures import GaussianDP
-from lapwing.query import render
+from lapwing.query import printers
 from lapwing.query.bind import bind
+from lapwing.query.cleaned import Source
 from lapwing.query.conversion import SUMMABLE_BITS
 from lapwing.query.plan import KeyValue, Plan, Sum
-from lapwing.query.render import Source
 from lapwing.release import exact_values
 from tests.engines.tables import run
 from tests.query import clean, golden
@@ -120,8 +120,8 @@ def test_the_question_and_its_sql_mean_the_same(
     question = entry.question
     for key in plan.keys:
         if key.other is not None:  # plain SQL has no word for it
-            column, values = key.column.name, ", ".join(map(render.text, map(str, key.values)))
-            folded = f"CASE WHEN {column} IN ({values}) THEN {column} ELSE {render.text(key.other)} END AS {column}"
+            column, values = key.column.name, ", ".join(map(printers.text, map(str, key.values)))
+            folded = f"CASE WHEN {column} IN ({values}) THEN {column} ELSE {printers.text(key.other)} END AS {column}"
             question = question.replace("FROM visits", f"FROM (SELECT * REPLACE ({folded}) FROM visits)")
     theirs = listed(plan, asked(plain, question))
     if not plan.order:
@@ -150,9 +150,9 @@ def test_the_golden_rows_break_no_bound(plain: duckdb.DuckDBPyConnection, catalo
 @pytest.mark.parametrize(
     ("printer", "bug", "question"),
     [
-        ("round_to", render.PRINTERS["floor_to"], "SELECT SUM(ROUND(cost)) AS s FROM visits"),
-        ("greater_equal", render.PRINTERS["greater"], "SELECT COUNT(*) AS n FROM visits WHERE age >= 37"),
-        ("and", render.PRINTERS["or"], "SELECT COUNT(*) AS n FROM visits WHERE member AND age > 50"),
+        ("round_to", printers.PRINTERS["floor_to"], "SELECT SUM(ROUND(cost)) AS s FROM visits"),
+        ("greater_equal", printers.PRINTERS["greater"], "SELECT COUNT(*) AS n FROM visits WHERE age >= 37"),
+        ("and", printers.PRINTERS["or"], "SELECT COUNT(*) AS n FROM visits WHERE member AND age > 50"),
     ],
 )
 def test_a_wrong_printer_is_found(
@@ -166,7 +166,7 @@ def test_a_wrong_printer_is_found(
 ) -> None:
     entry = Entry(file=Path("planted.sql"), comment="", question=question, sections={})
     test_the_question_and_its_sql_mean_the_same(entry, catalog, engine, plain)
-    monkeypatch.setitem(render.PRINTERS, printer, bug)
+    monkeypatch.setitem(printers.PRINTERS, printer, bug)
     with pytest.raises(AssertionError):
         test_the_question_and_its_sql_mean_the_same(entry, catalog, engine, plain)
 

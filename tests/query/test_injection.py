@@ -11,9 +11,9 @@ import pytest
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
-from lapwing.query import render
+from lapwing.query import printers, render
 from lapwing.query.bind import bind
-from lapwing.query.render import Source
+from lapwing.query.cleaned import Source
 from tests.engines.tables import run
 
 NASTY = [
@@ -175,6 +175,6 @@ def test_the_unit_is_found_by_its_name(catalog: Catalog, engine: DuckDB) -> None
 
 
 def test_quoting_that_is_forgotten_is_found(catalog: Catalog, engine: DuckDB, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(render, "text", lambda value: f"'{value}'")
+    monkeypatch.setattr(printers, "text", lambda value: f"'{value}'")
     with pytest.raises(duckdb.Error):
         counted(f"{quoted(NAMES[0])} = {literal(NASTY[0])}", catalog, engine)

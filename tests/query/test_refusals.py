@@ -12,10 +12,10 @@ import pytest
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load
 from lapwing.errors import LapwingError, QueryRefused
-from lapwing.query import render
+from lapwing.query import printers, render
 from lapwing.query.bind import bind
+from lapwing.query.cleaned import Source
 from lapwing.query.derive import evaluate
-from lapwing.query.render import Source
 from lapwing.session import Session, open_session
 from tests.query import clean, golden
 
@@ -185,7 +185,7 @@ def test_no_nesting_makes_the_sql_grow_without_end(
         question = None
     assert time.process_time() - begun < 1
     if question is not None and question.where is not None:
-        assert len(render.expression(question.where)) < 100 * len(text)
+        assert len(printers.expression(question.where)) < 100 * len(text)
         assert len(str(question)) < 100 * len(text)
 
 

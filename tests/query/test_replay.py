@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from lapwing import release as release_module
 from lapwing.catalog.model import Catalog
 from lapwing.mechanisms import Sensitivity
-from lapwing.query import render, stability
+from lapwing.query import cleaned, printers, render, stability
 from lapwing.query.stability import Candidate
 from tests.replay import Row, compare
 from tests.strategies import PERSONS, catalog_in, newcomers, questions, tables
@@ -119,19 +119,19 @@ def found(
 def test_a_missing_clamp_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     question = "SELECT SUM(cost) AS s FROM visits"
     assert found(folders, DEAR, question) == []
-    monkeypatch.setattr(render, "_clean_fixed", lambda name, *_: f"CAST({name} * 100 AS BIGINT)")
+    monkeypatch.setattr(cleaned, "_clean_fixed", lambda name, *_: f"CAST({name} * 100 AS BIGINT)")
     assert found(folders, DEAR, question)
 
 
 def test_a_bound_that_is_not_applied_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(folders, MANY, "SELECT COUNT(*) AS n FROM visits") == []
-    monkeypatch.setattr(render, "kept", lambda *_: "SELECT * FROM cleaned")
+    monkeypatch.setattr(cleaned, "kept", lambda *_: "SELECT * FROM cleaned")
     assert found(folders, MANY, "SELECT COUNT(*) AS n FROM visits")
 
 
 def test_one_row_too_many_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = render.kept
-    monkeypatch.setattr(render, "kept", lambda table, unit: kept(table, unit).replace("<= 2", "<= 3"))
+    kept = cleaned.kept
+    monkeypatch.setattr(cleaned, "kept", lambda table, unit: kept(table, unit).replace("<= 2", "<= 3"))
     assert found(folders, MANY, "SELECT COUNT(*) AS n FROM visits")
 
 
@@ -140,7 +140,7 @@ def test_rows_kept_by_position_are_found(folders: Path, monkeypatch: pytest.Monk
     neighbour = list(reversed(without(SHARED, 1)))
     assert found(folders, SHARED, question, neighbour) == []
     position = "SELECT * FROM cleaned QUALIFY row_number() OVER (PARTITION BY unit) <= 2"
-    monkeypatch.setattr(render, "kept", lambda *_: position)
+    monkeypatch.setattr(cleaned, "kept", lambda *_: position)
     assert found(folders, SHARED, question, neighbour)
 
 
@@ -149,7 +149,7 @@ def test_ties_broken_by_position_are_found(folders: Path, monkeypatch: pytest.Mo
     question = "SELECT SUM(age) AS s FROM visits"
     neighbour = list(reversed(without(SHARED, 1)))
     tied = "SELECT * FROM cleaned QUALIFY row_number() OVER (PARTITION BY unit ORDER BY hash(cost)) <= 2"
-    monkeypatch.setattr(render, "kept", lambda *_: tied)
+    monkeypatch.setattr(cleaned, "kept", lambda *_: tied)
     assert found(folders, SHARED, question, neighbour)
 
 
@@ -210,7 +210,7 @@ def test_a_refusal_that_depends_on_data_is_found(folders: Path, monkeypatch: pyt
     rows = [row(1, note="secret"), row(2, note="12")]
     question = "SELECT COUNT(*) AS n FROM visits WHERE TRY_CAST(note AS DOUBLE) > 1"
     assert found(folders, rows, question) == []
-    monkeypatch.setitem(render.PRINTERS, "try_number", lambda _node, a: f"CAST({a[0]} AS DOUBLE)")
+    monkeypatch.setitem(printers.PRINTERS, "try_number", lambda _node, a: f"CAST({a[0]} AS DOUBLE)")
     assert found(folders, rows, question)
 
 

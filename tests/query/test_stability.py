@@ -17,11 +17,11 @@ import pytest
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.mechanisms import Sensitivity
-from lapwing.query import render, stability
+from lapwing.query import cleaned, render, stability
 from lapwing.query.bind import bind
+from lapwing.query.cleaned import Pass, Source
 from lapwing.query.expression import Column, Operation
 from lapwing.query.plan import Count, CountUnits, Measure, Question, Sum
-from lapwing.query.render import Pass, Source
 from lapwing.query.types import Fixed
 from lapwing.release import cells_of
 
@@ -164,7 +164,7 @@ def units() -> Iterator[duckdb.DuckDBPyConnection]:
 def unit_vectors(question: Question, connection: duckdb.DuckDBPyConnection) -> list[set[Vector]]:
     """Return, for each measure, the vector over cells of every unit, summed by the engine."""
     source = Source(relation="visits", types={"person": "BIGINT", "plan": "VARCHAR", "age": "INTEGER"})
-    layers = (render.cleaned(question.table, source, Pass()), render.kept(question.table, "unit"))
+    layers = (cleaned.cleaned(question.table, source, Pass()), cleaned.kept(question.table, "unit"))
     prefix = f"WITH cleaned AS ({layers[0]}), kept AS ({layers[1]}) "
     whole = render.render(question, source)
     assert whole.startswith(prefix)
@@ -258,7 +258,7 @@ def test_a_missing_bound_in_the_sql_is_found(
 ) -> None:
     question = bind("SELECT SUM(age) FROM visits", catalog(2)).question
     assert all(move == claim for move, claim in moves_and_claims(question, units, "add_remove"))
-    monkeypatch.setattr(render, name, bug)
+    monkeypatch.setattr(cleaned, name, bug)
     assert any(move > claim for move, claim in moves_and_claims(question, units, "add_remove"))
 
 

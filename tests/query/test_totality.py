@@ -14,11 +14,11 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines.duckdb import DISABLED_OPTIMIZERS
 from lapwing.errors import QueryRefused
-from lapwing.query import arithmetic, conversion, render
+from lapwing.query import arithmetic, cleaned, conversion, printers, render
 from lapwing.query.bind import bind
+from lapwing.query.cleaned import Pass, Source
 from lapwing.query.expression import Operation
 from lapwing.query.plan import Sum
-from lapwing.query.render import Pass, Source
 from lapwing.query.types import Fixed, Real
 
 CATALOG = """
@@ -81,7 +81,7 @@ def engine(catalog: Catalog) -> Iterator[duckdb.DuckDBPyConnection]:
     chance = random.Random(1)
     rows = [[chance.choice(values) for _, values in COLUMNS.values()] for _ in range(60)]
     connection.executemany(f"INSERT INTO raw VALUES ({', '.join('?' for _ in COLUMNS)})", rows)
-    table = render.cleaned(catalog.tables[0], Source(relation="raw", types=kinds), Pass())
+    table = cleaned.cleaned(catalog.tables[0], Source(relation="raw", types=kinds), Pass())
     connection.execute(f"CREATE TABLE kept AS {table}")
     yield connection
     connection.close()
@@ -132,7 +132,7 @@ def printed(text: str, catalog: Catalog, *, summed: bool) -> tuple[str, Fixed | 
     assert isinstance(where, Operation)
     (node,) = where.arguments
     assert isinstance(node.type, Fixed | Real)
-    return render.expression(node), node.type
+    return printers.expression(node), node.type
 
 
 def astray(value: Any, kind: Fixed | Real) -> bool:

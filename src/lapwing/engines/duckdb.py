@@ -35,9 +35,11 @@ from lapwing.catalog.model import Catalog, Table
 from lapwing.engines.base import Cells
 from lapwing.errors import DataFault, EngineFault
 from lapwing.interrupts import deferred
+from lapwing.query.cleaned import Pass, Source, read_through
 from lapwing.query.expression import Constant
 from lapwing.query.plan import Question
-from lapwing.query.render import Pass, Source, read_through, render, text
+from lapwing.query.printers import text
+from lapwing.query.render import render
 from lapwing.query.types import Fixed, Type
 
 MEMORY = 1_000_000_000  # bytes

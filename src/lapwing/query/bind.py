@@ -1,7 +1,7 @@
 """Turn a syntax tree into a plan, reading the catalog only.
 
 Every node kind and every argument of it is on an allow-list; what is not understood is refused with its position and
-a remedy. Row expressions are bound in `rows`, aggregates and what is derived from them in `outputs`; this module binds
+a remedy. Row expressions are bound in `calls`, aggregates and what is derived from them in `outputs`; this module binds
 the clauses around them: the table, the filter, the keys, the order.
 """
 
@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from lapwing.catalog.model import Catalog
 from lapwing.errors import QueryRefused
+from lapwing.query.calls import bind_expression, exact_number
 from lapwing.query.expression import Column, Expression
 from lapwing.query.outputs import Scope, derived
 from lapwing.query.parse import parse
@@ -32,7 +33,7 @@ from lapwing.query.plan import (
     Sum,
     measures_of,
 )
-from lapwing.query.rows import Rows, bind_expression, exact_number, is_column, only, refusal, same_name
+from lapwing.query.rows import Rows, is_column, only, refusal, same_name
 from lapwing.query.types import BOOLEAN, describe
 
 MAX_CELLS = 1_000_000

@@ -1,6 +1,6 @@
 """Bind what an answer shows: aggregates become measures, and everything around them post-processing.
 
-An aggregate's argument is an expression over one row (`rows`); what stands outside is computed from released numbers
+An aggregate's argument is an expression over one row (`calls`); what stands outside is computed from released numbers
 (`derive`), checked here for types so that nothing can fail once the answer is paid.
 """
 
@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused
 from lapwing.query import conversion
+from lapwing.query.calls import bind_expression, name_of, require_present
 from lapwing.query.derive import compute
 from lapwing.query.expression import Constant, is_number
 from lapwing.query.plan import (
@@ -27,7 +28,7 @@ from lapwing.query.plan import (
     Shape,
     Sum,
 )
-from lapwing.query.rows import Rows, bind_expression, is_column, name_of, only, refusal, require_present, same_name
+from lapwing.query.rows import Rows, is_column, only, refusal, same_name
 from lapwing.query.types import Fixed, Plain, Type, describe
 
 
