@@ -24,8 +24,10 @@ from lapwing.plots import Plot, bars_with_intervals
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import Loss
 from lapwing.query.derive import NUMERIC, Value, bracket, evaluate
+from lapwing.query.derived import KeyValue, Output, Shape, measures_of
 from lapwing.query.expression import Constant
-from lapwing.query.plan import KeyValue, Measure, Output, Plan, Shape, measures_of
+from lapwing.query.measures import Measure
+from lapwing.query.plan import Plan
 
 Cell = bool | int | float | Decimal | str | date | datetime | None
 FloatArray = NDArray[np.float64]

@@ -9,7 +9,9 @@ from lapwing.mechanisms import DiscreteLaplace
 from lapwing.privacy.measures import Loss
 from lapwing.query.calibrate import CONFIDENCE, Priced, Term
 from lapwing.query.derive import bracket
-from lapwing.query.plan import Average, Measure, Output, Plan, Released, measures_of
+from lapwing.query.derived import Average, Output, Released, measures_of
+from lapwing.query.measures import Measure
+from lapwing.query.plan import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from lapwing.query import derive
 from lapwing.query.derive import bracket, compute, evaluate
+from lapwing.query.derived import Average, Derived, Fixture, Released
 from lapwing.query.expression import Column
-from lapwing.query.plan import Average, Count, Derived, Fixture, Measure, Released, Sum
+from lapwing.query.measures import Count, Measure, Sum
 from lapwing.query.types import Fixed
 
 PAY = Column(name="pay", type=Fixed(step=Fraction(1, 2), low=-20, high=60))

@@ -20,7 +20,7 @@ from lapwing.errors import DataFault, QueryRefused
 from lapwing.query import cleaned, printers
 from lapwing.query.bind import bind
 from lapwing.query.cleaned import Pass
-from lapwing.query.plan import Sum
+from lapwing.query.measures import Sum
 from tests.engines import physical
 from tests.engines.tables import run
 

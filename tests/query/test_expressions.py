@@ -24,7 +24,7 @@ from lapwing.query import arithmetic, cleaned, printers, render
 from lapwing.query.bind import bind
 from lapwing.query.cleaned import Pass, Source
 from lapwing.query.expression import Expression, Operation
-from lapwing.query.plan import Sum
+from lapwing.query.measures import Sum
 from lapwing.query.types import Fixed, Real
 from tests import strategies
 from tests.query.evaluator import Near, Row, Undecided, evaluate, in_steps

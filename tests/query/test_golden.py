@@ -21,7 +21,9 @@ from lapwing.query import printers
 from lapwing.query.bind import bind
 from lapwing.query.cleaned import Source
 from lapwing.query.conversion import SUMMABLE_BITS
-from lapwing.query.plan import KeyValue, Plan, Sum
+from lapwing.query.derived import KeyValue
+from lapwing.query.measures import Sum
+from lapwing.query.plan import Plan
 from lapwing.release import exact_values
 from tests.engines.tables import run
 from tests.query import clean, golden

@@ -21,7 +21,8 @@ from lapwing.query import cleaned, render, stability
 from lapwing.query.bind import bind
 from lapwing.query.cleaned import Pass, Source
 from lapwing.query.expression import Column, Operation
-from lapwing.query.plan import Count, CountUnits, Measure, Question, Sum
+from lapwing.query.measures import Count, CountUnits, Measure, Sum
+from lapwing.query.plan import Question
 from lapwing.query.types import Fixed
 from lapwing.release import cells_of
 

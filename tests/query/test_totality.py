@@ -18,7 +18,7 @@ from lapwing.query import arithmetic, cleaned, conversion, printers, render
 from lapwing.query.bind import bind
 from lapwing.query.cleaned import Pass, Source
 from lapwing.query.expression import Operation
-from lapwing.query.plan import Sum
+from lapwing.query.measures import Sum
 from lapwing.query.types import Fixed, Real
 
 CATALOG = """

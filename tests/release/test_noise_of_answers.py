@@ -12,7 +12,7 @@ import pytest
 import lapwing as lw
 from lapwing.answer import Answer
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
-from lapwing.query.plan import Count
+from lapwing.query.measures import Count
 
 CELLS = 60_000
 QUESTION = "SELECT town, COUNT(pay) AS n, AVG(pay) AS m FROM staff GROUP BY town"

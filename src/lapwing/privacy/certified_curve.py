@@ -9,8 +9,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from lapwing.exact.bounds import Bounds, float_down, float_up
+from lapwing.exact.bounds import Bounds, enclose, float_down, float_up
 from lapwing.privacy.atoms import AtomCurve, AtomLaw, BinomialCurve
+from lapwing.privacy.effort import Effort, Kept
 from lapwing.privacy.infinite_mass import NOTHING_LOST, Lost
 from lapwing.privacy.inversion import Inversion
 from lapwing.privacy.loss_laws import Laws
@@ -19,10 +20,7 @@ from lapwing.privacy.windows import Aim, Cumulants
 
 Parts = tuple[tuple[Pair, int], ...]
 
-_CELLS = 512
 _MANY = 1 << 18  # nodes that take longer than a search on binomial sums
-_MOST_CELLS = 1 << 13
-_ROUNDS = 6
 
 
 class Interval(NamedTuple):
@@ -46,6 +44,11 @@ class _Composition(NamedTuple):
         """Return the largest finite loss of all together."""
         ends = [(law.most, count) for law, count in laws]
         return None if any(m is None for m, _ in ends) else sum((m * c for m, c in ends if m is not None), Fraction(0))
+
+    def is_beyond(self, epsilon: Fraction) -> bool:
+        """Tell whether no finite loss is above ε."""
+        most = self.most(self.upper)
+        return most is not None and epsilon >= most
 
 
 @lru_cache(maxsize=1 << 7)
@@ -135,50 +138,54 @@ def _curve(composition: _Composition, aim: Aim, tilt: float, fineness: float) ->
         return None
 
 
-class _Effort:
-    """How fine the next window and cells are, after looking at how wide the last interval was."""
+def bound_delta(
+    parts: Parts, direction: Direction, epsilon: Fraction, width: float, floor: Fraction, kept: Kept | None = None
+) -> Bounds:
+    """Bound δ at ε, until the interval is as narrow as an ε of that width would be, or below `floor`.
 
-    def __init__(self, parts: Parts) -> None:
-        self.closed = all(pair.closed for pair, _ in parts)
-        self.cells, self.fineness, self.rounds, self.ratio = _CELLS, 1.0, 0, math.inf
-
-    def more(self, ratio: float) -> bool:
-        """Prepare another round for an interval that is `ratio` times too wide; tell whether it is worth one."""
-        self.rounds += 1
-        stuck = self.rounds > 2 and ratio > 0.9 * self.ratio
-        if ratio <= 1 or stuck or self.rounds == _ROUNDS or (not self.closed and self.cells == _MOST_CELLS):
-            return False
-        self.ratio = ratio
-        if self.rounds > 1 or ratio < 8:
-            self.fineness *= min(16.0, max(2.0, math.sqrt(ratio)))
-        if not self.closed:
-            # Discretisation errs by the square of a cell's width.
-            self.cells = min(_MOST_CELLS, math.ceil(self.cells * min(8.0, max(1.5, math.sqrt(2 * ratio)))))
-        return True
-
-
-def bound_delta(parts: Parts, direction: Direction, epsilon: Fraction, width: float, floor: Fraction) -> Bounds:
-    """Bound δ at ε, until the interval is as narrow as an ε of that width would be, or below `floor`."""
+    Args: epsilon: any number, also below 0; kept: the curves of other ε, to be asked first and added to.
+    """
     if not parts:
-        return Bounds(Fraction(0), Fraction(0))
-    best, effort = Bounds(Fraction(0), Fraction(1)), _Effort(parts)
-    log_delta: float | None = None
+        return _nothing(epsilon)
+    effort = Effort(closed=all(pair.closed for pair, _ in parts), kept=kept)
+    best, log_delta = Bounds(Fraction(0), Fraction(1)), None
+    composition = _composition(parts, direction, effort.cells)
+    y, beyond = float_down(epsilon), float_up(epsilon)
+    if composition.is_beyond(epsilon):
+        return composition.infinite
+    tilt, size = composition.cumulants.tilt(y)
+
+    def ratio() -> float:
+        """Return how many times too wide the interval is."""
+        finite = max(float(best.upper - composition.infinite.lower), 0.0)
+        wanted = finite * max(1e-12, min(tilt * width, 0.01))
+        return float(best.upper - best.lower) / wanted if wanted and best.upper > floor else 0.0
+
+    for curve in reversed(kept.curves if kept else []):
+        best = Bounds(max(best.lower, curve.below(beyond)), min(best.upper, curve.above(y)))
+        if kept and ratio() <= 1:
+            kept.prefer(curve)
+            return best
     while True:
+        aim = Aim(y, size - 3 if log_delta is None else log_delta, width, kept is not None)
+        made = _curve(composition, aim, tilt, effort.fineness)
+        if made is None:
+            return best
+        if kept:
+            kept.add(made, effort.fineness)
+        best = Bounds(max(best.lower, made.below(beyond)), min(best.upper, made.above(y)))
+        log_delta = math.log(max(float(best.upper - composition.infinite.lower), 1e-300))
+        if not effort.more(ratio()):
+            return best
         composition = _composition(parts, direction, effort.cells)
-        most = composition.most(composition.upper)
-        if most is not None and epsilon >= most:
+        if composition.is_beyond(epsilon):
             return composition.infinite
-        y = float_down(epsilon)
         tilt, size = composition.cumulants.tilt(y)
-        curve = _curve(composition, Aim(y, size - 3 if log_delta is None else log_delta, width), tilt, effort.fineness)
-        if curve is None:
-            return best
-        best = Bounds(max(best.lower, curve.below(float_up(epsilon))), min(best.upper, curve.above(y)))
-        finite = float(best.upper - composition.infinite.lower)
-        log_delta = math.log(max(finite, 1e-300))
-        wanted = max(finite, 0.0) * max(1e-12, min(tilt * width, 0.01))
-        if best.upper <= floor or not effort.more(float(best.upper - best.lower) / wanted if wanted else 0.0):
-            return best
+
+
+def _nothing(epsilon: Fraction) -> Bounds:
+    """Bound the curve of nothing, max(0, 1 − e^ε)."""
+    return enclose(lambda y: -y.expm1(), epsilon) if epsilon < 0 else Bounds(Fraction(0), Fraction(0))
 
 
 class Found(NamedTuple):
@@ -197,7 +204,7 @@ def bound_epsilon(
     """
     if not parts:
         return Found(Interval(0.0, 0.0))
-    best, effort = Interval(0.0, math.inf), _Effort(parts)
+    best, effort = Interval(0.0, math.inf), Effort(closed=all(pair.closed for pair, _ in parts))
     guess: float | None = None
     last: Curve | None = None
     while True:

@@ -133,11 +133,10 @@ def profiles_of(
             ProfilePoint(method=method.name, epsilon=float(level), upper=delta, lower=None)
             for level, delta in zip(levels, found, strict=True)
         ]
-    for level in levels:
-        lower, upper = law.to_delta(level)
-        points.append(
-            ProfilePoint(method=METHODS[-1].name, epsilon=float(level), upper=upper, lower=_attained(uses, lower))
-        )
+    points += [
+        ProfilePoint(method=METHODS[-1].name, epsilon=float(level), upper=upper, lower=_attained(uses, lower))
+        for level, (lower, upper) in zip(levels, law.to_deltas(levels), strict=True)
+    ]
     return tuple(points)
 
 

@@ -14,25 +14,13 @@ from sqlglot import exp
 from lapwing.catalog.model import Catalog
 from lapwing.errors import QueryRefused
 from lapwing.query.calls import bind_expression, exact_number
+from lapwing.query.derived import Average, Derived, KeyValue, Order, Output, Released, measures_of
 from lapwing.query.expression import Column, Expression
+from lapwing.query.keys import Key
+from lapwing.query.measures import Count, CountUnits, Measure, Sum
 from lapwing.query.outputs import Scope, derived
 from lapwing.query.parse import parse
-from lapwing.query.plan import (
-    Average,
-    Count,
-    CountUnits,
-    Derived,
-    Key,
-    KeyValue,
-    Measure,
-    Order,
-    Output,
-    Plan,
-    Question,
-    Released,
-    Sum,
-    measures_of,
-)
+from lapwing.query.plan import Plan, Question
 from lapwing.query.rows import Rows, is_column, only, refusal, same_name
 from lapwing.query.types import BOOLEAN, describe
 

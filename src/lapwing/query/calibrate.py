@@ -14,7 +14,9 @@ from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.mechanisms import DiscreteLaplace, Mechanism, RoundedGaussian
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.measures import MEASURES, Loss, Number, exact
-from lapwing.query.plan import Measure, Plan, Question, Released, measures_of
+from lapwing.query.derived import Released, measures_of
+from lapwing.query.measures import Measure
+from lapwing.query.plan import Plan, Question
 from lapwing.query.stability import Candidate, of_question
 
 CONFIDENCE = Fraction(95, 100)

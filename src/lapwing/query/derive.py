@@ -14,8 +14,9 @@ from math import ceil, floor, inf
 from typing import Any
 
 from lapwing.errors import QueryRefused
+from lapwing.query.derived import Average, Compute, Derived, Fixture, KeyValue, Released, Shape
 from lapwing.query.expression import Constant
-from lapwing.query.plan import Average, Compute, Derived, Fixture, KeyValue, Measure, Released, Shape
+from lapwing.query.measures import Measure
 
 Value = Constant
 End = Fraction | float

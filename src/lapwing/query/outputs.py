@@ -14,20 +14,10 @@ from lapwing.errors import QueryRefused
 from lapwing.query import conversion
 from lapwing.query.calls import bind_expression, name_of, require_present
 from lapwing.query.derive import compute
+from lapwing.query.derived import Average, Compute, Derived, Fixture, KeyValue, Released, Shape
 from lapwing.query.expression import Constant, is_number
-from lapwing.query.plan import (
-    Average,
-    Compute,
-    Count,
-    CountUnits,
-    Derived,
-    Fixture,
-    Key,
-    KeyValue,
-    Released,
-    Shape,
-    Sum,
-)
+from lapwing.query.keys import Key
+from lapwing.query.measures import Count, CountUnits, Sum
 from lapwing.query.rows import Rows, is_column, only, refusal, same_name
 from lapwing.query.types import Fixed, Plain, Type, describe
 

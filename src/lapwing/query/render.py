@@ -12,7 +12,9 @@ from typing import cast
 
 from lapwing.query.cleaned import WHOLE, Pass, Source, layers, unit_name
 from lapwing.query.expression import Column, Expression, Literal
-from lapwing.query.plan import Count, CountUnits, Key, Measure, Question
+from lapwing.query.keys import Key
+from lapwing.query.measures import Count, CountUnits, Measure
+from lapwing.query.plan import Question
 from lapwing.query.printers import clamp, expression, text, whole
 from lapwing.query.types import Type
 

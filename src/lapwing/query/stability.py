@@ -26,7 +26,8 @@ and the planner takes the one that promises less error.
 from dataclasses import dataclass
 
 from lapwing.mechanisms import Sensitivity
-from lapwing.query.plan import Count, CountUnits, Measure, Question
+from lapwing.query.measures import Count, CountUnits, Measure
+from lapwing.query.plan import Question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
