@@ -183,6 +183,12 @@ def bound_delta(
         tilt, size = composition.cumulants.tilt(y)
 
 
+def largest_loss(parts: Parts, direction: Direction, cells: int) -> tuple[Fraction | None, Bounds]:
+    """Return a finite loss that none is above, if there is one, and bounds on δ from there on: the mass at +∞."""
+    composition = _composition(parts, direction, cells)
+    return composition.most(composition.upper), composition.infinite
+
+
 def _nothing(epsilon: Fraction) -> Bounds:
     """Bound the curve of nothing, max(0, 1 − e^ε)."""
     return enclose(lambda y: -y.expm1(), epsilon) if epsilon < 0 else Bounds(Fraction(0), Fraction(0))

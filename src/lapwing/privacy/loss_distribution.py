@@ -17,6 +17,7 @@ from lapwing.privacy.amounts import Number, exact, non_negative, short
 from lapwing.privacy.certified_curve import Interval, Parts, bound_delta, bound_epsilon
 from lapwing.privacy.effort import Kept
 from lapwing.privacy.pairs import Direction, GaussianPair, Pair, whole
+from lapwing.privacy.survival import bound_survival
 
 WIDTH = Fraction(1, 10**4)
 """The width of an interval in ε that is aimed at."""
@@ -77,6 +78,22 @@ class LossDistribution:
             found = bound_epsilon(self.parts, direction, target, float(self.width), lower).interval
             lower, upper = max(lower, found.lower), max(upper, found.upper)
         return Interval(lower, upper)
+
+    def survival(self, losses: Sequence[Number], *, direction: Direction = "remove") -> tuple[Interval, ...]:
+        """Return bounds on the chance, under P, that the privacy loss is above each of some losses.
+
+        It is the law of the loss of these pairs, so of mechanisms that attain them. What they only dominate has a curve
+        δ below theirs, but may have another law.
+
+        Returns: intervals with P(L > loss), of which the upper end also bounds P(L ≥ loss).
+        Args: losses: any numbers; direction: the neighbour that is P, "remove" being the one with the unit.
+        Raises: InvalidParameter for another direction.
+        """
+        if direction not in ("remove", "add"):
+            raise InvalidParameter(f"direction is {direction!r:.60}; it must be remove or add.")
+        kept = Kept()
+        found = [bound_survival(self.parts, direction, exact(at, "loss"), float(self.width), kept) for at in losses]
+        return tuple(Interval(max(0.0, float_down(lower)), min(1.0, float_up(upper))) for lower, upper in found)
 
     def directions(self) -> tuple[Direction, ...]:
         """Return the directions whose curves differ."""

@@ -21,6 +21,11 @@ from lapwing.query.types import Type
 
 def render(question: Question, source: Source, part: Pass = WHOLE) -> str:
     """Return the DuckDB query whose rows are cells: the keys, then one exact integer a measure."""
+    return f"WITH {layers(question.table, source, part)} {answer(question)}"
+
+
+def answer(question: Question) -> str:
+    """Return the last layer: what is computed from the relation `kept`."""
     unit = unit_name(question.table)
     keys = [f"{key_value(key)} AS key{i}" for i, key in enumerate(question.keys)]
     measures = [f"{measured(measure, unit)} AS measure{i}" for i, measure in enumerate(question.measures)]
@@ -29,7 +34,7 @@ def render(question: Question, source: Source, part: Pass = WHOLE) -> str:
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     # By position: a column of the table may be called key0 too.
     group = f" GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
-    return f"WITH {layers(question.table, source, part)} SELECT {', '.join([*keys, *measures])} FROM kept{where}{group}"
+    return f"SELECT {', '.join([*keys, *measures])} FROM kept{where}{group}"
 
 
 def key_value(key: Key) -> str:
