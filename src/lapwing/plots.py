@@ -1,12 +1,34 @@
-"""Vega-Lite specifications of answers and privacy profiles, as plain dictionaries.
+"""Vega-Lite specifications of answers, privacy profiles and privacy losses, as plain dictionaries.
 
 Nothing is needed to make one; a notebook draws it.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import asdict
+from fractions import Fraction
+from itertools import pairwise
+from math import inf
+from typing import TYPE_CHECKING, Any, Final
+
+from lapwing import privacy
+from lapwing.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from lapwing.privacy import Listed
+    from lapwing.privacy.listed_mechanisms import Neighbouring
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+
+LEAST_DELTAS: Final = (1e-12, 1e-9, 1e-6, 1e-3, 0.5)
+POINTS: Final = 40
+PLOTTED_WIDTH: Final = 0.01
+"""Of a profile's band, in epsilon: less than can be seen, and soon computed."""
+
+CELLS: Final = 96
+CELL_WIDTH, LEAST_WIDTH = 0.04, 1e-9
+"""Of the law of a loss, in units of the loss: half a cell at most."""
+
+CERTAIN: Final = 0.9999
 
 Specification = dict[str, Any]
 
@@ -112,6 +134,109 @@ def curves_with_bounds(
             ],
         }
     )
+
+
+def cells_with_bounds(
+    cells: Sequence[Mapping[str, Any]], *, x: str, until: str, lower: str, upper: str, series: str, least: float, y: str
+) -> Plot:
+    """Draw a band of one rectangle a cell, inside which a curve runs; on the vertical axis of `curves_with_bounds`.
+
+    Args: cells: the records, of which those below the axis are left out; x, until, lower, upper, series: their fields;
+        y: what the vertical axis says.
+    """
+    data = [
+        {**cell, upper: min(1.0, float(cell[upper])), lower: max(least, float(cell[lower]))}
+        for cell in cells
+        if cell[upper] > least
+    ]
+    scale = {"type": "log", "domain": [least, 1]}
+    return Plot(
+        {
+            "$schema": SCHEMA,
+            "title": y,
+            "width": 480,
+            "height": 320,
+            "data": {"values": data},
+            "mark": {"type": "rect", "opacity": 0.6},
+            "encoding": {
+                "x": {"field": x, "type": "quantitative", "title": x},
+                "x2": {"field": until},
+                "y": {"field": lower, "type": "quantitative", "scale": scale, "title": y},
+                "y2": {"field": upper},
+                "color": {"field": series, "type": "nominal", "sort": None, "title": series},
+            },
+        }
+    )
+
+
+def below_each_other(title: str, *plots: Plot) -> Plot:
+    """Return one chart of several, each with colours of its own."""
+    panels = [{name: value for name, value in plot.to_dict().items() if name != "$schema"} for plot in plots]
+    return Plot({"$schema": SCHEMA, "title": title, "vconcat": panels, "resolve": {"scale": {"color": "independent"}}})
+
+
+def plot_of(parts: Sequence["Listed"], *, neighbouring: "Neighbouring" = "add_remove") -> Plot:
+    """Return what a list of mechanisms loses: δ over ε by each method, and below it the law of the loss.
+
+    Above, the loss distribution is a band and each measure that says something a line. Below is the chance of a larger
+    loss than that on the axis, in each direction, where it is known: every value of the curve lies in the band.
+
+    Args: parts, neighbouring: as for `lapwing.privacy.statements_of`.
+    Raises: InvalidParameter where `statements_of` does, or if the loss distribution says nothing.
+    """
+    end = _end(parts, neighbouring)
+    epsilons = [Fraction(end) * n / POINTS for n in range(POINTS + 1)]
+    points = privacy.profiles_of(parts, epsilons, neighbouring=neighbouring, width=PLOTTED_WIDTH)
+    profile = curves_with_bounds(
+        [asdict(point) for point in points],
+        x="epsilon",
+        lower="lower",
+        upper="upper",
+        series="method",
+        least=LEAST_DELTAS[0],
+        title="delta over epsilon",
+    )
+    panels = [profile]
+    if points[-1].lower is not None:
+        cells = _loss_cells(parts, neighbouring, end)
+        panels.append(
+            cells_with_bounds(
+                cells,
+                x="loss",
+                until="until",
+                lower="lower",
+                upper="upper",
+                series="direction",
+                least=LEAST_DELTAS[0],
+                y="chance of a larger privacy loss",
+            )
+        )
+    return below_each_other(", ".join(part.text for part in parts), *panels)
+
+
+def _end(parts: Sequence["Listed"], neighbouring: "Neighbouring") -> float:
+    """Return the epsilon at which a plot ends: where delta is as small as is drawn, or as it becomes."""
+    law = privacy.distribution_of(parts, neighbouring=neighbouring, width=PLOTTED_WIDTH)
+    for delta in LEAST_DELTAS:
+        upper = law.to_epsilon(delta).upper
+        if 0 < upper < inf:
+            return upper
+    raise InvalidParameter("There is no plot of this list: at every delta its epsilon is 0, or none is found.")
+
+
+def _loss_cells(parts: Sequence["Listed"], neighbouring: "Neighbouring", end: float) -> list[dict[str, Any]]:
+    """Return the chance of a larger loss on cells from -end to end, but for where it is nearly 1.
+
+    It falls, so on a cell it is at most the upper bound at its start, and at least the lower bound at its end.
+    """
+    losses = [Fraction(end) * (2 * n - CELLS) / CELLS for n in range(CELLS + 1)]
+    width = max(LEAST_WIDTH, min(CELL_WIDTH, end / CELLS / 2))
+    points = privacy.losses_of(parts, losses, neighbouring=neighbouring, width=width)
+    return [
+        {"direction": a.direction, "loss": a.loss, "until": b.loss, "lower": b.lower, "upper": a.upper}
+        for a, b in pairwise(points)
+        if a.direction == b.direction and b.lower < CERTAIN
+    ]
 
 
 def _joined(keys: Sequence[str]) -> list[str]:

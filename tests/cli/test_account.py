@@ -3,15 +3,20 @@
 import csv
 import io
 import json
+from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
+from scipy.stats import norm
 
+from lapwing import plots
 from lapwing.cli import account as account_module
 from lapwing.cli.account import EXAMPLE, read, rounded
-from lapwing.plots import curves_with_bounds
-from lapwing.privacy.listing import KINDS, listed
+from lapwing.plots import cells_with_bounds, curves_with_bounds, plot_of
+from lapwing.privacy.listing import KINDS, Listed, listed
 from tests.cli.conftest import Run
 
 LIST = ("100 laplace epsilon=0.1", "3 gaussian sigma=40")
@@ -74,11 +79,14 @@ def test_a_plot_is_written_beside(run: Run, tmp_path: Path) -> None:
     outcome = run(*MIXED, "--delta", "1e-6", "--plot", str(file))
     assert (outcome.status, "profile.json" in outcome.err) == (0, True)
     chart = json.loads(file.read_text())
-    points = [point for point in chart["data"]["values"] if point["method"] == "loss distribution"]
-    assert len(points) == 1 + account_module.POINTS
+    profile, losses = chart["vconcat"]
+    points = [point for point in profile["data"]["values"] if point["method"] == "loss distribution"]
+    assert len(points) == 1 + plots.POINTS
     assert all(0 < point["lower"] <= point["upper"] <= 1 for point in points)
     assert chart["title"] == ", ".join(LIST)
-    assert [layer["mark"]["type"] for layer in chart["layer"]] == ["area", "line"]
+    assert [layer["mark"]["type"] for layer in profile["layer"]] == ["area", "line"]
+    assert losses["mark"]["type"] == "rect"
+    assert all(0 < cell["lower"] <= cell["upper"] <= 1 for cell in losses["data"]["values"])
 
 
 def test_what_can_not_be_plotted_is_refused_before_anything_is_written(run: Run, tmp_path: Path) -> None:
@@ -99,6 +107,48 @@ def test_bounds_outside_a_chart_are_drawn_at_its_ends() -> None:
         {"e": 1.0, "low": None, "high": 0.5, "m": "two"},
     ]
     assert points[0]["low"] == 0.0
+
+
+def panels(*parts: Listed) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = plot_of(parts).to_dict()["vconcat"]
+    return found
+
+
+def check_band(cells: list[dict[str, Any]], survival: Callable[[float], float]) -> None:
+    """The curve runs inside every cell, at both ends and in the middle."""
+    assert cells[0]["loss"] < 0 < cells[-1]["loss"]
+    for cell in cells:
+        for loss in (cell["loss"], (cell["loss"] + cell["until"]) / 2, cell["until"]):
+            assert cell["lower"] <= max(1e-12, survival(loss)) * (1 + 1e-9)
+            assert survival(loss) <= cell["upper"] * (1 + 1e-9)
+
+
+def test_the_law_of_a_loss_runs_inside_its_band() -> None:
+    cells = panels(listed("gaussian", 4, mu=0.5))[1]["data"]["values"]
+    check_band(cells, lambda loss: float(norm.sf(loss - 0.5)))  # N(½, 1)
+    with pytest.raises(AssertionError):
+        check_band(cells, lambda loss: float(norm.sf(loss)))
+    for one, other in pairwise(cells):
+        assert one["until"] == other["loss"]
+        assert one["upper"] >= other["upper"]
+
+
+def test_both_directions_are_drawn_where_they_differ() -> None:
+    cells = panels(listed("laplace", 5, epsilon=1, rate=0.1))[1]["data"]["values"]
+    assert {cell["direction"] for cell in cells} == {"remove", "add"}
+
+
+def test_a_list_without_a_law_has_its_profile_alone() -> None:
+    assert len(panels(listed("exponential", 3, epsilon=1))) == 1
+
+
+def test_cells_below_the_axis_are_left_out() -> None:
+    cells: list[dict[str, object]] = [
+        {"l": 0.0, "r": 1.0, "low": 0.0, "high": 0.5, "m": "one"},
+        {"l": 1.0, "r": 2.0, "low": 0.0, "high": 1e-13, "m": "one"},
+    ]
+    plot = cells_with_bounds(cells, x="l", until="r", lower="low", upper="high", series="m", least=1e-12, y="chance")
+    assert plot.to_dict()["data"]["values"] == [{"l": 0.0, "r": 1.0, "low": 1e-12, "high": 0.5, "m": "one"}]
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,9 @@ from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import new_table, to_json
 from lapwing.cli.options import FRACTION, number, reader
 from lapwing.errors import InvalidParameter
-from lapwing.plots import curves_with_bounds
+from lapwing.plots import plot_of
 
 if TYPE_CHECKING:
-    from lapwing.plots import Plot
     from lapwing.privacy import Listed, Statement
     from lapwing.privacy.listed_mechanisms import Neighbouring
 
@@ -47,11 +46,6 @@ A mechanism is COUNT KIND and its numbers:
   approx               epsilon=… delta=…
 Each may add rate=…, of a Poisson sample, and neighbouring=…, if its numbers hold
 for another relation than the list."""
-
-LEAST_DELTAS: Final = (1e-12, 1e-9, 1e-6, 1e-3, 0.5)
-POINTS: Final = 40
-PLOTTED_WIDTH: Final = 0.01
-"""Of the band, in epsilon: less than can be seen, and soon computed."""
 
 
 class Form(StrEnum):
@@ -98,7 +92,8 @@ def command(
         typer.Option("--format", help="A table on a terminal, CSV in a pipe.", show_default=False),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write delta over epsilon as a Vega-Lite chart.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write a Vega-Lite chart of the profile and the loss."),
     ] = None,
 ) -> None:
     """Show what a list of mechanisms loses together, by every method. Needs no data and no catalog."""
@@ -107,7 +102,7 @@ def command(
     parts = [read(text) for text in mechanisms]
     relation: Neighbouring = "replace_one" if neighbouring is Relation.replace_one else "add_remove"
     statements = lw.privacy.statements_of(parts, delta=delta, epsilon=epsilon, neighbouring=relation)
-    drawn = chart(parts, relation) if plot is not None else None
+    drawn = plot_of(parts, neighbouring=relation) if plot is not None else None
     match form or (Form.table if on_terminal() else Form.csv):
         case Form.table:
             show(*as_page(statements, delta, epsilon))
@@ -241,33 +236,3 @@ def _notes(statements: Sequence["Statement"], neighbouring: Relation) -> list[tu
     if any(statement.lower is not None for statement in statements):
         notes.append(("range", "the true value of the loss distribution lies within it, ends included."))
     return notes
-
-
-def chart(parts: Sequence["Listed"], neighbouring: "Neighbouring") -> "Plot":
-    """Return delta over epsilon by the loss distribution, as a band, and by each measure that says something.
-
-    Raises: InvalidParameter if the loss distribution says nothing.
-    """
-    end = _end(parts, neighbouring)
-    epsilons = [Fraction(end) * n / POINTS for n in range(POINTS + 1)]
-    points = lw.privacy.profiles_of(parts, epsilons, neighbouring=neighbouring, width=PLOTTED_WIDTH)
-    return curves_with_bounds(
-        [asdict(point) for point in points],
-        x="epsilon",
-        lower="lower",
-        upper="upper",
-        series="method",
-        least=LEAST_DELTAS[0],
-        title=", ".join(part.text for part in parts),
-    )
-
-
-def _end(parts: Sequence["Listed"], neighbouring: "Neighbouring") -> float:
-    """Return the epsilon at which a plot ends: where delta is as small as is drawn, or as it becomes."""
-    refused = ""
-    for delta in LEAST_DELTAS:
-        last = lw.privacy.statements_of(parts, delta=delta, neighbouring=neighbouring)[-1]
-        if last.epsilon:
-            return last.epsilon
-        refused = last.refused
-    raise InvalidParameter(f"There is no plot of this list. {refused}".rstrip())

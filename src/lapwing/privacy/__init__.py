@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lapwing.privacy.filters import Account, Granted, Refused, charge, fits
     from lapwing.privacy.listing import Listed, listed
     from lapwing.privacy.loss_distribution import LossDistribution, compose
+    from lapwing.privacy.loss_points import LossPoint, distribution_of, losses_of
     from lapwing.privacy.neighbours import replaced
     from lapwing.privacy.odometers import Odometer, Reading, as_if_cap
     from lapwing.privacy.pairs import (
@@ -61,6 +62,7 @@ __all__ = [
     "LaplacePair",
     "Listed",
     "LossDistribution",
+    "LossPoint",
     "MixturePair",
     "Odometer",
     "Pair",
@@ -85,11 +87,13 @@ __all__ = [
     "choices",
     "compose",
     "discrete_laplace",
+    "distribution_of",
     "fits",
     "gaussian",
     "laplace",
     "listed",
     "loss_for",
+    "losses_of",
     "nothing_yet",
     "poisson",
     "poisson_inner",
@@ -130,6 +134,7 @@ _HOMES = {
     "running": ("RunningLoss", "nothing_yet"),
     "wallet": ("Slot", "Wallet"),
     "shuffling": ("shuffled", "shuffled_delta"),
+    "loss_points": ("LossPoint", "distribution_of", "losses_of"),
     "statements": ("ProfilePoint", "Statement", "profiles_of", "statements_of"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -4,6 +4,7 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate
 from typing import final
 
@@ -37,8 +38,7 @@ class AtomLaw:
 
     def log_moments(self, tilts: FloatArray) -> FloatArray:
         """Return log M(tilt), as a guess in floats."""
-        positions = np.array([float(position) for position in self.positions])
-        logs = np.array([math.log(m.numerator) - math.log(m.denominator) for m in self.masses])
+        positions, logs = _floats(self)
         exponents = np.multiply.outer(tilts, positions) + logs
         most = exponents.max(axis=1)
         return np.asarray(most + np.log(np.exp(exponents - most[:, None]).sum(axis=1)))
@@ -66,6 +66,13 @@ class AtomLaw:
         radius += (count + 8) * UNIT * bound + count * 2 * FINE
         bound = up(bound * (1 + (count + 4) * UNIT) + count * 2 * FINE)
         return Transform(Discs(centres, up(radius), bound), scale)
+
+
+@lru_cache(maxsize=1 << 7)
+def _floats(law: AtomLaw) -> tuple[FloatArray, FloatArray]:
+    """Return positions and logarithms of masses, for guesses."""
+    positions = np.array([float(position) for position in law.positions])
+    return positions, np.array([math.log(m.numerator) - math.log(m.denominator) for m in law.masses])
 
 
 @final

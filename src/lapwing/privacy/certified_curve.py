@@ -266,7 +266,7 @@ def _solve(curve: Curve, guess: float, delta: Fraction, tilt: float, width: floa
         return curve.guess(epsilon)[end] - rooms[end]
 
     upper = _bracket(lambda y: near(y, 1), guess, tilt, precision)[1]
-    if not any(curve.above(upper := upper + jump * precision) <= delta for jump in (0, 1, 4)):
+    if upper < math.inf and not any(curve.above(upper := upper + jump * precision) <= delta for jump in (0, 1, 4)):
         upper = _bracket(lambda y: excess(y, 1), guess, tilt, precision)[1]
     lower = _bracket(lambda y: near(y, 0), min(guess, upper), tilt, precision)[0]
     if not any(curve.below(lower := max(0.0, lower - jump * precision)) > delta for jump in (0, 1, 4)):

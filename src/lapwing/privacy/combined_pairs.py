@@ -9,7 +9,7 @@ from lapwing.privacy import discretisation
 from lapwing.privacy.amounts import short
 from lapwing.privacy.discretisation import Piece
 from lapwing.privacy.loss_laws import Law, MixtureLaw
-from lapwing.privacy.pairs import Direction, Pair, Side, cut_law, law_of, pieces_of, positive
+from lapwing.privacy.pairs import LEAST_LOSS, Direction, Pair, Side, cut_law, law_of, pieces_of, positive
 
 _UNCOVERED = Fraction(1, 1 << 100)
 
@@ -35,8 +35,8 @@ class SubsampledPair:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rate", positive(self.rate, "rate"))
-        if self.rate > 1:
-            raise InvalidParameter(f"rate is {short(self.rate)}; it must be above 0 and at most 1.")
+        if not LEAST_LOSS <= self.rate <= 1:
+            raise InvalidParameter(f"rate is {short(self.rate)}; it must be above 0, from 1e-90 to 1.")
         if not self.pair.symmetric or sum(piece.p for piece in pieces_of(self.pair, 8)) < 1 - _UNCOVERED:
             raise InvalidParameter(
                 "Only a pair that is the same in both directions, with δ = 0, can be subsampled; sample once, and put "
@@ -67,6 +67,8 @@ class MixturePair:
     def __post_init__(self) -> None:
         parts = tuple((positive(weight, "chance"), pair) for weight, pair in self.parts)
         object.__setattr__(self, "parts", parts)
+        if any(weight < LEAST_LOSS for weight, _ in parts):
+            raise InvalidParameter("A chance of a mixture is below 1e-90; it must be from there to 1.")
         if sum(weight for weight, _ in parts) != 1:
             raise InvalidParameter("The chances of a mixture do not sum to 1; give exact fractions that do.")
 

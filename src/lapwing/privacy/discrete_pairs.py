@@ -11,7 +11,7 @@ from lapwing.exact.bounds import fixed_points
 from lapwing.privacy.amounts import short
 from lapwing.privacy.discretisation import Piece, tight
 from lapwing.privacy.loss_laws import Law
-from lapwing.privacy.pairs import FAR, Direction, Side, atoms_of, cut_law, positive, whole
+from lapwing.privacy.pairs import FAR, Direction, Side, atoms_of, cut_law, loss_size, positive, whole
 
 _MOST_ATOMS = 4096
 
@@ -34,6 +34,8 @@ class DiscreteLaplacePair:
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", positive(self.scale, "scale"))
         whole(self.sensitivity, "sensitivity", 1)
+        loss_size(1 / self.scale, "1/scale")
+        loss_size(self.sensitivity / self.scale, "sensitivity/scale")
 
     symmetric = True
 

@@ -89,7 +89,7 @@ def thinned(pieces: Iterable[Piece], rate: Fraction) -> list[Piece]:
         if loss is None:
             return log(1 - rate, bits=_POSITION_BITS).lower if rate < 1 and not upper else None
         if loss not in ends:
-            ends[loss] = enclose(lambda at, r: (r * at.expm1()).log1p(), loss, rate, bits=_POSITION_BITS)
+            ends[loss] = enclose_tightly(lambda at, r: (r * at.expm1()).log1p(), loss, rate, bits=_POSITION_BITS)
         return ends[loss].upper if upper else ends[loss].lower
 
     return [

@@ -3,7 +3,7 @@
 from fractions import Fraction
 from typing import NamedTuple
 
-from lapwing.exact.bounds import Bounds, enclose
+from lapwing.exact.bounds import Bounds, enclose, enclose_tightly
 from lapwing.privacy.loss_laws import Law, Laws
 
 
@@ -47,4 +47,4 @@ NOTHING_LOST = Lost(Bounds(Fraction(0), Fraction(0)), 0)
 
 def _log_kept(law: Law, count: int) -> Bounds:
     """Bound count·log(1 − I)."""
-    return enclose(lambda i, n: n * (-i).log1p(), law.infinite, Fraction(count), bits=160)
+    return enclose_tightly(lambda i, n: n * (-i).log1p(), law.infinite, Fraction(count), bits=160)

@@ -136,7 +136,8 @@ class Inversion:
     @classmethod
     def of(cls, laws: Laws, window: Window) -> "Inversion":
         """Evaluate the moments of a composition on a window's nodes."""
-        return cls._empty(window).times(laws)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
+            return cls._empty(window).times(laws)
 
     @classmethod
     def _empty(cls, window: Window) -> "Inversion":
@@ -160,18 +161,21 @@ class Inversion:
 
         Raises: ArithmeticError if a bound is beyond all floats.
         """
-        discs, scale = product(laws, self.window.nodes)
-        share = _share(laws, self.window)
-        upper = self.upper * discs
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused below
+            discs, scale = product(laws, self.window.nodes)
+            share = _share(laws, self.window)
+            upper = self.upper * discs
+            lower = upper if self.lower is self.upper else self.lower * discs
         shrink = up(share.decay * discs.bound)
         above = math.nextafter(self.log_copies_above + share.log_beyond, math.inf)
-        if not math.isfinite(upper.bound + upper.radius + share.finite) or not math.isfinite(above):
+        sizes = upper.bound + upper.radius + lower.bound + lower.radius + share.finite + above
+        if not (math.isfinite(sizes) and np.isfinite(upper.centres).all() and np.isfinite(lower.centres).all()):
             raise ArithmeticError("a bound is beyond all floats")
         return Inversion(
             self.window,
             self.scale + scale,
             upper,
-            upper if self.lower is self.upper else self.lower * discs,
+            lower,
             up(self.upper_tail * shrink),
             up(self.lower_tail * shrink),
             up(self.copies_below * share.finite),

@@ -16,11 +16,14 @@ from lapwing.exact.bounds import float_down, float_up
 from lapwing.privacy.amounts import Number, exact, non_negative, short
 from lapwing.privacy.certified_curve import Interval, Parts, bound_delta, bound_epsilon
 from lapwing.privacy.effort import Kept
-from lapwing.privacy.pairs import Direction, GaussianPair, Pair, whole
+from lapwing.privacy.pairs import MOST_MU_SQUARED, Direction, GaussianPair, Pair, whole
 from lapwing.privacy.survival import bound_survival
 
 WIDTH = Fraction(1, 10**4)
 """The width of an interval in ε that is aimed at."""
+
+MOST_USES = 10**12
+"""Of one pair: beyond, rounding is as large as the result."""
 
 _NARROWEST = Fraction(1, 10**9)
 
@@ -106,7 +109,8 @@ def compose(parts: Iterable[tuple[Pair, int]], *, width: Number = WIDTH) -> Loss
     Gaussian pairs are one Gaussian pair: losses N(μ²/2, μ²) add up, so μ² does.
 
     Args: width: the wanted width of intervals in ε, from 10⁻⁹ to 1.
-    Raises: InvalidParameter for a count below 1 or a width out of range.
+    Raises: InvalidParameter for a count below 1, uses or noise beyond what is computed (10¹² of a pair, a μ² of 10⁸ in
+        all), or a width out of range.
     """
     counts: dict[Pair, int] = {}
     gaussian = Fraction(0)
@@ -116,8 +120,12 @@ def compose(parts: Iterable[tuple[Pair, int]], *, width: Number = WIDTH) -> Loss
             gaussian += count * pair.mu_squared
         else:
             counts[pair] = counts.get(pair, 0) + count
+    if max(counts.values(), default=0) > MOST_USES:
+        raise InvalidParameter("A pair is taken more than 1e12 times; it must be at most that.")
     if gaussian:
         counts[GaussianPair(gaussian)] = 1
+        if gaussian > MOST_MU_SQUARED:
+            raise InvalidParameter(f"The μ² of all Gaussian noise is {short(gaussian)}; it must be at most 1e8.")
     wanted = exact(width, "width")
     if not _NARROWEST <= wanted <= 1:
         raise InvalidParameter(f"width is {short(wanted)}; it must be from 1e-9 to 1, such as 1e-3.")

@@ -30,6 +30,12 @@ Side = Literal["upper", "lower"]
 
 FAR = 14
 
+LEAST_LOSS, MOST_LOSS = Fraction(1, 10**90), Fraction(10**4)
+"""The sizes of a loss for which there is a law: e^(−MOST_LOSS) is still written out, to all its digits."""
+
+MOST_MU_SQUARED = MOST_LOSS**2
+_MOST_CHOICES = 1 << 40
+
 
 class Pair(Protocol):
     """A dominating pair.
@@ -67,6 +73,8 @@ class GaussianPair:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mu_squared", positive(self.mu_squared, "mu_squared"))
+        if not LEAST_LOSS**2 <= self.mu_squared <= MOST_MU_SQUARED:
+            raise InvalidParameter(f"mu_squared is {short(self.mu_squared)}; it must be from 1e-180 to 1e8.")
 
     symmetric = closed = True
 
@@ -104,7 +112,7 @@ class LaplacePair:
     epsilon: Fraction
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
+        object.__setattr__(self, "epsilon", loss_size(self.epsilon, "epsilon"))
 
     symmetric = closed = True
 
@@ -140,8 +148,10 @@ class RandomizedResponsePair:
     choices: int = 2
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
+        object.__setattr__(self, "epsilon", loss_size(self.epsilon, "epsilon"))
         whole(self.choices, "choices", 2)
+        if self.choices > _MOST_CHOICES:
+            raise InvalidParameter("The number of choices is above 2^40; it must be at most that.")
 
     symmetric = closed = True
 
@@ -173,7 +183,7 @@ class ApproximatePair:
     delta: Fraction
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", non_negative(self.epsilon, "epsilon"))
+        object.__setattr__(self, "epsilon", loss_size(self.epsilon, "epsilon") if self.epsilon else Fraction(0))
         object.__setattr__(self, "delta", non_negative(self.delta, "delta"))
         if self.delta >= 1:
             raise InvalidParameter(f"delta is {short(self.delta)}; it must be at least 0 and below 1.")
@@ -206,7 +216,7 @@ class BoundedRangePair:
     eta: Fraction
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "eta", positive(self.eta, "eta"))
+        object.__setattr__(self, "eta", loss_size(self.eta, "eta"))
 
     symmetric = closed = True
 
@@ -272,6 +282,14 @@ def positive(value: Number, name: str) -> Fraction:
     number = exact(value, name)
     if number <= 0:
         raise InvalidParameter(f"{name} is {short(number)}; it must be above 0.")
+    return number
+
+
+def loss_size(value: Number, name: str) -> Fraction:
+    """Return the size of a loss that a law can have."""
+    number = positive(value, name)
+    if not LEAST_LOSS <= number <= MOST_LOSS:
+        raise InvalidParameter(f"{name} is {short(number)}; it must be from 1e-90 to 10,000.")
     return number
 
 

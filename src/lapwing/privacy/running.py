@@ -15,7 +15,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import Number, exact, non_negative, short
 from lapwing.privacy.certified_curve import Curve, Interval, Parts, bound_epsilon
 from lapwing.privacy.loss_distribution import WIDTH, LossDistribution, compose
-from lapwing.privacy.pairs import Direction, Pair, whole
+from lapwing.privacy.pairs import Direction, Pair
 
 IF_FIXED: Final = "if this list had been fixed in advance"
 
@@ -62,9 +62,9 @@ class RunningLoss:
     def charge(self, pair: Pair, count: int = 1) -> "RunningLoss":
         """Return the list with a pair more, taken a number of times.
 
-        Raises: InvalidParameter for a count below 1.
+        Raises: InvalidParameter for a count below 1, or beyond what `compose` takes.
         """
-        whole(count, "the count", 1)
+        compose([(pair, count)])
         charged = (*self.charged, (pair, count))
         curves = self._grown(pair, count)
         found = _between(curves, self.delta, self.epsilon.upper, float(self.width)) if curves else None

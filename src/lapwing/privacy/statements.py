@@ -99,7 +99,7 @@ def statements_of(
     Raises: InvalidParameter for an empty list, none or both of delta and epsilon, numbers outside, or a part that is
         not known for the relation.
     """
-    uses = _uses(parts, neighbouring)
+    uses = uses_of(parts, neighbouring)
     if (delta is None) == (epsilon is None):
         raise InvalidParameter("Give either delta or epsilon: what is asked is the other, such as delta=1e-6.")
     if delta is not None:
@@ -121,9 +121,9 @@ def profiles_of(
     Args: parts, neighbouring: as for `statements_of`; width: of the distribution's intervals, as for `compose`.
     Raises: InvalidParameter where `statements_of` does, or if the list has no loss distribution.
     """
-    uses = _uses(parts, neighbouring)
+    uses = uses_of(parts, neighbouring)
     levels = [non_negative(epsilon, "epsilon") for epsilon in epsilons]
-    law, points = _distribution(uses, width), []
+    law, points = composed(uses, width), []
     for method in SUMS:
         try:
             found = [method.delta_at(uses, level).upper for level in levels]
@@ -140,7 +140,8 @@ def profiles_of(
     return tuple(points)
 
 
-def _uses(parts: Sequence[Listed], neighbouring: Neighbouring) -> Uses:
+def uses_of(parts: Sequence[Listed], neighbouring: Neighbouring) -> Uses:
+    """Return the mechanisms of a list as stated for a relation."""
     if neighbouring not in NEIGHBOURING:
         raise InvalidParameter(f"neighbouring is {neighbouring!r:.60}; it must be add_remove or replace_one.")
     if not parts:
@@ -305,7 +306,8 @@ def _renyi_delta(uses: Uses, epsilon: Fraction) -> _Found:
     return _Found(total.to_delta(epsilon=epsilon), str(total))
 
 
-def _distribution(uses: Uses, width: Number = WIDTH) -> LossDistribution:
+def composed(uses: Uses, width: Number = WIDTH) -> LossDistribution:
+    """Return what mechanisms lose together."""
     return compose([(mechanism.pair(), times) for mechanism, times in uses], width=width)
 
 
@@ -315,7 +317,7 @@ def _attained(uses: Uses, lower: float) -> float | None:
 
 
 def _distribution_epsilon(uses: Uses, delta: Fraction) -> _Found:
-    found = _distribution(uses).to_epsilon(delta)
+    found = composed(uses).to_epsilon(delta)
     if math.isinf(found.upper):
         chance = _failures(uses)
         why = f"anything may be shown with a chance of {short(chance)}" if chance else "the losses are too large"
@@ -324,7 +326,7 @@ def _distribution_epsilon(uses: Uses, delta: Fraction) -> _Found:
 
 
 def _distribution_delta(uses: Uses, epsilon: Fraction) -> _Found:
-    found = _distribution(uses).to_delta(epsilon)
+    found = composed(uses).to_delta(epsilon)
     return _Found(found.upper, "the exact law of each loss", _attained(uses, found.lower))
 
 
