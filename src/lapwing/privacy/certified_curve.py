@@ -20,6 +20,9 @@ from lapwing.privacy.windows import Aim, Cumulants
 
 Parts = tuple[tuple[Pair, int], ...]
 
+_SHARPEST = 0.01
+"""An interval in δ this narrow, in proportion, is narrow enough, however narrow one in ε is wanted."""
+
 _MANY = 1 << 18  # nodes that take longer than a search on binomial sums
 
 
@@ -98,6 +101,10 @@ class Curve(NamedTuple):
         upper = self.upper.guess(epsilon)
         return (upper if self.lower is self.upper else self.lower.guess(epsilon))[0], upper[1]
 
+    def guess_beneath(self, epsilon: float) -> float:
+        """Return about the logarithm of the upper bound for the law below: what cutting laws raised it by is not in."""
+        return self.lower.guess(epsilon)[1]
+
     def times(self, parts: Parts, direction: Direction) -> "Curve | None":
         """Return the bounds with more pairs on the same window, or None if they are beyond all bounds.
 
@@ -158,7 +165,7 @@ def bound_delta(
     def ratio() -> float:
         """Return how many times too wide the interval is."""
         finite = max(float(best.upper - composition.infinite.lower), 0.0)
-        wanted = finite * max(1e-12, min(tilt * width, 0.01))
+        wanted = finite * max(1e-12, min(tilt * width, _SHARPEST))
         return float(best.upper - best.lower) / wanted if wanted and best.upper > floor else 0.0
 
     for curve in reversed(kept.curves if kept else []):
@@ -167,7 +174,8 @@ def bound_delta(
             kept.prefer(curve)
             return best
     while True:
-        aim = Aim(y, size - 3 if log_delta is None else log_delta, width, kept is not None)
+        near = min(width, _SHARPEST / tilt)
+        aim = Aim(y, size - 3 if log_delta is None else log_delta, near, kept is not None)
         made = _curve(composition, aim, tilt, effort.fineness)
         if made is None:
             return best
@@ -175,7 +183,11 @@ def bound_delta(
             kept.add(made, effort.fineness)
         best = Bounds(max(best.lower, made.below(beyond)), min(best.upper, made.above(y)))
         log_delta = math.log(max(float(best.upper - composition.infinite.lower), 1e-300))
-        if not effort.more(ratio()):
+        found, cut = ratio(), 0.0
+        if found > 1 and not effort.closed:
+            share = -math.expm1(min(0.0, made.guess_beneath(y) - made.guess(y)[1]))
+            cut = min(found, share / max(1e-12, min(tilt * width, _SHARPEST)))
+        if not effort.more(found, cut):
             return best
         composition = _composition(parts, direction, effort.cells)
         if composition.is_beyond(epsilon):
@@ -187,6 +199,13 @@ def largest_loss(parts: Parts, direction: Direction, cells: int) -> tuple[Fracti
     """Return a finite loss that none is above, if there is one, and bounds on δ from there on: the mass at +∞."""
     composition = _composition(parts, direction, cells)
     return composition.most(composition.upper), composition.infinite
+
+
+def epsilon_above(parts: Parts, direction: Direction, delta: Fraction) -> float:
+    """Return about an upper bound on ε at δ, Chernoff's; a guess, 0 where it has none."""
+    composition = _composition(parts, direction, Effort(closed=True).cells)
+    room = delta - composition.infinite.upper
+    return max(0.0, composition.cumulants.epsilon_above(_log(room))) if parts and room > 0 else 0.0
 
 
 def _nothing(epsilon: Fraction) -> Bounds:
@@ -235,7 +254,12 @@ def bound_epsilon(
         last = curve
         found = _solve(curve, guess, delta, tilt, width)
         best = Interval(max(best.lower, found.lower), min(best.upper, found.upper))
-        if best.upper <= floor or not effort.more((best.upper - best.lower) / width):
+        if best.upper <= floor:
+            break
+        ratio = (best.upper - best.lower) / width
+        start = found.upper if math.isfinite(found.upper) else guess
+        cut = _cut(curve, start, delta, tilt, width) / width if ratio > 1 and not effort.closed else 0.0
+        if not effort.more(ratio, min(cut, ratio)):
             break
         guess = best.upper if math.isfinite(best.upper) else guess
     if (
@@ -272,6 +296,14 @@ def _solve(curve: Curve, guess: float, delta: Fraction, tilt: float, width: floa
     if not any(curve.below(lower := max(0.0, lower - jump * precision)) > delta for jump in (0, 1, 4)):
         lower = _bracket(lambda y: excess(y, 0), min(guess, upper), tilt, precision)[0]
     return Interval(lower, upper)
+
+
+def _cut(curve: Curve, start: float, delta: Fraction, tilt: float, width: float) -> float:
+    """Return about how far apart in ε the upper bounds for the law above and for that below are: due to its cutting."""
+    room, precision = _log(delta - curve.infinite.upper), width / 16
+    above = _bracket(lambda y: curve.guess(y)[1] - room, start, tilt, precision)
+    beneath = _bracket(lambda y: curve.guess_beneath(y) - room, above[0], tilt, precision)
+    return max(0.0, above[1] - beneath[1]) if above[1] < math.inf else math.inf
 
 
 def _bracket(falling: Callable[[float], float], start: float, slope: float, precision: float) -> tuple[float, float]:

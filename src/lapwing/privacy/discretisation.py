@@ -68,10 +68,15 @@ def spread(pieces: Iterable[Piece]) -> AtomLaw:
 
 
 def merge(pieces: Iterable[Piece]) -> AtomLaw:
-    """Return a law below the pair's: p at log(p/q), each lowered by 2⁻¹⁰⁰ (p in proportion)."""
+    """Return a law below the pair's: p at log(p/q), each lowered by 2⁻¹⁰⁰ (p in proportion).
+
+    A piece without a high end goes to its low end. That is below log(p/q), and what lies above all finite losses of
+    `spread` would dominate the moments at a large tilt.
+    """
     masses: dict[Fraction, Fraction] = {}
     for p, q, low, high in pieces:
-        position = low if low is not None and low == high else log(p / q, bits=_POSITION_BITS).lower - _SLACK
+        stays = low is not None and (high is None or low == high)
+        position = low if stays and low is not None else log(p / q, bits=_POSITION_BITS).lower - _SLACK
         masses[position] = masses.get(position, Fraction(0)) + p * (1 - _SLACK)
     return _law(masses, Fraction(0), upwards=False)
 

@@ -11,6 +11,8 @@ _CELLS = 512
 _MOST_CELLS = 1 << 13
 _ROUNDS = 6
 _RUNGS, _SHARED_RUNGS = 4, 2
+_SHARE = 0.5
+"""How much of the width the cutting of laws may take."""
 
 
 @final
@@ -52,19 +54,24 @@ class Effort:
         self.rungs = _SHARED_RUNGS if kept else _RUNGS
         self.rounds, self.ratio = 0, math.inf
 
-    def more(self, ratio: float) -> bool:
-        """Prepare another round for an interval that is `ratio` times too wide; tell whether it is worth one."""
+    def more(self, ratio: float, cut: float) -> bool:
+        """Prepare another round for an interval that is `ratio` times too wide; tell whether it is worth one.
+
+        Args: cut: the part of `ratio` that is about how coarsely laws were cut, the rest being the window's.
+        """
         self.rounds += 1
         stuck = self.rounds > 2 and ratio > 0.9 * self.ratio
-        if ratio <= 1 or stuck or self.rounds == _ROUNDS or (not self.closed and self.cells == _MOST_CELLS):
+        if ratio <= 1 or stuck or self.rounds == _ROUNDS:
             return False
         self.ratio = ratio
-        if self.rounds > 1 or ratio < 8:
-            self.fineness *= min(16.0, max(2.0, math.sqrt(ratio)))
-        if not self.closed:
+        cells = self.cells
+        if not self.closed and cut > _SHARE:
             # Discretisation errs by the square of a cell's width.
-            self.cells = _rung(self.cells * min(8.0, max(1.5, math.sqrt(2 * ratio))), self.rungs)
-        return True
+            self.cells = _rung(cells * min(8.0, max(1.5, math.sqrt(cut / _SHARE))), self.rungs)
+        window = ratio - cut if math.isfinite(cut) else ratio
+        if window > 1 - _SHARE and (self.rounds > 1 or ratio < 8):
+            self.fineness *= min(16.0, max(2.0, math.sqrt(window)))
+        return self.cells > cells or window > 1 - _SHARE
 
 
 def _rung(cells: float, rungs: int) -> int:

@@ -14,13 +14,16 @@ from typing import final
 from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import float_down, float_up
 from lapwing.privacy.amounts import Number, exact, non_negative, short
-from lapwing.privacy.certified_curve import Interval, Parts, bound_delta, bound_epsilon
+from lapwing.privacy.certified_curve import Interval, Parts, bound_delta, bound_epsilon, epsilon_above
 from lapwing.privacy.effort import Kept
 from lapwing.privacy.pairs import MOST_MU_SQUARED, Direction, GaussianPair, Pair, whole
 from lapwing.privacy.survival import bound_survival
 
 WIDTH = Fraction(1, 10**4)
-"""The width of an interval in ε that is aimed at."""
+"""The width of an interval that is aimed at for an ε from 0.01 to 2,000, unless another is asked for."""
+
+_SMALL, _LARGE = 0.01, 5e-8
+"""Of an ε below that range, an interval is to be at most the first share wide, and of one above, the second."""
 
 MOST_USES = 10**12
 """Of one pair: beyond, rounding is as large as the result."""
@@ -34,11 +37,11 @@ class LossDistribution:
     """The composition of pairs, each taken a number of times; made by `compose`.
 
     Args: parts: no pair twice, all Gaussian noise in one; width: how wide an interval in ε may be before more work is
-        done to narrow it, where that is possible.
+        done to narrow it, where that is possible; None for one in keeping with ε (see `usual_width`).
     """
 
     parts: Parts = ()
-    width: Fraction = WIDTH
+    width: Fraction | None = None
 
     def compose(self, *others: "LossDistribution") -> "LossDistribution":
         """Return the loss of all together."""
@@ -63,8 +66,9 @@ class LossDistribution:
 
     def _delta(self, epsilon: Fraction, kept: Mapping[Direction, Kept | None]) -> Interval:
         lower = upper = Fraction(0)
+        width = float(self.width) if self.width else max(float(WIDTH), usual_width(float_up(epsilon)))
         for direction, curves in kept.items():
-            found = bound_delta(self.parts, direction, epsilon, float(self.width), lower, curves)
+            found = bound_delta(self.parts, direction, epsilon, width, lower, curves)
             lower, upper = max(lower, found.lower), max(upper, found.upper)
         return Interval(max(0.0, float_down(lower)), min(1.0, float_up(upper)))
 
@@ -76,9 +80,22 @@ class LossDistribution:
         target = non_negative(delta, "delta")
         if target >= 1:
             raise InvalidParameter(f"delta is {short(target)}; it must be at least 0 and below 1.")
+        if self.width:
+            return self._epsilon(target, float(self.width))
+        about = max(epsilon_above(self.parts, direction, target) for direction in self.directions())
+        width = max(float(WIDTH), usual_width(about))
+        found = self._epsilon(target, width)
+        # How small ε is shows only by and by; each time around the width is less than half of what it was.
+        while found.upper - found.lower > (wanted := usual_width(found.upper)) and wanted < width / 2:
+            width = wanted
+            finer = self._epsilon(target, width)
+            found = Interval(max(found.lower, finer.lower), min(found.upper, finer.upper))
+        return found
+
+    def _epsilon(self, delta: Fraction, width: float) -> Interval:
         lower = upper = 0.0
         for direction in self.directions():
-            found = bound_epsilon(self.parts, direction, target, float(self.width), lower).interval
+            found = bound_epsilon(self.parts, direction, delta, width, lower).interval
             lower, upper = max(lower, found.lower), max(upper, found.upper)
         return Interval(lower, upper)
 
@@ -95,7 +112,8 @@ class LossDistribution:
         if direction not in ("remove", "add"):
             raise InvalidParameter(f"direction is {direction!r:.60}; it must be remove or add.")
         kept = Kept()
-        found = [bound_survival(self.parts, direction, exact(at, "loss"), float(self.width), kept) for at in losses]
+        width = float(self.width or WIDTH)
+        found = [bound_survival(self.parts, direction, exact(at, "loss"), width, kept) for at in losses]
         return tuple(Interval(max(0.0, float_down(lower)), min(1.0, float_up(upper))) for lower, upper in found)
 
     def directions(self) -> tuple[Direction, ...]:
@@ -103,12 +121,12 @@ class LossDistribution:
         return ("remove",) if all(pair.symmetric for pair, _ in self.parts) else ("remove", "add")
 
 
-def compose(parts: Iterable[tuple[Pair, int]], *, width: Number = WIDTH) -> LossDistribution:
+def compose(parts: Iterable[tuple[Pair, int]], *, width: Number | None = None) -> LossDistribution:
     """Return the loss of a list of (pair, count) fixed in advance.
 
     Gaussian pairs are one Gaussian pair: losses N(μ²/2, μ²) add up, so μ² does.
 
-    Args: width: the wanted width of intervals in ε, from 10⁻⁹ to 1.
+    Args: width: the wanted width of intervals in ε, from 10⁻⁹ to 1, None for `usual_width`.
     Raises: InvalidParameter for a count below 1, uses or noise beyond what is computed (10¹² of a pair, a μ² of 10⁸ in
         all), or a width out of range.
     """
@@ -126,7 +144,14 @@ def compose(parts: Iterable[tuple[Pair, int]], *, width: Number = WIDTH) -> Loss
         counts[GaussianPair(gaussian)] = 1
         if gaussian > MOST_MU_SQUARED:
             raise InvalidParameter(f"The μ² of all Gaussian noise is {short(gaussian)}; it must be at most 1e8.")
+    if width is None:
+        return LossDistribution(tuple(counts.items()))
     wanted = exact(width, "width")
     if not _NARROWEST <= wanted <= 1:
         raise InvalidParameter(f"width is {short(wanted)}; it must be from 1e-9 to 1, such as 1e-3.")
     return LossDistribution(tuple(counts.items()), wanted)
+
+
+def usual_width(epsilon: float) -> float:
+    """Return how wide an interval around an ε may be where no width is asked for."""
+    return max(min(float(WIDTH), _SMALL * epsilon), _LARGE * epsilon, float(_NARROWEST))

@@ -8,7 +8,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import Number, exact
 from lapwing.privacy.listed_mechanisms import Neighbouring
 from lapwing.privacy.listing import Listed
-from lapwing.privacy.loss_distribution import WIDTH, LossDistribution
+from lapwing.privacy.loss_distribution import LossDistribution
 from lapwing.privacy.pairs import Direction
 from lapwing.privacy.statements import composed, uses_of
 
@@ -28,7 +28,7 @@ class LossPoint:
 
 
 def distribution_of(
-    parts: Sequence[Listed], *, neighbouring: Neighbouring = "add_remove", width: Number = WIDTH
+    parts: Sequence[Listed], *, neighbouring: Neighbouring = "add_remove", width: Number | None = None
 ) -> LossDistribution:
     """Return the loss distribution of a list.
 
@@ -43,7 +43,7 @@ def losses_of(
     losses: Sequence[Number],
     *,
     neighbouring: Neighbouring = "add_remove",
-    width: Number = WIDTH,
+    width: Number | None = None,
 ) -> tuple[LossPoint, ...]:
     """Return the chance of a privacy loss above each of some losses, by direction where both differ.
 

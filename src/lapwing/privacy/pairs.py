@@ -29,6 +29,8 @@ Direction = Literal["remove", "add"]
 Side = Literal["upper", "lower"]
 
 FAR = 14
+_NEAR, _RARE = 6, 6
+"""Each side's outcomes beyond so many standard deviations, of less than 10⁻⁹, take one cell in so many."""
 
 LEAST_LOSS, MOST_LOSS = Fraction(1, 10**90), Fraction(10**4)
 """The sizes of a loss for which there is a law: e^(−MOST_LOSS) is still written out, to all its digits."""
@@ -83,7 +85,7 @@ class GaussianPair:
         return GaussianLaw(self.mu_squared)
 
     def pieces(self, cells: int) -> list[Piece]:
-        """Cut the line at even steps between 14 standard deviations below 0 and above μ.
+        """Cut the line between 14 standard deviations below 0 and above μ: evenly, but with larger steps beyond 6.
 
         Probabilities are differences of Φ in units of 2⁻¹⁰²⁴, mirrored right of the middle. For μ ≤ 16 the least,
         beyond the last cut, is above Φ(−31) > 2⁻⁷⁰⁰, which leaves a relative 2⁻³⁰⁰.
@@ -92,8 +94,11 @@ class GaussianPair:
             raise InvalidParameter(
                 f"μ² is {short(self.mu_squared)}; subsampling is computed up to a μ² of 256: add more noise."
             )
-        step = Fraction((2 * FAR + math.sqrt(self.mu_squared)) / cells)
-        cuts = [-FAR + n * step for n in range(cells + 1)]
+        rare = cells // _RARE
+        step = Fraction((2 * _NEAR + math.sqrt(self.mu_squared)) / (cells - 2 * rare))
+        cuts = [-_NEAR + n * step for n in range(cells - 2 * rare + 1)]
+        jumps = [Fraction(n * (FAR - _NEAR), rare) for n in range(1, rare + 1)]
+        cuts = [*(cuts[0] - jump for jump in reversed(jumps)), *cuts, *(cuts[-1] + jump for jump in jumps)]
         losses = [enclose(lambda x, m: m.sqrt() * x - m / 2, x, self.mu_squared) for x in cuts]
         p, q = _normal_masses(cuts, self.mu_squared), _normal_masses(cuts, Fraction(0))
         lows = [None, *(loss.lower for loss in losses)]

@@ -21,7 +21,7 @@ from lapwing.privacy.amounts import Number, exact, non_negative, probability, sh
 from lapwing.privacy.approximate import ApproximateLoss, approximate
 from lapwing.privacy.listed_mechanisms import Mechanism, Neighbouring
 from lapwing.privacy.listing import NEIGHBOURING, Listed
-from lapwing.privacy.loss_distribution import WIDTH, LossDistribution, compose
+from lapwing.privacy.loss_distribution import LossDistribution, compose
 from lapwing.privacy.measures import ApproxDP, ApproximateZeroConcentratedDP, Loss
 from lapwing.privacy.pairs import ApproximatePair, Pair, RandomizedResponsePair
 from lapwing.privacy.renyi import RenyiDP
@@ -114,7 +114,7 @@ def profiles_of(
     epsilons: Sequence[Number],
     *,
     neighbouring: Neighbouring = "add_remove",
-    width: Number = WIDTH,
+    width: Number | None = None,
 ) -> tuple[ProfilePoint, ...]:
     """Return δ at each ε by the measures that add up, where they say something, and by the loss distribution.
 
@@ -306,7 +306,7 @@ def _renyi_delta(uses: Uses, epsilon: Fraction) -> _Found:
     return _Found(total.to_delta(epsilon=epsilon), str(total))
 
 
-def composed(uses: Uses, width: Number = WIDTH) -> LossDistribution:
+def composed(uses: Uses, width: Number | None = None) -> LossDistribution:
     """Return what mechanisms lose together."""
     return compose([(mechanism.pair(), times) for mechanism, times in uses], width=width)
 

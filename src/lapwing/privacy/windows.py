@@ -18,6 +18,8 @@ _MOST_WORK = 1 << 25  # atoms times nodes: about half a second
 _COPIES = 1e-7  # what the copies may add to δ, in proportion
 _TILTS: NDArray[np.float64] = 2.0 ** np.arange(-30, 31, 1.0)
 
+_CALMER: NDArray[np.float64] = 2.0 ** np.arange(0, -3.1, -0.25)
+
 _SPARE = 20.0
 _LEAN = 0.65
 
@@ -40,6 +42,11 @@ class Aim(NamedTuple):
     def spare(self) -> float:
         """By what factor to be better than the width needs, as a logarithm."""
         return _SPARE if self.lasting else 0.0
+
+    @property
+    def room(self) -> float:
+        """How small the copies of the curve must be, as a logarithm."""
+        return -self.log_delta - math.log(_COPIES) + self.spare
 
 
 @final
@@ -84,12 +91,14 @@ class Cumulants:
         One that is too large is made smaller, and smoother.
         """
         tilt *= _LEAN if aim.lasting else 1.0
-        period, beyond = self._period(aim, tilt)
+        relative = min(0.01, tilt * aim.width) / 64 / fineness
+        # In x = e^ε the curve is about x^(−tilt), and what smoothing adds is of second order in x.
+        curved = (RATIO**2 - 1) * tilt * (tilt + 1)
+        smoothing = math.sqrt(1.5 * ORDER * min(1.0, tilt * aim.width) / curved) / fineness
+        tilt, period, beyond = self._calm(aim, tilt)
         step = 2 * math.pi / period
         gaussian = float(sum((c * law.mu_squared for law, c in self.laws if isinstance(law, GaussianLaw)), Fraction(0)))
         excess = float(self.at(np.array([tilt]))[0]) - tilt * aim.epsilon - aim.log_delta
-        relative = min(0.01, tilt * aim.width) / 64 / fineness
-        smoothing = math.sqrt(1.5 * ORDER * min(1.0, tilt * aim.width) / (RATIO**2 - 1)) / tilt / fineness
         smoothing = min(smoothing, WIDEST, ORDER / (RATIO * tilt))
         need = math.log(1 / relative) + max(excess, 0.0)
         plain = math.sqrt(2 * (need + aim.spare + 2)) / math.sqrt(gaussian) if gaussian else math.inf
@@ -104,9 +113,28 @@ class Cumulants:
             smoothing, smooth = 0.0, plain
         return Window(Nodes(tilt, step, math.ceil(smooth / step) + 2), smoothing, beyond)
 
+    def _calm(self, aim: Aim, tilt: float) -> tuple[float, float, float]:
+        """Return a tilt up to this one, its period, and the tilt that shows it.
+
+        Rare large losses, as of a small sample, make M grow at once beyond some tilt. Just below it M's decay along the
+        line is the best, but it takes a long period to show that the copies above are small. A smaller tilt takes more
+        digits, so a reach that grows as their exponential over ORDER, and a far shorter period.
+        """
+        period, beyond = self._period(aim, tilt)
+        best, least = (tilt, period, beyond), math.inf
+        if aim.room <= 0 or period < 2 * aim.room / tilt:
+            return best
+        for lower in tilt * _CALMER:
+            period, beyond = self._period(aim, float(lower))
+            excess = float(self.at(np.array([lower]))[0]) - lower * aim.epsilon
+            cost = math.log(period) + excess / ORDER
+            if cost < least:
+                best, least = (float(lower), period, beyond), cost
+        return best
+
     def _period(self, aim: Aim, tilt: float) -> tuple[float, float]:
         """Return a period that keeps the copies small, and the tilt that shows it of those above."""
-        room = -aim.log_delta - math.log(_COPIES) + aim.spare
+        room = aim.room
         far = tilt * _BEYOND
         needs = (self.at(far) - far * aim.epsilon + room) / (far - tilt)
         best = int(np.nanargmin(needs))
