@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.catalog import model
+from lapwing.catalog.facts import column_facts
 from tests.catalog.examples import catalog, changed
 
 MEANS_ANOTHER = {
@@ -57,18 +57,18 @@ def test_the_same_meaning_has_the_same_digest(name: str) -> None:
 
 def test_folder_and_order_mean_nothing() -> None:
     first = catalog()
-    table = first.tables[0]
-    turned = replace(table, columns=tuple(reversed(table.columns)))
-    more = replace(table, name="more")
+    visits = first.tables[0]
+    turned = replace(visits, columns=tuple(reversed(visits.columns)))
+    more = replace(visits, name="more")
     assert replace(first, folder=Path("/elsewhere"), tables=(turned,)).digest == first.digest
-    assert replace(first, tables=(table, more)).digest == replace(first, tables=(more, turned)).digest
-    assert replace(first, tables=(table, more)).digest != first.digest
+    assert replace(first, tables=(visits, more)).digest == replace(first, tables=(more, turned)).digest
+    assert replace(first, tables=(visits, more)).digest != first.digest
 
 
 def test_a_forgotten_bound_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    facts = model._column_facts
     monkeypatch.setattr(
-        model, "_column_facts", lambda column: {key: fact for key, fact in facts(column).items() if key != "upper"}
+        "lapwing.catalog.table.column_facts",
+        lambda column: {key: fact for key, fact in column_facts(column).items() if key != "upper"},
     )
     assert catalog(changed("upper = 5000", "upper = 5001")).digest == catalog().digest
 
@@ -83,6 +83,6 @@ WRITTEN_OUT = (
 
 def test_the_digest_is_of_this_document() -> None:
     """Stored answers are found by the digest: changing how it is made loses them, and needs a reason."""
-    table = catalog().tables[0]
-    small = replace(catalog(), tables=(replace(table, columns=table.columns[:2]),))
+    visits = catalog().tables[0]
+    small = replace(catalog(), tables=(replace(visits, columns=visits.columns[:2]),))
     assert small.digest == hashlib.sha256(WRITTEN_OUT.encode()).hexdigest()

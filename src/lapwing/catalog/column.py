@@ -42,6 +42,8 @@ class Column:
             (upper − lower) / 2²⁰ for a float unless given; a decimal must give its own.
         values: public group keys, in the order in which they are shown; a boolean column always has them.
         other: public key that stands for every text not listed, NULL included.
+        nullable: False promises that no value is NULL. A NULL that is there all the same counts as `null_counts_as`, so
+            that a broken promise makes answers wrong and nobody less protected.
 
     Raises: CatalogError, starting with `columns.<name>.<key>`, if this cannot be meant.
     """
@@ -53,6 +55,7 @@ class Column:
     step: Fraction | None = None
     values: tuple[Value, ...] | None = None
     other: str | None = None
+    nullable: bool = True
 
     def __post_init__(self) -> None:
         for check in (_check_name, _check_bounds, _check_step):
@@ -61,7 +64,7 @@ class Column:
             object.__setattr__(self, "step", default_step(self))
         if self.values is None and self.type == "boolean":
             object.__setattr__(self, "values", (False, True))
-        for check in (_check_grid, _check_values, _check_other):
+        for check in (_check_grid, _check_values, _check_other, _check_nullable):
             check(self)
 
     @property
@@ -90,6 +93,20 @@ class Column:
     def steps(self) -> int:
         """How many steps lie between `low` and `high`."""
         return self.high - self.low
+
+    @property
+    def null_counts_as(self) -> Bound | Value | None:
+        """What a NULL counts as in a column that is not nullable; None in one that is.
+
+        It is the least value where there are bounds (a number's least multiple of the step), else `other` if there is
+        one, else the first of the values: always a value that the column may have, so that bounds and sensitivities
+        hold whether the promise is kept or not, and a function of nothing but the catalog.
+        """
+        if self.nullable:
+            return None
+        if self.bounded:
+            return self.low * self._range()[2] if self.numeric else self.lower
+        return self.other if self.other is not None else (self.values or (None,))[0]
 
     def _range(self) -> tuple[Fraction, Fraction, Fraction]:
         if isinstance(self.lower, Fraction) and isinstance(self.upper, Fraction) and self.step is not None:
@@ -243,3 +260,10 @@ def _check_other(column: Column) -> None:
         _refuse(column, "other", "stands for texts that are not listed, but none are; list values or remove it")
     elif column.other in column.values:
         _refuse(column, "other", f"{spelling.text(column.other)} is also one of the values; choose another text")
+
+
+def _check_nullable(column: Column) -> None:
+    if type(column.nullable) is not bool:
+        _refuse(column, "nullable", f"{spelling.value(column.nullable)} is not true or false; write one of them")
+    if not column.nullable and not column.bounded and column.values is None:
+        _refuse(column, "nullable", "a promise needs a value for NULLs to count as; add bounds or values, or remove it")

@@ -1,29 +1,28 @@
-"""The catalog as values: data set, budget, tables, columns; each is valid or does not exist."""
+"""The catalog as values: data set, budget, tables, views; each is valid or does not exist."""
 
-import hashlib
-import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from os.path import normpath
 from pathlib import Path
 from typing import final
 
 from lapwing.catalog import spelling
 from lapwing.catalog.column import Column
-from lapwing.catalog.place import refuse, within
+from lapwing.catalog.facts import digest
+from lapwing.catalog.names import check_text, one_of, refuse_same_names
+from lapwing.catalog.place import refuse
+from lapwing.catalog.public import PublicTable
+from lapwing.catalog.table import ROW, Table
+from lapwing.catalog.view import View
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.measures import Loss
 
-__all__ = ["Budget", "Catalog", "Column", "Table"]
+__all__ = ["ENGINES", "MEASURES", "NEIGHBOURING", "ROW", "Budget", "Catalog", "Column", "PublicTable", "Table", "View"]
 
 ENGINES = ("duckdb", "postgres", "spark")
 MEASURES = ("pure", "gdp", "zcdp")
 NEIGHBOURING = ("add_remove", "replace_one")
-ROW = "row"
 LEDGER = "sqlite:"
-
-MOST_COLUMNS = 10_000
-MOST_ROWS_PER_UNIT = 10**9
 
 
 @final
@@ -60,8 +59,8 @@ class Budget:
         if not 0 <= self.delta_keys <= self.delta:
             shown = f"{spelling.number(self.delta_keys)} is not between 0 and delta = {spelling.number(self.delta)}"
             refuse("budget.delta_keys", f"{shown}; it is the part of delta kept for private group keys")
-        _one_of("budget.measure", self.measure, MEASURES)
-        _one_of("budget.neighbouring", self.neighbouring, NEIGHBOURING)
+        one_of("budget.measure", self.measure, MEASURES)
+        one_of("budget.neighbouring", self.neighbouring, NEIGHBOURING)
         self._check_measure()
 
     def _check_measure(self) -> None:
@@ -82,45 +81,6 @@ class Budget:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """A table: where it is, who is protected in it, and its columns.
-
-    Args: name: as questions call it.
-        source: a file, relative to the catalog's folder (for a database engine, a table's name).
-        privacy_unit: the column that says whose row it is, or "row" if every row stands alone.
-        max_rows_per_unit: 1 or more; further rows of a unit do not exist for any question. 1 if the unit is the row.
-        columns: those that questions may use; all others are invisible.
-
-    Raises: CatalogError, starting with `tables.<name>.<key>`.
-    """
-
-    name: str
-    source: str
-    privacy_unit: str
-    max_rows_per_unit: int
-    columns: tuple[Column, ...]
-
-    def __post_init__(self) -> None:
-        with within(f"tables.{spelling.key(self.name)}"):
-            _check_text("", self.name)
-            _check_text(".source", self.source)
-            _check_columns(self.columns)
-            _check_unit(self)
-            _check_rows(self)
-
-    @property
-    def unit_is_row(self) -> bool:
-        """Whether every row is a privacy unit of its own."""
-        return self.privacy_unit == ROW
-
-    @property
-    def digest(self) -> str:
-        """A fingerprint of what the table means (SHA-256, hexadecimal); see `Catalog.digest`."""
-        return _digest({self.name: _facts(self)})
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Catalog:
     """All that a curator says in public about a data set.
 
@@ -128,8 +88,10 @@ class Catalog:
         engine: "duckdb", "postgres" or "spark".
         ledger: where spending is recorded, "sqlite:<file>"; the file is relative to `folder`.
         budget: shared by all tables.
-        tables: at least one.
+        tables: those that are protected; at least one. One of them at most has parts.
         folder: the folder that relative paths start from.
+        public_tables: those in which nobody is protected.
+        views: subqueries with a name. No two tables or views share a name.
 
     Raises: CatalogError, starting with the place of what is wrong.
     """
@@ -140,24 +102,31 @@ class Catalog:
     budget: Budget
     tables: tuple[Table, ...]
     folder: Path
+    public_tables: tuple[PublicTable, ...] = ()
+    views: tuple[View, ...] = ()
 
     def __post_init__(self) -> None:
-        _check_text("dataset.name", self.name)
-        _one_of("dataset.engine", self.engine, ENGINES)
-        _check_text("dataset.ledger", self.ledger)
+        check_text("dataset.name", self.name)
+        one_of("dataset.engine", self.engine, ENGINES)
+        check_text("dataset.ledger", self.ledger)
         if not self.ledger.startswith(LEDGER) or self.ledger == LEDGER:
             remedy = 'write "sqlite:" and a file, like "sqlite:visits.lapwing.db"'
             refuse("dataset.ledger", f"{spelling.text(self.ledger)} is not a ledger; {remedy}")
         if not self.tables:
-            refuse("tables", "missing; describe at least one table in a section like [tables.visits]")
-        _refuse_same_names("tables", (table.name for table in self.tables))
+            missing = "missing; describe at least one table" + (" that is protected" if self.public_tables else "")
+            refuse("tables", f"{missing} in a section like [tables.visits]")
+        tables = [*(table.name for table in self.tables), *(table.name for table in self.public_tables)]
+        refuse_same_names("tables", tables)
+        refuse_same_names("views", (*tables, *(view.name for view in self.views)))
+        _check_parts(self)
+        _check_sources(self)
 
     @property
     def ledger_path(self) -> Path:
         """The ledger's file."""
         return self.folder / self.ledger.removeprefix(LEDGER)
 
-    def source_path(self, table: Table) -> Path:
+    def source_path(self, table: Table | PublicTable) -> Path:
         """Return the file that holds a table's rows."""
         return self.folder / table.source
 
@@ -166,85 +135,33 @@ class Catalog:
         """A fingerprint of what the tables mean (SHA-256, hexadecimal).
 
         Two catalogs with the same digest give every question the same plan and the same law of its answer at a given
-        price. It covers names, privacy units, row bounds, types, bounds, steps and values. It leaves out where data
-        and ledger are (the ledger knows the data by their own digest) and the budget (which the ledger has registered).
-        The order of tables and columns has no meaning; the order of values has: answers show keys in that order.
+        price, as long as the data of public tables are the same. It covers names, privacy units, parts, row bounds,
+        types, bounds, steps, values, and the texts of views. It leaves out where data and ledger are (data have digests
+        of their own) and the budget (which the ledger has registered). The order of tables, columns and views has no
+        meaning; the order of values has: answers show keys in that order.
         """
-        return _digest({table.name: _facts(table) for table in self.tables})
+        facts: dict[str, object] = {"tables": {table.name: table.facts for table in self.tables}}
+        if self.public_tables:
+            facts["public_tables"] = {table.name: table.facts for table in self.public_tables}
+        if self.views:
+            facts["views"] = {view.name: view.sql for view in self.views}
+        return digest(facts)
 
 
-def _facts(table: Table) -> dict[str, object]:
-    return {
-        "privacy_unit": table.privacy_unit,
-        "max_rows_per_unit": str(table.max_rows_per_unit),
-        "columns": {column.name: _column_facts(column) for column in table.columns},
-    }
+def _check_parts(catalog: Catalog) -> None:
+    """Refuse parts of two tables: a person may be in one part of this and in another of that."""
+    divided = [table.name for table in catalog.tables if table.part is not None]
+    for name in divided[1:]:
+        place, other = f"tables.{spelling.key(name)}.part", spelling.text(divided[0])
+        refuse(place, f"the table {other} has parts already, and people may be in both tables; remove one of the two")
 
 
-def _column_facts(column: Column) -> dict[str, object]:
-    bounds = {"lower": column.lower, "upper": column.upper, "step": column.step, "other": column.other}
-    facts: dict[str, object] = {key: _fact(content) for key, content in bounds.items() if content is not None}
-    if column.values is not None:
-        facts["values"] = [_fact(content) for content in column.values]
-    return facts | {"type": column.type}
-
-
-def _fact(content: object) -> str:
-    return content if isinstance(content, str) else spelling.value(content)
-
-
-def _digest(tables: dict[str, dict[str, object]]) -> str:
-    document = json.dumps({"format": 1, "tables": tables}, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(document.encode("ascii")).hexdigest()
-
-
-def _one_of(place: str, given: str, allowed: tuple[str, ...]) -> None:
-    if given not in allowed:
-        refuse(place, f"{spelling.value(given)} is unknown; write one of {', '.join(allowed)}")
-
-
-def _check_text(place: str, given: str) -> None:
-    if not given or not spelling.storable(given):
-        refuse(place, "use at least one character, valid UTF-8, no NUL")
-
-
-def _refuse_same_names(place: str, names: Iterable[str]) -> None:
-    """Refuse names that differ only by case, because questions fold it."""
-    seen: dict[str, str] = {}
-    for name in names:
-        first = seen.setdefault(name.casefold(), name)
-        if first is not name:
-            both = f"{spelling.text(first)} and {spelling.text(name)}"
-            refuse(place, f"{both} are the same name for a question, which ignores case; rename or remove one")
-
-
-def _check_columns(columns: tuple[Column, ...]) -> None:
-    if len(columns) > MOST_COLUMNS:
-        refuse(".columns", f"{len(columns)} columns; at most {MOST_COLUMNS} are allowed, list only those to ask about")
-    _refuse_same_names(".columns", (column.name for column in columns))
-
-
-def _check_unit(table: Table) -> None:
-    place = ".privacy_unit"
-    _check_text(place, table.privacy_unit)
-    for column in table.columns:
-        if column.name.casefold() != table.privacy_unit.casefold():
-            continue
-        unit, listed = spelling.text(table.privacy_unit), spelling.text(column.name)
-        if table.unit_is_row:
-            refuse(place, f"{unit} means that each row stands alone, but there is a column {listed}; leave it out")
-        if column.name != table.privacy_unit:
-            refuse(place, f"{unit} differs only by case from the column {listed}; write both alike")
-        if column.type in ("float", "boolean"):
-            remedy = "store identifiers as integers or strings"
-            refuse(place, f"{unit} is of type {column.type}, which cannot tell people apart reliably; {remedy}")
-
-
-def _check_rows(table: Table) -> None:
-    rows, place = table.max_rows_per_unit, ".max_rows_per_unit"
-    if type(rows) is not int:
-        refuse(place, f"{spelling.value(rows)} is not an integer; write the most rows that one unit may have, like 10")
-    if not 1 <= rows <= MOST_ROWS_PER_UNIT:
-        refuse(place, f"{rows} is not allowed; write an integer from 1 to {MOST_ROWS_PER_UNIT}")
-    if table.unit_is_row and rows != 1:
-        refuse(place, f"{rows}, but the privacy unit is the row; write 1 or remove it")
+def _check_sources(catalog: Catalog) -> None:
+    """Refuse a public table that shows the file of a protected one."""
+    protected = {normpath(catalog.source_path(table)): table for table in catalog.tables}
+    for table in catalog.public_tables:
+        other = protected.get(normpath(catalog.source_path(table)))
+        if other is not None:
+            place, given = f"tables.{spelling.key(table.name)}.source", spelling.text(table.source)
+            reason = f"{given} is also the source of the protected table {spelling.text(other.name)}"
+            refuse(place, f"{reason}; what is protected is not public, name another file")

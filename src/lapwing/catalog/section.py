@@ -56,6 +56,13 @@ class Section:
             refuse(self.place(key), f"{_shown(content)}; write an integer, for example {key} = {example}")
         return content
 
+    def boolean(self, key: str, default: bool) -> bool:
+        """Return true or false, or the default."""
+        content = self.content.get(key, default)
+        if not isinstance(content, bool):
+            refuse(self.place(key), f"{_shown(content)}; write true or false")
+        return content
+
     def number(self, key: str, default: Fraction | None = None, *, example: str) -> Fraction:
         """Return an exact number, or the default where one is given."""
         content = self._take(key, default, example=f"{key} = {example}")

@@ -13,7 +13,7 @@ from typing import cast
 
 from lapwing.catalog import spelling
 from lapwing.catalog.column import TYPES, Column, Value, default_step
-from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, ROW, Budget, Catalog, Table
+from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, ROW, Budget, Catalog, PublicTable, Table, View
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.section import Section
 from lapwing.errors import CatalogError
@@ -39,17 +39,20 @@ def loads(content: str, *, file: str, folder: Path) -> Catalog:
     """Read a catalog from text; `file` is the name for messages, `folder` where relative paths start from."""
     with within(f"{file}: "):
         document = Section(path="", content=_parse(content))
-        document.allow("dataset", "budget", "tables")
+        document.allow("dataset", "budget", "tables", "views")
         dataset = document.section("dataset")
         dataset.allow("name", "engine", "ledger")
-        tables = document.section("tables")
+        tables, views = document.section("tables"), document.section("views")
+        described = [_table(tables.section(name), name) for name in tables.content]
         return Catalog(
             name=dataset.text("name", example="visits"),
             engine=dataset.text("engine", "duckdb", example="duckdb"),
             ledger=dataset.text("ledger", example="sqlite:visits.lapwing.db"),
             budget=_budget(document.section("budget")),
-            tables=tuple(_table(tables.section(name), name) for name in tables.content),
+            tables=tuple(table for table in described if isinstance(table, Table)),
             folder=folder,
+            public_tables=tuple(table for table in described if isinstance(table, PublicTable)),
+            views=tuple(_view(views.section(name), name) for name in views.content),
         )
 
 
@@ -81,28 +84,52 @@ def default_measure(delta: Fraction) -> str:
     return "gdp" if delta > 0 else "pure"
 
 
-def _table(section: Section, name: str) -> Table:
-    section.allow("source", "privacy_unit", "max_rows_per_unit", "columns")
-    columns = section.section("columns")
+def _table(section: Section, name: str) -> Table | PublicTable:
+    if section.boolean("public", False):
+        return _public_table(section, name)
+    section.allow("source", "public", "privacy_unit", "max_rows_per_unit", "part", "columns")
     unit = section.text("privacy_unit", example="person_id")
     return Table(
         name=name,
         source=section.text("source", example="visits.parquet"),
         privacy_unit=unit,
         max_rows_per_unit=section.integer("max_rows_per_unit", 1 if unit == ROW else None, example=10),
-        columns=tuple(_column(columns.section(key), key, section.path) for key in columns.content),
+        columns=_columns(section),
+        part=section.text("part", example="site") if section.has("part") else None,
     )
 
 
+def _public_table(section: Section, name: str) -> PublicTable:
+    for key in ("privacy_unit", "max_rows_per_unit", "part"):
+        if section.has(key):
+            refuse(section.place(key), "nobody is protected in a public table; remove it, or remove public = true")
+    section.allow("source", "public", "columns")
+    source = section.text("source", example="codes.csv")
+    return PublicTable(name=name, source=source, columns=_columns(section))
+
+
+def _view(section: Section, name: str) -> View:
+    section.allow("sql")
+    return View(name=name, sql=section.text("sql", example="SELECT * FROM visits WHERE age >= 18"))
+
+
+def _columns(table: Section) -> tuple[Column, ...]:
+    columns = table.section("columns")
+    return tuple(_column(columns.section(name), name, table.path) for name in columns.content)
+
+
 def _column(section: Section, name: str, table: str) -> Column:
-    section.allow("type", "lower", "upper", "step", "values", "other")
+    section.allow("type", "lower", "upper", "step", "values", "other", "nullable")
     kind = section.text("type", example="integer")
     lower, upper = (section.bound(key) if section.has(key) else None for key in ("lower", "upper"))
     step = section.number("step", example="0.01") if section.has("step") else None
     values = cast(tuple[Value, ...], section.items("values")) if section.has("values") else None  # Column checks them
     other = section.text("other", example="other") if section.has("other") else None
+    nullable = section.boolean("nullable", True)
     with within(f"{table}."):
-        return Column(name=name, type=kind, lower=lower, upper=upper, step=step, values=values, other=other)
+        return Column(
+            name=name, type=kind, lower=lower, upper=upper, step=step, values=values, other=other, nullable=nullable
+        )
 
 
 def dumps(catalog: Catalog) -> str:
@@ -125,25 +152,51 @@ def dumps(catalog: Catalog) -> str:
     ]
     for table in catalog.tables:
         lines += _table_lines(table)
+    for public_table in catalog.public_tables:
+        lines += _public_table_lines(public_table)
+    for view in catalog.views:
+        lines += ["", f"[views.{spelling.key(view.name)}]", _line("sql", view.sql, "")]
     return "\n".join(lines) + "\n"
 
 
 def _table_lines(table: Table) -> list[str]:
     path = f"tables.{spelling.key(table.name)}"
+    parts = "the column that splits the units into disjoint parts; rows of a unit's other parts do not exist"
+    promised = any(not column.nullable for column in table.columns)
     return [
         "",
         f"[{path}]",
         _line("source", table.source, "relative to this file"),
         _line("privacy_unit", table.privacy_unit, 'the column that says whose row it is, or "row": each stands alone'),
         _line("max_rows_per_unit", table.max_rows_per_unit, "a unit's rows beyond it do not exist for any question"),
+        *([_line("part", table.part, parts)] if table.part is not None else []),
         "",
         f"# One column a line; a column that is not here is invisible. Types: {', '.join(TYPES)}.",
         "# lower, upper: public bounds, needed for SUM and AVG; a value outside counts as the bound itself.",
         "# step: numbers are rounded to multiples of it.",
         "# values: public group keys, all of them in every answer. other: one more key, for texts that are not listed.",
+        *(["# nullable = false: no value is NULL; one that is counts as the least value."] if promised else []),
         f"[{path}.columns]",
-        *(f"{spelling.key(column.name)} = {{ {_inline(column)} }}" for column in table.columns),
+        *map(_column_line, table.columns),
     ]
+
+
+def _public_table_lines(table: PublicTable) -> list[str]:
+    path = f"tables.{spelling.key(table.name)}"
+    return [
+        "",
+        f"[{path}]",
+        _line("source", table.source, "relative to this file"),
+        _line("public", True, "nobody is protected in this table"),
+        "",
+        "# One column a line; bounds and values that are not here are those of the data.",
+        f"[{path}.columns]",
+        *map(_column_line, table.columns),
+    ]
+
+
+def _column_line(column: Column) -> str:
+    return f"{spelling.key(column.name)} = {{ {_inline(column)} }}"
 
 
 def _inline(column: Column) -> str:
@@ -155,6 +208,8 @@ def _inline(column: Column) -> str:
         entries.append(f"values = [{', '.join(map(spelling.value, column.values))}]")
     if column.other is not None:
         entries.append(f"other = {spelling.text(column.other)}")
+    if not column.nullable:
+        entries.append("nullable = false")
     return ", ".join(entries)
 
 

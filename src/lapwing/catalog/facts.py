@@ -1,0 +1,36 @@
+"""What a catalog means, as a document of texts, and its fingerprint.
+
+Stored answers are found by these fingerprints. So what a catalog does not say is not in the document: a key that a
+later version of Lapwing knows leaves the fingerprints of older catalogs as they were.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from lapwing.catalog import spelling
+from lapwing.catalog.column import Column
+
+Facts = dict[str, object]
+
+
+def column_facts(column: Column) -> Facts:
+    """Return what a column means."""
+    bounds = {"lower": column.lower, "upper": column.upper, "step": column.step, "other": column.other}
+    facts: Facts = {key: value_text(content) for key, content in bounds.items() if content is not None}
+    if column.values is not None:
+        facts["values"] = [value_text(content) for content in column.values]
+    if not column.nullable:
+        facts["nullable"] = "false"
+    return facts | {"type": column.type}
+
+
+def value_text(content: object) -> str:
+    """Return the text of a bound or a value; different values of a column have different texts."""
+    return content if isinstance(content, str) else spelling.value(content)
+
+
+def digest(facts: Mapping[str, object]) -> str:
+    """Return the SHA-256 of a document of facts, hexadecimal."""
+    document = json.dumps({"format": 1, **facts}, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(document.encode("ascii")).hexdigest()

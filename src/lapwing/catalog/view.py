@@ -1,0 +1,36 @@
+"""A view: a question's text under a name, written by the curator."""
+
+from dataclasses import dataclass
+from typing import final
+
+from lapwing.catalog import spelling
+from lapwing.catalog.names import check_text
+from lapwing.catalog.place import refuse, within
+
+LONGEST_VIEW = 65_536  # bytes of UTF-8
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A subquery with a name: a question that names the view means its text in parentheses.
+
+    A view can say nothing that an analyst could not say. So it is kept as text, and bound and checked by the question
+    that uses it.
+
+    Args: name: as questions call it.
+        sql: a SELECT, at most 64 KiB.
+
+    Raises: CatalogError, starting with `views.<name>.sql`.
+    """
+
+    name: str
+    sql: str
+
+    def __post_init__(self) -> None:
+        with within(f"views.{spelling.key(self.name)}"):
+            check_text("", self.name)
+            check_text(".sql", self.sql.strip() if spelling.storable(self.sql) else self.sql)
+            size = len(self.sql.encode())
+            if size > LONGEST_VIEW:
+                refuse(".sql", f"{size} bytes; at most {LONGEST_VIEW} are allowed, write several views")

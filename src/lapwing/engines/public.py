@@ -1,0 +1,335 @@
+"""What public tables hold: bounds, values and repetitions, from their files.
+
+Theory of operation. Nobody is protected here, so that errors may name values, and facts are computed when somebody
+wants them. But prices and sensitivities rest on these facts, so they must be of one version of the data, and of the
+rows that a question will see. Hence two rules. A file is pinned when it is first read: if it holds something else
+later, every further fact is refused, and an engine that runs a question compares `digest` with the file it reads. And
+every fact is of cleaned values, by the SQL that cleans them for questions (`query.cleaned`), in a database of its own
+that is locked down like the engine's.
+
+A number without bounds gets those of the data, as though the curator had written them: `described` returns the table so
+completed, and that is what a question has to clean by. Bounds found this way hold for every cleaned value, because
+cleaning clamps to them; infinities, which are not looked at when bounds are found, become the bounds themselves.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from threading import RLock
+from typing import Any, Final, final
+
+from lapwing.catalog.completed import completed
+from lapwing.catalog.model import Catalog, PublicTable
+from lapwing.catalog.model import Column as Declared
+from lapwing.engines import files
+from lapwing.engines.database import Database
+from lapwing.engines.files import File, Stamp
+from lapwing.errors import DataFault, InvalidParameter
+from lapwing.query.cleaned import Source, clean
+from lapwing.query.declared import column_type
+from lapwing.query.domains import constant
+from lapwing.query.expression import Column, Constant
+from lapwing.query.types import Fixed, Real, Type
+
+MEMORY: Final = 1_000_000_000  # bytes
+SECONDS: Final = 600.0
+
+Combinations = tuple[tuple[Constant, ...], ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Read:
+    """A table as its file was when it was first read, and what was found in it since."""
+
+    stamp: Stamp
+    digest: str
+    source: Source
+    rows: int
+    described: PublicTable
+    repetitions: dict[tuple[str, ...], int] = field(default_factory=dict)
+    combinations: dict[tuple[tuple[str, ...], int], Combinations | None] = field(default_factory=dict)
+
+
+@final
+class PublicData:
+    """The facts of a catalog's public tables; see `query.public.PublicFacts`. Safe to share between threads.
+
+    Args: memory: the most memory that a fact may take, in bytes.
+        threads: 0 for one a core.
+
+    Raises: DataFault, from every method, if a file is missing, unreadable, without a declared column, protected by
+        another name, or not what it was when it was first read.
+    """
+
+    def __init__(self, catalog: Catalog, *, memory: int = MEMORY, threads: int = 0) -> None:
+        self._catalog = catalog
+        self._memory = memory
+        self._threads = threads
+        self._tables = {table.name: table for table in catalog.public_tables}
+        self._read: dict[str, _Read] = {}
+        self._lock = RLock()
+        self._database: Database | None = None
+
+    def described(self, table: PublicTable) -> PublicTable:
+        """Return the table with bounds and step on every number, from the data where the catalog has none.
+
+        See `catalog.completed`. A column without any finite number stays without bounds.
+        """
+        return self._opened(table).described
+
+    def columns(self, table: PublicTable) -> tuple[Column, ...]:
+        """Return the columns as expressions, with the bounds that their data have."""
+        described = self.described(table)
+        return tuple(Column(name=column.name, type=column_type(column)) for column in described.columns)
+
+    def bounds(self, table: PublicTable, column: str) -> tuple[Fraction, Fraction] | None:
+        """Return the least and the greatest value of a number, in whole steps; None if it has no bounds."""
+        declared = _named(self.described(table), column)
+        if not declared.numeric or not declared.bounded or declared.step is None:
+            return None
+        return declared.low * declared.step, declared.high * declared.step
+
+    def values(self, table: PublicTable, column: str, limit: int) -> tuple[Constant, ...] | None:
+        """Return the values of a column in order, without NULL; None if there are more than `limit`.
+
+        Where the catalog lists values, those are meant, in the catalog's order, whether the data hold them or not.
+        """
+        declared = _named(self._known(table), column)
+        if declared.values is not None:
+            return tuple(map(constant, declared.values))
+        found = self.combinations(table, [column], limit)
+        return None if found is None else tuple(value for (value,) in found)
+
+    def combinations(self, table: PublicTable, columns: Sequence[str], limit: int) -> Combinations | None:
+        """Return the distinct combinations of values that some row has, in order; None if there are more than `limit`.
+
+        Rows with a NULL, or with a value that the catalog does not list where it lists values, have no combination. Nor
+        have dates outside the years 1 to 9999, and texts that hold NUL: an answer cannot show them. Values that are not
+        listed count towards the limit. Numbers that have no steps make no combinations: None.
+        """
+        with self._lock:
+            read = self._opened(table)
+            key = (tuple(columns), limit)
+            if key not in read.combinations:
+                read.combinations[key] = self._combinations(read, key[0], limit)
+            return read.combinations[key]
+
+    def multiplicity(self, table: PublicTable, columns: Sequence[str]) -> int:
+        """Return the most rows that share one combination of values; of no columns, the number of rows.
+
+        So a row joins with at most so many rows on equality with these columns, all of them: NULL equals nothing.
+        """
+        with self._lock:
+            read = self._opened(table)
+            key = tuple(columns)
+            if key not in read.repetitions:
+                read.repetitions[key] = self._multiplicity(read, key) if key else read.rows
+            return read.repetitions[key]
+
+    def rows(self, table: PublicTable) -> int:
+        """Return the number of rows."""
+        return self._opened(table).rows
+
+    def digest(self, table: PublicTable) -> str:
+        """Return a fingerprint of the data (SHA-256 of the file, hexadecimal): a part of what identifies an answer."""
+        return self._opened(table).digest
+
+    def source(self, table: PublicTable) -> Source:
+        """Return where the engine finds the table, and the engine's types of its columns."""
+        return self._opened(table).source
+
+    def close(self) -> None:
+        """Let go of the database and its folder."""
+        with self._lock:
+            if self._database is not None:
+                self._database.close()
+            self._database = None
+
+    # ---- the facts ---------------------------------------------------------------------------------------------------
+
+    def _combinations(self, read: _Read, names: tuple[str, ...], limit: int) -> Combinations | None:
+        columns = [_named(read.described, name) for name in names]
+        types = [column_type(column) for column in columns]
+        if any(isinstance(kind, Real) for kind in types):
+            return None
+        showable = " AND ".join(_showable(column, f"c{i}") for i, column in enumerate(columns)) or "true"
+        distinct = f"SELECT DISTINCT * FROM ({_cleaned(read, columns)}) WHERE {showable}"
+        rows = self._fetch(read, f"{distinct} LIMIT {limit + 1}")
+        orders = [_order(column) for column in columns]
+        found = [tuple(map(_constant, row, types)) for row in rows]
+        return None if len(found) > limit else _sorted(found, orders)
+
+    def _multiplicity(self, read: _Read, names: tuple[str, ...]) -> int:
+        columns = [_named(read.described, name) for name in names]
+        listed = [f"c{i}" for i in range(len(columns))]
+        present = " AND ".join(f"{name} IS NOT NULL" for name in listed)
+        groups = ", ".join(listed)
+        counted = f"SELECT COUNT(*) AS n FROM ({_cleaned(read, columns)}) WHERE {present} GROUP BY {groups}"
+        ((most,),) = self._fetch(read, f"SELECT MAX(n) FROM ({counted})")
+        return int(most or 0)
+
+    # ---- the files ---------------------------------------------------------------------------------------------------
+
+    def _known(self, table: PublicTable) -> PublicTable:
+        """Return the catalog's own table of this name: a described one is asked about like the one it describes."""
+        known = self._tables.get(table.name)
+        if known is None:
+            raise InvalidParameter(f"The catalog has no public table {table.name}; ask about one that it has.")
+        return known
+
+    def _opened(self, table: PublicTable) -> _Read:
+        """Return what is known of a table, if its file is still what it was."""
+        known = self._known(table)
+        path = self._path(known)
+        with self._lock, files.readable(path, known):
+            stamp = files.stamp_of(path, known)
+            read = self._read.get(known.name)
+            if read is None:
+                self._read[known.name] = read = self._first(known, path, stamp)
+            elif read.stamp != stamp and self._is_still(path, known, read, stamp):
+                read.stamp = stamp  # a new link or other rights change a file's stamp and not its content
+            if read.stamp != stamp:
+                raise _changed(known)
+            return read
+
+    @staticmethod
+    def _is_still(path: Path, table: PublicTable, read: _Read, stamp: Stamp) -> bool:
+        return files.hashed(path, table) == read.digest and files.stamp_of(path, table) == stamp
+
+    def _first(self, table: PublicTable, path: Path, stamp: Stamp) -> _Read:
+        self._refuse_protected(table, path)
+        digest = files.hashed(path, table)
+        estimate, names = files.metadata(path)
+        source = files.columns(self._open().connection, files.relation(path, names), names, table)
+        read = _Read(stamp=stamp, digest=digest, source=source, rows=0, described=table)
+        (found,) = self._fetch(read, _survey(table, source))
+        read.rows = int(found[0])
+        if read.rows != files.rows_of(path, File(path=path, source=source, rows=estimate)):
+            raise files.unreadable(table)
+        numbers = [column for column in table.columns if column.numeric]
+        ends = {column.name: found[2 + 2 * i : 4 + 2 * i] for i, column in enumerate(numbers)}
+        columns = [_completed(column, *ends[column.name]) if column.numeric else column for column in table.columns]
+        read.described = replace(table, columns=tuple(columns))
+        return read
+
+    def _refuse_protected(self, table: PublicTable, path: Path) -> None:
+        for protected in self._catalog.tables:
+            other = self._catalog.source_path(protected)
+            if other.exists() and other.samefile(path):
+                raise DataFault(
+                    f"The file {table.source} of the public table {table.name} is the source of the protected table "
+                    f"{protected.name}; what is protected is not public"
+                )
+
+    def _fetch(self, read: _Read, query: str) -> list[tuple[Any, ...]]:
+        """Run a query over a file that must be the same before and after."""
+        table = self._known(read.described)
+        path = self._path(table)
+        with files.readable(path, table):
+            rows = self._open().query(query)
+            if files.stamp_of(path, table) != read.stamp:
+                raise _changed(table)
+            return rows
+
+    def _path(self, table: PublicTable) -> Path:
+        return self._catalog.source_path(table).resolve()
+
+    def _open(self) -> Database:
+        if self._database is None:
+            self._database = Database(
+                paths=[str(self._path(table)) for table in self._tables.values()],
+                folders=[],
+                memory=self._memory,
+                threads=self._threads,
+                seconds=SECONDS,
+            )
+        return self._database
+
+
+# ---- columns and values ----------------------------------------------------------------------------------------------
+
+
+def _survey(table: PublicTable, source: Source) -> str:
+    """Return a query that reads a file through: the number of rows, every value, the ends of the finite numbers."""
+    cleaned = {column.name: clean(column, source.types[column.name]) for column in table.columns}
+    ends = [
+        f"{function}({cleaned[column.name]}){_finite(column, cleaned[column.name])}"
+        for column in table.columns
+        if column.numeric
+        for function in ("MIN", "MAX")
+    ]
+    everything = ", ".join(cleaned.values()) or "0"
+    return f"SELECT {', '.join(['COUNT(*)', f'bit_xor(hash({everything}))', *ends])} FROM {source.relation}"
+
+
+def _finite(column: Declared, cleaned: str) -> str:
+    return f" FILTER (WHERE isfinite({cleaned}))" if isinstance(column_type(column), Real) else ""
+
+
+def _completed(column: Declared, least: float | None, greatest: float | None) -> Declared:
+    """Return a number with bounds, given the ends of its cleaned values: in steps if it has bounds already."""
+    if least is None or greatest is None:
+        return column
+    unit = column.step if column.bounded and column.step is not None else Fraction(1)
+    return completed(column, Fraction(least) * unit, Fraction(greatest) * unit)
+
+
+def _named(table: PublicTable, name: str) -> Declared:
+    for column in table.columns:
+        if column.name == name:
+            return column
+    listed = ", ".join(column.name for column in table.columns)
+    raise InvalidParameter(f"The public table {table.name} has no column {name}; it has {listed}.")
+
+
+def _cleaned(read: _Read, columns: Sequence[Declared]) -> str:
+    """Select cleaned values, as c0, c1 and so on."""
+    values = [f"{clean(column, read.source.types[column.name])} AS c{i}" for i, column in enumerate(columns)]
+    return f"SELECT {', '.join(values) or '0'} FROM {read.source.relation}"
+
+
+def _showable(column: Declared, name: str) -> str:
+    """Return a condition: not NULL, and a value that Python, a ledger and an answer can hold."""
+    match column.type:
+        case "string":
+            return f"(NOT contains({name}, chr(0)))"
+        case "date":
+            return f"({name} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31')"
+        case "timestamp":
+            return f"({name} BETWEEN TIMESTAMP '0001-01-01' AND TIMESTAMP '9999-12-31 23:59:59.999999')"
+    return f"({name} IS NOT NULL)"
+
+
+def _constant(value: Any, kind: Type) -> Constant:
+    return value * kind.step if isinstance(kind, Fixed) else value  # type: ignore[no-any-return]  # text, date, …
+
+
+def _order(column: Declared) -> Mapping[Constant, int] | None:
+    """Return the places of a column's values where the catalog lists them."""
+    return None if column.values is None else {constant(value): i for i, value in enumerate(column.values)}
+
+
+def _sorted(
+    found: list[tuple[Constant, ...]], orders: Sequence[Mapping[Constant, int] | None]
+) -> tuple[tuple[Constant, ...], ...]:
+    """Sort combinations, and leave out those with a value that is not listed."""
+
+    def place(values: tuple[Constant, ...]) -> tuple[Any, ...]:
+        return tuple(value if order is None else order[value] for value, order in zip(values, orders, strict=True))
+
+    listed = [
+        values
+        for values in found
+        if all(order is None or value in order for value, order in zip(values, orders, strict=True))
+    ]
+    return tuple(sorted(listed, key=place))
+
+
+# ---- files and faults ------------------------------------------------------------------------------------------------
+
+
+def _changed(table: PublicTable) -> DataFault:
+    return DataFault(
+        f"The file {table.source} of table {table.name} is not what it was when it was first read; open a new session"
+    )
