@@ -1,20 +1,27 @@
 """Bounded count, sum and mean by 50 public keys: 10 M rows, 1 M people, at most 10 rows each, 1 GB of memory.
 
-Each private question is asked cold (no index) through a session: bound, charge, run, noise, answer. Beside it, in
-turn and in the same process, plain DuckDB answers the same question over the same Parquet file without any privacy.
-What is printed is the median of several and its ratio to the plain query's; the machine is noisy, ratios matter.
+Each private question is asked through a session: bound, charge, run, noise, answer. Cold, every question bounds the
+rows anew; warm, they stand in an index beside the data. In turn and in the same process, plain DuckDB answers the same
+question over the same Parquet file without any privacy, and OpenDP the same with rows truncated per person, where its
+Polars is installed. What is printed is the median of several and its ratio to a peer's; the machine is noisy, ratios
+matter.
 
     python benchmarks/queries.py [ROWS]
 """
 
+import importlib
+import importlib.util
 import resource
 import statistics
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import duckdb
 import numpy as np
@@ -22,16 +29,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import lapwing as lw
+from lapwing.engines import duckdb as engine
 
 REPEATS = 5
+OPENDP_REPEATS = 2
 KEYS = [f"r{number:02d}" for number in range(50)]
 ASKED = {
     "count": "COUNT(*) AS n",
     "people": "COUNT(DISTINCT person) AS n",
-    "sum": "SUM(cost) AS s",
-    "mean": "AVG(cost) AS m",
     "count, sum and mean": "COUNT(*) AS n, SUM(cost) AS s, AVG(cost) AS m",
 }
+OPENDP = ("count", "count, sum and mean")
 
 
 def make(path: Path, rows: int) -> None:
@@ -61,6 +69,54 @@ def fetch(plain: duckdb.DuckDBPyConnection, question: str) -> None:
     plain.execute(question).fetchall()
 
 
+def opendp(path: Path, rows: int, name: str) -> Callable[[], object] | None:
+    """Return OpenDP's answer to a question, if it runs here."""
+    if name not in OPENDP or not all(map(importlib.util.find_spec, ("opendp", "polars"))):
+        return None
+    dp: Any = importlib.import_module("opendp.prelude")
+    pl: Any = importlib.import_module("polars")
+    dp.enable_features("contrib", "honest-but-curious")
+    aggregates = [dp.len()]
+    if name != "count":
+        aggregates.append(pl.col("cost").fill_null(0.0).fill_nan(0.0).dp.sum((0.0, 5000.0)))
+
+    def answer() -> object:
+        context = dp.Context.compositor(
+            data=pl.scan_parquet(path),
+            privacy_unit=dp.unit_of(contributions=1, identifier="person"),
+            privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-7),
+            split_evenly_over=1,
+            margins=[
+                dp.polars.Margin(by=(), max_length=rows),
+                dp.polars.Margin(by=["region"], invariant="keys", max_groups=len(KEYS)),
+            ],
+        )
+        return context.query().truncate_per_group(10).group_by("region").agg(aggregates).release().collect()
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            answer()
+    except Exception as error:
+        print(f"OpenDP does not run here: {str(error).strip().splitlines()[0][:100]}")
+        return None
+    return answer
+
+
+def measured(
+    session: lw.Session, plain: duckdb.DuckDBPyConnection, path: Path, aggregates: str, tag: int
+) -> list[float]:
+    """Return the medians of the private question, of the same with a filter, and of the plain one, asked in turn."""
+    times: list[list[float]] = [[], [], []]
+    for repeat in range(REPEATS):
+        question = f"SELECT region, {aggregates} FROM visits WHERE cost >= {{}} GROUP BY region"
+        times[0].append(seconds(partial(ask, session, question.format(-tag - repeat))))
+        times[1].append(seconds(partial(ask, session, question.format(3000 + tag + repeat))))
+        ordinary = question.format(-tag - repeat).replace("FROM visits", f"FROM '{path}'")
+        times[2].append(seconds(partial(fetch, plain, ordinary)))
+    return [statistics.median(column) for column in times]
+
+
 def main() -> None:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
     with tempfile.TemporaryDirectory(prefix="lapwing-bench-") as folder:
@@ -77,23 +133,28 @@ def main() -> None:
             domains={"region": KEYS},
         )
         plain = duckdb.connect(config={"threads": 2, "memory_limit": "1GB"})
-        print(f"{'by 50 regions':24}{'private':>10}{'plain':>10}{'ratio':>8}{'filtered':>12}")
-        for name, aggregates in ASKED.items():
-            private_times, filtered_times, plain_times = [], [], []
-            for repeat in range(REPEATS):
-                question = f"SELECT region, {aggregates} FROM visits WHERE cost >= {{}} GROUP BY region"
-                private_times.append(seconds(partial(ask, session, question.format(-repeat))))
-                filtered_times.append(seconds(partial(ask, session, question.format(3000 + repeat))))
-                ordinary_question = question.format(-repeat).replace("FROM visits", f"FROM '{path}'")
-                plain_times.append(seconds(partial(fetch, plain, ordinary_question)))
-            private, ordinary = statistics.median(private_times), statistics.median(plain_times)
-            filtered = statistics.median(filtered_times)
-            print(f"{name:24}{private:9.2f}s{ordinary:9.3f}s{private / ordinary:7.1f}x{filtered:11.2f}s")
+        peers = {name: opendp(path, rows, name) for name in ASKED}
+        print(f"{'by 50 regions':24}{'private':>10}{'plain':>10}{'ratio':>8}{'filtered':>12}{'OpenDP':>10}{'ratio':>8}")
+        for warm in (False, True):
+            if warm:
+                builder = engine.DuckDB(session.catalog)
+                took = seconds(partial(builder.build_index, session.catalog.tables[0]))
+                builder.close()
+                size = path.with_name("visits.lapwing.index").stat().st_size
+                print(f"index: written in {took:.2f}s, with one reading through; {size / 1e6:.0f} MB")
+            print("warm" if warm else "cold")
+            for name, aggregates in ASKED.items():
+                with patch.object(engine, "INDEXED_FROM", sys.maxsize):  # no question makes an index here
+                    private, filtered, ordinary = measured(session, plain, path, aggregates, 1 + 100 * warm)
+                line = f"  {name:22}{private:9.3f}s{ordinary:9.3f}s{private / ordinary:7.1f}x{filtered:11.3f}s"
+                peer = peers[name]
+                if peer is not None and not warm:
+                    other = statistics.median(seconds(peer) for _ in range(OPENDP_REPEATS))
+                    line += f"{other:9.2f}s{private / other:7.2f}x"
+                print(line)
         session.close()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(
-        f"\npeak memory of the process {peak:.2f} GB, which holds the engine (limit 1 GB) and the generator of the data"
-    )
+    print(f"\npeak memory of the process {peak:.2f} GB, of which the engine's limit is 1 GB; the rest are its peers")
 
 
 if __name__ == "__main__":

@@ -37,4 +37,4 @@ def ask(engine: DuckDB, catalog: Catalog, text: str) -> dict[Any, Any]:
 
 def run(engine: DuckDB, question: Question) -> dict[Any, Any]:
     """Return the exact integers of a question's cells, on the data as they are."""
-    return dict(engine.run(question, engine.digest(question.table)))
+    return dict(engine.run(question, engine.digest(question.table)).cells)

@@ -203,10 +203,10 @@ def test_other_data_are_not_run_even_if_they_were_read_before(engine: DuckDB, fo
     """What counts is the digest that the ledger accepted, not that this process has seen the file."""
     question = bind(QUESTION, found).question
     accepted = engine.digest(question.table)
-    assert engine.run(question, accepted)[()][0] == ROWS
+    assert engine.run(question, accepted).cells[()][0] == ROWS
     parquet(tmp_path, {"x": [1], "note": ["other"]})
     other = engine.digest(question.table)
-    assert engine.run(question, other)[()][0] == 1
+    assert engine.run(question, other).cells[()][0] == 1
     with pytest.raises(EngineFault, match=re.escape(FAILED)):
         engine.run(question, accepted)
 
@@ -219,7 +219,7 @@ SLOW = "SELECT COUNT(*) FROM range(10000000) AS a(i), range(100000) AS b(j) WHER
 def test_the_time_limit_ends_a_question(found: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = DuckDB(found, seconds=0.3)
     engine.digest(found.tables[0])
-    monkeypatch.setattr("lapwing.engines.duckdb.render", lambda *_: SLOW)
+    monkeypatch.setattr(DuckDB, "_fetch", lambda self, _: self._query(SLOW))
     begun = time.monotonic()
     fault(engine, found)
     assert time.monotonic() - begun < 20
@@ -244,7 +244,7 @@ def test_too_little_memory_is_a_fault_like_any_other(
     greedy = "SELECT list(i) FROM range(1000000000) AS t(i)"
     small = DuckDB(found, memory=50_000_000)
     small.digest(found.tables[0])
-    monkeypatch.setattr("lapwing.engines.duckdb.render", lambda *_: greedy)
+    monkeypatch.setattr(DuckDB, "_fetch", lambda self, _: self._query(greedy))
     fault(small, found)
     small.close()
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.engines import DuckDB
-from lapwing.engines import duckdb as engine_module
+from lapwing.engines import DuckDB, files
 from lapwing.errors import DataFault
 from tests.engines.tables import ask, catalog, parquet
 
@@ -128,10 +127,10 @@ def test_one_line_cannot_swallow_others(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_minds_no_quotes_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    relation = engine_module._relation
+    relation = files.relation
     tolerant = "parallel = false, ignore_errors = true"
-    monkeypatch.setattr(engine_module, "_relation", lambda *a: relation(*a).replace("parallel = false", tolerant))
-    monkeypatch.setattr(engine_module, "_rows_of", lambda path, file: pytest.approx(0, abs=1e9))
+    monkeypatch.setattr(files, "relation", lambda *a: relation(*a).replace("parallel = false", tolerant))
+    monkeypatch.setattr(files, "rows_of", lambda path, file: pytest.approx(0, abs=1e9))
     assert swallowed(tmp_path)
 
 

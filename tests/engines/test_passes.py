@@ -9,7 +9,7 @@ import pytest
 from lapwing.catalog.model import Catalog
 from lapwing.engines import DuckDB
 from lapwing.engines import duckdb as engine_module
-from lapwing.query import cleaned, render
+from lapwing.query import cleaned
 from tests.engines.tables import ask, catalog
 
 COLUMNS = {
@@ -46,12 +46,50 @@ def test_a_pass_that_is_left_out_is_found(tmp_path: Path, monkeypatch: pytest.Mo
     engine = DuckDB(found)
     once = ask(engine, found, QUESTIONS[0])
     monkeypatch.setattr(DuckDB, "_passes", lambda *_: 3)
-    printed = render.render
+    printed = cleaned.layers
     monkeypatch.setattr(
-        engine_module, "render", lambda q, s, part: printed(q, s, cleaned.Pass(index=min(part.index, 1), of=3))
+        engine_module, "layers", lambda t, s, part: printed(t, s, cleaned.Pass(index=min(part.index, 1), of=3))
     )
     assert ask(engine, found, QUESTIONS[0]) != once
     engine.close()
+
+
+@pytest.mark.parametrize("text", QUESTIONS)
+def test_rows_of_all_passes_may_be_gathered_first(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = generated(tmp_path, 5_000, 400)
+    engine = DuckDB(found)
+    once = ask(engine, found, text)
+    monkeypatch.setattr(engine_module, "is_additive", lambda _: False)
+    for passes in (1, 2, 7):
+        monkeypatch.setattr(DuckDB, "_passes", lambda *_, passes=passes: passes)
+        assert ask(engine, found, text) == once
+    assert engine._query("SELECT COUNT(*) FROM duckdb_tables()") == [(0,)]
+    engine.close()
+
+
+def test_cells_that_do_not_add_up_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Different costs, which people share, are no sum over people: that is what gathering is for."""
+    found = generated(tmp_path, 5_000, 400)
+    engine = DuckDB(found)
+    distinct = "SELECT COUNT(DISTINCT cost) AS measure0 FROM kept"
+    monkeypatch.setattr(engine_module, "answer", lambda _: distinct)
+    text = "SELECT COUNT(*) FROM t"
+    once = ask(engine, found, text)
+    monkeypatch.setattr(DuckDB, "_passes", lambda *_: 3)
+    assert ask(engine, found, text) != once
+    monkeypatch.setattr(engine_module, "is_additive", lambda _: False)
+    assert ask(engine, found, text) == once
+    engine.close()
+
+
+def test_gathered_rows_spill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = generated(tmp_path, 2_000_000, 200_000)
+    small, large = DuckDB(found, memory=64_000_000), DuckDB(found)
+    expected = ask(large, found, QUESTIONS[1])
+    monkeypatch.setattr(engine_module, "is_additive", lambda _: False)
+    assert ask(small, found, QUESTIONS[1]) == expected
+    small.close()
+    large.close()
 
 
 def test_more_rows_take_more_passes(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from lapwing import __version__
-from lapwing.cli import account, budget, data, demo, explain, init, ledger, query
+from lapwing.cli import account, budget, data, demo, explain, index, init, ledger, progress, query
 from lapwing.cli.console import complain, print_text
 from lapwing.errors import Fault, InvalidParameter, LapwingError
 
@@ -60,13 +60,15 @@ for name, module, summary in COMMANDS:
     app.command(name, epilog=module.EXAMPLE, short_help=summary)(module.command)
 app.add_typer(data.app, name="data")
 app.add_typer(ledger.app, name="ledger")
+app.add_typer(index.app, name="index")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     _open_streams()
     try:
-        status = app(arguments, prog_name="lapwing", standalone_mode=False)
+        with progress.shown():
+            status = app(arguments, prog_name="lapwing", standalone_mode=False)
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit):  # the reader has had enough, as `head` has; typer turns one into the other
         _discard_output()

@@ -1,14 +1,53 @@
 """What a release needs of an engine."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from lapwing.catalog.model import Table
+import numpy as np
+from numpy.typing import NDArray
+
+from lapwing.catalog.model import PublicTable, Table
+from lapwing.query.cleaned import Source
 from lapwing.query.expression import Constant
+from lapwing.query.measures import Distribution
 from lapwing.query.plan import Question
 
 # The cells that hold rows, by the values of their keys in the question's order; one exact integer a measure.
 Cells = Mapping[tuple[Constant, ...], tuple[int, ...]]
+
+
+# How many units hold each value of the private keys, by how many values they hold.
+Holders = Mapping[tuple[Constant, ...], Mapping[int, int]]
+
+
+# The leaves that hold rows and how many rows each holds, in any order, cell by cell; what a leaf has may be in pieces.
+Leaves = Mapping[tuple[Constant, ...], tuple[NDArray[np.int64], NDArray[np.int64]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Exact:
+    """What an engine found: private data, to which noise is still to be added.
+
+    `holders` is empty unless the question has private keys; then it holds every value of them that any unit has, as
+    does `cells` if there is a measure of one integer. `leaves` are those of the question's distributions.
+    """
+
+    cells: Cells
+    holders: Holders = field(default_factory=dict)
+    leaves: Mapping[Distribution, Leaves] = field(default_factory=dict)
+
+
+class PublicSources(Protocol):
+    """Where the public tables of a catalog are."""
+
+    def described(self, table: PublicTable) -> PublicTable:
+        """Return the table with bounds on every number."""
+        ...
+
+    def source(self, table: PublicTable) -> Source:
+        """Return where the engine finds the table, and the engine's types of its columns."""
+        ...
 
 
 class Engine(Protocol):
@@ -23,7 +62,7 @@ class Engine(Protocol):
         """
         ...
 
-    def run(self, question: Question, digest: str) -> Cells:
+    def run(self, question: Question, digest: str) -> Exact:
         """Return the exact measures of every cell that holds rows, of the data with this digest and no other.
 
         Raises: EngineFault with one constant message, whatever went wrong; KeyboardInterrupt if the user stopped it.

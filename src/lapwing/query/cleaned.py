@@ -2,18 +2,30 @@
 
 cleaned  every declared column, value by value: NaN counts as NULL, numbers are clamped to their bounds, rounded half
          up to whole steps and clamped again. What a row becomes depends on that row alone, and nothing raises.
-kept     at most K rows of each unit, the first by a hash of the row's declared values, ties broken by the values
-         themselves. Rows that tie in everything are equal in everything that can be asked. So which rows of a unit are
-         kept, as a bag of values, is a function of that unit's own rows: no position, no other unit takes part.
-         Rows without a unit are dropped.
+kept     at most K rows of each unit, the first by a hash of the unit and the row's declared values, ties broken by the
+         values themselves. Rows that tie in everything are equal in everything that can be asked. So which rows of a
+         unit are kept, as a bag of values, is a function of that unit's own rows: no position, no other unit takes
+         part. Rows without a unit are dropped.
+
+In a table in parts a unit's part is the least declared value among its own cleaned rows, in the catalog's order; its
+other rows are dropped before any are kept, and so is a unit without a declared value. That too is a function of the
+unit's own rows.
+
+Every question stands on `kept`, and `kept` may be stored: it is the same relation whenever, and in however many passes,
+it is selected. For a row's cleaned values and its hash depend on nothing but the row and its unit. The order within a
+unit is total but for rows that are equal in everything that can be asked, so the first K are one bag of rows, whatever
+the order in which rows arrive, the threads and the memory. A pass takes or leaves whole units, so the rows of all
+passes together are those of one. What this takes for granted is that the data, this SQL and the engine are the same,
+and that the order of stored rows means nothing: a question may only ask for what is a function of the bag.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import cast
 
 from lapwing.catalog.model import Column as Declared
-from lapwing.catalog.model import Table
+from lapwing.catalog.model import PublicTable, Table
 from lapwing.query.doubles import double, print_in_steps
 from lapwing.query.printers import clamp, identifier, text, whole
 from lapwing.query.rows import column_type
@@ -64,6 +76,28 @@ def layers(table: Table, source: Source, part: Pass) -> str:
     return f"cleaned AS ({cleaned(table, source, part)}), kept AS ({kept(table, unit_name(table))})"
 
 
+def stored(relation: str) -> str:
+    """Return the layer `kept` where a relation holds the rows that `kept_rows` selects."""
+    return f"kept AS (SELECT * FROM {relation})"
+
+
+def kept_rows(table: Table, source: Source, part: Pass) -> str:
+    """Return a query whose rows are those of `kept`, a unit's beside each other."""
+    order = "" if table.privacy_unit == "row" else f" ORDER BY {unit_name(table)}"
+    return f"WITH {layers(table, source, part)} SELECT * FROM kept{order}"
+
+
+def public_layer(table: PublicTable, source: Source) -> str:
+    """Return the common table expression of a public table's cleaned rows; its numbers have bounds (`described`)."""
+    columns = [f"{clean(column, source.types[column.name])} AS {identifier(column.name)}" for column in table.columns]
+    return f"{public_name(table)} AS (SELECT {', '.join(columns) or 'NULL AS nothing'} FROM {source.relation})"
+
+
+def public_name(table: PublicTable) -> str:
+    """Return the name of the layer that holds a public table's cleaned rows."""
+    return identifier(f"public {table.name}")
+
+
 def unit_name(table: Table) -> str:
     """Return a name for the unit that no column has."""
     name = "unit"
@@ -73,7 +107,39 @@ def unit_name(table: Table) -> str:
 
 
 def cleaned(table: Table, source: Source, part: Pass) -> str:
-    """Select every declared column, cleaned, and the unit."""
+    """Select every declared column, cleaned, and the unit; of a table in parts, the rows of each unit's own part."""
+    rows = _cleaned(table, source, part)
+    if table.part_column is None:
+        return rows
+    name = identifier(table.part_column.name)
+    listed = [_listed(table.part_column, value) for value in table.part_column.values or ()]
+    ranks = " ".join(f"WHEN {value} THEN {rank}" for rank, value in enumerate(listed))
+    chosen = f"SELECT * FROM ({rows}) WHERE {name} IN ({', '.join(listed)})"
+    if table.privacy_unit == "row":
+        return chosen
+    rank = f"CASE {name} {ranks} END"
+    return f"{chosen} QUALIFY {rank} = MIN({rank}) OVER (PARTITION BY {unit_name(table)})"
+
+
+def _listed(column: Declared, value: object) -> str:
+    """Write a public value as it is when it is cleaned: a bounded number is a number of steps."""
+    if isinstance(value, int) and column.numeric and column.bounded and column.step is not None:
+        return whole(int(value / column.step))
+    return _constant(value)
+
+
+def _constant(value: object) -> str:
+    """Write a public value of a column."""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, int):
+        return whole(value)
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{str(value)[:26]}'"
+    return text(value) if isinstance(value, str) else f"DATE '{value}'"
+
+
+def _cleaned(table: Table, source: Source, part: Pass) -> str:
     columns = [f"{clean(column, source.types[column.name])} AS {identifier(column.name)}" for column in table.columns]
     if table.privacy_unit == "row":
         return f"SELECT {', '.join(columns) or 'NULL AS nothing'} FROM {source.relation}"
@@ -97,7 +163,15 @@ def unit_value(table: Table, physical: str) -> str:
 
 
 def clean(column: Declared, physical: str) -> str:
-    """Return the cleaned value of a declared column."""
+    """Return the cleaned value of a declared column; where it promises not to be NULL, a NULL counts as a constant."""
+    value = _clean(column, physical)
+    if column.null_counts_as is None:
+        return value
+    numeric = column.numeric and column.bounded
+    return f"COALESCE({value}, {whole(column.low) if numeric else _constant(column.null_counts_as)})"
+
+
+def _clean(column: Declared, physical: str) -> str:
     name = identifier(column.name)
     match column.type:
         case "string":
@@ -112,7 +186,8 @@ def clean(column: Declared, physical: str) -> str:
         return _clean_whole(name, kind) if whole_numbers else _clean_fixed(name, kind, physical)
     if column.type == "integer":
         return name if physical == "BIGINT" else f"TRY_CAST({_half_up(name, physical)} AS BIGINT)"
-    return f"NULLIF({_double(name, physical)}, 'nan'::DOUBLE)"
+    # Adding 0 makes −0.0, which equals 0.0 but is not the same double, 0.0.
+    return f"NULLIF({_double(name, physical)} + 0.0::DOUBLE, 'nan'::DOUBLE)"
 
 
 def _half_up(name: str, physical: str) -> str:
@@ -153,11 +228,14 @@ def _double(name: str, physical: str) -> str:
 
 
 def kept(table: Table, unit: str) -> str:
-    """Keep the first rows of each unit in the order of a salted hash of their values."""
+    """Keep the first rows of each unit in the order of a salted hash of the unit and their values.
+
+    The unit is hashed too, lest the same values come first in every unit, and be all that is seen of them.
+    """
     if table.privacy_unit == "row":
         return "SELECT * FROM cleaned"
     values = [identifier(column.name) for column in table.columns]
-    order = ", ".join([f"hash({', '.join([text(table.name), *values])})", *values])
+    order = ", ".join([f"hash({', '.join([text(table.name), unit, *values])})", *values])
     return (
         f"SELECT * FROM cleaned QUALIFY row_number() OVER (PARTITION BY {unit} ORDER BY {order}) "
         f"<= {table.max_rows_per_unit}"

@@ -1,0 +1,81 @@
+"""`lapwing index`: the rows that questions stand on, kept ready beside the data. For the curator."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from lapwing.cli.console import print_text
+from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile
+from lapwing.errors import CatalogError
+
+if TYPE_CHECKING:
+    from lapwing.catalog.model import Table
+    from lapwing.engines import DuckDB
+
+EXAMPLE: Final = """\b
+Examples:
+  lapwing index build
+  lapwing index drop --catalog visits.lapwing.toml"""
+MEANING: Final = {
+    "current": "there is an index, and questions use it",
+    "unusable": "there is an index of other data, another catalog or another version, or it is damaged; it is not used",
+    "absent": "there is no index",
+}
+
+app = typer.Typer(
+    help="Rows kept ready for questions (for the curator).",
+    epilog=EXAMPLE,
+    rich_markup_mode=None,
+)
+
+
+@app.callback()
+def index() -> None:
+    """Look after the rows that are kept ready beside the data (for the curator)."""
+
+
+@app.command(epilog=EXAMPLE, short_help="Write the index of every table that has none.")
+def build(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
+    """Clean and bound every table's rows once, and keep them in a file beside the data, for all questions to come.
+
+    Answers are the same with and without. The file holds private rows; only you can read it. Nothing is charged.
+    """
+    with _tables(catalog) as (engine, tables):
+        for table in tables:
+            written = engine.build_index(table)
+            print_text(f"{table.name}: {'the index is written' if written else 'there is an index already'}.\n")
+
+
+@app.command(epilog=EXAMPLE, short_help="Remove the indexes.")
+def drop(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
+    """Remove the index of every table. Nothing else is lost: questions are answered from the data, more slowly."""
+    with _tables(catalog) as (engine, tables):
+        for table in tables:
+            existed = engine.drop_index(table)
+            print_text(f"{table.name}: {'the index is removed' if existed else 'there was no index'}.\n")
+
+
+@app.command(epilog=EXAMPLE, short_help="Say which tables have an index that questions use.")
+def status(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
+    """Say of every table whether it has an index, and whether questions use it. Changes nothing."""
+    with _tables(catalog) as (engine, tables):
+        for table in tables:
+            print_text(f"{table.name}: {MEANING[engine.index_state(table)]}.\n")
+
+
+@contextmanager
+def _tables(catalog: Path) -> Iterator[tuple["DuckDB", tuple["Table", ...]]]:
+    from lapwing.catalog.toml import load  # here, so that `lapwing --help` loads no engine
+    from lapwing.engines import DuckDB
+
+    described = load(catalog)
+    if described.engine != "duckdb":
+        raise CatalogError(f'dataset.engine = "{described.engine}" keeps no index beside its data; only "duckdb" does.')
+    engine = DuckDB(described)
+    try:
+        yield engine, described.tables
+    finally:
+        engine.close()

@@ -1,0 +1,69 @@
+"""A line on standard error that says how far long work has come.
+
+It is for a person who waits: only on a terminal, only after a second, and gone when the work has ended.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, TextIO, final
+
+from rich.cells import cell_len
+
+from lapwing import progress
+
+PATIENCE: Final = 1.0
+"""Seconds of work that need no explanation."""
+REFRESH: Final = 0.1
+BLANK: Final = "\r\x1b[K"
+
+
+@contextmanager
+def shown() -> Iterator[None]:
+    """Show the progress of all work inside, if a person reads standard error."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield
+        return
+    with progress.watched(Line(sys.stderr)):
+        yield
+
+
+@final
+class Line:
+    """One line that is written again and again.
+
+    Args: stream: a terminal. clock: seconds that only grow.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._begun: float | None = None
+        self._last = float("-inf")
+
+    def show(self, what: str, fraction: float) -> None:
+        """Write what is done and how much of it, if it takes long enough to tell and was not told just now."""
+        now = time.monotonic()
+        if self._begun is None:
+            self._begun = now
+        if now - self._begun < PATIENCE or now - self._last < REFRESH:
+            return
+        self._last = now
+        self._stream.write(f"{BLANK}{_fitting(what)} … {100 * fraction:3.0f} %")
+        self._stream.flush()
+
+    def clear(self) -> None:
+        """Leave the line as if nothing had been written."""
+        if self._last > 0:
+            self._stream.write(BLANK)
+            self._stream.flush()
+        self._begun, self._last = None, float("-inf")
+
+
+def _fitting(what: str, most: int = 60) -> str:
+    """Return a text of printable characters that leaves room on a line of eighty."""
+    clean = "".join(character if character.isprintable() else "?" for character in what)
+    while cell_len(clean) > most:
+        clean = clean[:-1]
+    return clean

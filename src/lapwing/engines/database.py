@@ -1,0 +1,138 @@
+"""A DuckDB database in memory that may read the files of one catalog and nothing else.
+
+Theory of operation. It is configured once and then locked: it opens the files it was given and nothing else, loads no
+extension, sees no Python variable, and spills only into a private folder that goes with it. A query runs in a thread of
+its own, so that a time limit or Ctrl-C can interrupt it.
+"""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final, final
+from weakref import finalize
+
+import duckdb
+
+from lapwing import progress
+from lapwing.engines import scratch
+from lapwing.interrupts import deferred
+from lapwing.query.printers import text
+
+SPILL: Final = "32GB"
+SPILL_PREFIX: Final = "lapwing-spill-"
+DISABLED_OPTIMIZERS: Final = (
+    # It rewrites "the first K rows of each unit" so that all units are in memory at once, and fails at small limits.
+    "top_n_window_elimination",
+    # They move casts and functions into the reader of the file, where a TRY_CAST of CSV text raises or drops the row.
+    "type_pushdown",
+    "scalar_fn_pushdown",
+    # It reorders arithmetic: from (x * a) * b, which cannot overflow, it makes x * (a * b), which may.
+    "expression_rewriter",
+    # They believe what a file's footer says of its columns, which leaves NaN out and may take NULL for the one text of
+    # a row group: whether one row counts would then depend on its neighbours.
+    "statistics_propagation",
+    "filter_pushdown",
+)
+
+Rows = list[tuple[Any, ...]]
+Query = Callable[[str], Rows]
+
+
+@final
+class Database:
+    """A locked-down database.
+
+    Args:
+        paths: the only files that it may open. folders: the only folders in which it may make files.
+        memory: the most memory it may use, in bytes.
+        threads: 0 for one a core.
+        seconds: the longest that a query may take.
+    """
+
+    def __init__(
+        self, *, paths: Sequence[str], folders: Sequence[str], memory: int, threads: int, seconds: float
+    ) -> None:
+        self._seconds = seconds
+        spill = scratch.fresh(Path(tempfile.gettempdir()), SPILL_PREFIX)
+        self._clean_up = finalize(self, spill.remove)
+        self.connection = configured(str(spill.path), memory, threads or os.cpu_count() or 1)
+        self._reporting = _reporting(self.connection)
+        self._free = Lock()
+        lock_down(self.connection, paths, folders)
+
+    def query(self, query: str) -> Rows:
+        """Return the rows of a query."""
+        with self.session() as ask:
+            return ask(query)
+
+    @contextmanager
+    def session(self) -> Iterator[Query]:
+        """Run several queries that see the same temporary tables."""
+        # Only this cursor knows how far it is: that cannot be switched on once the configuration is locked.
+        first = self._free.acquire(blocking=False)
+        cursor = self._reporting if first else self.connection.cursor()
+        try:
+            yield lambda query: self._run(cursor, query)
+        finally:
+            if first:
+                self._free.release()
+            else:
+                cursor.close()
+
+    def _run(self, cursor: duckdb.DuckDBPyConnection, query: str) -> Rows:
+        deadline = time.monotonic() + self._seconds
+        with deferred() as pressed, ThreadPoolExecutor(max_workers=1) as pool:
+            future: Future[Rows] = pool.submit(lambda: cursor.execute(query).fetchall())
+            while not wait([future], timeout=0.05).done:
+                progress.report(cursor.query_progress() / 100)
+                if pressed or time.monotonic() > deadline:
+                    cursor.interrupt()
+            return future.result()
+
+    def close(self) -> None:
+        """Close the database and remove its folder."""
+        self._reporting.close()
+        self.connection.close()
+        self._clean_up()
+
+
+def configured(spill: str, memory: int, threads: int) -> duckdb.DuckDBPyConnection:
+    """Return a database in memory that spills into a folder and loads nothing."""
+    return duckdb.connect(
+        ":memory:",
+        config={
+            "memory_limit": f"{memory}B",
+            "threads": threads,
+            "temp_directory": spill,
+            "max_temp_directory_size": SPILL,
+            "preserve_insertion_order": False,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "allow_community_extensions": False,
+            "python_enable_replacements": False,
+            # The page cache is enough; DuckDB's own could serve blocks of a file that was since replaced.
+            "enable_external_file_cache": False,
+        },
+    )
+
+
+def _reporting(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    cursor = connection.cursor()
+    cursor.execute("SET enable_progress_bar = true")
+    cursor.execute("SET enable_progress_bar_print = false")
+    return cursor
+
+
+def lock_down(connection: duckdb.DuckDBPyConnection, paths: Sequence[str], folders: Sequence[str] = ()) -> None:
+    """Leave a connection, and all cursors it will have, these files and folders, and no way to change that."""
+    connection.execute(f"SET GLOBAL allowed_paths = [{', '.join(map(text, paths))}]")
+    connection.execute(f"SET GLOBAL allowed_directories = [{', '.join(map(text, folders))}]")
+    connection.execute("SET GLOBAL TimeZone = 'UTC'")  # of every cursor, not of this connection alone
+    connection.execute(f"SET GLOBAL disabled_optimizers = '{','.join(DISABLED_OPTIMIZERS)}'")
+    connection.execute("SET GLOBAL enable_external_access = false")
+    connection.execute("SET GLOBAL lock_configuration = true")

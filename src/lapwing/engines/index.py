@@ -1,0 +1,229 @@
+"""A table's kept rows, stored beside its data: cleaned and bounded once, for all questions to come.
+
+Theory of operation. An index is a DuckDB file of two tables: the rows of `kept`, and the identity of what they are the
+rows of. The identity is a hash of everything that `kept` is a function of: the bytes of the data, the text of the SQL
+that cleans and bounds them (which the catalog's declarations determine), and the build of the engine that ran it, whose
+hash function and arithmetic may change. So an index is either exactly the relation that a question would compute
+(`query.cleaned` says why), or it has another identity and is not used. DuckDB checks every block that it reads against
+a checksum: what is damaged raises, and the question runs without an index.
+
+Whose file it is counts too. It is used only if it is a regular file of the user who asks or of the owner of the data,
+which nobody else can write, and has no log beside it. It is written in a private folder, readable by its owner alone
+before the first row is in it, and takes its name in one step when it is complete and on the disk. So readers see a
+whole index or none, builders may race, and a killed one leaves a folder that the next removes. Those who read an index
+when it is replaced or dropped notice at their next question.
+"""
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import count
+from pathlib import Path
+from stat import S_ISREG
+from threading import Lock
+from typing import Final, final
+from urllib.parse import quote
+from uuid import uuid4
+
+import duckdb
+
+from lapwing import progress
+from lapwing.catalog.model import Table
+from lapwing.engines import scratch
+from lapwing.engines.database import Database
+from lapwing.engines.files import Stamp
+from lapwing.query.cleaned import WHOLE, Source, kept_rows
+from lapwing.query.printers import text
+
+FORMAT: Final = 1
+SUFFIX: Final = ".lapwing.index"
+BUILD_PREFIX: Final = ".lapwing-index-"
+ROWS: Final = "kept"
+LONGEST_NAME: Final = 150
+
+
+def path_of(source: Path, table: Table) -> Path:
+    """Return where the index of a table is: beside its data, under the table's name."""
+    name = quote(table.name, safe=" ")
+    if len(name) > LONGEST_NAME or name.startswith("."):
+        name = hashlib.sha256(table.name.encode()).hexdigest()
+    return source.with_name(f"{name}{SUFFIX}")
+
+
+def identity_of(table: Table, source: Source, digest: str) -> str:
+    """Return the identity of the kept rows of a table whose data have a digest.
+
+    Args: source: as a path-independent relation, so that data and index may move together.
+    """
+    facts = [FORMAT, _engine(), digest, table.digest, kept_rows(table, source, WHOLE)]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+@cache
+def _engine() -> tuple[str, ...]:
+    with duckdb.connect() as connection:
+        ((version, build),) = connection.execute("SELECT library_version, source_id FROM pragma_version()").fetchall()
+    return (str(version), str(build), platform.machine())
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    """An index as it was found: where its rows are to be selected from, or None if it is not to be used."""
+
+    stamp: Stamp
+    identity: str
+    alias: str
+    relation: str | None
+
+
+@final
+class Indexes:
+    """The indexes that one database has open. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._building = f"{BUILD_PREFIX}{uuid4().hex}"
+        self._aliases = count()
+        self._held: dict[Path, _Held] = {}
+        self._lock = Lock()
+
+    def folders(self, sources: Sequence[Path]) -> list[str]:
+        """Return the folders in which indexes will be built, which the database must be allowed."""
+        return sorted({f"{source.parent / self._building}/" for source in sources})
+
+    def find(self, database: Database, path: Path, identity: str, source: Path) -> str | None:
+        """Return the relation that holds the rows of this identity, or None if there is no index to be trusted."""
+        with self._lock:
+            stamp, held = _stamp(path, source), self._held.get(path)
+            if held is not None and held.stamp == stamp and held.identity == identity:
+                return held.relation
+            if held is not None:
+                self._let_go(database, held)
+                del self._held[path]
+            if stamp is None:
+                return None
+            alias = f"index_{next(self._aliases)}"
+            found = _attached(database, path, alias) == identity and _stamp(path, source) == stamp
+            held = _Held(stamp=stamp, identity=identity, alias=alias, relation=f"{alias}.{ROWS}" if found else None)
+            if not found:
+                self._let_go(database, held)
+            self._held[path] = held
+            return held.relation
+
+    def is_sound(self, database: Database, path: Path, relation: str) -> bool:
+        """Tell whether a relation that was found can be read to its end; if not, it is not found again."""
+        try:
+            database.query(f"SELECT bit_xor(hash({ROWS})) FROM {relation} AS {ROWS}")
+        except duckdb.Error:
+            self.doubt(path)
+            return False
+        return True
+
+    def doubt(self, path: Path) -> None:
+        """Use the index at a path no more while it stays what it is."""
+        with self._lock:
+            held = self._held.get(path)
+            if held is not None:
+                self._held[path] = replace(held, relation=None)
+
+    def build(
+        self, database: Database, path: Path, identity: str, parts: Sequence[str], still: Callable[[], bool]
+    ) -> bool:
+        """Write an index of the rows that queries select, each a part of them; return whether it was written.
+
+        Args: still: whether the data are still those of the identity.
+        Raises: OSError or duckdb.Error if it cannot be written; nothing is left behind then.
+        """
+        scratch.clear_stale(path.parent, BUILD_PREFIX)
+        folder = scratch.fresh_at(path.parent / self._building)
+        try:
+            draft = folder.path / "index"
+            _write(database, draft, identity, parts, f"draft_{next(self._aliases)}")
+            if not still():
+                return False
+            _publish(draft, path)
+        finally:
+            folder.remove()
+        return True
+
+    def _let_go(self, database: Database, held: _Held) -> None:
+        with suppress(duckdb.Error):
+            database.query(f"DETACH DATABASE IF EXISTS {held.alias}")
+
+
+def drop(path: Path) -> bool:
+    """Remove an index, and what builders that were killed have left; return whether there was one."""
+    scratch.clear_stale(path.parent, BUILD_PREFIX)
+    existed = path.is_symlink() or path.exists()
+    path.unlink(missing_ok=True)
+    return existed
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+
+def _write(database: Database, draft: Path, identity: str, parts: Sequence[str], alias: str) -> None:
+    attach, detach = f"ATTACH {text(str(draft))} AS {alias}", f"DETACH DATABASE IF EXISTS {alias}"
+    with database.session() as query:
+        try:
+            query(attach)
+            query(detach)  # an empty database is a file now
+            draft.chmod(0o600)
+            query(attach)
+            for index, part in enumerate(parts):
+                into = f"INSERT INTO {alias}.{ROWS}" if index else f"CREATE TABLE {alias}.{ROWS} AS"
+                with progress.step(index, len(parts)):
+                    query(f"{into} {part}")
+            query(f"CREATE TABLE {alias}.identity AS SELECT {text(identity)} AS identity")
+        finally:
+            query(detach)
+
+
+def _publish(draft: Path, path: Path) -> None:
+    """Give a finished file its name, once it is on the disk."""
+    if draft.with_name(f"{draft.name}.wal").exists():
+        raise OSError(f"{draft.name} is not complete")
+    with _opened(draft) as file:
+        os.fsync(file)
+    draft.replace(path)
+    with _opened(path.parent) as folder:
+        os.fsync(folder)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+# ---- trusting --------------------------------------------------------------------------------------------------------
+
+
+def _stamp(path: Path, source: Path) -> Stamp | None:
+    """Return the stamp of an index that nobody but its owner can have written, or None."""
+    try:
+        status, owner = path.lstat(), source.stat().st_uid
+    except OSError:
+        return None
+    private = S_ISREG(status.st_mode) and not status.st_mode & 0o077 and status.st_uid in {os.geteuid(), owner}
+    if not private or os.path.lexists(f"{path}.wal"):
+        return None
+    return Stamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+
+def _attached(database: Database, path: Path, alias: str) -> str | None:
+    """Attach an index for reading and return the identity that it states."""
+    try:
+        database.query(f"ATTACH {text(str(path))} AS {alias} (READ_ONLY)")
+        ((identity,),) = database.query(f"SELECT identity FROM {alias}.identity")
+    except (duckdb.Error, ValueError):
+        return None
+    return str(identity)

@@ -1,0 +1,57 @@
+"""What a Parquet footer says of its columns must not change what a question counts.
+
+The engine believes these statistics, which leave NaN out and say of a row group that all its texts are one: so that
+whether one row counts could depend on its neighbours.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lapwing.engines import DuckDB, database
+from tests.engines.tables import ask, catalog
+
+NAN = float("nan")
+FLOATS = [[NAN, NAN, 1.0, 2.0], [NAN, NAN, 1.0, 2.0, None], [NAN, 1.0], [NAN, NAN]]
+TEXTS = [["a", "a", None], ["a", "b", None], [None, None], ["a"]]
+CONDITIONS = {
+    "x": ["x IS NULL", "x IS NOT NULL", "x > 1", "NOT (x > 1)", "x <> 1", "COALESCE(x, 5) = 5", "NOT (x IN (1, 2))"],
+    "s": ["s IS NULL", "s IS NOT NULL", "s = 'a'", "NOT (s = 'a')"],
+}
+DECLARED = {"x": ('{ type = "float" }', '{ type = "float", lower = 0, upper = 10 }'), "s": ('{ type = "string" }',)}
+
+
+def believed(folder: Path) -> list[tuple[str, Any, object]]:
+    """Return the questions that are answered otherwise when the footer has statistics."""
+    found = []
+    for name, contents in (("x", FLOATS), ("s", TEXTS)):
+        for declared in DECLARED[name]:
+            for values in contents:
+                answers = []
+                for statistics in (True, False):
+                    array = pa.array(values, pa.float64() if name == "x" else pa.string())
+                    pq.write_table(
+                        pa.table({name: array}), folder / "t.parquet", write_statistics=statistics, use_dictionary=False
+                    )
+                    described = catalog(folder, {name: declared})
+                    engine = DuckDB(described, threads=1)
+                    select = f"SELECT COUNT(*) AS n, COUNT({name}) AS m FROM t WHERE"
+                    answers.append([ask(engine, described, f"{select} {where}") for where in CONDITIONS[name]])
+                    engine.close()
+                pairs = zip(CONDITIONS[name], *answers, strict=True)
+                found += [(declared, where, values) for where, with_them, without in pairs if with_them != without]
+    return found
+
+
+def test_statistics_of_the_file_change_nothing(tmp_path: Path) -> None:
+    assert believed(tmp_path) == []
+
+
+@pytest.mark.parametrize("optimizer", ["statistics_propagation", "filter_pushdown"])
+def test_an_engine_that_believes_them_is_found(optimizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    others = tuple(name for name in database.DISABLED_OPTIMIZERS if name != optimizer)
+    monkeypatch.setattr(database, "DISABLED_OPTIMIZERS", others)
+    assert believed(tmp_path)

@@ -1,0 +1,88 @@
+"""Who watches hears of the work around it, in steps, and of its end."""
+
+import pytest
+
+from lapwing import progress
+from lapwing.cli.progress import BLANK, Line
+
+
+class Heard:
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, float]] = []
+        self.cleared = 0
+
+    def show(self, what: str, fraction: float) -> None:
+        self.lines.append((what, round(fraction, 6)))
+
+    def clear(self) -> None:
+        self.cleared += 1
+
+
+def test_steps_are_parts_of_the_work_around_them() -> None:
+    heard = Heard()
+    with progress.watched(heard), progress.work("reading"):
+        for index in range(2):
+            with progress.step(index, 2):
+                progress.report(0.5)
+                with progress.step(3, 4):
+                    progress.report(1)
+        progress.report(1)
+    assert heard.lines == [("reading", x) for x in (0.25, 0.5, 0.75, 1.0, 1.0)]
+    assert heard.cleared == 1
+
+
+def test_what_an_engine_says_stays_between_nothing_and_all() -> None:
+    heard = Heard()
+    with progress.watched(heard), progress.work("reading"):
+        progress.report(-0.01)
+        progress.report(7)
+    assert [fraction for _, fraction in heard.lines] == [0, 1]
+
+
+def test_nobody_need_watch() -> None:
+    progress.report(0.5)
+    with progress.step(0, 2), progress.work("reading"):
+        progress.report(0.5)
+
+
+def test_it_ends_when_the_work_fails() -> None:
+    heard = Heard()
+    with pytest.raises(KeyError), progress.watched(heard), progress.work("reading"):
+        raise KeyError
+    assert heard.cleared == 1
+    progress.report(0.5)
+    assert heard.lines == []
+
+
+class Terminal:
+    def __init__(self) -> None:
+        self.written = ""
+
+    def write(self, text: str) -> None:
+        self.written += text
+
+    def flush(self) -> None:
+        pass
+
+
+def test_a_line_is_written_after_a_second_and_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("lapwing.cli.progress.time.monotonic", lambda: now[0])
+    terminal = Terminal()
+    line = Line(terminal)  # type: ignore[arg-type]
+    for second in (100.0, 100.9):
+        now[0] = second
+        line.show("Reading visits", 0.1)
+    line.clear()
+    assert terminal.written == ""
+    for second in (200.0, 201.0, 201.01, 201.5):
+        now[0] = second
+        line.show("Reading visits", 0.5)
+    assert terminal.written == f"{BLANK}Reading visits …  50 %" * 2
+    line.clear()
+    assert terminal.written.endswith(BLANK)
+    terminal.written = ""
+    line.show("a\x1b[2Jb" + "x" * 100, 1)
+    now[0] += 2
+    line.show("a\x1b[2Jb" + "x" * 100, 1)
+    assert terminal.written == f"{BLANK}a?[2Jb{'x' * 54} … 100 %"
