@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from lapwing.ledger.entries import Charged, Registration
 from lapwing.ledger.sqlite import SqliteLedger
@@ -38,7 +39,7 @@ def opened(path: Path, budget: Number = 1, *, patience: float = 10) -> Iterator[
         yield ledger
 
 
-def spend(ledger: SqliteLedger, loss: Number, key: str = "count", **more: int) -> Charged | Refused:
+def spend(ledger: SqliteLedger, loss: Number, key: str = "count", **more: Any) -> Charged | Refused:
     return ledger.charge(
         key=key, question=f"SELECT {key}", loss=PureDP(loss), catalog_digest="c" * 64, principal="analyst", **more
     )

@@ -201,7 +201,7 @@ def main(what: str, path: Path, *more: str) -> None:
         case "die":
             buy_until_death(path, *more)
         case "die with the mark too early":
-            Transaction.commit = mark_too_early  # type: ignore[method-assign]
+            Transaction.commit = mark_too_early  # type: ignore[method-assign, assignment]
             buy_until_death(path, *more)
         case "die creating":
             CREATION_POINTS[more[0]]()

@@ -21,9 +21,10 @@ or the machine dies
 No order of deaths shows a charge as made that is not in the file, or moves the mark beyond the file.
 
 Creation goes: mark at sequence 0 (linked into place whole and synced), empty file, tables (one transaction), opening
-entry (one transaction), mark at 1. A death leaves a prefix of that list. Each prefix is continued by the next `open`,
-and as nobody can have charged before the list was complete, no spending is lost. Anything else (a file without mark,
-an empty file or none with a mark above 0) is no such prefix: it is a fault.
+entry and that of the parts if there are any (one transaction), mark at the newest. A death leaves a prefix of that
+list. Each prefix is continued by the next `open`, and as nobody can have charged before the list was complete, no
+spending is lost. Anything else (a file without mark, an empty file or none with a mark above 0) is no such prefix: it
+is a fault.
 
 Threads share one connection under a lock. Before a fork every ledger of the process is made to rest (no operation
 under way, its connection closed), so a child inherits only values and opens its own connection when it needs one.
@@ -62,10 +63,17 @@ class Transaction:
             raise _rolled_back(self._name, 1)
         return self.newest
 
-    def commit(self, entry: Entry) -> None:
-        """Append one entry durably, and end the transaction; the order of the lines is the safety argument above."""
-        after = fold(self.newest, entry)
-        database.insert(self.connection, entry)
+    def commit(self, *entries: Entry) -> None:
+        """Append entries durably, all or none, and end the transaction.
+
+        The order of the lines is the safety argument above.
+        """
+        after = self.newest
+        for entry in entries:
+            after = fold(after, entry)
+            database.insert(self.connection, entry)
+        if after is None:
+            return
         database.commit(self.connection)
         self.newest = after
         self._mark.advance(Mark(after.sequence, after.hash))

@@ -4,29 +4,37 @@ Everything here is a pure function. A store (`ledger.sqlite`) keeps entries and 
 and whether one may follow another is decided only here, so that a decision is a function of public facts: the request
 and the entries before it.
 
-An entry is one of four kinds. `open` registers the data set and its budget, and is always the first. `data` accepts a
-new version of the data. `charge` pays for one question. `answer` keeps what a charge bought.
+An entry is one of five kinds. `open` registers the data set and its budget, and is always the first. `parts` says into
+which disjoint parts its units fall, once, if they do. `data` accepts a new version of the data. `charge` pays for one
+question, about all parts or some. `answer` keeps what a charge bought.
 
 Guarantee: in any chain that `fold` accepts from the first entry on, the charges' losses pass the budget's filter one
-after another in exact rational arithmetic, so their sum never exceeds the budget. The chain is not signed: whoever can
+after another in exact rational arithmetic, so their sum never exceeds the budget; and their deltas add up to at most
+`delta_keys` (`filters`: approx, approx_gdp, approx_zcdp). Where there are parts, this holds for the charges that read a
+part, for every part, or under replace_one for every two of them (`ledger.parts`). The chain is not signed: whoever can
 write the file can write another chain. It shows accidents, partial restores and hasty edits, not a forger; the
 high-water mark (`ledger.mark`) shows a whole older chain.
 
-`State` has a constant size and `fold` takes constant time, whatever the length of the chain. What needs looking up in
+`State` has a constant size and `fold` takes constant time, whatever the length of the chain; where there are parts,
+both grow with their number. What needs looking up in
 the past (the charges by key, the answer of a charge) is the store's index, and comes in as an argument.
 """
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final, Literal, Self, final, get_args
 
 from lapwing.errors import DataChanged, InvalidParameter, LapwingError, LedgerFault
+from lapwing.ledger.parts import Division, Parts, require_same_parts
 from lapwing.ledger.records import Charge, Charged, HistoryRow, Registration, StoredAnswer
-from lapwing.privacy.filters import Account, Refused
+from lapwing.privacy.amounts import grid_up
+from lapwing.privacy.filters import Account, Granted, Refused
 from lapwing.privacy.filters import charge as pay
+from lapwing.privacy.measures import Loss
 
 __all__ = [
     "GENESIS",
@@ -43,12 +51,13 @@ __all__ = [
     "answering",
     "broken",
     "charging",
+    "dividing",
     "fold",
     "opening",
     "subject_of",
 ]
 
-Kind = Literal["open", "data", "charge", "answer"]
+Kind = Literal["open", "parts", "data", "charge", "answer"]
 GENESIS: Final = "0" * 64  # stands for the hash of what comes before the first entry
 RESTORE: Final = "Restore the newest copy of the ledger together with its mark."
 _DOMAIN: Final = "lapwing ledger entry 1"
@@ -124,7 +133,8 @@ class State:
     """What the entries up to `sequence` add up to.
 
     `version` counts the accepted versions of the data (0 before the first); `digests` maps each table to the digest of
-    the current one.
+    the current one; `delta_spent` is what private keys have taken of the registration's `delta_keys`. Of a data set in
+    parts, `account` and `delta_spent` hold the totals, and `division` what is charged to each part.
     """
 
     sequence: int
@@ -133,6 +143,23 @@ class State:
     account: Account
     version: int
     digests: Mapping[str, str]
+    delta_spent: Fraction = Fraction(0)
+    division: Division | None = None
+
+    @property
+    def delta_remaining(self) -> Fraction:
+        """What is left of the delta that is kept for private keys."""
+        return self.registration.delta_keys - self.delta_spent
+
+    def room(self, parts: tuple[str, ...] | None = None) -> Loss:
+        """Return the largest loss that still fits for a question that reads these parts; None for all."""
+        return self.account.remaining if self.division is None else self.division.room(parts)
+
+    def delta_room(self, parts: tuple[str, ...] | None = None) -> Fraction:
+        """Return what is left for such a question of the delta that is kept for private keys."""
+        if self.division is None:
+            return self.delta_remaining
+        return self.division.delta_room(parts, self.registration.delta_keys)
 
 
 # Folding: what an entry does to the state.
@@ -178,10 +205,18 @@ def _fold_open(state: State, entry: Entry, body: object) -> State:
     raise broken(entry.sequence, "opens the ledger a second time")
 
 
+def _fold_parts(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+    if state.division is not None:
+        raise broken(entry.sequence, "divides the data a second time")
+    parts, spent, delta = Parts.from_record(body), state.account.spent, state.delta_spent
+    return replace(state, division=Division.opened(parts, state.registration, spent, delta, state.version))
+
+
 def _fold_data(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
     if body["version"] != state.version + 1:
         raise broken(entry.sequence, "accepts a version of the data out of turn")
-    return replace(state, version=body["version"], digests=MappingProxyType(dict(body["digests"])))
+    after = replace(state, version=body["version"], digests=MappingProxyType(dict(body["digests"])))
+    return after if after.division is None else replace(after, division=after.division.for_version(after.version))
 
 
 def _fold_charge(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
@@ -190,10 +225,27 @@ def _fold_charge(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
         raise broken(entry.sequence, "charges for a version of the data that was not current")
     if entry.subject != subject_of(charge.key):
         raise broken(entry.sequence, "is filed under another question than its own")
-    outcome = pay(state.account, charge.loss)
+    outcome = _paid(state, charge)
     if isinstance(outcome, Refused):
         raise broken(entry.sequence, "spends more than the budget had left")
-    return replace(state, account=outcome.account)
+    return outcome
+
+
+def _paid(state: State, charge: Charge) -> State | Refused:
+    """Pay a charge's loss and its delta, each from its own part of the budget; one that is short refuses both."""
+    if state.division is not None:
+        divided = state.division.paid(charge, state.registration.delta_keys)
+        if isinstance(divided, Refused):
+            return divided
+        return replace(state, division=divided, account=divided.account, delta_spent=divided.deltas.total)
+    if charge.parts is not None:
+        raise InvalidParameter("The charge is for parts of the data, and the ledger has none; charge it to all.")
+    outcome = pay(state.account, charge.loss)
+    if isinstance(outcome, Granted) and grid_up(charge.delta) > state.delta_remaining:
+        return Refused(shortfall=charge.loss.nothing())
+    if isinstance(outcome, Refused):
+        return outcome
+    return replace(state, account=outcome.account, delta_spent=state.delta_spent + grid_up(charge.delta))
 
 
 def _fold_answer(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
@@ -204,6 +256,7 @@ def _fold_answer(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
 
 _FOLDS: Final[Mapping[Kind, Callable[[State, Entry, Any], State]]] = {
     "open": _fold_open,
+    "parts": _fold_parts,
     "data": _fold_data,
     "charge": _fold_charge,
     "answer": _fold_answer,
@@ -216,6 +269,21 @@ _FOLDS: Final[Mapping[Kind, Callable[[State, Entry, Any], State]]] = {
 def opening(registration: Registration, time: str) -> Entry:
     """Return the first entry of a ledger."""
     return Entry.seal(sequence=1, time=time, kind="open", subject="", body=registration.to_record(), previous=GENESIS)
+
+
+def dividing(state: State, parts: Parts | None, time: str) -> Entry | None:
+    """Return the entry that divides the data, or None if they are divided, or are not meant to be.
+
+    Parts of another table than the one that is divided change nothing: its questions are charged to all parts.
+
+    Raises: CatalogMismatch if the same table is divided otherwise.
+    """
+    if parts is None:
+        return None
+    if state.division is None:
+        return _next(state, time, "parts", "", parts.to_record())
+    require_same_parts(parts, state.division.parts)
+    return None
 
 
 def accepting(state: State, digests: Mapping[str, str], principal: str, time: str) -> Entry | None:
@@ -244,7 +312,9 @@ def charging(state: State, charge: Charge, time: str) -> Entry | Refused:
             f"The question is about version {charge.version} of the data and the current version is {state.version}. "
             "Nothing was charged. Ask again."
         )
-    outcome = pay(state.account, charge.loss)
+    if charge.delta < 0:
+        raise InvalidParameter(f"The charge has delta = {charge.delta}; it must not be negative.")
+    outcome = _paid(state, charge)
     if isinstance(outcome, Refused):
         return outcome
     return _next(state, time, "charge", subject_of(charge.key), charge.to_record())

@@ -7,7 +7,7 @@ from typing import Any, Self, final
 
 from lapwing.errors import CatalogMismatch
 from lapwing.privacy import measures
-from lapwing.privacy.amounts import read, written
+from lapwing.privacy.amounts import grid_up, read, written
 from lapwing.privacy.filters import Account
 from lapwing.privacy.measures import Loss
 
@@ -92,7 +92,8 @@ class Charge:
     """A question and its price, to be charged or already charged.
 
     `key` names the question up to what cannot change its answer; `version` is the version of the data that the asker
-    has in hand.
+    has in hand; `delta` is what it takes of the part of the budget's delta that is kept for private keys. `parts` are
+    those of the data that it is charged to, if it reads no others; None for all.
     """
 
     key: str
@@ -101,9 +102,17 @@ class Charge:
     catalog_digest: str
     principal: str
     version: int
+    delta: Fraction = Fraction(0)
+    parts: tuple[str, ...] | None = None
 
     def to_record(self) -> dict[str, object]:
-        """Return the charge as JSON, the loss as it is charged (rounded up to the grid), in exact text."""
+        """Return the charge as JSON, the loss as it is charged (rounded up to the grid), in exact text.
+
+        A charge without delta has none in the record, as before there were charges with one, and one to all parts does
+        not name them.
+        """
+        more: dict[str, object] = {"delta": written(grid_up(self.delta))} if self.delta else {}
+        more |= {"parts": list(self.parts)} if self.parts is not None else {}
         return {
             "key": self.key,
             "question": self.question,
@@ -111,7 +120,7 @@ class Charge:
             "catalog": self.catalog_digest,
             "principal": self.principal,
             "version": self.version,
-        }
+        } | more
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
@@ -123,7 +132,15 @@ class Charge:
             catalog_digest=record["catalog"],
             principal=record["principal"],
             version=record["version"],
+            delta=read(record["delta"], "delta") if "delta" in record else Fraction(0),
+            parts=_names(record["parts"]) if "parts" in record else None,
         )
+
+
+def _names(record: object) -> tuple[str, ...]:
+    if not isinstance(record, list) or not all(isinstance(name, str) for name in record):
+        raise TypeError("not a list of names")
+    return tuple(record)
 
 
 @final
@@ -157,3 +174,5 @@ class HistoryRow:
     loss: Loss
     version: int
     answered: bool
+    delta: Fraction = Fraction(0)
+    parts: tuple[str, ...] | None = None

@@ -5,15 +5,28 @@ the pure functions of `ledger.entries`. Here the two meet: look up, decide, comm
 """
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Final, Self, final
 
 from lapwing.errors import InvalidParameter
 from lapwing.ledger import database
 from lapwing.ledger.chain import Chain
-from lapwing.ledger.entries import Entry, State, accepting, answering, broken, charging, fold, opening, subject_of
+from lapwing.ledger.entries import (
+    Entry,
+    State,
+    accepting,
+    answering,
+    broken,
+    charging,
+    dividing,
+    fold,
+    opening,
+    subject_of,
+)
+from lapwing.ledger.parts import Parts
 from lapwing.ledger.records import Charge, Charged, HistoryRow, Registration, StoredAnswer, require_same
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import Loss
@@ -35,19 +48,28 @@ class SqliteLedger:
         self._chain = chain
 
     @classmethod
-    def open(cls, path: Path, registration: Registration, *, patience: float = PATIENCE) -> Self:
+    def open(
+        cls, path: Path, registration: Registration, *, parts: Parts | None = None, patience: float = PATIENCE
+    ) -> Self:
         """Open the ledger at a path, creating and registering it if there is none.
 
-        Args: patience: seconds to wait for other users of the ledger.
-        Raises: CatalogMismatch if it was registered otherwise; nothing is changed then.
+        Args: parts: into which the data are to be divided, if they are not yet; patience: seconds to wait for other
+            users of the ledger.
+        Raises: CatalogMismatch if it was registered, or the data were divided, otherwise; nothing is changed then.
         """
         chain = Chain(database.followed(path), patience)
         chain.prepare()
         try:
             with chain.transaction() as transaction:
-                if transaction.newest is None:
-                    transaction.commit(opening(registration, _now()))
-                require_same(registration, transaction.state.registration, chain.name)
+                state, entries = transaction.newest, []
+                if state is None:
+                    entries.append(opening(registration, _now()))
+                    state = fold(state, entries[0])
+                require_same(registration, state.registration, chain.name)
+                divided = dividing(state, parts, _now())
+                entries += [] if divided is None else [divided]
+                if entries:
+                    transaction.commit(*entries)
         except BaseException:
             chain.close()
             raise
@@ -84,29 +106,55 @@ class SqliteLedger:
             return tuple(sorted(found, key=lambda answer: (-answer.loss.amount, answer.sequence)))
 
     def charge(
-        self, *, key: str, question: str, loss: Loss, catalog_digest: str, principal: str, version: int | None = None
+        self,
+        *,
+        key: str,
+        question: str,
+        loss: Loss,
+        catalog_digest: str,
+        principal: str,
+        version: int | None = None,
+        delta: Fraction = Fraction(0),
+        parts: tuple[str, ...] | None = None,
     ) -> Charged | Refused:
         """Charge a loss durably if the budget holds it; only then may private data be touched.
 
         Args: key: names the question up to what cannot change its answer; question: for people; version: of the data
-            that the asker has in hand (default: the current one).
+            that the asker has in hand (default: the current one); delta: for private keys, from `delta_keys`; parts:
+            those that it reads, if it reads no others (default: all).
         Raises: DataChanged if no version was accepted yet or `version` is not the current one; InvalidParameter if the
-            loss is not of the budget's measure. Nothing is charged then.
+            loss is not of the budget's measure, or a part is unknown. Nothing is charged then.
+        """
+        request = Charge(
+            key=key,
+            question=question,
+            loss=loss,
+            catalog_digest=catalog_digest,
+            principal=principal,
+            version=self.state().version if version is None else version,
+            delta=delta,
+            parts=parts,
+        )
+        outcome = self.charge_all([request])
+        return outcome if isinstance(outcome, Refused) else outcome[0]
+
+    def charge_all(self, requests: Sequence[Charge]) -> tuple[Charged, ...] | Refused:
+        """Charge several losses durably, all of them or, if the budget does not hold them together, none.
+
+        Raises: as `charge`.
         """
         with self._chain.transaction() as transaction:
-            request = Charge(
-                key=key,
-                question=question,
-                loss=loss,
-                catalog_digest=catalog_digest,
-                principal=principal,
-                version=transaction.state.version if version is None else version,
-            )
-            entry = charging(transaction.state, request, _now())
-            if isinstance(entry, Refused):
-                return entry
-            transaction.commit(entry)
-            return Charged(sequence=entry.sequence, account=transaction.state.account)
+            state, entries, charged = transaction.state, [], []
+            for request in requests:
+                entry = charging(state, request, _now())
+                if isinstance(entry, Refused):
+                    return entry
+                state = fold(state, entry)
+                entries.append(entry)
+                charged.append(Charged(sequence=entry.sequence, account=state.account))
+            if entries:
+                transaction.commit(*entries)
+            return tuple(charged)
 
     def record_answer(self, sequence: int, payload: str) -> None:
         """Keep the answer that the charge `sequence` bought.
@@ -177,4 +225,6 @@ def _history_row(entry: Entry, answered: bool) -> HistoryRow:
         loss=charge.loss,
         version=charge.version,
         answered=answered,
+        delta=charge.delta,
+        parts=charge.parts,
     )

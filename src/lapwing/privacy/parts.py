@@ -6,26 +6,36 @@ reads. Then what all questions reveal about one unit is less than their sum:
 
 - add_remove: the unit is in one part, and questions that do not read it have the same law with and without the unit. So
   the total is that of the dearest part.
-- replace_one: the unit may go from one part to another, so the total is that of the two dearest together: of all the
-  questions that read the one or the other, each counted once. Losses are those of replace_one on the whole data.
+- replace_one: the unit may go from one part to another, so the total is that of the two dearest together. A question
+  that reads several parts is charged to all of them, whichever it reads: then no question counts twice in the sum of
+  two parts. Losses are those of replace_one on the whole data.
 
 Proof. Fix two neighbours. The parts in which they differ, one or at most two, are thereby fixed, before any answer.
 A question that reads none of them has one law on both, so its loss towards this pair is nothing, and the others' is as
-stated. Along every path the losses towards this pair add up to no more than the total here, which is kept within the
-budget; so a filter of the budget's size, which is valid for charges chosen in any way (`filters`), would have granted
-all of it on this pair. This holds for every pair. ∎
+stated. What was charged to all is in the total once, and what was charged to one of these parts is in it too, as the
+total has the dearest part, or the dearest two. So along every path the losses towards this pair add up to no more than
+the total here, which is kept within the budget; and a filter of the budget's size, which is valid for charges chosen in
+any way (`filters`), would have granted all of it on this pair. This holds for every pair. ∎
 
 The data must not change on the way: a unit that is in one part on Monday and in another on Tuesday has lost to both. So
-an account is for one data version, and `for_version` charges what was spent so far to all parts of the next: towards a
-pair of histories that is at most the total before plus the total after.
+an account is for one data version, and `for_version` charges what was spent so far to all parts of the next. Proof.
+Fix two histories of the data that are neighbours in every version, and let T be the total when a version ends. Towards
+this pair the losses up to then add up to at most T, if they did to at most T' when the version before ended: T' is in
+what was charged to all, and to it are added the questions of this version that read a part in which the pair differs
+now, which T has too, as above. By induction this is so after every version; it does not matter in which parts the unit
+was before, nor whether the version was chosen in the light of answers. ∎
 
-Not for losses with a δ: what is larger among (ε, δ) is not said, and where data change their parallel composition fails
-(Henzinger, Safavi and Vadhan 2024, arXiv 2411.03299).
+An account has the size of its parts, however long the list of charges, and so has the time that a charge takes.
+
+Not for what orders losses with a δ by both numbers at once: which of (ε, δ) is larger is not said, and where data
+change their parallel composition fails (Henzinger, Safavi and Vadhan 2024, arXiv 2411.03299). Where each number has a
+cap of its own, as in `filters`, each can be summed by itself: the proof holds for either sum, on the same pair.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from heapq import nlargest
 from typing import Literal, Self, final
 
 from lapwing.errors import InvalidParameter
@@ -34,8 +44,66 @@ from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedD
 
 Neighbouring = Literal["add_remove", "replace_one"]
 
-Reads = frozenset[str]
-"""The parts that a question reads."""
+NEIGHBOURS_DIFFER: dict[Neighbouring, int] = {"add_remove": 1, "replace_one": 2}
+"""In how many parts two neighbours differ, at most."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """Amounts charged to parts: `everywhere` to all of them, and what each has `alone` besides, if anything.
+
+    Args: differ: in how many parts neighbours differ, at most.
+    """
+
+    differ: int
+    everywhere: Fraction = Fraction(0)
+    alone: tuple[tuple[str, Fraction], ...] = ()
+
+    @property
+    def total(self) -> Fraction:
+        """The most that any neighbours have lost: what is everywhere, and the dearest part, or the dearest two."""
+        return self.everywhere + sum(nlargest(self.differ, (amount for _, amount in self.alone)), Fraction(0))
+
+    def of(self, part: str) -> Fraction:
+        """Return what one part has lost."""
+        return self.everywhere + dict(self.alone).get(part, Fraction(0))
+
+    def plus(self, amount: Fraction, reads: frozenset[str] | None) -> Self:
+        """Return the sums with one more charge, to some parts or, if None, to all."""
+        if reads is None or self._as_all(reads):
+            return replace(self, everywhere=self.everywhere + amount)
+        alone = dict(self.alone)
+        for part in sorted(reads) if amount else ():
+            alone[part] = alone.get(part, Fraction(0)) + amount
+        return replace(self, alone=tuple(alone.items()))
+
+    def towards(self, reads: frozenset[str] | None) -> Fraction:
+        """Return the most that neighbours have lost of those that a charge to these parts is added to."""
+        if reads is None or self._as_all(reads):
+            return self.total
+        dearest = max((amount for part, amount in self.alone if part in reads), default=Fraction(0))
+        others = nlargest(self.differ - 1, (amount for part, amount in self.alone if part not in reads))
+        return self.everywhere + dearest + sum(others, Fraction(0))
+
+    def towards_each(self, parts: Iterable[str]) -> dict[str, Fraction]:
+        """Return `towards` for each of some parts by itself."""
+        alone, found = dict(self.alone), {}
+        dearest = nlargest(self.differ, alone.values())
+        for part in parts:
+            own = alone.get(part, Fraction(0))
+            others = dearest.copy()
+            if own in others:
+                others.remove(own)
+            found[part] = self.everywhere + own + sum(others[: self.differ - 1], Fraction(0))
+        return found
+
+    def levelled(self) -> Self:
+        """Return the sums with the total charged to all parts."""
+        return replace(self, everywhere=self.total, alone=())
+
+    def _as_all(self, reads: frozenset[str]) -> bool:
+        return len(reads) > 1 and self.differ > 1
 
 
 @final
@@ -52,14 +120,14 @@ class PartsAccount:
     """A budget and what was charged to which parts; made by `opened`.
 
     Args: budget: of measure pure, gdp or zcdp, for the whole data; neighbouring: the relation that all losses are for;
-        data_version: what names the data; parts: all parts, by name; charged: (parts read, amount), no parts twice.
+        data_version: what names the data; parts: all parts, by name; sums: what was charged.
     """
 
     budget: Loss
     neighbouring: Neighbouring
     data_version: str
-    parts: Reads
-    charged: tuple[tuple[Reads, Fraction], ...] = ()
+    parts: tuple[str, ...]
+    sums: Sums
 
     def __post_init__(self) -> None:
         if not isinstance(self.budget, PureDP | GaussianDP | ZeroConcentratedDP):
@@ -67,15 +135,15 @@ class PartsAccount:
                 f"The budget is a {type(self.budget).__name__}; parts are accounted for in PureDP, GaussianDP or "
                 "ZeroConcentratedDP, of which it is known which loss is the larger."
             )
-        if self.neighbouring not in ("add_remove", "replace_one"):
-            raise InvalidParameter(f"neighbouring is {self.neighbouring!r:.60}; it must be add_remove or replace_one.")
+        _check_neighbouring(self.neighbouring)
         if not isinstance(self.data_version, str) or not self.data_version:
             raise InvalidParameter("An account over parts is for one version of the data; name it by a text.")
-        if not self.parts or not all(isinstance(part, str) and part for part in self.parts):
-            raise InvalidParameter("The parts are none, or one has no name; name each by a text.")
-        if len({reads for reads, _ in self.charged}) < len(self.charged) or not all(
-            reads and reads <= self.parts for reads, _ in self.charged
-        ):
+        if not self.parts or not all(isinstance(part, str) for part in self.parts):
+            raise InvalidParameter("The parts are none, or one is not named by a text; name each by a text.")
+        if self.sums.differ != NEIGHBOURS_DIFFER[self.neighbouring]:
+            raise InvalidParameter("The sums are for another relation than the account; open an account by `opened`.")
+        charged = [part for part, _ in self.sums.alone]
+        if len(set(charged)) < len(charged) or not set(charged) <= set(self.parts):
             raise InvalidParameter("Something was charged to parts that do not exist; open an account by `opened`.")
         if not self.total <= self.budget:
             raise InvalidParameter(f"The account has spent {self.total} of {self.budget}; it must not be overspent.")
@@ -85,13 +153,14 @@ class PartsAccount:
         cls, budget: Loss, parts: Iterable[str], *, data_version: str, neighbouring: Neighbouring = "add_remove"
     ) -> Self:
         """Return an account of which nothing is spent."""
-        names = _names(parts)
-        return cls(budget=budget, neighbouring=neighbouring, data_version=data_version, parts=names)
+        _check_neighbouring(neighbouring)
+        sums = Sums(differ=NEIGHBOURS_DIFFER[neighbouring])
+        return cls(budget=budget, neighbouring=neighbouring, data_version=data_version, parts=_names(parts), sums=sums)
 
     @property
     def total(self) -> Loss:
         """The loss towards one unit, whichever it is: what the budget caps."""
-        return self.budget.from_amount(_dearest(dict(self.charged), self.neighbouring))
+        return self.budget.from_amount(self.sums.total)
 
     @property
     def remaining(self) -> Loss:
@@ -99,14 +168,30 @@ class PartsAccount:
         return self.budget.beyond(self.total)
 
     def spent(self, part: str) -> Loss:
-        """Return the loss of the questions that read one part."""
-        (name,) = self._known([part])
-        return self.budget.from_amount(self._touching(frozenset((name,))))
+        """Return the loss of the questions that were charged to one part."""
+        self._known([part])
+        return self.budget.from_amount(self.sums.of(part))
 
-    def charge(self, loss: Loss, reads: Iterable[str], *, data_version: str) -> Granted | Refused[Loss]:
+    def room(self, reads: Iterable[str] | None = None) -> Loss:
+        """Return the largest loss that still fits for a question that reads these parts; None for all."""
+        return self.budget.beyond(self.budget.from_amount(self.sums.towards(self._known(reads))))
+
+    def rooms(self) -> dict[str, Loss]:
+        """Return `room` for every part by itself."""
+        lost = self.sums.towards_each(self.parts)
+        return {part: self.budget.beyond(self.budget.from_amount(amount)) for part, amount in lost.items()}
+
+    def spent_by_part(self) -> dict[str, Loss]:
+        """Return `spent` for every part."""
+        alone = dict(self.sums.alone)
+        nothing = Fraction(0)
+        return {part: self.budget.from_amount(self.sums.everywhere + alone.get(part, nothing)) for part in self.parts}
+
+    def charge(self, loss: Loss, reads: Iterable[str] | None, *, data_version: str) -> Granted | Refused[Loss]:
         """Charge a question to the parts that it reads, if the total stays within the budget.
 
-        Args: loss: towards one unit of the whole data, under the account's relation; reads: at least one part.
+        Args: loss: towards one unit of the whole data, under the account's relation; reads: at least one part; None
+            for all.
         Returns: the account after it, or what the budget lacks.
         Raises: InvalidParameter for a loss in another measure, an unknown part or other data.
         """
@@ -115,13 +200,11 @@ class PartsAccount:
                 f"The account is for data version {self.data_version!r}, and the question for {data_version!r:.60}; go "
                 "on with `for_version`, which charges what is spent to every part."
             )
-        read = self._known(reads)
-        after = dict(self.charged)
-        after[read] = after.get(read, Fraction(0)) + self._amount(loss)
-        spent = self.budget.from_amount(_dearest(after, self.neighbouring))
+        sums = self.sums.plus(self._amount(loss), self._known(reads))
+        spent = self.budget.from_amount(sums.total)
         if not spent <= self.budget:
             return Refused(shortfall=spent.beyond(self.budget))
-        return Granted(account=replace(self, charged=tuple(after.items())))
+        return Granted(account=replace(self, sums=sums))
 
     def for_version(self, data_version: str, parts: Iterable[str] | None = None) -> Self:
         """Return the account for the next version of the data, with everything spent charged to all its parts.
@@ -129,9 +212,7 @@ class PartsAccount:
         Args: parts: those of the next version; None for the same.
         """
         names = self.parts if parts is None else _names(parts)
-        total = self.total.amount
-        charged = ((names, total),) if total else ()
-        return replace(self, data_version=data_version, parts=names, charged=charged)
+        return replace(self, data_version=data_version, parts=names, sums=self.sums.levelled())
 
     def _amount(self, loss: Loss) -> Fraction:
         if not isinstance(loss, type(self.budget)):
@@ -141,45 +222,23 @@ class PartsAccount:
             )
         return loss.rounded_up().amount
 
-    def _known(self, reads: Iterable[str]) -> Reads:
-        read = _names(reads)
-        if not read or not read <= self.parts:
-            unknown = ", ".join(sorted(repr(name) for name in read - self.parts)) or "nothing"
+    def _known(self, reads: Iterable[str] | None) -> frozenset[str] | None:
+        """Return the parts that are read, or None if they are all there are."""
+        if reads is None:
+            return None
+        read, known = frozenset(_names(reads)), frozenset(self.parts)
+        if not read or not read <= known:
+            unknown = ", ".join(sorted(repr(name) for name in read - known)) or "nothing"
             raise InvalidParameter(f"The question reads {unknown:.200}; it must read one or more parts of the account.")
-        return read
-
-    def _touching(self, parts: Reads) -> Fraction:
-        return sum((amount for reads, amount in self.charged if reads & parts), Fraction(0))
+        return None if read == known else read
 
 
-def _dearest(charged: Mapping[Reads, Fraction], neighbouring: Neighbouring) -> Fraction:
-    """Return the largest loss of one part, or of two together.
-
-    Two together lose the sum of both, less what reads both, counted twice. Pairs are tried from the dearest on, until
-    no sum can be above the best; what was charged to all that is charged at all is set apart, as it is in each.
-    """
-    everything: Reads = frozenset().union(*charged)
-    common = charged.get(everything, Fraction(0))
-    alone = {part: Fraction(0) for part in everything}
-    for reads, amount in charged.items():
-        if reads != everything:
-            for part in reads:
-                alone[part] += amount
-    ranked = sorted(alone, key=lambda part: -alone[part])
-    best = max(alone.values(), default=Fraction(0))
-    if neighbouring == "add_remove":
-        return common + best
-    shared = [(reads, amount) for reads, amount in charged.items() if len(reads) > 1 and reads != everything]
-    for place, first in enumerate(ranked):
-        for second in ranked[place + 1 :]:
-            if alone[first] + alone[second] <= best:
-                break
-            twice = sum((amount for reads, amount in shared if first in reads and second in reads), Fraction(0))
-            best = max(best, alone[first] + alone[second] - twice)
-    return common + best
+def _check_neighbouring(neighbouring: str) -> None:
+    if neighbouring not in NEIGHBOURS_DIFFER:
+        raise InvalidParameter(f"neighbouring is {neighbouring!r:.60}; it must be add_remove or replace_one.")
 
 
-def _names(parts: Iterable[str]) -> Reads:
+def _names(parts: Iterable[str]) -> tuple[str, ...]:
     if isinstance(parts, str):
         raise InvalidParameter(f"The parts are {parts!r:.60}; give a list of names, if only of one.")
-    return frozenset(parts)
+    return tuple(dict.fromkeys(parts))
