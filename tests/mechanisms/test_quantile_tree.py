@@ -22,6 +22,7 @@ from lapwing.mechanisms import (
     ReleasedQuantileTree,
     RoundedGaussian,
     Sensitivity,
+    trees,
 )
 from lapwing.mechanisms import quantile_tree as module
 from lapwing.privacy.measures import GaussianDP, PureDP, ZeroConcentratedDP
@@ -134,7 +135,7 @@ def check_fit(fit: Callable[[tuple[Any, ...], int], Any]) -> None:
 
 
 def test_the_fit_is_the_least_squares_solution() -> None:
-    check_fit(module.consistent)
+    check_fit(trees.consistent)
 
 
 def test_twin_the_leaves_alone_are_caught() -> None:
@@ -158,18 +159,18 @@ def check_weights(fit: Callable[[tuple[Any, ...], int], Any], largest: Callable[
 
 
 def largest_weight(sizes: tuple[int, ...], branching: int) -> float:
-    return float(module._largest_weight(sizes, branching))
+    return float(trees.largest_weight(sizes, branching))
 
 
 def test_the_weights_of_the_noise() -> None:
-    check_weights(module.consistent, largest_weight)
+    check_weights(trees.consistent, largest_weight)
 
 
 def test_twins_of_the_weights_are_caught() -> None:
     with pytest.raises(AssertionError):
         check_weights(lambda counts, branching: counts[-1].astype(float), largest_weight)
     with pytest.raises(AssertionError):
-        check_weights(module.consistent, lambda sizes, branching: 0.99 * largest_weight(sizes, branching))
+        check_weights(trees.consistent, lambda sizes, branching: 0.99 * largest_weight(sizes, branching))
 
 
 RUNS = 200

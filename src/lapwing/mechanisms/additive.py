@@ -12,9 +12,13 @@ Gaussian is for those who must report zero-concentrated privacy of the discrete 
 
 from lapwing.mechanisms.discrete_gaussian import DiscreteGaussian
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
+from lapwing.mechanisms.merged_gaussian import MergedGaussian
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 
-__all__ = ["DiscreteGaussian", "DiscreteLaplace", "Mechanism", "RoundedGaussian"]
+__all__ = ["DiscreteGaussian", "DiscreteLaplace", "Mechanism", "MergedGaussian", "NoiseLaw", "RoundedGaussian"]
 
 Mechanism = DiscreteLaplace | RoundedGaussian
 """The mechanisms that a question's planner chooses from."""
+
+NoiseLaw = Mechanism | MergedGaussian
+"""What a released number may err by: the noise of one mechanism, or of several answers together."""

@@ -9,30 +9,18 @@ Privacy. A row is counted in one node of every level. So one row more moves as m
 each; K rows of one unit move them by K·levels in all, and, as they may all fall into the same nodes, by at most
 K²·levels in the sum of squares. All else is computed from the noisy counts.
 
-Consistency. The noisy counts do not add up. The released estimate is the least-squares fit x of leaf counts: the sums
-of x over all nodes are the orthogonal projection Πy of the noisy counts y onto what adds up. It takes two passes: going
-up, a node's own count and the sum of its children's estimates are averaged with weights inverse to their variances;
-going down, what a node's children miss of its estimate is divided among them in proportion to their variances.
-
-Error. An estimate of the count of a set of leaves is a sum of the noisy counts with weights c. Σc² is its variance for
-noise of variance 1, which `_largest_weight` computes. And |c_u| ≤ 1 for each node u, that is, noise of 1 at u alone
-moves the estimate by at most 1. Going up, the estimates are then 0 but at u and above it, where they lie in [0, 1] and
-do not grow. Going down to u, each node on the way is at least its parent and at most its estimate on the way up; hence
-what is divided among the children beside the way is not above 0, and u gets an x_u in [0, 1]. The leaves below u get
-shares ≥ 0 of x_u; all others get 0 or less, and together no less than −x_u. So no set of leaves gets more than 1 in
-size. `noisy_sums` bounds what such a sum of noise can be, also where the noise is not Gaussian.
+Consistency, and how the noise enters: `trees`. `noisy_sums` bounds what such a sum of noise can be, also where the
+noise is not Gaussian.
 
 Source: Hay, Rastogi, Miklau and Suciu 2010 (Boosting the Accuracy of Differentially Private Histograms Through
-Consistency); Honaker 2015 (Efficient Use of Differentially Private Binary Trees) for unequal variances. The bound on
-each coefficient, and hence on the error at a confidence, is worked out here.
+Consistency). The bound on the error at a confidence is worked out here.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from itertools import accumulate
 from math import nan
-from typing import ClassVar, Self, TypeVar, final
+from typing import ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +35,7 @@ from lapwing.mechanisms.parameters import whole_number
 from lapwing.mechanisms.quantile import clamped, grid
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.mechanisms.sensitivity import Sensitivity
+from lapwing.mechanisms.trees import consistent, largest_weight, levels_above, sizes_of
 from lapwing.privacy.amounts import Number, exact, probability
 from lapwing.privacy.measures import Loss, PureDP
 
@@ -111,9 +100,7 @@ class QuantileTree:
         """
         places = clamped(values, self.lower, self.upper) - self.lower
         sizes = self.sizes
-        levels = [np.bincount(places, minlength=sizes[-1]).astype(np.int64)]
-        for _ in sizes[1:]:
-            levels.insert(0, _sums(levels[0], self.branching))
+        levels = levels_above(np.bincount(places, minlength=sizes[-1]).astype(np.int64), self.branching)
         noisy = self.noise.release(np.concatenate(levels), entropy)
         ends = accumulate(sizes)
         counts = tuple(noisy[end - size : end] for size, end in zip(sizes, ends, strict=True))
@@ -133,7 +120,7 @@ class QuantileTree:
         before it, takes none further from the truth than e, as the true counts keep to this as well.
         """
         beta = 1 - probability(confidence, "confidence")
-        return sum_half_width(self.noise, _largest_weight(self.sizes, self.branching), beta / (2 * self.sizes[-1]))
+        return sum_half_width(self.noise, largest_weight(self.sizes, self.branching), beta / (2 * self.sizes[-1]))
 
 
 @final
@@ -200,81 +187,15 @@ class ReleasedQuantileTree:
         return float(self._up_to[min(value, self.upper) - self.lower]) if value >= self.lower else 0.0
 
 
-def consistent(counts: tuple[IntArray, ...], branching: int) -> NDArray[np.float64]:
-    """Return the leaf counts of the least-squares fit to all noisy counts, which have equal variances."""
-    *upper, leaves = (level.astype(np.float64) for level in counts)
-    variances = _variances(tuple(level.size for level in counts), branching)
-    estimates = [leaves]
-    for own, share in zip(upper[::-1], variances[-2::-1], strict=True):
-        estimates.append(share * own + (1 - share) * _sums(estimates[-1], branching))
-    fit = estimates[-1]
-    for estimate, variance in zip(estimates[-2::-1], variances[1:], strict=True):
-        missing = (fit - _sums(estimate, branching)) / _sums(variance, branching)
-        fit = estimate + variance * np.repeat(missing, branching)[: estimate.size]
-    return fit
-
-
-def _variances(sizes: tuple[int, ...], branching: int) -> list[NDArray[np.float64]]:
-    """Return the variance of each node's estimate on the way up, from the top down, where a count's own is 1.
-
-    Of a count of variance 1 and a sum of variance T, the mean of least variance has T/(1 + T), which also is the weight
-    of the count in it.
-    """
-    variances = [np.ones(sizes[-1])]
-    for _ in sizes[1:]:
-        spread = _sums(variances[0], branching)
-        variances.insert(0, spread / (1 + spread))
-    return variances
-
-
-def _largest_weight(sizes: tuple[int, ...], branching: int) -> Fraction:
-    """Return the largest variance of an estimate of a count up to, or from, any grid point, where a count's own is 1.
-
-    Within a node whose estimate is X, let the count up to a leaf have the estimate aX + (a rest independent of X), the
-    rest of variance r: a = 1, r = 0 in the leaf itself. On the way up the node's children had independent estimates of
-    variances v, v_0 of the child with the leaf, of which b the sum of those before it, t the sum of all. Given X they
-    are what independent normal numbers of these variances are given their sum. So with s = b + a·v_0 the node above has
-    a' = s/t and r' = r + b + a²·v_0 − s²/t. What lies beyond the leaf has 1 − a and the same r.
-
-    Rounded up by a millionth, far more than the error of the floating-point sums.
-    """
-    node = np.arange(sizes[-1])
-    a, rest = np.ones(sizes[-1]), np.zeros(sizes[-1])
-    levels = _variances(sizes, branching)
-    for variances in levels[:0:-1]:
-        own, total = variances[node], _sums(variances, branching)[node // branching]
-        # Within a level all nodes but the last have the same variance.
-        before = (node % branching) * variances[node // branching * branching]
-        share = (before + a * own) / total
-        rest += before + a**2 * own - share**2 * total
-        a, node = share, node // branching
-    own = levels[0][node]
-    before = np.cumsum(levels[0])[node] - own
-    beyond = levels[0].sum() - before - own
-    largest = max((before + a**2 * own + rest).max(), (beyond + (1 - a) ** 2 * own + rest).max())
-    return Fraction(float(largest)) * Fraction(1_000_001, 1_000_000)
-
-
-_Counts = TypeVar("_Counts", np.int64, np.float64)
-
-
-def _sums(level: NDArray[_Counts], branching: int) -> NDArray[_Counts]:
-    """Return the sums over each `branching` neighbours, the last over what is left."""
-    return np.add.reduceat(level, np.arange(0, level.size, branching))
-
-
 def _sizes(lower: int, upper: int, branching: int) -> tuple[int, ...]:
     """Return the number of nodes of each level, from the top down, after a check of the tree's parameters."""
     lower, upper = grid(lower, upper)
-    sizes = [upper - lower + 1]
-    branching = whole_number(branching, "branching", least=2)
-    while sizes[0] > branching:
-        sizes.insert(0, -(-sizes[0] // branching))
+    sizes = sizes_of(upper - lower + 1, whole_number(branching, "branching", least=2))
     if sum(sizes) > _MOST_NODES:
         raise InvalidParameter(
             f"The tree has {sum(sizes)} nodes; it may have 2^22: use a coarser step or a smaller range."
         )
-    return tuple(sizes)
+    return sizes
 
 
 def _sensitivity(levels: int, rows: int) -> Sensitivity:

@@ -87,9 +87,22 @@ class TruncatedGeometric:
         contributions = checked(contributions)
         kept = contributions.where(contributions.kept(self.max_keys))
         held = kept.held()
-        counts = kept.sums(np.ones(kept.keys.size, dtype=np.int64))[held]
-        indices = np.clip(counts - (self.minimum - 1), 0, self._chances.count - 1)
-        return held[samplers.coins(self._chances, indices, entropy)]
+        units = kept.sums(np.ones(kept.keys.size, dtype=np.int64))[held]
+        return held[self.select(units, units, entropy)]
+
+    def weight(self, _degree: int) -> int:
+        """Return what a unit adds to the count of each of its keys: 1, however many it has."""
+        return 1
+
+    def select(
+        self, units: NDArray[np.int64], _weights: NDArray[np.int64], entropy: Entropy = SYSTEM
+    ) -> NDArray[np.bool_]:
+        """Tell which keys are released, given how many units hold each.
+
+        Whoever calls it has bounded the units: each has at most `max_keys` keys.
+        """
+        indices = np.clip(units - (self.minimum - 1), 0, self._chances.count - 1)
+        return samplers.coins(self._chances, indices, entropy)
 
     def chance(self, units: int) -> Bounds:
         """Bound the chance that a key is released if so many units hold it."""

@@ -21,6 +21,8 @@ from lapwing.privacy.measures import ApproxDP, ApproximateGaussianDP, GaussianDP
 _SIGMA_BITS = 45
 _MOST_SIGMA = 1 << 20
 _FRACTION_BITS = 30
+MOST_MINIMUM = 1 << 30
+"""A key may be asked to have at most so many holders: its weights then stay below 2^62."""
 
 
 @final
@@ -33,9 +35,13 @@ class WeightedGaussian:
 
     Guarantee: ApproximateGaussianDP(1/sigma, delta) when a unit with all its keys is added or removed: its weights
         have squares that sum to t·⌊2^k/√t⌋²/4^k ≤ 1, and it gives each of t keys that only it holds at most
-        ⌊2^k/√t⌋/2^k, as it holds t keys or more. The rest is proven in `partitions`.
+        ⌊2^k/√t⌋/2^k, as it holds t keys or more. The rest is proven in `partitions`. With `minimum` = m only keys
+        that m units hold are considered, and the threshold is m − 1 higher. In that proof read "held" as "held by m
+        units": the t keys that this unit brings to m holders have weights from m − 1 others too, each at most 1, so
+        that above the threshold they are as rare as a new key is above the lower one.
     Args: sigma: of the noise, in weights, above 0 and at most 2^20; delta: above 0; max_keys: how many keys a unit
-        keeps, 1 to 10,000; fraction_bits: 0 to 30, and there is no reason for fewer than 30 but small examples.
+        keeps, 1 to 10,000; minimum: how many units a key needs; fraction_bits: 0 to 30, and there is no reason for
+        fewer than 30 but small examples.
     Source: Gopi et al. 2020 (arXiv 2002.09745), "weighted Gaussian"; Desfontaines, Voss, Gipson and Mandayam 2022.
     """
 
@@ -44,25 +50,27 @@ class WeightedGaussian:
     delta: Fraction
     max_keys: int
     fraction_bits: int = _FRACTION_BITS
+    minimum: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", checked_sigma(self.sigma, _MOST_SIGMA))
         object.__setattr__(self, "delta", probability(rational(self.delta, "delta"), "delta"))
         object.__setattr__(self, "max_keys", whole_number(self.max_keys, "max_keys", least=1, most=MOST_KEYS))
+        object.__setattr__(self, "minimum", whole_number(self.minimum, "minimum", least=1, most=MOST_MINIMUM))
         bits = whole_number(self.fraction_bits, "fraction_bits", most=_FRACTION_BITS)
         object.__setattr__(self, "fraction_bits", bits)
 
     @classmethod
-    def for_loss(cls, loss: ApproxDP | ApproximateGaussianDP, *, max_keys: int) -> Self:
+    def for_loss(cls, loss: ApproxDP | ApproximateGaussianDP, *, max_keys: int, minimum: int = 1) -> Self:
         """Return the least noise that keeps a loss: 1/μ, rounded up; an (ε, δ) spends half of its δ on the keys."""
         wanted = partitions.as_approximate_gaussian(loss)
-        return cls(sigma=sigma_for(wanted), delta=wanted.delta, max_keys=max_keys)
+        return cls(sigma=sigma_for(wanted), delta=wanted.delta, max_keys=max_keys, minimum=minimum)
 
     @property
     def threshold(self) -> int:
         """The weight, in steps, from which a key is released."""
-        novel = tuple(self._weight(t) for t in range(1, self.max_keys + 1))
-        return partitions.threshold(novel, self._variance, self.delta)
+        novel = tuple(self.weight(t) for t in range(1, self.max_keys + 1))
+        return partitions.threshold(novel, self._variance, self.delta) + (self.minimum - 1) * self.weight(1)
 
     def loss(self, kind: str) -> ApproximateGaussianDP:
         """Return (1/sigma, delta) for the kind approx_gdp; its `to_delta` gives the δ at any ε.
@@ -78,15 +86,26 @@ class WeightedGaussian:
         contributions = checked(contributions)
         kept = contributions.where(contributions.kept(self.max_keys))
         held = kept.held()
-        weights = np.array([0, *(self._weight(t) for t in range(1, self.max_keys + 1))], dtype=np.int64)
+        weights = np.array([0, *(self.weight(t) for t in range(1, self.max_keys + 1))], dtype=np.int64)
         sums = kept.sums(weights[kept.degrees()])[held]
-        return held[partitions.reaching(partitions.noisy(sums, self._variance, entropy), self.threshold)]
+        units = kept.sums(np.ones(kept.keys.size, dtype=np.int64))[held]
+        return held[self.select(units, sums, entropy)]
+
+    def select(
+        self, units: NDArray[np.int64], weights: NDArray[np.int64], entropy: Entropy = SYSTEM
+    ) -> NDArray[np.bool_]:
+        """Tell which keys are released, given how many units hold each and the sum of the weights they put on it.
+
+        Whoever calls it has bounded the units: each puts `weight(t)` on each of its t ≤ `max_keys` keys.
+        """
+        noisy = partitions.noisy(weights, self._variance, entropy)
+        return partitions.reaching(noisy, self.threshold) & (units >= self.minimum)
 
     def chance(self, units: int, keys_per_unit: int) -> Bounds:
         """Bound the chance that a key is released if so many units hold it, each with so many keys."""
         units = whole_number(units, "units")
-        weight = units * self._weight(whole_number(keys_per_unit, "keys_per_unit", least=1, most=self.max_keys))
-        if units == 0:
+        weight = units * self.weight(whole_number(keys_per_unit, "keys_per_unit", least=1, most=self.max_keys))
+        if units < self.minimum:
             return Bounds(Fraction(0), Fraction(0))
         return partitions.chance_of_release(weight, self.threshold, self._variance)
 
@@ -98,7 +117,8 @@ class WeightedGaussian:
     def _variance(self) -> Fraction:
         return self.sigma**2 * (1 << 2 * self.fraction_bits)
 
-    def _weight(self, degree: int) -> int:
+    def weight(self, degree: int) -> int:
+        """Return the weight, in steps, that a unit with so many keys puts on each of them."""
         # ⌊√⌊y⌋⌋ = ⌊√y⌋
         return isqrt((1 << 2 * self.fraction_bits) // degree)
 

@@ -1,0 +1,97 @@
+"""Two noisy answers to one question made one: the weighted mean of rounded Gaussians."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, final
+
+import numpy as np
+
+from lapwing.errors import InvalidParameter
+from lapwing.exact.arrays import IntArray
+from lapwing.exact.bounds import enclose_tightly, normal_two_sided_quantile_ball, square_root_up
+from lapwing.mechanisms.noisy import TAIL_BITS
+from lapwing.mechanisms.parameters import LARGEST_SCALE, SMALLEST_SCALE, positive
+from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
+from lapwing.privacy.amounts import Number, probability
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedGaussian:
+    """What the mean of several noisy answers errs by. It is post-processing: it adds no noise and has no loss.
+
+    A released value is within |Z| + slack of the true integer, Z ~ N(0, sigma²).
+
+    Proof. round(N(0, σ²)) is within ½ of N(0, σ²). Let two answers to one integer v be v + Z₁ + e₁ and v + Z₂ + e₂ with
+    independent Gaussians and |eᵢ| ≤ slackᵢ. Their mean with weights wᵢ ∝ 1/σᵢ² is v + Z + w₁e₁ + w₂e₂, where Z is
+    Gaussian with 1/σ² = 1/σ₁² + 1/σ₂², and rounding it to an integer adds ½ to the slack at most.
+
+    Args: sigma: in steps of the answer, > 0; slack: in steps, > 0.
+    """
+
+    name: ClassVar[str] = "merged Gaussians"
+    sigma: Fraction
+    slack: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", positive(self.sigma, "sigma"))
+        object.__setattr__(self, "slack", positive(self.slack, "slack"))
+
+    @property
+    def standard_deviation(self) -> float:
+        """√(σ² + 1/12), as the mean is rounded to an integer: to within the roundings of its parts."""
+        return math.sqrt(float(self.sigma) ** 2 + 1 / 12)
+
+    def half_width(self, confidence: Number) -> int:
+        """Return an h that is certified to have P(|error| ≤ h) ≥ confidence."""
+        tail = 1 - probability(confidence, "confidence")
+        quantile = enclose_tightly(normal_two_sided_quantile_ball, tail, bits=TAIL_BITS).upper
+        return math.ceil(self.sigma * quantile + self.slack)
+
+
+Noisy = RoundedGaussian | MergedGaussian
+
+
+def sharpened(bought: Noisy, wanted: RoundedGaussian, confidence: Number) -> tuple[RoundedGaussian, Fraction] | None:
+    """Return the noise of a further answer with which the mean is as good as one with the wanted noise, and its sigma.
+
+    As good means: at this confidence its half-width is no larger, nor is its sigma. The slack is at most the larger of
+    both answers' own and ½ more, so that it suffices that quantile·sigma + slack is at most the wanted half-width.
+    None if that leaves nothing for the noise, or the stored answer alone is as good.
+    """
+    tail = 1 - probability(confidence, "confidence")
+    quantile = enclose_tightly(normal_two_sided_quantile_ball, tail, bits=TAIL_BITS).upper
+    slack = max(_slack(bought), Fraction(1, 2)) + Fraction(1, 2)
+    sigma = min(wanted.sigma, (wanted.half_width(confidence) - slack) / quantile)
+    if sigma <= 0 or sigma >= bought.sigma:
+        return None
+    fresh = 1 / square_root_up(1 / sigma**2 - 1 / bought.sigma**2)
+    if fresh < SMALLEST_SCALE:
+        return None
+    return RoundedGaussian(sigma=min(fresh, LARGEST_SCALE)), sigma
+
+
+def merged(
+    first: IntArray, bought: Noisy, second: IntArray, fresh: RoundedGaussian, wanted: Fraction
+) -> tuple[IntArray, MergedGaussian]:
+    """Return the mean of two answers, each weighted by the inverse of its variance, and what it errs by.
+
+    Args: wanted: the sigma that the mean is stated with, at least its own.
+    """
+    weight = (1 / bought.sigma**2) / (1 / bought.sigma**2 + 1 / fresh.sigma**2)
+    values = [_rounded(weight * a + (1 - weight) * b) for a, b in zip(first.tolist(), second.tolist(), strict=True)]
+    wide = any(abs(value) >= 2**62 for value in values)
+    if wanted**2 < 1 / (1 / bought.sigma**2 + 1 / fresh.sigma**2):
+        raise InvalidParameter("The mean of two answers is less accurate than it is said to be.")
+    slack = weight * _slack(bought) + (1 - weight) * _slack(fresh) + Fraction(1, 2)
+    mean = np.array(values, dtype=object) if wide else np.array(values, dtype=np.int64)
+    return mean, MergedGaussian(sigma=wanted, slack=slack)
+
+
+def _slack(noise: Noisy) -> Fraction:
+    return noise.slack if isinstance(noise, MergedGaussian) else Fraction(1, 2)
+
+
+def _rounded(value: Fraction) -> int:
+    return math.floor(value + Fraction(1, 2))
