@@ -9,8 +9,8 @@ close. Tables are bags: the neighbour's rows come in another order.
 To extend it: add a column to `CATALOG` and `rows`, or a shape to `strategies.questions`.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,9 @@ def write(rows: Sequence[Row], path: Path, schema: pa.Schema = SCHEMA) -> None:
 @contextmanager
 def watching(seen: Seen, replayed: Seen | None) -> Iterator[None]:
     """Record SQL texts and mechanism inputs; with a recording, put its outputs in the place of fresh ones."""
-    add_noise, render = release_module.add_noise, vars(duckdb_engine)["render"]
+    add_noise = release_module.add_noise
+    names = ("layers", "public_layer", "answer", "holders")
+    printers = {name: vars(duckdb_engine)[name] for name in names}
     texts: list[str] = []
 
     def noisy(terms: Any, sums: Any, entropy: Any) -> Any:
@@ -70,11 +72,17 @@ def watching(seen: Seen, replayed: Seen | None) -> Iterator[None]:
         seen.outputs = recorded if recorded is not None else add_noise(terms, sums, entropy)
         return seen.outputs
 
-    def printed(*arguments: Any) -> str:
-        texts.append(render(*arguments))
-        return texts[-1]
+    def printed(name: str) -> Callable[..., str]:
+        def show(*arguments: Any) -> str:
+            texts.append(printers[name](*arguments))
+            return texts[-1]
 
-    with patch.object(release_module, "add_noise", noisy), patch("lapwing.engines.duckdb.render", printed):
+        return show
+
+    with ExitStack() as patches:
+        patches.enter_context(patch.object(release_module, "add_noise", noisy))
+        for name in names:
+            patches.enter_context(patch.object(duckdb_engine, name, printed(name)))
         yield
     seen.shown["sql"] = [text.replace(str(seen.shown.get("folder", "")), "") for text in texts]
 

@@ -6,6 +6,8 @@ from math import inf, nan
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
 from lapwing.catalog.model import Catalog
@@ -38,6 +40,14 @@ score = {{ type = "integer" }}
 note = {{ type = "string" }}
 day = {{ type = "date", values = [2026-01-01, 2026-01-02] }}
 pay = {{ type = "decimal", lower = 0, upper = 50, step = 0.01 }}
+
+[tables.codes]
+source = "codes.parquet"
+public = true
+
+[tables.codes.columns]
+plan = {{ type = "string" }}
+factor = {{ type = "integer" }}
 """
 
 PERSONS = [1, 2, 3, 4]
@@ -54,6 +64,8 @@ def catalog_in(
 ) -> Catalog:
     """Write a catalog into a folder and load it."""
     path = folder / "lapwing.toml"
+    codes = {"plan": ["a", "a", "b", None], "factor": [0, 30, 30, 110]}
+    pq.write_table(pa.table(codes), folder / "codes.parquet")
     path.write_text(
         CATALOG.format(
             epsilon="1000",
@@ -116,6 +128,21 @@ numbers: st.SearchStrategy[str] = st.deferred(
         st.builds("CASE plan WHEN 'a' THEN {} END".format, numbers),
         st.builds("CAST({} AS INTEGER)".format, st.sampled_from(["member", "cost", "age"])),
         st.just("LEAST(GREATEST(TRY_CAST(note AS DOUBLE), 0), 20)"),
+        st.builds("({} {} {})".format, numbers, st.sampled_from(["%", "//"]), st.sampled_from(["7", "age", "pay"])),
+        st.builds("{}({})".format, st.sampled_from(["SIGN", "TRUNC", "SQRT", "LN"]), numbers),
+        st.builds("NULLIF({}, {})".format, numbers, numbers),
+        st.builds("IF({}, {}, {})".format, conditions, numbers, numbers),
+        st.builds("WIDTH_BUCKET({}, 0, 50, 4)".format, numbers),
+        st.sampled_from(
+            [
+                "MONTH(day)",
+                "DATE_DIFF('week', day, DATE '2026-03-31')",
+                "YEAR(DATE_TRUNC('year', day))",
+                "DAY(LAST_DAY(day + INTERVAL 1 MONTH))",
+                "LEAST(LENGTH(CONCAT(note, plan)), 5)",
+                "STRPOS(LEFT(note, 3), 'b')",
+            ]
+        ),
     )
 )
 conditions: st.SearchStrategy[str] = st.deferred(
@@ -136,6 +163,13 @@ conditions: st.SearchStrategy[str] = st.deferred(
                 "note < 'b'",
                 "note NOT LIKE '%_b%'",
                 "age NOT BETWEEN 1 AND pay",
+                "age IS DISTINCT FROM score",
+                "UPPER(note) || plan = 'AB%a'",
+                "note ILIKE 'AB!%' ESCAPE '!'",
+                "REGEXP_MATCHES(note, '^[a-z]+.?b')",
+                "STRFTIME(day, '%Y-%m') = '2026-01'",
+                "TRY_CAST(note AS INTEGER) > 7",
+                "XOR(member, plan = 'a')",
             ]
         ),
         st.builds("{} {} {}".format, numbers, st.sampled_from(["<", "<=", "=", "<>", ">", ">="]), numbers),
@@ -162,9 +196,26 @@ derived = st.one_of(
 )
 
 
+PUBLIC = "(SELECT visits.*, factor FROM visits LEFT JOIN codes ON visits.plan = codes.plan)"
+COLUMNS = "plan, member, age, cost, score, note, day, pay"
+SOURCES = [
+    *["visits"] * 6,
+    PUBLIC,
+    "(SELECT * FROM visits WHERE age < 100)",
+    "(SELECT DISTINCT * FROM visits)",
+    f"(SELECT person, {COLUMNS} FROM visits UNION ALL SELECT person, {COLUMNS} FROM visits WHERE member)",
+    f"(SELECT person, {COLUMNS}, COUNT(*) AS n FROM visits GROUP BY ALL HAVING n > 1)",
+    "(SELECT * FROM visits QUALIFY ROW_NUMBER() OVER (PARTITION BY person ORDER BY cost DESC) = 1)",
+    "(SELECT *, SUM(age) OVER (PARTITION BY person ORDER BY pay) AS k FROM visits)",
+    "(SELECT * FROM visits WHERE plan NOT IN (SELECT plan FROM codes WHERE factor > 20))",
+    "(SELECT * FROM visits JOIN codes USING (plan))",
+]
+
+
 @st.composite
-def questions(draw: Any) -> str:
+def questions(draw: Any, sources: list[str] | None = None) -> str:
     """A whole question: every clause that is answered, in every combination."""
+    source = draw(st.sampled_from(sources or SOURCES))
     keys = draw(st.lists(st.sampled_from(["plan", "member", "day"]), unique=True, max_size=2))
     outputs = [f"{draw(derived)} AS c{i}" for i in range(draw(st.integers(1, 3)))]
     where = f" WHERE {draw(conditions)}" if draw(st.booleans()) else ""
@@ -172,4 +223,4 @@ def questions(draw: Any) -> str:
     having = f" HAVING {draw(aggregates)} > {draw(st.integers(-3, 3))}" if draw(st.integers(0, 3)) == 0 else ""
     order = f" ORDER BY c0 {draw(st.sampled_from(['ASC', 'DESC', 'DESC NULLS FIRST']))}" if draw(st.booleans()) else ""
     limit = f" LIMIT {draw(st.integers(0, 4))}" if draw(st.integers(0, 3)) == 0 else ""
-    return f"SELECT {', '.join([*keys, *outputs])} FROM visits{where}{group}{having}{order}{limit}"
+    return f"SELECT {', '.join([*keys, *outputs])} FROM {source}{where}{group}{having}{order}{limit}"

@@ -66,11 +66,24 @@ def ballots() -> list[dict[str, Any]]:
     return [{"choice": ["yes", "no", None][n % 3], "weight": 1 + n % 3} for n in range(30)]
 
 
+def codes() -> list[dict[str, Any]]:
+    """A public table: values that repeat, that nobody has, and NULLs."""
+    return [
+        {"plan": "a", "tier": "gold", "factor": 2, "floor": -1},
+        {"plan": "a", "tier": "gold", "factor": 3, "floor": 0},
+        {"plan": "b", "tier": "basic", "factor": 1, "floor": 0},
+        {"plan": "it's", "tier": "basic", "factor": 5, "floor": None},
+        {"plan": "c", "tier": None, "factor": 0, "floor": 1},
+        {"plan": None, "tier": "x", "factor": 4, "floor": 2},
+    ]
+
+
 def catalog_in(folder: Path) -> Catalog:
     """Write catalog and data into a folder."""
     copy(FIXTURES / "catalog.toml", folder / "lapwing.toml")
     pq.write_table(pa.Table.from_pylist(visits(), schema=SCHEMA), folder / "visits.parquet")
     pq.write_table(pa.Table.from_pylist(ballots()), folder / "ballots.parquet")
+    pq.write_table(pa.Table.from_pylist(codes()), folder / "codes.parquet")
     with (folder / "sheets.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(SHEET)

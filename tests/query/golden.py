@@ -21,6 +21,7 @@ from lapwing.errors import QueryRefused
 from lapwing.query import cleaned, render
 from lapwing.query.bind import bind
 from lapwing.query.cleaned import Pass, Source
+from lapwing.query.public import PublicFacts
 from tests.query.clean import FIXTURES
 
 _SECTION = re.compile(r"-- (cleaned|kept|answer|refused|pass (\d+) of (\d+))$")
@@ -81,15 +82,15 @@ def _entry(file: Path, comment: str, lines: list[str]) -> Entry:
     return Entry(file=file, comment=comment + "\n".join(notes), question=question, sections=sections)
 
 
-def written(entry: Entry, catalog: Catalog, sources: dict[str, Source]) -> dict[str, str]:
+def written(entry: Entry, catalog: Catalog, facts: PublicFacts, sources: dict[str, Source]) -> dict[str, str]:
     """Return what the sections of an entry should hold."""
-    return {name: _section(name, entry.question, catalog, sources) for name in entry.sections}
+    return {name: _section(name, entry.question, catalog, facts, sources) for name in entry.sections}
 
 
-def _section(name: str, question: str, catalog: Catalog, sources: dict[str, Source]) -> str:
+def _section(name: str, question: str, catalog: Catalog, facts: PublicFacts, sources: dict[str, Source]) -> str:
     if name == "refused":
-        return _refusal(question, catalog)
-    bound = bind(question, catalog).question
+        return _refusal(question, catalog, facts)
+    bound = bind(question, catalog, facts).question
     source, unit = sources[bound.table.name], cleaned.unit_name(bound.table)
     layers = {
         "cleaned": cleaned.cleaned(bound.table, source, Pass()),
@@ -111,9 +112,9 @@ def _section(name: str, question: str, catalog: Catalog, sources: dict[str, Sour
     return _COLUMN.sub(r"\1\n  ", text) if name != "answer" else text
 
 
-def _refusal(question: str, catalog: Catalog) -> str:
+def _refusal(question: str, catalog: Catalog, facts: PublicFacts) -> str:
     try:
-        bind(question, catalog)
+        bind(question, catalog, facts)
     except QueryRefused as refused:
         return str(refused)
     return "IT IS ANSWERED"

@@ -15,18 +15,65 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load
 from lapwing.errors import QueryRefused
 from lapwing.query import bind as bind_module
-from lapwing.query import calls, outputs
+from lapwing.query import calls, library, outputs
 from lapwing.query.bind import bind
+from lapwing.query.parse import Parsed
 from tests.query.clean import FIXTURES
 
 # What a node may carry. Of those in the second place the meaning is fixed by the dialect: they are read over.
 UNDERSTOOD: dict[type[exp.Expr], tuple[set[str], set[str]]] = {
-    exp.Select: ({"expressions", "from_", "where", "group", "having", "order", "limit", "offset"}, set()),
+    exp.Select: (
+        {
+            "expressions",
+            "from_",
+            "joins",
+            "where",
+            "group",
+            "having",
+            "order",
+            "limit",
+            "offset",
+            "with_",
+            "distinct",
+            "qualify",
+        },
+        set(),
+    ),
     exp.From: ({"this"}, set()),
     exp.Table: ({"this", "alias"}, set()),
     exp.TableAlias: ({"this"}, set()),
     exp.Where: ({"this"}, set()),
-    exp.Group: ({"expressions"}, set()),
+    exp.Group: ({"expressions", "all"}, set()),
+    exp.With: ({"expressions"}, set()),
+    exp.CTE: ({"this", "alias"}, set()),
+    exp.Subquery: ({"this", "alias"}, set()),
+    exp.Union: ({"this", "expression", "distinct", "with_"}, set()),
+    exp.Join: ({"this", "on", "using", "side", "kind"}, set()),
+    exp.Exists: ({"this"}, set()),
+    exp.Window: ({"this", "partition_by", "order", "over"}, set()),
+    exp.Qualify: ({"this"}, set()),
+    exp.RowNumber: (set(), set()),
+    exp.Rank: (set(), set()),
+    exp.DenseRank: (set(), set()),
+    exp.Lag: ({"this", "offset", "default"}, set()),
+    exp.Lead: ({"this", "offset", "default"}, set()),
+    exp.LogicalAnd: ({"this"}, set()),
+    exp.LogicalOr: ({"this"}, set()),
+    exp.Filter: ({"this", "expression"}, set()),
+    exp.CountIf: ({"this"}, set()),
+    exp.Variance: ({"this"}, set()),
+    exp.VariancePop: ({"this"}, set()),
+    exp.Stddev: ({"this"}, set()),
+    exp.StddevPop: ({"this"}, set()),
+    exp.StddevSamp: ({"this"}, set()),
+    exp.CovarPop: ({"this", "expression"}, set()),
+    exp.CovarSamp: ({"this", "expression"}, set()),
+    exp.Corr: ({"this", "expression"}, set()),
+    exp.Grouping: ({"expressions"}, set()),
+    exp.GroupingSets: ({"expressions"}, set()),
+    exp.Rollup: ({"expressions"}, set()),
+    exp.Cube: ({"expressions"}, set()),
+    exp.Tuple: ({"expressions"}, set()),
     exp.Having: ({"this"}, set()),
     exp.Order: ({"expressions"}, set()),
     exp.Ordered: ({"this", "desc", "nulls_first"}, set()),
@@ -44,6 +91,14 @@ UNDERSTOOD: dict[type[exp.Expr], tuple[set[str], set[str]]] = {
     exp.Count: ({"this"}, {"big_int"}),
     exp.Sum: ({"this"}, set()),
     exp.Avg: ({"this"}, set()),
+    exp.Median: ({"this"}, set()),
+    exp.Quantile: ({"this", "quantile"}, set()),
+    exp.ApproxQuantile: ({"this", "quantile"}, set()),
+    exp.PercentileCont: ({"this", "expression"}, set()),
+    exp.PercentileDisc: ({"this", "expression"}, set()),
+    exp.WithinGroup: ({"this", "expression"}, set()),
+    exp.Min: ({"this"}, set()),
+    exp.Max: ({"this"}, set()),
     exp.Add: ({"this", "expression"}, set()),
     exp.Sub: ({"this", "expression"}, set()),
     exp.Mul: ({"this", "expression"}, set()),
@@ -57,7 +112,7 @@ UNDERSTOOD: dict[type[exp.Expr], tuple[set[str], set[str]]] = {
     exp.Greatest: ({"this", "expressions"}, {"ignore_nulls"}),
     exp.Coalesce: ({"this", "expressions"}, set()),
     exp.Case: ({"this", "ifs", "default"}, set()),
-    exp.If: ({"this", "true"}, set()),
+    exp.If: ({"this", "true", "false"}, set()),
     exp.EQ: ({"this", "expression"}, set()),
     exp.NEQ: ({"this", "expression"}, set()),
     exp.LT: ({"this", "expression"}, set()),
@@ -68,12 +123,25 @@ UNDERSTOOD: dict[type[exp.Expr], tuple[set[str], set[str]]] = {
     exp.Or: ({"this", "expression"}, set()),
     exp.Not: ({"this"}, set()),
     exp.Between: ({"this", "low", "high"}, set()),
-    exp.In: ({"this", "expressions"}, set()),
+    exp.In: ({"this", "expressions", "query"}, set()),
     exp.Is: ({"this", "expression"}, set()),
     exp.Like: ({"this", "expression", "negate"}, set()),
     exp.Cast: ({"this", "to"}, {"safe"}),
     exp.TryCast: ({"this", "to"}, {"safe"}),
     exp.DataType: ({"this"}, set()),
+    exp.ILike: ({"this", "expression", "negate"}, set()),
+    exp.Escape: ({"this", "expression"}, set()),
+    exp.Interval: ({"this", "unit"}, set()),
+    exp.Var: ({"this"}, {"is_string"}),
+    exp.DateAdd: ({"this", "expression"}, set()),
+    exp.Anonymous: ({"this", "expressions"}, set()),
+    exp.CurrentDate: (set(), set()),
+    exp.CurrentTime: (set(), set()),
+    exp.CurrentTimestamp: (set(), set()),
+    **{
+        kind: ({*call.words, *call.flags, *call.needed, *call.optional, *call.rest}, set(call.ignored))
+        for kind, call in library.LIBRARY.items()
+    },
 }
 
 # Together they hold every node of the list, inside aggregates and around them.
@@ -92,7 +160,45 @@ QUESTIONS = [
        CASE COUNT(*) WHEN 1 THEN 2 END AS e FROM visits
        HAVING NOT (COUNT(*) IN (1, 2) OR COUNT(*) BETWEEN 1 AND 2 OR COUNT(*) IS NULL AND COUNT(*) <> 1)
        OR COUNT(*) = 1 OR COUNT(*) >= 1 OR COUNT(*) < 1 OR COUNT(*) <= 1 OR TRUE""",
+    """SELECT SUM(ROUND(age, 1) + TRUNC(cost, 1) + age % 7 + age // 7 + SIGN(age) + POWER(age, 2) + SQRT(age) + LN(age)
+       + LOG(2, age) + EXP(share) + PI() + RADIANS(age) + DEGREES(share) + SIN(age) + COS(age) + ATAN(age)
+       + WIDTH_BUCKET(age, 0, 100, 10) + NULLIF(age, 0) + IF(member, age, 1)) AS n FROM visits
+       WHERE age IS NOT DISTINCT FROM 1 AND age IS DISTINCT FROM 2 AND XOR(member, age > 1)""",
+    """SELECT SUM(EXTRACT(year FROM born) + YEAR(born) + QUARTER(born) + MONTH(born) + WEEK(born) + WEEKOFYEAR(born)
+       + DAY(born) + DAYOFMONTH(born) + DAYOFYEAR(born) + DAYOFWEEK(born) + ISODOW(born) + HOUR(seen) + MINUTE(seen)
+       + SECOND(seen) + EPOCH(born) + DATE_DIFF('day', born, seen) + DATE_PART('year', born)) AS n FROM visits
+       WHERE DATE_TRUNC('month', seen) > LAST_DAY(born) AND MAKE_DATE(2020, 1, 2) < born + INTERVAL 1 DAY
+       AND STRFTIME(born, '%Y') = '2000' AND MONTHNAME(born) <> DAYNAME(born)
+       AND DATE_ADD(born, INTERVAL 2 DAY) > seen - INTERVAL (age) HOUR""",
+    """SELECT COUNT(*) AS n FROM visits WHERE UPPER(note) = LOWER(REVERSE(note))
+       AND TRIM(BOTH 'a' FROM note) = LTRIM(note)
+       AND SUBSTRING(note, 1, 2) = LEFT(note, 2) AND RIGHT(note, 1) = LPAD(note, 3, 'x') AND RPAD(note, 3, 'x') <> 'x'
+       AND REPLACE(note, 'a', 'b') = SPLIT_PART(note, '-', 1) AND note || 'x' = CONCAT(note, 'x')
+       AND CONCAT_WS('-', note, 'x') > 'a' AND STRPOS(note, 'a') > LENGTH(note) AND CONTAINS(note, 'a')
+       AND STARTS_WITH(note, 'a') AND ENDS_WITH(note, 'a') AND REGEXP_MATCHES(note, 'a', 'i') AND note ILIKE 'a'
+       AND REGEXP_FULL_MATCH(note, 'a', 'i') AND REGEXP_EXTRACT(note, '(a)', 1, 'i') = 'a' AND note NOT ILIKE 'b'
+       AND REGEXP_REPLACE(note, 'a', 'b', 'g') = 'b' AND note LIKE 'a!%' ESCAPE '!'""",
+    """SELECT MEDIAN(age) AS m, QUANTILE(age, 0.1) AS q, APPROX_QUANTILE(cost, 0.2) AS a, QUANTILE_CONT(cost, 0.3) AS c,
+       QUANTILE_DISC(cost, 0.4) AS d, PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY cost DESC) AS w, MIN(age) AS lo,
+       PERCENTILE_DISC(0.6) WITHIN GROUP (ORDER BY cost) AS v, MAX(age) AS hi FROM visits""",
+    """WITH few AS (SELECT DISTINCT person, plan FROM visits UNION ALL SELECT person, plan FROM visits)
+       SELECT COUNT(*) FILTER (WHERE plan = 'a') AS n, COUNT_IF(plan = 'a') AS m FROM few""",
+    """SELECT VARIANCE(n) AS a, VAR_POP(n) AS b, STDDEV(n) AS c, STDDEV_POP(n) AS d, STDDEV_SAMP(n) AS e,
+       COVAR_POP(n, r) AS f, COVAR_SAMP(n, r) AS g, CORR(n, r) AS h, DP_INTERVAL_LOW(a) AS i FROM
+       (SELECT person, COUNT(*) AS n, BOOL_AND(member) AS x, BOOL_OR(member) AS y, MAX(r) AS r FROM
+         (SELECT person, member, ROW_NUMBER() OVER (PARTITION BY person ORDER BY age DESC) AS r,
+            RANK() OVER (PARTITION BY person ORDER BY age) AS k,
+            DENSE_RANK() OVER (PARTITION BY person ORDER BY age) AS d,
+            LAG(age, 1, 0) OVER (PARTITION BY person ORDER BY age) AS b,
+            LEAD(age, 1, 0) OVER (PARTITION BY person ORDER BY age) AS c FROM visits QUALIFY k < 9) AS w
+         GROUP BY person) AS u WHERE x OR y""",
+    """SELECT plan, member, GROUPING(plan) AS g, COUNT(*) AS n FROM visits
+       GROUP BY GROUPING SETS ((plan, member), ROLLUP (plan), CUBE (member))""",
 ]
+# Joined to a public table of the catalog, which these tests do not open.
+JOINED = {exp.Join, exp.Exists}
+# Refused by a remedy of their own.
+ALWAYS_REFUSED = {exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp}
 
 SURPRISES: list[Callable[[], Any]] = [
     lambda: True,
@@ -105,14 +211,14 @@ def catalog() -> Catalog:
     return load(FIXTURES / "catalog.toml")
 
 
-def tree(text: str) -> exp.Expression:
+def tree(text: str) -> exp.Select:
     (statement,) = DuckDB().parse(text)
     assert isinstance(statement, exp.Select)
     return statement
 
 
-def refused(changed: exp.Expression, text: str, catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> bool:
-    monkeypatch.setattr(bind_module, "parse", lambda _text: changed)
+def refused(changed: exp.Select, text: str, catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> bool:
+    monkeypatch.setattr(bind_module, "parse", lambda _text, _parameters=(): Parsed(select=changed))
     try:
         bind(text, catalog)
     except QueryRefused:
@@ -124,7 +230,7 @@ def places(text: str) -> Iterator[tuple[int, exp.Expr]]:
     return enumerate(tree(text).walk())
 
 
-def changed_at(text: str, place: int, name: str, value: object) -> exp.Expression:
+def changed_at(text: str, place: int, name: str, value: object) -> exp.Select:
     """Return a fresh tree with one argument of one node set; the fields of a node alone, so that nothing else moves."""
     statement = tree(text)
     node = next(node for i, node in enumerate(statement.walk()) if i == place)
@@ -139,8 +245,8 @@ def test_the_questions_are_answered(text: str, catalog: Catalog) -> None:
 
 def test_the_questions_hold_every_node_that_is_understood() -> None:
     held = {type(node) for text in QUESTIONS for _, node in places(text)}
-    assert held == set(UNDERSTOOD)
-    assert {*calls.HANDLERS, *outputs.HANDLERS} <= held
+    assert held == set(UNDERSTOOD) - ALWAYS_REFUSED - JOINED
+    assert {*calls.HANDLERS, *outputs.HANDLERS} <= set(UNDERSTOOD)
 
 
 @pytest.mark.parametrize("text", QUESTIONS)
@@ -150,6 +256,8 @@ def test_an_argument_that_is_not_understood_is_refused(
     let_through = []
     for place, node in places(text):
         meant, read_over = UNDERSTOOD[type(node)]
+        if isinstance(node, exp.If) and isinstance(node.parent, exp.Case):
+            meant = meant - {"false"}
         for name in {*node.arg_types, "surprise"} - meant - read_over:
             for surprise in SURPRISES:
                 changed = changed_at(text, place, name, surprise())

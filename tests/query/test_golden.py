@@ -15,6 +15,7 @@ from lapwing.answer import Answer
 from lapwing.catalog.model import Catalog
 from lapwing.engines import DuckDB
 from lapwing.engines.duckdb import FAILED
+from lapwing.engines.public import PublicData
 from lapwing.mechanisms import RoundedGaussian
 from lapwing.privacy.measures import GaussianDP
 from lapwing.query import printers
@@ -23,10 +24,10 @@ from lapwing.query.cleaned import Source
 from lapwing.query.conversion import SUMMABLE_BITS
 from lapwing.query.derived import KeyValue
 from lapwing.query.measures import Sum
-from lapwing.query.plan import Plan
-from lapwing.release import exact_values
+from lapwing.query.plan import Plan, Question
+from lapwing.release import cells_of, exact_values
 from tests.engines.tables import run
-from tests.query import clean, golden
+from tests.query import clean, composed, golden
 from tests.query.golden import Entry
 
 ENTRIES = [entry for file in golden.files(refused=False) for entry in golden.read(file)]
@@ -36,6 +37,13 @@ REFUSALS = [entry for file in golden.files(refused=True) for entry in golden.rea
 @pytest.fixture(scope="module")
 def catalog(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
     return clean.catalog_in(tmp_path_factory.mktemp("golden"))
+
+
+@pytest.fixture(scope="module")
+def facts(catalog: Catalog) -> Iterator[PublicData]:
+    facts = PublicData(catalog)
+    yield facts
+    facts.close()
 
 
 @pytest.fixture(scope="module")
@@ -59,18 +67,23 @@ def plain(catalog: Catalog) -> Iterator[duckdb.DuckDBPyConnection]:
     connection.execute("SET TimeZone = 'UTC'")
     for name in ("visits", "ballots"):
         connection.execute(f"CREATE TABLE {name} AS SELECT * FROM read_parquet('{catalog.folder}/{name}.parquet')")
+    for public in catalog.public_tables:
+        source = catalog.source_path(public)
+        connection.execute(f"CREATE TABLE {public.name} AS SELECT * FROM read_parquet('{source}')")
+    for view in catalog.views:
+        connection.execute(f"CREATE VIEW {view.name} AS {view.sql}")
     columns = ", ".join(clean.SHEET)
     connection.execute(f"CREATE TABLE sheets AS SELECT {columns} FROM visits")
     yield connection
     connection.close()
 
 
-def test_the_sql_is_the_golden_sql(catalog: Catalog, sources: dict[str, Source]) -> None:
+def test_the_sql_is_the_golden_sql(catalog: Catalog, facts: PublicData, sources: dict[str, Source]) -> None:
     writing = bool(os.environ.get("LAPWING_WRITE_GOLDEN"))
     different = []
     for file in [*golden.files(refused=False), *golden.files(refused=True)]:
         entries = golden.read(file)
-        anew = [replace(entry, sections=golden.written(entry, catalog, sources)) for entry in entries]
+        anew = [replace(entry, sections=golden.written(entry, catalog, facts, sources)) for entry in entries]
         different += [f"{new.name}\n{new}" for old, new in zip(entries, anew, strict=True) if old != new]
         if writing:
             golden.write(file, anew)
@@ -80,12 +93,21 @@ def test_the_sql_is_the_golden_sql(catalog: Catalog, sources: dict[str, Source])
 # ---- both sides run --------------------------------------------------------------------------------------------------
 
 
-def exact_answer(plan: Plan, engine: DuckDB) -> Answer:
+def exact_answer(plan: Plan, engine: DuckDB, facts: PublicData) -> Answer:
     """Return the answer without noise: what the released numbers are made from."""
     noiseless = [RoundedGaussian.for_half_width(10, Decimal("0.95")) for _ in plan.question.measures]
-    values = exact_values(plan.question, run(engine, plan.question))
-    cost = GaussianDP.from_amount(0)
-    return Answer(plan=plan, mechanisms=noiseless, values=[list(map(int, row)) for row in values], cost=cost)
+    question = plan.question
+    leaves = engine.run(question, engine.digest(question.table)).leaves if question.distributions else {}
+    values = exact_values(question, exact_cells(question, engine, facts), cells_of(question), leaves)
+    whole = [numbers if numbers.ndim > 1 else list(map(int, numbers)) for numbers in values]
+    return Answer(plan=plan, mechanisms=noiseless, values=whole, cost=GaussianDP.from_amount(0))
+
+
+def exact_cells(question: Question, engine: DuckDB, facts: PublicData) -> dict[Any, Any]:
+    if not question.public_tables:
+        return run(engine, question)
+    with composed.connect() as connection:
+        return composed.cells(connection, question, engine._describe(question.table).source, facts)
 
 
 def listed(plan: Plan, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -115,14 +137,14 @@ def asked(plain: duckdb.DuckDBPyConnection, question: str) -> list[dict[str, Any
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 def test_the_question_and_its_sql_mean_the_same(
-    entry: Entry, catalog: Catalog, engine: DuckDB, plain: duckdb.DuckDBPyConnection
+    entry: Entry, catalog: Catalog, facts: PublicData, engine: DuckDB, plain: duckdb.DuckDBPyConnection
 ) -> None:
-    plan = bind(entry.question, catalog)
-    ours = exact_answer(plan, engine).rows()
+    plan = bind(entry.question, catalog, facts)
+    ours = exact_answer(plan, engine, facts).rows()
     question = entry.question
     for key in plan.keys:
         if key.other is not None:  # plain SQL has no word for it
-            column, values = key.column.name, ", ".join(map(printers.text, map(str, key.values)))
+            column, values = key.name, ", ".join(map(printers.text, map(str, key.values or ())))
             folded = f"CASE WHEN {column} IN ({values}) THEN {column} ELSE {printers.text(key.other)} END AS {column}"
             question = question.replace("FROM visits", f"FROM (SELECT * REPLACE ({folded}) FROM visits)")
     theirs = listed(plan, asked(plain, question))
@@ -162,15 +184,16 @@ def test_a_wrong_printer_is_found(
     bug: Any,
     question: str,
     catalog: Catalog,
+    facts: PublicData,
     engine: DuckDB,
     plain: duckdb.DuckDBPyConnection,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     entry = Entry(file=Path("planted.sql"), comment="", question=question, sections={})
-    test_the_question_and_its_sql_mean_the_same(entry, catalog, engine, plain)
+    test_the_question_and_its_sql_mean_the_same(entry, catalog, facts, engine, plain)
     monkeypatch.setitem(printers.PRINTERS, printer, bug)
     with pytest.raises(AssertionError):
-        test_the_question_and_its_sql_mean_the_same(entry, catalog, engine, plain)
+        test_the_question_and_its_sql_mean_the_same(entry, catalog, facts, engine, plain)
 
 
 def test_the_engine_needs_a_file_that_it_has_read_through(catalog: Catalog) -> None:

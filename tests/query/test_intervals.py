@@ -1,14 +1,16 @@
 """Interval arithmetic, by brute force: the claimed bounds hold every value, and are attained where they should be."""
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from fractions import Fraction
 from itertools import product
-from math import floor
+from math import floor, trunc
 from typing import Any
 
+import duckdb
 import pytest
 
-from lapwing.query import arithmetic, conversion, functions
+from lapwing.query import arithmetic, conversion, days, functions, numeric
 from lapwing.query.expression import Column, Expression, Literal, Operation
 from lapwing.query.types import BOOLEAN, Fixed, Real
 
@@ -128,6 +130,114 @@ def test_bounds_of_chosen_values_hold_them_all() -> None:
         ):
             found = [value for value in (*span(x), *span(y)) if value is not None]
             assert claimed(node) == (min(found), max(found))
+
+
+# ---- division with remainder, cutting, signs ------------------------------------------------------------------------
+
+
+def cut(x: Fraction, y: Fraction) -> Fraction | None:
+    return Fraction(trunc(x / y)) if y else None
+
+
+def left_over(x: Fraction, y: Fraction) -> Fraction | None:
+    return x - trunc(x / y) * y if y else None
+
+
+def holds(build: Callable[..., Expression], rule: Rule, arguments: Sequence[Expression]) -> bool:
+    found = outcomes(arguments, rule)
+    low, high = claimed(build(*arguments))
+    return not found or low <= min(found) <= max(found) <= high
+
+
+@pytest.mark.parametrize(("build", "rule"), [(numeric.quotient, cut), (numeric.remainder, left_over)])
+def test_bounds_of_integer_division_hold_every_value(build: Callable[..., Expression], rule: Rule) -> None:
+    assert all(holds(build, strict(rule), arguments) for arguments in pairs())
+
+
+@pytest.mark.parametrize("low_high", RANGES)
+def test_bounds_of_quotients_by_a_constant_are_tight(low_high: tuple[int, int]) -> None:
+    x = column("x", Fraction(1, 2), *low_high)
+    for divisor in (Fraction(2), Fraction(-1, 2), Fraction(1, 3)):
+        found = outcomes((x,), strict(lambda v, d=divisor: cut(v, d)))
+        assert claimed(numeric.quotient(x, conversion.number(divisor))) == (min(found), max(found))
+
+
+@pytest.mark.parametrize("low_high", RANGES)
+def test_bounds_of_cut_and_signed_values_are_tight(low_high: tuple[int, int]) -> None:
+    for step in (Fraction(1), Fraction(1, 4), Fraction(3, 10), Fraction(7)):
+        x = column("x", step, *low_high)
+        cases: list[tuple[Expression, Rule]] = [
+            (numeric.sign(x), strict(lambda v: Fraction((v > 0) - (v < 0)))),
+            (numeric.truncate(x), strict(lambda v: Fraction(trunc(v)))),
+            (numeric.truncate(x, conversion.number(Fraction(1))), strict(lambda v: Fraction(trunc(v * 10), 10))),
+        ]
+        for node, rule in cases:
+            found = outcomes((x,), rule)
+            assert claimed(node) == (min(found), max(found)), node
+
+
+def test_bounds_of_buckets_hold_every_value() -> None:
+    for low, high in RANGES:
+        x = column("x", Fraction(1, 4), 3 * low, 3 * high)
+        node = numeric.width_bucket(x, *(conversion.number(Fraction(end)) for end in (-1, 1, 3)))
+        edges = [Fraction(-1), Fraction(-1, 3), Fraction(1, 3), Fraction(1)]
+        found = outcomes((x,), strict(lambda v, edges=edges: Fraction(sum(edge <= v for edge in edges))))
+        assert claimed(node)[0] <= min(found) <= max(found) <= claimed(node)[1]
+        assert 0 <= claimed(node)[0] <= claimed(node)[1] <= 4
+
+
+@pytest.mark.parametrize("exponent", [-2, -1, 0, 1, 2, 3, Fraction(1, 2), Fraction(-1, 2)])
+def test_bounds_of_powers_hold_every_value(exponent: Fraction | int) -> None:
+    for low, high in RANGES:
+        x = column("x", Fraction(1, 2), low, high)
+        node = numeric.power(x, conversion.number(Fraction(exponent)))
+        least, most = claimed(node)
+        for value in span(x):
+            if value is None or (value == 0 and exponent < 0) or (value < 0 and Fraction(exponent).denominator > 1):
+                continue
+            assert least <= Fraction(float(value) ** float(exponent)) <= most
+
+
+# ---- the calendar ----------------------------------------------------------------------------------------------------
+
+TIMES = sorted(
+    {
+        days.count(datetime(year, month, day, hour, 59, 59, 999_999))
+        for year in (1, 2, 1600, 1969, 1970, 2024, 9998, 9999)
+        for month, day in ((1, 1), (1, 31), (2, 28), (3, 1), (6, 30), (12, 31))
+        for hour in (0, 23)
+    }
+)
+
+
+@pytest.mark.parametrize("unit", days.INDEX)
+def test_units_begin_one_after_the_other(unit: str) -> None:
+    """Never fewer at a later time, and none more between a time and the beginning of its own."""
+    counted = [days.INDEX[unit](at) for at in TIMES]
+    assert counted == sorted(counted)
+    for at in TIMES:
+        start = days.truncated(at, unit)
+        assert start <= at
+        assert days.INDEX[unit](start) == days.INDEX[unit](at)
+        if start > TIMES[0]:
+            assert days.INDEX[unit](start - 1) == days.INDEX[unit](at) - 1
+
+
+@pytest.mark.parametrize("months", [0, 1, -1, 12, 13, -25, 12_000])
+def test_months_move_every_time_inside_their_bounds(months: int) -> None:
+    query = "SELECT epoch_us(make_timestamp(?::BIGINT) + to_months(?))"
+    with duckdb.connect() as connection:
+        moved = [value for at in TIMES for (value,) in connection.execute(query, [at, months]).fetchall()]
+    for i, at in enumerate(TIMES):
+        low, high = days.later(at, months)
+        assert low <= min(moved[i:])
+        assert max(moved[: i + 1]) <= high
+
+
+def test_a_month_of_thirty_days_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(days, "later", lambda us, months: (us + 30 * days.DAY * months,) * 2)
+    with pytest.raises(AssertionError):
+        test_months_move_every_time_inside_their_bounds(1)
 
 
 # ---- doubles ---------------------------------------------------------------------------------------------------------

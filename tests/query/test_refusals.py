@@ -189,6 +189,73 @@ def test_no_nesting_makes_the_sql_grow_without_end(
         assert len(str(question)) < 100 * len(text)
 
 
+# ---- subqueries ------------------------------------------------------------------------------------------------------
+
+
+def chain(first: str, wrap: str, times: int, asked: str = "COUNT(*)") -> str:
+    """Return a question about subqueries of which each is over the one before."""
+    named = [f"c0 AS ({first})", *(f"c{i} AS ({wrap.format(f'c{i - 1}')})" for i in range(1, times))]
+    return f"WITH {', '.join(named)} SELECT {asked} FROM c{times - 1}"
+
+
+TWICE = "SELECT person, age FROM {0} UNION ALL SELECT person, age FROM {0}"
+LONG = "+".join(["age"] * 140)
+GROWING = {
+    "a sum of itself, nested": nested("(SELECT a + a AS a FROM {})", "(SELECT age AS a FROM visits)", 18),
+    "a sum of itself, named": chain("SELECT age AS a FROM visits", "SELECT a + a AS a FROM {}", 60),
+    "a choice of itself": chain("SELECT note AS a FROM visits", "SELECT COALESCE(a, a, a) AS a FROM {}", 60),
+    "a depth of functions": chain("SELECT member AS a FROM visits", "SELECT NOT a AS a FROM {}", 400),
+    "a depth of conditions": chain("SELECT * FROM visits", "SELECT * FROM {} WHERE age > 3", 400),
+    "a union with itself": chain("SELECT person, age FROM visits", TWICE, 40),
+    "a depth of relations": chain("SELECT person, age FROM visits", "SELECT DISTINCT person, age FROM {}", 100),
+    "a union of many": f"SELECT COUNT(*) FROM ({' UNION ALL '.join(['SELECT age FROM visits'] * 140)})",
+    "many columns": f"SELECT COUNT(*) FROM (SELECT {', '.join(f'age AS a{i}' for i in range(450))} FROM visits)",
+    "columns of many columns": chain(
+        f"SELECT person, {LONG} AS a FROM visits",
+        f"SELECT DISTINCT person, {', '.join(f'a + {i} AS a{i}' for i in range(60))} FROM {{}}",
+        2,
+    ),
+    "a window of many": f"SELECT COUNT(*) FROM (SELECT SUM(a + a) OVER (PARTITION BY person ORDER BY "
+    f"{', '.join(['a'] * 60)}) AS s FROM (SELECT person, {LONG} AS a FROM visits))",
+    "aggregates of many": f"SELECT {', '.join(f'SUM(a + {i})' for i in range(190))}, "
+    f"SUM(a) FROM (SELECT b + b + b AS a FROM (SELECT {LONG} AS b FROM visits))",
+}
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_what_grows_in_subqueries_is_refused(name: str, catalog: Catalog) -> None:
+    assert str(refusal(GROWING[name], catalog))
+
+
+NESTED = {
+    "relations": chain("SELECT person, age AS a FROM visits", "SELECT DISTINCT person, a FROM {}", 20),
+    "functions": chain("SELECT member AS a FROM visits", "SELECT NOT a AS a FROM {}", 180, "COUNT_IF(a)"),
+    "conditions": chain("SELECT * FROM visits", "SELECT * FROM {} WHERE age > 3", 180),
+    "both": chain(
+        f"SELECT person, {' AND '.join(['member'] * 140)} AS a FROM visits",
+        "SELECT person, BOOL_AND(a) AS a FROM {} GROUP BY person",
+        19,
+        "COUNT_IF(a)",
+    ),
+    "parts": f"SELECT COUNT(*) FROM ({' UNION ALL '.join(['SELECT age FROM visits'] * 45)})",
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_subqueries_just_within_the_limits_are_answered(name: str, catalog: Catalog) -> None:
+    def answered() -> object:
+        question = bind(NESTED[name], catalog).question
+        return str(question), hash(question), question == bind(NESTED[name], catalog).question, render.answer(question)
+
+    assert with_frames(150, answered)
+
+
+def test_a_subquery_is_bound_once_however_deep_it_is_nested(catalog: Catalog) -> None:
+    begun = time.process_time()
+    bind(f"SELECT COUNT(*) FROM {nested('(SELECT * FROM {})', 'visits', 19)}", catalog)
+    assert time.process_time() - begun < 0.5
+
+
 # ---- characters ------------------------------------------------------------------------------------------------------
 
 

@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 
 from lapwing import release as release_module
 from lapwing.catalog.model import Catalog
+from lapwing.engines import duckdb as duckdb_engine
 from lapwing.mechanisms import Sensitivity
-from lapwing.query import cleaned, printers, render, stability
+from lapwing.query import cleaned, joins, printers, render, render_keys, render_relations, stability
+from lapwing.query.relations import Union
 from lapwing.query.stability import Candidate
 from tests.replay import Row, compare
-from tests.strategies import PERSONS, catalog_in, newcomers, questions, tables
+from tests.strategies import PERSONS, PUBLIC, catalog_in, newcomers, questions, tables
 
 PRICE = {"epsilon": 1}
 
@@ -87,11 +89,38 @@ def test_replacing_a_unit(
 
 
 @settings(replay, max_examples=40)
-@given(rows=tables, question=questions(), seed=st.integers(0, 9))
+@given(rows=tables, question=questions(sources=["visits", PUBLIC]), seed=st.integers(0, 9))
 def test_removing_a_row_where_rows_are_the_unit(folders: Path, rows: list[Row], question: str, seed: int) -> None:
     question = question.replace("COUNT(DISTINCT person)", "COUNT(*)").replace("COUNT(person)", "COUNT(*)")
     catalog = catalogs(folders, unit="row")
     assert compare(catalog, rows, shuffled(rows[1:], seed), question, PRICE) == []
+
+
+# ---- planted bugs: relations -----------------------------------------------------------------------------------------
+
+WINDOWED = "SELECT SUM(c) AS s FROM (SELECT COUNT(*) OVER (PARTITION BY person) AS c FROM visits)"
+JOINED = "SELECT COUNT(*) AS n FROM visits JOIN codes USING (plan)"
+
+
+def test_a_window_over_all_units_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert found(folders, SHARED, WINDOWED) == []
+    window = render_relations._window
+    monkeypatch.setattr(render_relations, "_window", lambda w, node, _unit: window(w, node, "TRUE"))
+    assert found(folders, SHARED, WINDOWED)
+
+
+def test_a_join_that_multiplies_more_than_is_said_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [row(1), row(1, age=1), row(2)]
+    assert found(folders, rows, JOINED) == []
+    monkeypatch.setattr(joins, "_multiplicity", lambda *_: 1)
+    assert found(folders, rows, JOINED)
+
+
+def test_a_union_that_counts_one_part_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = "SELECT COUNT(*) AS n FROM (SELECT age FROM visits UNION ALL SELECT age FROM visits)"
+    assert found(folders, MANY, question) == []
+    monkeypatch.setattr(Union, "rows_per_unit", property(lambda union: union.parts[0].source.rows_per_unit))
+    assert found(folders, MANY, question)
 
 
 # ---- planted bugs ----------------------------------------------------------------------------------------------------
@@ -156,7 +185,7 @@ def test_ties_broken_by_position_are_found(folders: Path, monkeypatch: pytest.Mo
 def test_a_key_dropped_when_empty_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(folders, ALONE, GROUPED) == []
 
-    def present_only(question: Any, cells: Any) -> Any:
+    def present_only(question: Any, cells: Any, *_: Any) -> Any:
         return tuple(release_module._vector([c[i] for c in cells.values()]) for i in range(len(question.measures)))
 
     monkeypatch.setattr(release_module, "exact_values", present_only)
@@ -166,12 +195,12 @@ def test_a_key_dropped_when_empty_is_found(folders: Path, monkeypatch: pytest.Mo
 def test_an_unlisted_key_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [row(1, plan="rare"), row(2)]
     assert found(folders, rows, GROUPED) == []
-    monkeypatch.setattr(release_module, "cells_of", lambda _question: (("a",), ("b",), ("it's",)))
-    monkeypatch.setattr(render, "listed", lambda _key: "TRUE")
+    monkeypatch.setattr(release_module, "cells_of", lambda _question, *_: (("a",), ("b",), ("it's",)))
+    monkeypatch.setattr(render_keys, "listed", lambda _key: "TRUE")
     monkeypatch.setattr(
         release_module,
         "exact_values",
-        lambda question, cells: (release_module._vector([values[0] for values in cells.values()]),),
+        lambda question, cells, *_: (release_module._vector([values[0] for values in cells.values()]),),
     )
     assert found(folders, rows, GROUPED)
 
@@ -215,13 +244,9 @@ def test_a_refusal_that_depends_on_data_is_found(folders: Path, monkeypatch: pyt
 
 
 def test_a_limit_before_the_noise_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = render.render
+    def limited(question: Any) -> str:
+        return render.answer(question) + " ORDER BY measure0 DESC LIMIT 1"
 
-    def limited(question: Any, source: Any, part: Any) -> str:
-        return original(question, source, part) + " ORDER BY measure0 DESC LIMIT 1"
-
-    from lapwing.engines import duckdb as engine
-
-    monkeypatch.setattr(engine, "render", limited)
+    monkeypatch.setattr(duckdb_engine, "answer", limited)
     rows = [row(p, plan="a") for p in (2, 3, 4, 5)] + [row(p, plan="b") for p in (6, 7, 8, 1, 1)]
     assert found(folders, rows, GROUPED)

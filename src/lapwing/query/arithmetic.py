@@ -27,11 +27,13 @@ from lapwing.query.types import (
     UNBOUNDED_REAL,
     Fixed,
     Number,
+    Plain,
     Real,
     Type,
     common_step,
     describe,
     greatest,
+    is_temporal,
     least,
 )
 
@@ -69,15 +71,18 @@ def subtract(left: Expression, right: Expression) -> Expression:
 
 
 def multiply(left: Expression, right: Expression) -> Expression:
-    """Multiply two numbers."""
+    """Multiply two numbers; a number times itself is not below 0."""
     require_numbers("*", (left, right))
+    square = left == right
     if isinstance(left.type, Real) or isinstance(right.type, Real):
         left, right = to_real(left), to_real(right)
         corners = [x * y for x, y in product(interval_of(left), interval_of(right))]
-        return Operation(function="multiply", arguments=(left, right), type=real(min(corners), max(corners)))
+        least_corner = max(Fraction(0), min(corners)) if square else min(corners)
+        return Operation(function="multiply", arguments=(left, right), type=real(least_corner, max(corners)))
     whole = [x * y for x, y in product(integers_of(left), integers_of(right))]
+    least_whole = max(0, min(whole)) if square else min(whole)
     step = cast(Fixed, left.type).step * cast(Fixed, right.type).step
-    return Operation(function="multiply", arguments=(left, right), type=fixed(step, min(whole), max(whole)))
+    return Operation(function="multiply", arguments=(left, right), type=fixed(step, least_whole, max(whole)))
 
 
 def divide(left: Expression, right: Expression) -> Expression:
@@ -105,7 +110,7 @@ def divide(left: Expression, right: Expression) -> Expression:
 
 def negate(argument: Expression) -> Expression:
     """Change the sign."""
-    if isinstance(argument, Literal) and isinstance(argument.value, Fraction):
+    if isinstance(argument, Literal) and isinstance(argument.type, Fixed) and isinstance(argument.value, Fraction):
         return number(-argument.value)
     require_numbers("-", (argument,))
     if isinstance(argument.type, Real):
@@ -129,11 +134,18 @@ def absolute(argument: Expression) -> Expression:
     return Operation(function="absolute", arguments=(argument,), type=kind)
 
 
+def _is_text(argument: Expression) -> bool:
+    """Tell whether an argument is a text constant, which beside a date is a date."""
+    return isinstance(argument, Literal) and isinstance(argument.value, str)
+
+
 def _extreme(name: str, arguments: tuple[Expression, ...], smallest: bool) -> Expression:
     """Type LEAST or GREATEST, which skip NULLs: an argument bounds the result for certain only if it is never NULL."""
-    if not arguments or not all(is_number(argument.type) for argument in arguments):
-        raise QueryRefused(f"{name.upper()} needs numbers")
+    if not arguments or not all(is_number(a.type) or is_temporal(a.type) or _is_text(a) for a in arguments):
+        raise QueryRefused(f"{name.upper()} needs numbers or dates")
     arguments = alike(arguments)
+    if not is_number(arguments[0].type) and not is_temporal(arguments[0].type):
+        raise QueryRefused(f"{name.upper()} needs numbers or dates")
     intervals = [(kind.low, kind.high) for kind in (cast(Number, argument.type) for argument in arguments)]
     certain = [i for i, argument in zip(intervals, arguments, strict=True) if not nullable(argument)]
     low, high = intervals[0]
@@ -147,6 +159,8 @@ def _extreme(name: str, arguments: tuple[Expression, ...], smallest: bool) -> Ex
     kind = arguments[0].type
     if isinstance(kind, Fixed):
         result: Type = fixed(kind.step, cast(int | None, low), cast(int | None, high))
+    elif isinstance(kind, Plain):
+        result = Plain(name=kind.name, low=cast(int | None, low), high=cast(int | None, high))
     else:
         result = real(cast(Fraction | None, low), cast(Fraction | None, high))
     return Operation(function=name, arguments=arguments, type=result)
@@ -162,7 +176,7 @@ def largest(*arguments: Expression) -> Expression:
     return _extreme("greatest", arguments, smallest=False)
 
 
-def _round(name: str, argument: Expression, digits: Expression | None) -> Expression:
+def _step_of(digits: Expression | None) -> Fraction:
     places = Fraction(0)
     if digits is not None:
         if not isinstance(digits, Literal) or not isinstance(digits.value, Fraction) or digits.value.denominator != 1:
@@ -170,7 +184,10 @@ def _round(name: str, argument: Expression, digits: Expression | None) -> Expres
         places = digits.value
     if abs(places) > 12:
         raise QueryRefused("Rounding goes beyond 12 digits", remedy="Use between -12 and 12 digits.")
-    step = Fraction(10) ** -int(places)
+    return Fraction(10) ** -int(places)
+
+
+def _round(name: str, argument: Expression, step: Fraction) -> Expression:
     if isinstance(argument.type, Fixed) and argument.type.step % step == 0:
         return argument
     require_numbers("ROUND" if name == "round_to" else "FLOOR", (argument,))
@@ -188,14 +205,24 @@ def _round(name: str, argument: Expression, digits: Expression | None) -> Expres
 
 def round_to(argument: Expression, digits: Expression | None = None) -> Expression:
     """Round half up to a number of decimals."""
-    return _round("round_to", argument, digits)
+    return _round("round_to", argument, _step_of(digits))
 
 
 def floor_to(argument: Expression) -> Expression:
     """Round down to a whole number."""
-    return _round("floor_to", argument, None)
+    return _round("floor_to", argument, Fraction(1))
 
 
 def ceiling(argument: Expression) -> Expression:
     """Round up to a whole number."""
     return negate(floor_to(negate(argument)))
+
+
+def floor_digits(argument: Expression, digits: Expression | None) -> Expression:
+    """Round down to a number of decimals."""
+    return _round("floor_to", argument, _step_of(digits))
+
+
+def floor_multiple(argument: Expression, step: Fraction) -> Expression:
+    """Round a fixed-point number down to a multiple of any step."""
+    return _round("floor_to", argument, step)

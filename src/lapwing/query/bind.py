@@ -7,63 +7,103 @@ the clauses around them: the table, the filter, the keys, the order.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
+from math import prod
 
 from sqlglot import exp
 
 from lapwing.catalog.model import Catalog
 from lapwing.errors import QueryRefused
 from lapwing.query.calls import bind_expression, exact_number
-from lapwing.query.derived import Average, Derived, KeyValue, Order, Output, Released, measures_of
-from lapwing.query.expression import Column, Expression
+from lapwing.query.contribution import Asked, check_options, limited
+from lapwing.query.derived import Derived, KeyValue, Order, Output, measures_of
+from lapwing.query.domains import MAX_VALUES, values_of
+from lapwing.query.expression import Literal
+from lapwing.query.grouping_sets import Sets, grouping_sets
 from lapwing.query.keys import Key
-from lapwing.query.measures import Count, CountUnits, Measure, Sum
-from lapwing.query.outputs import Scope, derived
+from lapwing.query.limits import require_bounded
+from lapwing.query.measures import Count, CountUnits, Measure, Sum, argument_of
+from lapwing.query.outputs import Scope, derived, has_aggregate
+from lapwing.query.parameters import Parameters
 from lapwing.query.parse import parse
 from lapwing.query.plan import Plan, Question
+from lapwing.query.public import NOTHING_PUBLIC, PublicFacts
+from lapwing.query.relations import Relation
 from lapwing.query.rows import Rows, is_column, only, refusal, same_name
-from lapwing.query.types import BOOLEAN, describe
+from lapwing.query.sources import Scope as From
+from lapwing.query.sources import bind_from, rows_of
+from lapwing.query.types import Real
 
 MAX_CELLS = 1_000_000
 MAX_OUTPUTS = 200
 
 
-def bind(text: str, catalog: Catalog) -> Plan:
+def bind(text: str, catalog: Catalog, facts: PublicFacts = NOTHING_PUBLIC, parameters: Parameters = ()) -> Plan:
     """Parse a question and return its plan.
 
-    Raises: QueryRefused with reason, position and remedy; nothing has been read but the text and the catalog.
+    Raises: QueryRefused with reason, position and remedy; nothing has been read but the text, the catalog and what is
+        public. InvalidParameter for a parameter's value.
     """
-    select = parse(text)
-    rows = _source(select, text, catalog)
-    only(rows, select, "expressions", "from_", "where", "group", "having", "order", "limit", "offset")
-    where = _where(select, rows)
-    scope = Scope(rows=rows, keys=_keys(select, rows), aliases={})
-    _check_cells(scope.keys)
+    parsed = parse(text, parameters)
+    select, options = parsed.select, parsed.options
+    bound, within = bind_from(select, From(text=text, catalog=catalog, facts=facts))
+    rows = rows_of(bound, within)
+    only(rows, select, "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "with_")
+    sets = _keys(select, rows, bound.selection.relation, facts)
+    keys = tuple(dict.fromkeys(key for grouped in sets for key in grouped))
+    _check_cells(sets)
+    check_options(options, keys, rows)
+    scope = Scope(
+        rows=rows, keys=keys, aliases={}, arguments=parsed.arguments, rows_per_unit=bound.selection.rows_per_unit
+    )
     outputs = _outputs(select, scope)
     named = replace(scope, aliases={output.name.casefold(): output.value for output in outputs})
     having = _having(select, named)
     order = _order(select, outputs, named)
     derived = [*(output.value for output in outputs), *([having] if having else []), *(term.value for term in order)]
+    measures = _measures(derived)
+    _check_mixture(measures)
+    sorted_keys = tuple(sorted(keys, key=str))
     question = Question(
-        table=rows.table,
-        where=where,
-        keys=tuple(sorted(scope.keys, key=str)),
-        measures=_measures(derived),
+        selection=limited(bound.selection, sorted_keys, options),
+        keys=sorted_keys,
+        measures=measures,
+        fewest_units=options.min_privacy_units_per_group or 1,
+        sets=tuple(tuple(sorted(grouped, key=str)) for grouped in sets) if len(sets) > 1 else (),
     )
     return Plan(
         question=question,
-        keys=scope.keys,
+        keys=keys,
         outputs=outputs,
         having=having,
         order=order,
         limit=_whole(select, "limit", rows),
         offset=_whole(select, "offset", rows) or 0,
+        asked=Asked(
+            epsilon=options.epsilon,
+            delta=options.delta,
+            shares=dict(scope.shares),
+            weights=dict(scope.weights),
+            selection=options.group_selection_epsilon,
+        ),
+        explain=parsed.explain,
     )
+
+
+def _check_mixture(measures: Sequence[Measure]) -> None:
+    """Refuse what no one pass over the rows computes: clamped parts of units beside values that several units share."""
+    clamped = any(isinstance(measure, Count | Sum) and measure.clamp is not None for measure in measures)
+    if clamped and any(not isinstance(measure, Count | Sum | CountUnits) for measure in measures):
+        raise QueryRefused(
+            "contribution_bounds_per_group stands beside an aggregate that is not a sum over units",
+            remedy="Ask for each by itself.",
+        )
 
 
 def _measures(derived: Sequence[Derived]) -> tuple[Measure, ...]:
     """Collect every measure once, in canonical order, so that the order of the SELECT list does not matter."""
-    found = {measure for value in derived for measure in measures_of(value)}
+    every = [measure for value in derived for measure in measures_of(value)]
+    require_bounded(argument for argument in map(argument_of, every) if argument is not None)
+    found = set(every)
     if not found:
         raise QueryRefused(
             "The question has no aggregate, and rows are never shown",
@@ -72,49 +112,23 @@ def _measures(derived: Sequence[Derived]) -> tuple[Measure, ...]:
     return tuple(sorted(found, key=str))
 
 
-# ---- FROM, WHERE, GROUP BY ------------------------------------------------------------------------------------------
+# ---- GROUP BY -------------------------------------------------------------------------------------------------------
 
 
-def _source(select: exp.Select, text: str, catalog: Catalog) -> Rows:
-    nowhere = Rows(text=text, table=catalog.tables[0])
-    clause = select.args.get("from_")
-    known = ", ".join(table.name for table in catalog.tables)
-    if clause is None:
-        raise refusal(nowhere, select, "The question has no FROM", f"Tables: {known}.")
-    only(nowhere, clause, "this")
-    node = clause.this
-    if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
-        raise refusal(nowhere, node, "FROM takes one table of the catalog", f"Tables: {known}.")
-    only(nowhere, node, "this", "alias")
-    only(nowhere, node.this, "this", "quoted")
-    alias = node.args.get("alias")
-    if alias is not None:
-        only(nowhere, alias, "this")
-        only(nowhere, alias.this, "this", "quoted")
-    for table in catalog.tables:
-        if same_name(node.this, table.name):
-            return Rows(text=text, table=table, alias=alias.name if alias is not None else None)
-    raise refusal(nowhere, node, f"There is no table '{node.name}'", f"Tables: {known}.")
-
-
-def _where(select: exp.Select, rows: Rows) -> Expression | None:
-    clause = select.args.get("where")
-    if clause is None:
-        return None
-    only(rows, clause, "this")
-    condition = bind_expression(clause.this, rows)
-    if condition.type != BOOLEAN:
-        raise refusal(rows, clause, f"WHERE needs a condition, not {describe(condition.type)}", "Write a comparison.")
-    return condition
-
-
-def _keys(select: exp.Select, rows: Rows) -> tuple[Key, ...]:
+def _keys(select: exp.Select, rows: Rows, relation: Relation, facts: PublicFacts) -> Sets:
+    """Return the keys of every grouping set, in the order of the text."""
     clause = select.args.get("group")
     if clause is None:
-        return ()
-    only(rows, clause, "expressions")
-    keys = [_key(_aliased(node, select, rows), rows) for node in clause.expressions]
-    return tuple(dict.fromkeys(keys))
+        return ((),)
+    only(rows, clause, "expressions", "all")
+
+    def key(node: exp.Expression) -> Key:
+        return _key(_aliased(node, select, rows), rows, relation, facts)
+
+    if clause.args.get("all"):
+        items = [item.this if type(item) is exp.Alias else item for item in select.expressions]
+        return (tuple(dict.fromkeys(key(item) for item in items if not has_aggregate(item))),)
+    return grouping_sets(clause.expressions, key, rows)
 
 
 def _aliased(node: exp.Expression, select: exp.Select, rows: Rows) -> exp.Expression:
@@ -125,7 +139,7 @@ def _aliased(node: exp.Expression, select: exp.Select, rows: Rows) -> exp.Expres
             raise refusal(rows, node, f"There is no column {node.this} in the SELECT list")
         chosen: exp.Expression = select.expressions[int(position) - 1]
         return chosen.this if type(chosen) is exp.Alias else chosen
-    if is_column(node) and not any(same_name(node.this, column.name) for column in rows.table.columns):
+    if is_column(node) and not any(same_name(node.this, name) for source in rows.sources for name in source.columns):
         for item in select.expressions:
             if type(item) is exp.Alias and same_name(node.this, item.alias):
                 aliased: exp.Expression = item.this
@@ -133,28 +147,38 @@ def _aliased(node: exp.Expression, select: exp.Select, rows: Rows) -> exp.Expres
     return node
 
 
-def _key(node: exp.Expression, rows: Rows) -> Key:
-    if not is_column(node):
-        raise refusal(rows, node, "GROUP BY takes columns with public values", "Group by a column of the catalog.")
+def _key(node: exp.Expression, rows: Rows, relation: Relation, facts: PublicFacts) -> Key:
     if rows.is_unit(node):
-        raise refusal(rows, node, "Grouping by the privacy unit would show each unit", "Group by another column.")
-    column = rows.column(node)
-    (declared,) = (declared for declared in rows.table.columns if declared.name == column.name)
-    if declared.values is None:
         raise refusal(
             rows,
             node,
-            f"The values of '{column.name}' are not public, so they may not appear as keys",
-            f"Declare `values` of {rows.table.name}.{column.name} in the catalog, if they are public.",
+            "Grouping by the privacy unit would show each unit",
+            "Group by another column, or by the unit in a subquery and aggregate what comes out.",
         )
-    values = tuple(Fraction(v) if isinstance(v, int) and not isinstance(v, bool) else v for v in declared.values)
-    return Key(column=column, values=values, other=declared.other)
+    if has_aggregate(node):
+        raise refusal(rows, node, "GROUP BY takes columns, not aggregates", "Aggregate in a subquery first.")
+    expression = bind_expression(node, rows)
+    if isinstance(expression, Literal):
+        raise refusal(rows, node, "GROUP BY takes columns, not constants", "Leave it out.")
+    found = values_of(expression, relation, facts)
+    if found is not None:
+        return Key(expression=expression, values=found.listed, other=found.other)
+    if isinstance(expression.type, Real):
+        raise refusal(
+            rows,
+            node,
+            "GROUP BY takes no fractions of unknown values",
+            f"Round them: FLOOR(x / 10), to at most {MAX_VALUES:,} whole numbers.",
+        )
+    return Key(expression=expression, values=None)
 
 
-def _check_cells(keys: Sequence[Key]) -> None:
-    cells = 1
-    for key in keys:
-        cells *= len(key.domain)
+def _check_cells(sets: Sets) -> None:
+    if len(sets) > 1 and any(key.private for keys in sets for key in keys):
+        raise QueryRefused(
+            "Grouping sets take keys with public values", remedy="Ask for each grouping by itself, or declare `values`."
+        )
+    cells = sum(prod(1 if key.private else len(key.domain) for key in keys) for keys in sets)
     if cells > MAX_CELLS:
         raise QueryRefused(
             f"GROUP BY spans {cells:,} cells, and every cell appears in the answer",
@@ -171,17 +195,18 @@ def _outputs(select: exp.Select, scope: Scope) -> tuple[Output, ...]:
     outputs: list[Output] = []
     taken: set[str] = set()
     for item in select.expressions:
+        node, name = item, ""
         if type(item) is exp.Alias:
             only(scope.rows, item, "this", "alias")
             only(scope.rows, item.args["alias"], "this", "quoted")
-            value, name = derived(item.this, scope), item.alias
+            node, name = item.this, item.alias
             if name.casefold() in taken:
                 raise refusal(scope.rows, item, f"Two columns of the answer are called '{name}'", "Rename one.")
-        else:
-            value = derived(item, scope)
-            name = _free(_default_name(value), taken)
+        value = derived(node, scope)
+        name = name or _free(_default_name(node, value), taken)
         taken.add(name.casefold())
         outputs.append(Output(name=name, value=value))
+        scope = replace(scope, aliases={**scope.aliases, name.casefold(): value})  # later columns may name earlier ones
     _refuse_names_of_ends(outputs)
     return tuple(outputs)
 
@@ -204,22 +229,18 @@ def _free(name: str, taken: set[str]) -> str:
     return candidate
 
 
-def _default_name(value: Derived) -> str:
-    match value:
-        case KeyValue():
-            return value.key.column.name
-        case Released(measure=Count() | CountUnits()):
-            return "count"
-        case Released(measure=Sum(argument=Column(name=name))):
-            return f"sum_{name}"
-        case Average(total=Sum(argument=Column(name=name))):
-            return f"avg_{name}"
-        case Released():
-            return "sum"
-        case Average():
-            return "avg"
-        case _:
-            return "value"
+def _default_name(node: exp.Expression, value: Derived) -> str:
+    """Name a column after what it is written as."""
+    inner = node.this if type(node) is exp.Filter else node
+    if is_column(inner):
+        return str(inner.name)
+    if isinstance(value, KeyValue):
+        return "key"
+    if not isinstance(inner, exp.AggFunc):
+        return "value"
+    if isinstance(inner, exp.Count | exp.CountIf):
+        return "count"
+    return f"{inner.key}_{inner.this.name}" if is_column(inner.this) else str(inner.key)
 
 
 def _having(select: exp.Select, scope: Scope) -> Derived | None:

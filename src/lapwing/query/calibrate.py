@@ -5,18 +5,33 @@ and says nothing about the data. Guarantee: the losses of the chosen mechanisms 
 (each mechanism states its own loss; the measures compose additively, `privacy.measures`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from lapwing.catalog.model import Budget
 from lapwing.errors import InvalidParameter, QueryRefused
-from lapwing.mechanisms import DiscreteLaplace, Mechanism, RoundedGaussian
+from lapwing.mechanisms import DiscreteLaplace, Mechanism, RoundedGaussian, TruncatedGeometric, WeightedGaussian
+from lapwing.mechanisms.partitions import MOST_KEYS
+from lapwing.privacy.amounts import grid_down, probability
 from lapwing.privacy.calibration import loss_for
-from lapwing.privacy.measures import MEASURES, Loss, Number, exact
+from lapwing.privacy.measures import (
+    MEASURES,
+    ApproxDP,
+    ApproximateGaussianDP,
+    GaussianDP,
+    Loss,
+    Number,
+    PureDP,
+    ZeroConcentratedDP,
+    exact,
+)
+from lapwing.query.contribution import Asked, Share
 from lapwing.query.derived import Released, measures_of
-from lapwing.query.measures import Measure
+from lapwing.query.measures import Distribution, Measure
+from lapwing.query.order_statistics import check_nodes
 from lapwing.query.plan import Plan, Question
+from lapwing.query.ranks import rank_error
 from lapwing.query.stability import Candidate, of_question
 
 CONFIDENCE = Fraction(95, 100)
@@ -43,38 +58,184 @@ class Term:
         return self.mechanism.loss(self.candidate.sensitivity, kind)
 
     def half_width(self, confidence: Fraction) -> Fraction:
-        """Return the half-width of a cell's interval, in units of the measure: a public fact."""
+        """Return the half-width of a cell's interval, in units of the measure: a public fact.
+
+        Of a distribution, how far any one rank in it may be off.
+        """
+        if isinstance(self.measure, Distribution):
+            return Fraction(rank_error(self.measure, self.mechanism, confidence))
         return self.mechanism.half_width(confidence) * self.measure.step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Selecting:
+    """The selection of private keys: its mechanism, and what it loses, but for `delta`.
+
+    That keys and measures together lose the sum of their losses, and `delta` once, is proven in `release`.
+    """
+
+    mechanism: WeightedGaussian | TruncatedGeometric
+    loss: Loss
+    delta: Fraction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Priced:
-    """A question with its mechanisms and its price."""
+    """A question with its mechanisms and its price.
+
+    `delta` is what the selection of keys takes of the delta that is kept for keys.
+    """
 
     question: Question
     terms: tuple[Term, ...]
     loss: Loss
+    selecting: Selecting | None = None
+
+    @property
+    def delta(self) -> Fraction:
+        """The delta of the selection of private keys; 0 if there are none."""
+        return Fraction(0) if self.selecting is None else self.selecting.delta
 
     def __post_init__(self) -> None:
-        spent = self.terms[0].loss(self.loss.kind)
-        for term in self.terms[1:]:
+        spent = self.loss.nothing() if self.selecting is None else self.selecting.loss
+        for term in self.terms:
             spent = spent + term.loss(self.loss.kind)
         if not spent <= self.loss:
             raise InvalidParameter("the mechanisms of a question lose more than its price; this is a bug in Lapwing")
 
 
-def calibrate(plan: Plan, budget: Budget, *, epsilon: Number | None = None, error: Number | None = None) -> Priced:
+def calibrate(
+    plan: Plan,
+    budget: Budget,
+    *,
+    epsilon: Number | None = None,
+    error: Number | None = None,
+    delta: Number | None = None,
+) -> Priced:
     """Price a plan at a wanted `epsilon`, or at the cheapest loss whose 95 % half-widths are at most `error`.
 
-    Raises: InvalidParameter unless exactly one of the two is given, positive and finite; QueryRefused where an error
-    is not a public fact.
+    Args: delta: for a question with private keys, what their selection may take of the delta kept for keys.
+    Raises: InvalidParameter unless exactly one of epsilon and error is given, positive and finite; QueryRefused where
+        an error is not a public fact, or private keys cannot be selected.
     """
+    epsilon = _given_once(epsilon, plan.asked.epsilon, "epsilon")
+    delta = _given_once(delta, plan.asked.delta, "delta")
     if (epsilon is None) == (error is None):
         raise InvalidParameter("give either epsilon (a price) or error (a wanted half-width), and not both")
-    bounds = of_question(plan.question, budget.neighbouring)
+    bounds = _bounds(plan.question, budget)
+    keys_delta = _delta_for_keys(plan.question, budget, delta)
     if epsilon is not None:
-        return _at_price(plan.question, bounds, request(epsilon, budget))
+        loss = request(epsilon, budget)
+        return _at_price(plan.question, bounds, loss, _shares(plan, loss, budget, selects=bool(keys_delta)), keys_delta)
+    if plan.asked.shares or plan.asked.selection is not None:
+        raise InvalidParameter("An aggregate of the question says its own epsilon; give epsilon, and not error.")
+    if plan.question.private_keys:
+        raise QueryRefused("The error of a question with private keys has no one price", remedy="Give epsilon instead.")
     return _at_error(plan, bounds, budget, _positive(error, "error"))
+
+
+def calibrate_together(
+    plans: Sequence[Plan], budget: Budget, *, epsilon: Number, delta: Number | None = None
+) -> tuple[Priced, ...]:
+    """Price several plans at one `epsilon` together: every measure of every plan gets the same part of it.
+
+    A question that stands there twice is priced once. Parts are rounded down to the grid of the ledger, which rounds
+    charges up: so a batch never costs more than its price, and one at all that is left fits.
+
+    Args: delta: for all questions with private keys together.
+    Raises: InvalidParameter if a question says a price of its own; QueryRefused as `calibrate`.
+    """
+    if any(plan.asked != Asked(weights=plan.asked.weights) for plan in plans):
+        raise InvalidParameter("A question of a batch says its own price; leave it out, the batch has one.")
+    loss = request(epsilon, budget)
+    questions = {plan.question: plan for plan in plans}
+    choosing = sum(bool(question.private_keys) for question in questions)
+    each = None if delta is None else grid_down(_positive(delta, "delta") / max(1, choosing))
+    counts = {question: len(question.measures) + bool(question.private_keys) for question in questions}
+    priced = {}
+    for question, plan in questions.items():
+        part = type(loss).from_amount(grid_down(loss.amount * counts[question] / sum(counts.values())))
+        keys_delta = _delta_for_keys(question, budget, each)
+        shares = _shares(plan, part, budget, selects=bool(keys_delta))
+        priced[question] = _at_price(question, _bounds(question, budget), part, shares, keys_delta)
+    return tuple(priced[plan.question] for plan in plans)
+
+
+def _bounds(question: Question, budget: Budget) -> tuple[tuple[Candidate, ...], ...]:
+    check_nodes(question.distributions, question.cells)
+    return of_question(question, budget.neighbouring)
+
+
+def _weight(plan: Plan) -> Fraction:
+    """Return the part of a joint price that a plan gets: the weights of its measures, and of the selection of keys."""
+    weights = [plan.asked.weights.get(measure, Fraction(1)) for measure in plan.question.measures]
+    return sum(weights, Fraction(bool(plan.question.private_keys)))
+
+
+def _given_once(here: Number | None, said: Fraction | None, name: str) -> Number | None:
+    """Return what is given beside a question or inside it, but not otherwise in both."""
+    if here is not None and said is not None and exact(here, name) != said:
+        raise InvalidParameter(f"{name} is {here}, and the question itself says {float(said):g}; give one of them.")
+    return said if here is None else here
+
+
+def _shares(plan: Plan, loss: Loss, budget: Budget, *, selects: bool) -> tuple[Fraction, ...]:
+    """Return the part of a loss's amount that each measure gets, then that of the selection of keys if there is one.
+
+    Where an aggregate says an epsilon, its measures get what that alone would be charged; the others share the rest
+    evenly.
+    """
+    said = [plan.asked.shares.get(measure) for measure in plan.question.measures]
+    weights = [plan.asked.weights.get(measure, Fraction(1)) for measure in plan.question.measures]
+    if selects:
+        chosen = plan.asked.selection
+        said, weights = [*said, None if chosen is None else Share(epsilon=chosen)], [*weights, Fraction(1)]
+    fixed = [None if share is None else request(share.epsilon, budget).amount / share.among for share in said]
+    rest = loss.amount - sum(amount for amount in fixed if amount is not None)
+    others = sum(weight for weight, amount in zip(weights, fixed, strict=True) if amount is None)
+    if rest < 0 or (others and rest == 0):
+        raise QueryRefused(
+            "The aggregates of the question ask for more than its price", remedy="Give a larger epsilon, or them less."
+        )
+    return tuple(
+        rest * weight / others if amount is None else amount for weight, amount in zip(weights, fixed, strict=True)
+    )
+
+
+def _delta_for_keys(question: Question, budget: Budget, delta: Number | None) -> Fraction:
+    """Check that private keys can be selected, and return the delta that it takes."""
+    names = ", ".join(key.name for key in question.private_keys)
+    if not names:
+        if delta is not None and not 0 <= exact(delta, "delta") < 1:
+            raise InvalidParameter(f"delta is {delta}; it must be from 0 to below 1, or left out: all keys are public.")
+        return Fraction(0)
+    if not budget.delta_keys:
+        raise QueryRefused(
+            f"The values of {names} are not public, and the budget keeps no delta for private keys",
+            remedy="Declare the values in the catalog if they are public, or set budget.delta_keys.",
+        )
+    if budget.neighbouring != "add_remove":
+        raise QueryRefused(
+            f"The values of {names} are not public, and their selection is proven for add_remove neighbours only",
+            remedy="Declare the values in the catalog if they are public.",
+        )
+    if delta is None:
+        raise QueryRefused(
+            f"The values of {names} are not public, so that their selection takes some delta",
+            remedy=f"Give delta; the budget keeps {float(budget.delta_keys):g} of it for all such questions.",
+        )
+    if question.table.unit_is_row and question.keys_per_unit > 1:
+        raise QueryRefused(
+            f"One row may hold {question.keys_per_unit:,} values of {names} after a join or a union, which bear no "
+            "mark of it",
+            remedy="Declare the values in the catalog if they are public, or join and unite less.",
+        )
+    if question.keys_per_unit > MOST_KEYS:
+        raise QueryRefused(
+            f"One unit may hold {question.keys_per_unit:,} keys, more than {MOST_KEYS:,}",
+            remedy="Give max_groups_contributed.",
+        )
+    return probability(_positive(delta, "delta"), "delta")
 
 
 def request(epsilon: Number, budget: Budget) -> Loss:
@@ -94,14 +255,47 @@ def _positive(value: Number | None, name: str) -> Fraction:
     return number
 
 
-def _at_price(question: Question, bounds: tuple[tuple[Candidate, ...], ...], loss: Loss) -> Priced:
-    """Split a loss evenly over the measures: each then errs alike, relative to what one unit can change in it."""
-    share = type(loss).from_amount(loss.amount / len(bounds))
-    terms = tuple(
-        _best(measure, found, loss.kind, lambda kind, candidate: kind.for_loss(share, candidate.sensitivity))
-        for measure, found in zip(question.measures, bounds, strict=True)
-    )
-    return Priced(question=question, terms=terms, loss=loss)
+def _at_price(
+    question: Question,
+    bounds: tuple[tuple[Candidate, ...], ...],
+    loss: Loss,
+    shares: tuple[Fraction, ...],
+    delta: Fraction,
+) -> Priced:
+    """Choose the mechanisms that spend a loss in these shares.
+
+    Without further word the shares are even: each measure then errs alike, relative to what one unit can change in it.
+    """
+    measure = type(loss)
+
+    def best(share: Fraction, index: int) -> Term:
+        part = measure.from_amount(share)
+        found = bounds[index]
+        return _best(question.measures[index], found, loss.kind, lambda kind, c: kind.for_loss(part, c.sensitivity))
+
+    terms = tuple(best(share, index) for index, share in enumerate(shares[: len(bounds)]))
+    selecting = _selecting(measure.from_amount(shares[-1]), delta, question) if delta else None
+    spent = measure.from_amount(sum(shares, Fraction(0)))
+    return Priced(question=question, terms=terms, loss=spent, selecting=selecting)
+
+
+def _selecting(share: Loss, delta: Fraction, question: Question) -> Selecting:
+    """Return the selection of keys that loses at most a share, and delta.
+
+    In a pure ledger it flips coins whose chances follow from ε and δ; else it adds Gaussian noise to weights of length
+    1, which loses 1/σ² in a gdp ledger and 1/(2σ²) in a zcdp ledger, but for δ (`mechanisms.partitions`: there P⁰ and Q
+    are a Gaussian mechanism and its rounding, whatever measure its loss is stated in).
+    """
+    max_keys, minimum = question.keys_per_unit, question.fewest_units
+    if isinstance(share, PureDP):
+        coins = TruncatedGeometric.for_loss(ApproxDP(share.epsilon, delta), max_keys=max_keys, minimum=minimum)
+        return Selecting(mechanism=coins, loss=PureDP(coins.epsilon), delta=delta)
+    amount = 2 * share.amount if isinstance(share, ZeroConcentratedDP) else share.amount
+    wanted = ApproximateGaussianDP.of(GaussianDP.from_mu_squared(amount), delta)
+    noise = WeightedGaussian.for_loss(wanted, max_keys=max_keys, minimum=minimum)
+    lost = 1 / noise.sigma**2
+    loss = type(share).from_amount(lost / 2 if isinstance(share, ZeroConcentratedDP) else lost)
+    return Selecting(mechanism=noise, loss=loss, delta=delta)
 
 
 def _best(
@@ -126,6 +320,8 @@ def _at_error(plan: Plan, bounds: tuple[tuple[Candidate, ...], ...], budget: Bud
                 f"The error of '{output.name}' is not a public fact: it depends on the data",
                 remedy="Give epsilon instead, or ask for COUNT and SUM alone.",
             )
+    if plan.question.distributions:
+        raise QueryRefused("How far a quantile is off depends on the data", remedy="Give epsilon instead.")
     measure_kind = MEASURES[budget.measure]
     terms = []
     for measure, found in zip(plan.question.measures, bounds, strict=True):

@@ -11,21 +11,26 @@ from math import floor
 from typing import cast
 
 from lapwing.errors import QueryRefused
+from lapwing.query.days import bounded_temporal
 from lapwing.query.doubles import in_steps, nearest
 from lapwing.query.expression import Expression, Literal, Operation, unbounded_columns
+from lapwing.query.instants import to_timestamp
 from lapwing.query.types import (
     DATE,
     LARGEST_INTEGER,
     LARGEST_REAL,
     NULL,
+    TEXT,
     TIMESTAMP,
     Fixed,
     Number,
+    Plain,
     Real,
     Type,
     common_step,
     describe,
     inside,
+    is_temporal,
 )
 
 # An unbounded 64-bit integer stays inside 128 bits when it is counted in steps down to this.
@@ -179,10 +184,13 @@ def alike(arguments: Sequence[Expression]) -> tuple[Expression, ...]:
     """Bring arguments to one type: numbers to a common step or to doubles, text constants to dates beside dates."""
     typed = [argument for argument in arguments if argument.type != NULL]
     kinds = {describe(argument.type) for argument in typed}
-    for temporal in (DATE, TIMESTAMP):
-        if kinds == {"text", temporal.name}:
-            typed = [argument if argument.type == temporal else _temporal(argument, temporal) for argument in typed]
-            kinds = {temporal.name}
+    if "text" in kinds and kinds & {"date", "timestamp"}:
+        kind = DATE if "timestamp" not in kinds else TIMESTAMP
+        typed = [_temporal(argument, kind) if argument.type == TEXT else argument for argument in typed]
+        kinds = {describe(argument.type) for argument in typed}
+    if kinds == {"date", "timestamp"}:
+        typed = [to_timestamp(argument) if describe(argument.type) == "date" else argument for argument in typed]
+        kinds = {"timestamp"}
     if len(kinds) > 1:
         raise QueryRefused(f"{' and '.join(sorted(kinds))} do not go together", remedy="Compare values of one type.")
     if kinds == {"number"}:
@@ -204,7 +212,9 @@ def alike(arguments: Sequence[Expression]) -> tuple[Expression, ...]:
 def _null_of(kind: Type) -> Type:
     if isinstance(kind, Fixed):
         return Fixed(step=kind.step, low=0, high=0)
-    return Real(low=Fraction(0), high=Fraction(0)) if isinstance(kind, Real) else kind
+    if isinstance(kind, Real):
+        return Real(low=Fraction(0), high=Fraction(0))
+    return Plain(name=kind.name, low=0, high=0) if is_temporal(kind) else kind
 
 
 def _temporal(argument: Expression, kind: Type) -> Expression:
@@ -217,7 +227,8 @@ def temporal(text: str, kind: Type) -> Literal:
     """Read an ISO date or timestamp (UTC) constant."""
     try:
         if kind == DATE:
-            return Literal(value=date.fromisoformat(text), type=DATE)
+            day = date.fromisoformat(text)
+            return Literal(value=day, type=bounded_temporal("date", day, day))
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise QueryRefused(
@@ -225,7 +236,7 @@ def temporal(text: str, kind: Type) -> Literal:
         ) from None
     if moment.tzinfo is not None:
         raise QueryRefused("A timestamp constant has a time zone", remedy="Timestamps are UTC: leave the zone out.")
-    return Literal(value=moment, type=TIMESTAMP)
+    return Literal(value=moment, type=bounded_temporal("timestamp", moment, moment))
 
 
 def nullable(argument: Expression) -> bool:

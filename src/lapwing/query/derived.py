@@ -1,13 +1,20 @@
 """What is derived: post-processing of released numbers and keys, which costs nothing and cannot leak."""
 
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
 from typing import Literal as Choice
 
 from lapwing.query.expression import Constant
 from lapwing.query.keys import Key
-from lapwing.query.measures import Count, Measure, Sum
+from lapwing.query.measures import Count, Distribution, Measure, Sum
 
 Shape = Choice["integer", "decimal", "real", "text", "boolean", "date", "timestamp", "null"]
+NUMERIC: Final[tuple[Shape, ...]] = ("integer", "decimal", "real")
+Side = Choice["low", "high"]
+RankKind = Choice["discrete", "continuous", "extreme"]
+INTERVAL_CONFIDENCE: Final = Fraction(95, 100)
+"""The confidence of the intervals whose ends a question may use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +39,20 @@ class Average:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OrderStatistic:
+    """The value of a row by its rank in a distribution; NULL where the noisy number of rows is below 1.
+
+    Discrete is the first value with a share of the rows up to it; continuous lies between two rows. An extreme, of
+    share 0 or 1, is the outermost value that is seen through the noise (`noisy_trees`).
+    """
+
+    distribution: Distribution
+    share: Fraction
+    kind: RankKind
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyValue:
     """The value of a key."""
 
@@ -49,14 +70,30 @@ class Fixture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compute:
-    """A function of `derive.FUNCTIONS` over derived values."""
+    """A function of `derivations.FUNCTIONS` over derived values. Made by `derive.compute`, which checks it."""
 
     function: str
     arguments: tuple["Derived", ...]
     shape: Shape
 
 
-Derived = Released | Average | KeyValue | Fixture | Compute
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalEnd:
+    """An end of a noisy number's 95 % interval; NULL where it is infinite. Made by `derive.interval_end`.
+
+    It is computed from released numbers and hides nothing itself, so that it has no interval of its own.
+    """
+
+    value: "Derived"
+    side: Side
+
+    @property
+    def shape(self) -> Shape:
+        """The type of the value as the analyst sees it."""
+        return self.value.shape
+
+
+Derived = Released | Average | OrderStatistic | KeyValue | Fixture | Compute | IntervalEnd
 
 
 def measures_of(derived: Derived) -> tuple[Measure, ...]:
@@ -66,10 +103,31 @@ def measures_of(derived: Derived) -> tuple[Measure, ...]:
             return (derived.measure,)
         case Average():
             return (derived.total, derived.count)
+        case OrderStatistic():
+            return (derived.distribution,)
+        case IntervalEnd():
+            return measures_of(derived.value)
         case Compute():
             return tuple(dict.fromkeys(m for argument in derived.arguments for m in measures_of(argument)))
         case _:
             return ()
+
+
+Part = Measure | OrderStatistic
+"""What an interval rests on: released numbers, and order statistics, each of which may miss the truth by itself."""
+
+
+def parts_of(derived: Derived) -> tuple[Part, ...]:
+    """Return the parts that a derived value's interval rests on, each once, in order of appearance."""
+    match derived:
+        case OrderStatistic():
+            return (derived,)
+        case IntervalEnd():
+            return parts_of(derived.value)
+        case Compute():
+            return tuple(dict.fromkeys(part for argument in derived.arguments for part in parts_of(argument)))
+        case _:
+            return measures_of(derived)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ An expression is checked and typed when it is built (`functions.py`), so that wh
 on data, and carries proven bounds. Its text is canonical: two expressions are equal if and only if their texts are.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from fractions import Fraction
 
@@ -49,20 +49,41 @@ class Literal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """A function of `functions.FUNCTIONS` applied to checked arguments."""
+    """A function of `functions.FUNCTIONS` applied to checked arguments.
+
+    `nodes` and `depth` measure its text, in which what several functions share stands several times.
+    """
 
     function: str
     arguments: tuple["Expression", ...]
     type: Type
+    nodes: int = field(init=False, repr=False, compare=False)
+    depth: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "nodes", 1 + sum(map(nodes_of, self.arguments)))
+        object.__setattr__(self, "depth", 1 + max(map(depth_of, self.arguments), default=0))
 
     def __str__(self) -> str:
         suffix = ""
-        if self.function in {"rescale", "to_fixed", "floor_to", "round_to"} and isinstance(self.type, Fixed):
+        if self.function in {"rescale", "to_fixed", "floor_to", "round_to", "truncate_to"} and isinstance(
+            self.type, Fixed
+        ):
             suffix = f"; {self.type.step}"
         return f"{self.function}({', '.join(map(str, self.arguments))}{suffix})"
 
 
 Expression = Column | Literal | Operation
+
+
+def nodes_of(expression: Expression) -> int:
+    """Return of how many columns, constants and functions the text of an expression is made."""
+    return expression.nodes if isinstance(expression, Operation) else 1
+
+
+def depth_of(expression: Expression) -> int:
+    """Return how many functions deep an expression is nested."""
+    return expression.depth if isinstance(expression, Operation) else 0
 
 
 def columns_of(expression: Expression | None) -> frozenset[str]:

@@ -24,8 +24,10 @@ from lapwing.query.types import (
     BOOLEAN,
     NULL,
     TEXT,
+    UNBOUNDED_INTEGER,
     UNBOUNDED_REAL,
     Fixed,
+    Plain,
     Real,
     Type,
     describe,
@@ -36,7 +38,7 @@ from lapwing.query.types import (
 # ---- choice, comparison, logic --------------------------------------------------------------------------------------
 
 
-def _hull(arguments: Sequence[Expression]) -> Type:
+def hull(arguments: Sequence[Expression]) -> Type:
     """Return the type that holds any of the values; NULL constants do not widen it."""
     real_values = [a for a in arguments if not (isinstance(a, Literal) and a.value is None)] or list(arguments)
     kind = real_values[0].type
@@ -50,13 +52,16 @@ def _hull(arguments: Sequence[Expression]) -> Type:
                 cast(Fraction | None, least(kind.low, other.low)),
                 cast(Fraction | None, greatest(kind.high, other.high)),
             )
+        elif isinstance(kind, Plain) and isinstance(other, Plain):
+            low, high = least(kind.low, other.low), greatest(kind.high, other.high)
+            kind = Plain(name=kind.name, low=cast(int | None, low), high=cast(int | None, high))
     return kind
 
 
 def coalesce(*arguments: Expression) -> Expression:
     """Return the first argument that is not NULL."""
     arguments = alike(arguments)
-    return Operation(function="coalesce", arguments=arguments, type=_hull(arguments))
+    return Operation(function="coalesce", arguments=arguments, type=hull(arguments))
 
 
 def case(conditions: Sequence[Expression], values: Sequence[Expression], default: Expression) -> Expression:
@@ -65,7 +70,7 @@ def case(conditions: Sequence[Expression], values: Sequence[Expression], default
         _boolean("CASE WHEN", condition)
     chosen = alike((*values, default))
     pairs = [part for pair in zip(conditions, chosen[:-1], strict=True) for part in pair]
-    return Operation(function="case", arguments=(*pairs, chosen[-1]), type=_hull(chosen))
+    return Operation(function="case", arguments=(*pairs, chosen[-1]), type=hull(chosen))
 
 
 COMPARISONS = {"=": "equal", "<>": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
@@ -95,18 +100,27 @@ def member(argument: Expression, choices: Sequence[Expression]) -> Expression:
     return Operation(function="member", arguments=(together[0], *ordered), type=BOOLEAN)
 
 
-def like(argument: Expression, pattern: Expression) -> Expression:
-    """Match a text against a constant pattern of % and _; upper and lower case differ."""
-    if argument.type != TEXT or not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
-        raise QueryRefused("LIKE takes a text and a constant pattern", remedy="Write name LIKE 'A%'.")
-    if len(pattern.value) > 1000 or pattern.value.count("%") > 10:
-        raise QueryRefused("A pattern is too long", remedy="Use at most 1,000 characters and ten %.")
-    return Operation(function="like", arguments=(argument, pattern), type=BOOLEAN)
-
-
 def is_null(argument: Expression) -> Expression:
     """Tell whether a value is NULL."""
     return Operation(function="is_null", arguments=(argument,), type=BOOLEAN)
+
+
+def distinct(left: Expression, right: Expression) -> Expression:
+    """Tell whether two values differ, where NULL is a value of its own: never NULL."""
+    return Operation(function="distinct", arguments=alike((left, right)), type=BOOLEAN)
+
+
+def null_if(argument: Expression, other: Expression) -> Expression:
+    """Return the first value, or NULL where it equals the second."""
+    argument, other = alike((argument, other))
+    return Operation(function="null_if", arguments=(argument, other), type=argument.type)
+
+
+def exclusive(left: Expression, right: Expression) -> Expression:
+    """Tell whether exactly one of two conditions holds."""
+    _boolean("XOR", left)
+    _boolean("XOR", right)
+    return Operation(function="not_equal", arguments=alike((left, right)), type=BOOLEAN)
 
 
 def _boolean(name: str, argument: Expression) -> None:
@@ -149,6 +163,8 @@ def to_number(argument: Expression) -> Expression:
 
 def to_integer(argument: Expression, target: str, low: int, high: int) -> Expression:
     """Cast a number or a boolean to a whole number, rounding half up; it must fit the integer type for certain."""
+    if argument.type == TEXT:
+        raise QueryRefused("A cast of text to a number can fail", remedy=f"Write TRY_CAST(x AS {target}).")
     rounded = round_to(to_number(argument))
     require_numbers(f"A cast to {target}", (rounded,))
     least_value, greatest_value = interval_of(rounded)
@@ -167,4 +183,13 @@ def try_number(argument: Expression) -> Expression:
     return Operation(function="try_number", arguments=(argument,), type=UNBOUNDED_REAL)
 
 
+def try_integer(argument: Expression, target: str) -> Expression:
+    """Read a whole number of at most 64 bits from text; NULL where there is none. Its bounds are not used."""
+    if target not in INTEGERS_READ:
+        raise QueryRefused(f"A cast of text to {target} is not answered", remedy="Write TRY_CAST(x AS BIGINT).")
+    name = Literal(value=target, type=TEXT)
+    return Operation(function="try_integer", arguments=(argument, name), type=UNBOUNDED_INTEGER)
+
+
+INTEGERS_READ = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 NULL_LITERAL = Literal(value=None, type=NULL)

@@ -2,21 +2,36 @@
 
 from dataclasses import dataclass
 
-from lapwing.query.expression import Column, Constant
+from lapwing.query.expression import Column, Constant, Expression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """A grouping column whose values are public; `other` names the cell of all unlisted and NULL values."""
+    """A grouping expression.
 
-    column: Column
-    values: tuple[Constant, ...]
+    Its values are public, and each of them appears in the answer; `other` names the cell of all unlisted and NULL
+    values. Or, if `values` is None, they are private: those that enough units hold are released at a price.
+    """
+
+    expression: Expression
+    values: tuple[Constant, ...] | None
     other: str | None = None
 
     def __str__(self) -> str:
-        return str(self.column)
+        return str(self.expression)
+
+    @property
+    def private(self) -> bool:
+        """Whether the key's values are private."""
+        return self.values is None
+
+    @property
+    def name(self) -> str:
+        """The key's name in the plan: of a column its own, else its canonical text."""
+        return self.expression.name if isinstance(self.expression, Column) else str(self.expression)
 
     @property
     def domain(self) -> tuple[Constant, ...]:
-        """Every value of the key that appears in the answer, in order."""
-        return self.values if self.other is None else (*self.values, self.other)
+        """Every value of a public key, in order; none of a private one."""
+        listed = self.values or ()
+        return listed if self.other is None else (*listed, self.other)

@@ -1,20 +1,25 @@
-"""What is measured: each measure is an integer per cell, to which a mechanism adds noise."""
+"""What is measured: each measure is an integer a cell, or a vector of them, to which a mechanism adds noise."""
 
 from dataclasses import dataclass
 from fractions import Fraction
 
+from lapwing.mechanisms.trees import sizes_of
 from lapwing.query.expression import Expression
 from lapwing.query.types import Fixed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """The number of rows; with an argument, of the rows where it is not NULL."""
+    """The number of rows; with an argument, of the rows where it is not NULL.
+
+    With a clamp, the sum over the units of each unit's number of rows in the cell, kept between its two ends.
+    """
 
     argument: Expression | None = None
+    clamp: tuple[int, int] | None = None
 
     def __str__(self) -> str:
-        return f"COUNT({'*' if self.argument is None else self.argument})"
+        return f"COUNT({'*' if self.argument is None else self.argument}){_clamp(self.clamp)}"
 
     @property
     def step(self) -> Fraction:
@@ -24,10 +29,12 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountUnits:
-    """The number of distinct privacy units."""
+    """The number of distinct privacy units; with a condition, of those with a row for which it is true."""
+
+    where: Expression | None = None
 
     def __str__(self) -> str:
-        return "COUNT(DISTINCT unit)"
+        return f"COUNT(DISTINCT unit{'' if self.where is None else f'; {self.where}'})"
 
     @property
     def step(self) -> Fraction:
@@ -37,20 +44,22 @@ class CountUnits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sum:
-    """The sum of (k − origin) over the rows where the argument, k steps, is not NULL."""
+    """The sum of (k − origin) over the rows where the argument, k steps, is not NULL.
+
+    With a clamp, in steps, the sum over the units of each unit's sum in the cell, kept between its two ends.
+    """
 
     argument: Expression
     origin: int = 0
+    clamp: tuple[int, int] | None = None
 
     def __str__(self) -> str:
-        return f"SUM({self.argument} - {self.origin}; {self.step})"
+        return f"SUM({self.argument} - {self.origin}; {self.step}){_clamp(self.clamp)}"
 
     @property
     def type(self) -> Fixed:
         """The fixed-point type of the argument."""
-        if not isinstance(self.argument.type, Fixed):
-            raise TypeError("a sum is taken over fixed-point values")
-        return self.argument.type
+        return _fixed_point(self.argument)
 
     @property
     def step(self) -> Fraction:
@@ -58,4 +67,77 @@ class Sum:
         return self.type.step
 
 
-Measure = Count | CountUnits | Sum
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountDistinct:
+    """The number of distinct values of the argument, NULL not counted."""
+
+    argument: Expression
+
+    def __str__(self) -> str:
+        return f"COUNT(DISTINCT {self.argument})"
+
+    @property
+    def step(self) -> Fraction:
+        """What one unit of the integer is worth."""
+        return Fraction(1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """How the argument is distributed: the numbers of rows in all nodes of a tree over its range, a vector a cell.
+
+    A leaf holds the rows whose argument is one of `width` neighbouring steps, counted from the lower bound; NULL is in
+    no leaf. Each level above joins `branching` nodes (`mechanisms.trees`).
+    """
+
+    argument: Expression
+    width: int = 1
+    branching: int = 4
+
+    def __str__(self) -> str:
+        return f"DISTRIBUTION({self.argument}; {self.width}; {self.branching})"
+
+    @property
+    def type(self) -> Fixed:
+        """The fixed-point type of the argument."""
+        return _fixed_point(self.argument)
+
+    @property
+    def low(self) -> int:
+        """The least step of the argument."""
+        return self.type.low or 0
+
+    @property
+    def high(self) -> int:
+        """The greatest step of the argument."""
+        return self.type.high or 0
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of nodes of each level, from the top down to the leaves."""
+        return sizes_of((self.high - self.low) // self.width + 1, self.branching)
+
+    @property
+    def step(self) -> Fraction:
+        """What one unit of an integer is worth: a row."""
+        return Fraction(1)
+
+
+NumberMeasure = Count | CountUnits | CountDistinct | Sum
+"""A measure of one integer a cell."""
+Measure = NumberMeasure | Distribution
+
+
+def _fixed_point(argument: Expression) -> Fixed:
+    if not isinstance(argument.type, Fixed):
+        raise TypeError("the argument is a fixed-point value")
+    return argument.type
+
+
+def _clamp(clamp: tuple[int, int] | None) -> str:
+    return "" if clamp is None else f" CLAMPED {clamp[0]} {clamp[1]}"
+
+
+def argument_of(measure: Measure) -> Expression | None:
+    """Return the expression over a row that a measure is of, if it has one."""
+    return measure.where if isinstance(measure, CountUnits) else measure.argument

@@ -5,55 +5,121 @@ An aggregate's argument is an expression over one row (`calls`); what stands out
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from math import prod
 
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
-from lapwing.query import conversion
+from lapwing.query import conversion, functions
 from lapwing.query.calls import bind_expression, name_of, require_present
-from lapwing.query.derive import compute
-from lapwing.query.derived import Average, Compute, Derived, Fixture, KeyValue, Released, Shape
-from lapwing.query.expression import Constant, is_number
+from lapwing.query.contribution import Share, per_group, per_row
+from lapwing.query.derive import compute, interval_end
+from lapwing.query.derived import Average, Compute, Derived, Fixture, KeyValue, Released, Shape, Side, measures_of
+from lapwing.query.expression import Constant, Expression, is_number
 from lapwing.query.keys import Key
-from lapwing.query.measures import Count, CountUnits, Sum
-from lapwing.query.rows import Rows, is_column, only, refusal, same_name
-from lapwing.query.types import Fixed, Plain, Type, describe
+from lapwing.query.measures import Count, CountDistinct, CountUnits, Measure, Sum
+from lapwing.query.options import NamedArguments
+from lapwing.query.order_statistics import ORDER_STATISTICS, order_statistic
+from lapwing.query.per_unit import one_where, only_where
+from lapwing.query.races import RACE_WEIGHT, race
+from lapwing.query.rows import Rows, is_column, only, refusal
+from lapwing.query.statistics import bind_covariance, bind_variance
+from lapwing.query.types import BOOLEAN, Fixed, Plain, Type, describe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What the post-processing of an answer may refer to."""
+    """What an answer may refer to.
+
+    Args: rows_per_unit: the most rows of a unit; condition: of the FILTER around the aggregate at hand; arguments: what
+        aggregates say about their own privacy; shares: filled with the epsilon that each measure may take, where its
+        aggregate says so; weights: filled with the part of the rest that a measure gets, where that is not 1.
+    """
 
     rows: Rows
     keys: tuple[Key, ...]
     aliases: Mapping[str, Derived]
+    condition: Expression | None = None
+    arguments: Mapping[int, NamedArguments] = field(default_factory=dict)
+    rows_per_unit: int = 1
+    shares: dict[Measure, Share] = field(default_factory=dict)
+    weights: dict[Measure, Fraction] = field(default_factory=dict)
+
+    def named(self, node: exp.Expression) -> NamedArguments | None:
+        """Return what an aggregate says about its own privacy."""
+        return self.arguments.get(node.meta.get("start", -1))
 
 
 # ---- aggregates -----------------------------------------------------------------------------------------------------
 
 
-def _count(node: exp.Expression, scope: Scope) -> Derived:
+def has_aggregate(node: exp.Expression) -> bool:
+    """Tell whether there is an aggregate in a node, other than in a subquery of its own."""
+    if isinstance(node, exp.Subquery | exp.Select):
+        return False
+    if isinstance(node, exp.Grouping):
+        return False
+    return isinstance(node, exp.AggFunc) or any(has_aggregate(child) for child in node.iter_expressions())
+
+
+def _filter(node: exp.Expression, scope: Scope) -> Derived:
+    """Bind aggregate FILTER (WHERE condition): the aggregate is over the rows for which the condition is true."""
     rows = scope.rows
+    only(rows, node, "this", "expression")
+    if type(node.this) not in _AGGREGATES:
+        raise refusal(rows, node, "FILTER follows an aggregate")
+    only(rows, node.expression, "this")
+    return derived(node.this, replace(scope, condition=_condition(node.expression.this, rows, "FILTER")))
+
+
+def _condition(node: exp.Expression, rows: Rows, name: str) -> Expression:
+    condition = bind_expression(node, rows)
+    if condition.type != BOOLEAN:
+        raise refusal(rows, node, f"{name} needs a condition, not {describe(condition.type)}", "Write a comparison.")
+    return condition
+
+
+def _count(node: exp.Expression, scope: Scope) -> Derived:
+    rows, condition = scope.rows, scope.condition
     only(rows, node, "this", "big_int")
     inner = node.this
     if isinstance(inner, exp.Star):
         only(rows, inner)
-        return Released(measure=Count())
+        return Released(measure=_counted(condition))
     if isinstance(inner, exp.Distinct):
-        only(rows, inner, "expressions")
-        if len(inner.expressions) == 1 and rows.is_unit(inner.expressions[0]):
-            return Released(measure=CountUnits())
-        unit = rows.table.privacy_unit
-        remedy = f"COUNT(DISTINCT {unit}) is." if unit != "row" else "COUNT(*) is: the unit is a row."
-        raise refusal(rows, node, "COUNT(DISTINCT …) of anything but the privacy unit is not answered", remedy)
+        return Released(measure=_distinct(inner, node, scope))
     if inner is None:
         raise refusal(rows, node, "COUNT needs an argument", "Write COUNT(*).")
     if rows.is_unit(inner):  # rows without a unit do not exist
-        return Released(measure=Count())
+        return Released(measure=_counted(condition))
     argument = bind_expression(inner, rows)
-    return Released(measure=Count(argument=argument) if conversion.nullable(argument) else Count())
+    if not conversion.nullable(argument):
+        return Released(measure=_counted(condition))
+    return Released(measure=Count(argument=only_where(argument, condition)))
+
+
+def _counted(condition: Expression | None) -> Count:
+    """Return the number of rows for which a condition is true."""
+    return Count() if condition is None else Count(argument=one_where(condition))
+
+
+def _distinct(inner: exp.Expression, node: exp.Expression, scope: Scope) -> Measure:
+    rows = scope.rows
+    only(rows, inner, "expressions")
+    if len(inner.expressions) != 1:
+        raise refusal(rows, node, "COUNT(DISTINCT …) takes one expression", "Count each by itself.")
+    if rows.is_unit(inner.expressions[0]):
+        return CountUnits(where=scope.condition)
+    return CountDistinct(argument=only_where(bind_expression(inner.expressions[0], rows), scope.condition))
+
+
+def _count_if(node: exp.Expression, scope: Scope) -> Derived:
+    only(scope.rows, node, "this")
+    condition = _condition(node.this, scope.rows, "COUNT_IF")
+    both = condition if scope.condition is None else functions.both(scope.condition, condition)
+    return Released(measure=_counted(both))
 
 
 def _total(node: exp.Expression, scope: Scope) -> Sum:
@@ -66,7 +132,8 @@ def _total(node: exp.Expression, scope: Scope) -> Sum:
     if not is_number(argument.type):
         raise refusal(rows, node, f"{name} needs a number, not {describe(argument.type)}")
     try:
-        return Sum(argument=conversion.summable(argument))
+        inside = per_row(argument, scope.named(node))
+        return Sum(argument=only_where(conversion.summable(inside), scope.condition))
     except QueryRefused as refused:
         raise refusal(rows, node, f"{name}: {refused.reason[0].lower()}{refused.reason[1:]}", refused.remedy) from None
 
@@ -79,8 +146,53 @@ def _average(node: exp.Expression, scope: Scope) -> Derived:
     """Bind AVG as a sum around the middle of the bounds, which halves what one row can change, over a count."""
     total = _total(node, scope)
     low, high = total.type.low or 0, total.type.high or 0
-    counted = Count(argument=total.argument) if conversion.nullable(total.argument) else Count()
+    if scope.condition is None:
+        counted = Count(argument=total.argument) if conversion.nullable(total.argument) else Count()
+    else:
+        bare = bind_expression(node.this, scope.rows)
+        counted = Count(argument=total.argument) if conversion.nullable(bare) else _counted(scope.condition)
     return Average(total=replace(total, origin=(low + high) // 2), count=counted)
+
+
+def _spread(*, sample: bool, root: bool) -> Callable[[exp.Expression, Scope], Derived]:
+    def handler(node: exp.Expression, scope: Scope) -> Derived:
+        return bind_variance(node, scope.rows, scope.condition, scope.named(node), sample=sample, root=root)
+
+    return handler
+
+
+def _joint(kind: str) -> Callable[[exp.Expression, Scope], Derived]:
+    def handler(node: exp.Expression, scope: Scope) -> Derived:
+        return bind_covariance(node, scope.rows, scope.condition, scope.named(node), kind=kind)
+
+    return handler
+
+
+def _ranked(node: exp.Expression, scope: Scope) -> Derived:
+    """Bind a median, a quantile, a least or a greatest value."""
+    if isinstance(node, exp.WithinGroup) and isinstance(node.this, exp.Expression) and scope.named(node.this):
+        reason, remedy = "WITHIN GROUP takes no named arguments", "Write PERCENTILE_CONT(x, 0.5, …)."
+        raise refusal(scope.rows, node.this, reason, remedy)
+    sizes = [None if key.private else len(key.domain) for key in scope.keys]
+    cells = None if None in sizes else prod(size for size in sizes if size is not None)
+    return order_statistic(node, scope.rows, scope.condition, scope.named(node), cells)
+
+
+_AGGREGATES: Mapping[type[exp.Expression], Callable[[exp.Expression, Scope], Derived]] = {
+    **dict.fromkeys(ORDER_STATISTICS, _ranked),
+    exp.VariancePop: _spread(sample=False, root=False),
+    exp.Variance: _spread(sample=True, root=False),
+    exp.StddevPop: _spread(sample=False, root=True),
+    exp.StddevSamp: _spread(sample=True, root=True),
+    exp.Stddev: _spread(sample=True, root=True),
+    exp.CovarPop: _joint("population"),
+    exp.CovarSamp: _joint("sample"),
+    exp.Corr: _joint("correlation"),
+    exp.Count: _count,
+    exp.CountIf: _count_if,
+    exp.Sum: _sum,
+    exp.Avg: _average,
+}
 
 
 # ---- post-processing ------------------------------------------------------------------------------------------------
@@ -89,20 +201,64 @@ def _average(node: exp.Expression, scope: Scope) -> Derived:
 def derived(node: exp.Expression, scope: Scope) -> Derived:
     """Bind an expression over aggregates and keys."""
     require_present(node)
+    key = _as_key(node, scope)
+    if key is not None:
+        return key
     handler = HANDLERS.get(type(node))
     if handler is None:
         raise refusal(
             scope.rows,
             node,
             f"{name_of(node)} is not answered here",
-            "Use keys, COUNT, SUM, AVG, and arithmetic, comparisons, CASE, ROUND over them.",
+            "Use keys and aggregates (COUNT, SUM, AVG, MEDIAN, STDDEV …), and arithmetic, comparisons, CASE over them.",
         )
     try:
-        return handler(node, scope)
+        value = handler(node, scope)
+        return _as_said(value, node, scope) if scope.named(node) is not None else value
     except QueryRefused as refused:
         if refused.position is not None:
             raise
         raise refusal(scope.rows, node, refused.reason, refused.remedy) from None
+
+
+def _as_said(value: Derived, node: exp.Expression, scope: Scope) -> Derived:
+    """Apply what an aggregate says about its own privacy."""
+    named = scope.named(node)
+    if named is None:
+        return value
+    if named.contribution_bounds_per_group is not None:
+        if not isinstance(value, Released) or not isinstance(value.measure, Count | Sum):
+            raise QueryRefused(
+                f"{name_of(node)} takes no contribution_bounds_per_group",
+                remedy="COUNT and SUM do; others take contribution_bounds_per_row.",
+            )
+        bounded = value.measure
+        if named.contribution_bounds_per_group == "auto":
+            value = race(bounded, scope.rows_per_unit, scope.rows)
+            levels = measures_of(value)
+            scope.weights.update(dict.fromkeys(levels, RACE_WEIGHT / len(levels)))
+        else:
+            value = Released(measure=per_group(bounded, named, scope.rows))
+    if named.contribution_bounds_per_row is not None and isinstance(node, exp.Count | exp.CountIf):
+        raise QueryRefused("COUNT takes no contribution_bounds_per_row", remedy="A row counts as one.")
+    if named.epsilon is not None:
+        measures = measures_of(value)
+        for measure in measures:
+            share = Share(epsilon=named.epsilon, among=len(measures))
+            scope.shares[measure] = max(share, scope.shares.get(measure, share), key=lambda said: said.epsilon)
+    return value
+
+
+def _as_key(node: exp.Expression, scope: Scope) -> KeyValue | None:
+    """Return the key that a node is, written as in GROUP BY."""
+    if isinstance(node, exp.Literal | exp.Boolean | exp.Null) or has_aggregate(node):
+        return None
+    try:
+        expression = bind_expression(node, scope.rows)
+    except QueryRefused:
+        return None
+    found = next((key for key in scope.keys if key.expression == expression), None)
+    return None if found is None else KeyValue(key=found, shape=_shape_of(expression.type))
 
 
 def _reference(node: exp.Expression, scope: Scope) -> Derived:
@@ -110,18 +266,13 @@ def _reference(node: exp.Expression, scope: Scope) -> Derived:
     only(rows, node, "this", "table")
     if is_column(node) and node.args.get("table") is None:
         only(rows, node.this, "this", "quoted")
-        for key in scope.keys:
-            if same_name(node.this, key.column.name):
-                return KeyValue(key=key, shape=_shape_of(key.column.type))
         alias = scope.aliases.get(node.name.casefold())
         if alias is not None:
             return alias
     if rows.is_unit(node):
         raise refusal(rows, node, "The privacy unit is never shown", f"Use COUNT(DISTINCT {node.name}).")
-    column = rows.column(node) if isinstance(node, exp.Column) else None
-    for key in scope.keys:
-        if key.column == column:
-            return KeyValue(key=key, shape=_shape_of(key.column.type))
+    if isinstance(node, exp.Column):
+        rows.column(node)
     raise refusal(rows, node, f"'{node.name}' is neither a key nor inside an aggregate", "Add it to GROUP BY.")
 
 
@@ -189,20 +340,48 @@ def _round(node: exp.Expression, scope: Scope) -> Derived:
     return compute("round", derived(node.this, scope), Fixture(value=value, shape="integer"))
 
 
+def _called(node: exp.Expression, scope: Scope) -> Derived:
+    """Bind DP_INTERVAL_LOW(x) and DP_INTERVAL_HIGH(x): the ends of the 95 % interval of a column of the answer."""
+    side = _SIDES.get(node.name.upper())
+    if side is None:
+        raise refusal(scope.rows, node, f"{name_of(node)} is not answered here", "See the SQL reference for what is.")
+    only(scope.rows, node, "this", "expressions")
+    if len(node.expressions) != 1:
+        raise refusal(scope.rows, node, f"{name_of(node)} takes the name of one column of the answer")
+    return interval_end(derived(node.expressions[0], scope), side)
+
+
+def _grouping(node: exp.Expression, scope: Scope) -> Derived:
+    """Bind GROUPING(key): 1 in the cells of grouping sets without the key, else 0."""
+    only(scope.rows, node, "expressions")
+    if len(node.expressions) != 1:
+        raise refusal(scope.rows, node, "GROUPING takes one key", "Write GROUPING(a), GROUPING(b).")
+    value = derived(node.expressions[0], scope)
+    if not isinstance(value, KeyValue):
+        raise refusal(scope.rows, node, "GROUPING takes a key of GROUP BY")
+    one, zero = (Fixture(value=Fraction(number), shape="integer") for number in (1, 0))
+    return compute("case", compute("is_null", value), one, zero)
+
+
+_SIDES: Mapping[str, Side] = {"DP_INTERVAL_LOW": "low", "DP_INTERVAL_HIGH": "high"}
+
+
 def _paren(node: exp.Expression, scope: Scope) -> Derived:
     only(scope.rows, node, "this")
     return derived(node.this, scope)
 
 
 HANDLERS: Mapping[type[exp.Expression], Callable[[exp.Expression, Scope], Derived]] = {
-    exp.Count: _count,
-    exp.Sum: _sum,
-    exp.Avg: _average,
+    **_AGGREGATES,
+    exp.Filter: _filter,
     exp.Column: _reference,
     exp.Literal: _fixture,
     exp.Boolean: _fixture,
     exp.Null: _fixture,
     exp.Paren: _paren,
+    exp.Anonymous: _called,
+    exp.Grouping: _grouping,
+    exp.Sqrt: _apply("square_root", "this"),
     exp.Add: _apply("add", "this", "expression"),
     exp.Sub: _apply("subtract", "this", "expression"),
     exp.Mul: _apply("multiply", "this", "expression"),

@@ -1,9 +1,15 @@
 """From text to one SELECT: the only place that hands an analyst's text to a parser.
 
-The text is measured before it is parsed (bytes, tokens, nesting), so that no question can exhaust the parser; what the
+The text is measured before it is parsed (bytes, tokens, nesting), so that no question can exhaust the parser; what is
+said about privacy is cut out of its tokens (`dialect`), and parameters come in as constants (`parameters`). What the
 parser returns is never trusted for meaning and never printed back as SQL: `bind` copies what it understands into a
 plan of our own.
 """
+
+import logging
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
@@ -11,6 +17,13 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from lapwing.errors import QueryRefused
+from lapwing.query import parameters as values
+from lapwing.query.dialect import cut, placed
+from lapwing.query.options import NamedArguments, Options
+from lapwing.query.parameters import Parameters
+from lapwing.query.places import place, position_of, refused_at
+
+__all__ = ["Parsed", "parse", "place", "position_of"]
 
 MAX_BYTES = 64 * 1024
 MAX_TOKENS = 10_000
@@ -28,14 +41,52 @@ _ENDS_A_LIST = {
     TokenType.OFFSET, TokenType.R_PAREN, TokenType.SEMICOLON, TokenType.COMMA,
 }  # fmt: skip
 _FLATTER = "Write it flatter, for example with IN instead of many ORs."
-_ALLOWED = "Ask one SELECT with COUNT, SUM or AVG over one table."
+_ALLOWED = "Ask one SELECT of aggregates, such as COUNT, SUM or AVG."
+_EXPLAIN = "Write EXPLAIN PRIVACY SELECT …: what a question would cost, and how exact its answer would be."
 
 
-def parse(text: str) -> exp.Select:
-    """Return the syntax tree of a question.
+# The parser warns of some texts and quotes them; whoever asks is told by the refusal, and no log is.
+_PARSING: ContextVar[bool] = ContextVar("parsing", default=False)
+logging.getLogger("sqlglot").addFilter(lambda _record: not _PARSING.get())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed:
+    """A question as it is written.
+
+    Args:
+        select: the syntax tree, with parameters as constants, without what is said about privacy.
+        options: what it says about its own privacy.
+        arguments: what its aggregates say about theirs, by the offset of an aggregate's name: `meta["start"]` of its
+            node.
+        explain: whether only its price and errors are asked for.
+    """
+
+    select: exp.Select
+    options: Options = field(default_factory=Options)
+    arguments: Mapping[int, NamedArguments] = field(default_factory=dict)
+    explain: bool = False
+
+    def plain(self) -> exp.Select:
+        """Return the syntax tree of a question that says nothing about privacy.
+
+        Raises: QueryRefused if it does.
+        """
+        positions = [*self.options.positions.values(), *(named.position for named in self.arguments.values())]
+        if self.explain or self.options.written or self.arguments:
+            reason = "EXPLAIN PRIVACY, WITH DIFFERENTIAL_PRIVACY and named arguments are not answered here"
+            raise QueryRefused(reason, remedy="Leave them out.", position=min(positions, default=None))
+        return self.select
+
+
+def parse(text: str, parameters: Parameters = ()) -> Parsed:
+    """Return what a question says, with the values of its parameters.
+
+    Args: parameters: a list with the value of every `?`, or a mapping with those of every `$name` or `:name`.
 
     Raises: QueryRefused if the text is too long or too deep, is not SQL, holds more than one statement, or is not a
-    plain SELECT.
+    plain SELECT, and at the position of an option, a named argument or a parameter that is not understood;
+    InvalidParameter for a value that is not allowed, or that no parameter takes.
     """
     if not isinstance(text, str):
         raise QueryRefused(f"A question is a text, not {type(text).__name__}", remedy=_ALLOWED)
@@ -43,17 +94,62 @@ def parse(text: str) -> exp.Select:
         raise QueryRefused(f"The question is longer than {MAX_BYTES:,} bytes", remedy="Shorten it.")
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise QueryRefused("The question holds a character that is not text", remedy="Remove NUL and broken Unicode.")
-    dialect = DuckDB()
+    tokens = _tokens(text, text)
+    explain = bool(tokens) and tokens[0].token_type == TokenType.COMMAND and tokens[0].text.upper() == "EXPLAIN"
+    if explain:
+        tokens = _explained(tokens[0], text)
+    _require_one_select(tokens, text)
+    without = cut(tokens, text)
+    kept, slots = values.slots(without.tokens, text)
+    nodes = values.bound(slots, parameters, text)
+    select = _tree(kept, text)
+    values.fill(select, slots, nodes, text)
+    arguments = placed(select, without.calls, text)
+    return Parsed(select=select, options=without.options, arguments=arguments, explain=explain)
+
+
+def _tokens(shown: str, text: str) -> list[Token]:
+    """Return the tokens of what is shown of a text, having measured them."""
+    characters, dollar = values.marked(shown)
     try:
-        tokens = dialect.tokenize(text)
-        _measure(tokens, text)
-        _require_one_select(tokens, text)
-        statement = dialect.parser().parse(tokens, text)[0]
+        tokens = values.restored(DuckDB().tokenize(characters), dollar)
+    except SqlglotError as error:
+        raise _syntax_refusal(error) from None
+    _measure(tokens, text)
+    return tokens
+
+
+def _explained(command: Token, text: str) -> list[Token]:
+    """Return the tokens after EXPLAIN PRIVACY.
+
+    The tokenizer does not look into what an EXPLAIN explains, so the word is blanked out; all else keeps its place.
+    """
+    blanks = " " * len(command.text)
+    tokens = _tokens(text[: command.start] + blanks + text[command.end + 1 :], text)
+    if not tokens or tokens[0].token_type != TokenType.VAR or tokens[0].text.upper() != "PRIVACY":
+        raise refused_at(command, text, "EXPLAIN is not a question", _EXPLAIN)
+    return tokens[1:]
+
+
+def _tree(tokens: list[Token], text: str) -> exp.Select:
+    _require_items(tokens, text)
+    quiet = _PARSING.set(True)
+    try:
+        statement = DuckDB().parser().parse(tokens, text)[0]
     except (SqlglotError, RecursionError) as error:
-        raise _syntax_refusal(error, text) from None
+        raise _syntax_refusal(error) from None
+    finally:
+        _PARSING.reset(quiet)
     if not isinstance(statement, exp.Select):
         what = "A set operation" if isinstance(statement, exp.SetOperation) else type(statement).__name__.upper()
         raise QueryRefused(f"{what} is not a question", remedy=_ALLOWED)
+    for part in statement.find_all(exp.CTE):
+        if not isinstance(part.this, exp.Query):
+            raise QueryRefused(
+                f"'{part.alias[:40]}' is not a SELECT",
+                remedy="Write WITH name AS (SELECT …).",
+                position=position_of(part.args["alias"], text),
+            )
     _measure_depth(statement)
     return statement
 
@@ -74,17 +170,11 @@ def _measure(tokens: list[Token], text: str) -> None:
     depth = run = 0
     for token in tokens:
         if token.token_type in _FOREIGN:
-            raise QueryRefused(
-                f"{token.text} is not answered", remedy="Lists go into (…).", position=place(text, token.start)
-            )
+            raise refused_at(token, text, f"{token.text} is not answered", "Lists go into (…).")
         depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
         run = run + 1 if token.token_type in _PREFIX else 0
         if max(depth, run) > MAX_NESTING:
-            raise QueryRefused(
-                f"The question is nested more than {MAX_NESTING} deep",
-                remedy=_FLATTER,
-                position=place(text, token.start),
-            )
+            raise refused_at(token, text, f"The question is nested more than {MAX_NESTING} deep", _FLATTER)
 
 
 def _require_one_select(tokens: list[Token], text: str) -> None:
@@ -92,23 +182,15 @@ def _require_one_select(tokens: list[Token], text: str) -> None:
     if not tokens:
         raise QueryRefused("The text holds no question", remedy=_ALLOWED)
     first, *others = tokens
-    if first.token_type != TokenType.SELECT:
-        raise QueryRefused(
-            f"{first.text[:40].upper()} is not a question", remedy=_ALLOWED, position=place(text, first.start)
-        )
+    if first.token_type not in (TokenType.SELECT, TokenType.WITH):
+        raise refused_at(first, text, f"{first.text[:40].upper()} is not a question", _ALLOWED)
     previous = first
     for token in others:
         if previous.token_type == TokenType.SEMICOLON and token.token_type != TokenType.SEMICOLON:
-            raise QueryRefused(
-                "The text holds more than one statement",
-                remedy="Ask exactly one SELECT at a time.",
-                position=place(text, token.start),
-            )
+            raise refused_at(token, text, "The text holds more than one statement", "Ask exactly one SELECT at a time.")
         if previous.token_type == TokenType.NUMBER and token.start == previous.end + 1 and token.text[:1].isalnum():
-            number = previous.text + token.text
-            raise QueryRefused(
-                f"'{number[:40]}' is not a number", remedy="Write decimal digits.", position=place(text, previous.start)
-            )
+            number = (previous.text + token.text)[:40]
+            raise refused_at(previous, text, f"'{number}' is not a number", "Write decimal digits.")
         previous = token
     _require_items(tokens, text)
 
@@ -118,12 +200,10 @@ def _require_items(tokens: list[Token], text: str) -> None:
     kinds = [None, *(token.token_type for token in tokens), None]
     for token, before, after in zip(tokens, kinds, kinds[2:], strict=False):
         if token.token_type == TokenType.COMMA and (before in _BEGINS_A_LIST or after in _ENDS_A_LIST):
-            raise QueryRefused(
-                "A comma has nothing on one side", remedy="Leave it out.", position=place(text, token.start)
-            )
+            raise refused_at(token, text, "A comma has nothing on one side", "Leave it out.")
 
 
-def _syntax_refusal(error: Exception, text: str) -> QueryRefused:
+def _syntax_refusal(error: Exception) -> QueryRefused:
     if isinstance(error, RecursionError):
         return QueryRefused("The question is nested too deep", remedy=_FLATTER)
     details = getattr(error, "errors", None)
@@ -133,18 +213,3 @@ def _syntax_refusal(error: Exception, text: str) -> QueryRefused:
         position = (int(first["line"]), max(1, int(first["col"]) - len(near) + 1))
         return QueryRefused(f"The question is not understood at '{near[:40]}'", remedy=_ALLOWED, position=position)
     return QueryRefused("The question is not understood", remedy=_ALLOWED)
-
-
-def place(text: str, offset: int) -> tuple[int, int]:
-    """Return the (line, column), both from 1, of a character offset."""
-    before = text[:offset]
-    return (before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1)
-
-
-def position_of(node: exp.Expression, text: str) -> tuple[int, int] | None:
-    """Return where a node, or the first part of it that knows, stands in the text."""
-    for part in node.walk(bfs=False):
-        start = part.meta.get("start")
-        if isinstance(start, int):
-            return place(text, start)
-    return None

@@ -4,45 +4,111 @@ A `Question` is the part that touches data and is paid for; it is also what iden
 the names, order and arithmetic of the answer, which are post-processing of released numbers and cost nothing.
 """
 
-import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from lapwing.catalog.model import Table
+from lapwing.query.contribution import Asked
 from lapwing.query.derived import Derived, Order, Output
 from lapwing.query.expression import Expression, columns_of
 from lapwing.query.keys import Key
-from lapwing.query.measures import CountUnits, Measure
+from lapwing.query.measures import Distribution, Measure, NumberMeasure, argument_of
+from lapwing.query.relations import FirstGroups, Selection, declared_columns_of, public_tables_of, table_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """The part of a plan that touches data: measures of one table's rows, filtered, in cells of public keys."""
+    """The part of a plan that touches data: measures of selected rows, in cells of keys.
 
-    table: Table
-    where: Expression | None
+    `fewest_units` is the least number of units for which a private key may be released. `sets` are the grouping sets,
+    where there are several: each has cells of its own, by some of the keys, and the other keys are NULL there.
+    """
+
+    selection: Selection
     keys: tuple[Key, ...]
     measures: tuple[Measure, ...]
+    fewest_units: int = 1
+    sets: tuple[tuple[Key, ...], ...] = ()
 
     def __str__(self) -> str:
         """Return the canonical text: equal questions, and only they, have equal texts."""
-        where = f" WHERE {self.where}" if self.where is not None else ""
         keys = f" GROUP BY {', '.join(map(str, self.keys))}" if self.keys else ""
-        return f"SELECT {', '.join(map(str, self.measures))} FROM {json.dumps(self.table.name)}{where}{keys}"
+        if self.sets:
+            keys = f" GROUP BY SETS {', '.join(f'({_listed(keys)})' for keys in self.sets)}"
+        fewest = f" OF {self.fewest_units} UNITS" if self.fewest_units > 1 else ""
+        return f"SELECT {', '.join(map(str, self.measures))} FROM {self.selection}{keys}{fewest}"
 
     @property
-    def cells(self) -> int:
-        """The number of cells in the answer, a public fact."""
-        return prod(len(key.domain) for key in self.keys)
+    def table(self) -> Table:
+        """The protected table that the question is about."""
+        return table_of(self.selection.relation)
+
+    @property
+    def where(self) -> Expression | None:
+        """The condition on a row."""
+        return self.selection.where
+
+    @property
+    def public_tables(self) -> frozenset[str]:
+        """The names of the public tables that the question reads."""
+        return frozenset(name for name, _ in public_tables_of(self.selection.relation))
+
+    @property
+    def public_contents(self) -> tuple[str, ...]:
+        """The digests of their data."""
+        return tuple(digest for _, digest in sorted(public_tables_of(self.selection.relation)))
+
+    @property
+    def private_keys(self) -> tuple[Key, ...]:
+        """The keys whose values are private."""
+        return tuple(key for key in self.keys if key.private)
+
+    @property
+    def cells(self) -> int | None:
+        """The number of cells in the answer, a public fact; None if there are private keys."""
+        if self.private_keys:
+            return None
+        return sum(prod(len(key.domain) for key in part.keys) for part in self.parts)
+
+    @property
+    def parts(self) -> tuple["Question", ...]:
+        """A question for each grouping set, with the keys of that set alone."""
+        if not self.sets:
+            return (self,)
+        return tuple(replace(self, keys=keys, sets=()) for keys in self.sets)
+
+    @property
+    def numbers(self) -> tuple[NumberMeasure, ...]:
+        """The measures of one integer a cell."""
+        return tuple(measure for measure in self.measures if not isinstance(measure, Distribution))
+
+    @property
+    def distributions(self) -> tuple[Distribution, ...]:
+        """The measures of a vector a cell."""
+        return tuple(measure for measure in self.measures if isinstance(measure, Distribution))
+
+    @property
+    def groups_per_unit(self) -> int | None:
+        """The most cells that a unit's rows fall into, where the question limits it."""
+        relation = self.selection.relation
+        return relation.most if isinstance(relation, FirstGroups) and set(self.keys) <= set(relation.keys) else None
+
+    @property
+    def keys_per_unit(self) -> int:
+        """The most values of the private keys, together, that a unit holds."""
+        rows, groups = self.selection.rows_per_unit, self.groups_per_unit
+        return rows if groups is None else min(rows, groups)
 
     @property
     def columns(self) -> frozenset[str]:
-        """The names of the columns that the question reads."""
-        arguments = [
-            self.where,
-            *(measure.argument for measure in self.measures if not isinstance(measure, CountUnits)),
-        ]
-        return frozenset().union({key.column.name for key in self.keys}, *map(columns_of, arguments))
+        """The names of the declared columns that the question reads."""
+        outer = [*(key.expression for key in self.keys), *map(argument_of, self.measures)]
+        return declared_columns_of(self.selection, frozenset().union(*map(columns_of, outer)))
+
+
+def _listed(keys: Sequence[Key]) -> str:
+    return ", ".join(map(str, keys))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,3 +122,5 @@ class Plan:
     order: tuple[Order, ...] = ()
     limit: int | None = None
     offset: int = 0
+    asked: Asked = field(default_factory=Asked)
+    explain: bool = False

@@ -11,7 +11,8 @@ from typing import cast
 
 from lapwing.query.doubles import double, print_in_steps
 from lapwing.query.expression import Column, Expression, Literal, Operation
-from lapwing.query.types import DATE, TEXT, TIMESTAMP, Fixed, Real, Type
+from lapwing.query.function_printers import FUNCTION_PRINTERS
+from lapwing.query.types import Fixed, Plain, Real, Type
 
 
 def identifier(name: str) -> str:
@@ -57,7 +58,7 @@ def expression(node: Expression) -> str:
 def _literal(node: Literal) -> str:
     value = node.value
     if value is None:
-        return f"NULL::{_engine_type(node.type)}"
+        return f"NULL::{engine_type(node.type)}"
     if isinstance(value, Fraction):
         return double(value) if isinstance(node.type, Real) else whole(int(value / cast(Fixed, node.type).step))
     if isinstance(value, bool):
@@ -65,11 +66,12 @@ def _literal(node: Literal) -> str:
     return text(value) if isinstance(value, str) else str(node)
 
 
-def _engine_type(kind: Type) -> str:
+def engine_type(kind: Type) -> str:
+    """Return the engine's type for values of a type."""
     if isinstance(kind, Fixed):
         return width(kind)
-    names: dict[Type, str] = {TEXT: "VARCHAR", DATE: "DATE", TIMESTAMP: "TIMESTAMP"}
-    return "DOUBLE" if isinstance(kind, Real) else names.get(kind, "BOOLEAN")
+    names = {"text": "VARCHAR", "date": "DATE", "timestamp": "TIMESTAMP"}
+    return "DOUBLE" if isinstance(kind, Real) else names.get(kind.name, "BOOLEAN")
 
 
 def _arithmetic(template: str) -> Callable[[Operation, Sequence[str]], str]:
@@ -92,7 +94,7 @@ def _extreme(name: str) -> Callable[[Operation, Sequence[str]], str]:
     whole_numbers = _arithmetic(name)
 
     def show(node: Operation, arguments: Sequence[str]) -> str:
-        if isinstance(node.type, Real):
+        if isinstance(node.type, Real | Plain):
             return f"{name}({', '.join(arguments)})"
         return whole_numbers(node, arguments)
 
@@ -153,12 +155,27 @@ def _case(node: Operation, arguments: Sequence[str]) -> str:
     pairs = zip(arguments[:-1:2], arguments[1::2], strict=True)
     branches = " ".join(f"WHEN {condition} THEN {value}" for condition, value in pairs)
     chosen = f"CASE {branches} ELSE {arguments[-1]} END"
-    return f"TRY_CAST({chosen} AS {_engine_type(node.type)})" if isinstance(node.type, Fixed) else chosen
+    return f"TRY_CAST({chosen} AS {engine_type(node.type)})" if isinstance(node.type, Fixed) else chosen
 
 
 def _coalesce(node: Operation, arguments: Sequence[str]) -> str:
     chosen = f"COALESCE({', '.join(arguments)})"
-    return f"TRY_CAST({chosen} AS {_engine_type(node.type)})" if isinstance(node.type, Fixed) else chosen
+    return f"TRY_CAST({chosen} AS {engine_type(node.type)})" if isinstance(node.type, Fixed) else chosen
+
+
+def _null_if(node: Operation, arguments: Sequence[str]) -> str:
+    chosen = f"NULLIF({', '.join(arguments)})"
+    return f"TRY_CAST({chosen} AS {engine_type(node.type)})" if isinstance(node.type, Fixed) else chosen
+
+
+def _truncate_to(node: Operation, arguments: Sequence[str]) -> str:
+    """Cut to a multiple of a coarser step: DuckDB's integer division cuts towards zero."""
+    step, inner = cast(Fixed, node.type).step, node.arguments[0].type
+    if isinstance(inner, Real):
+        return f"TRY_CAST(trunc({print_in_steps(arguments[0], step)}) AS BIGINT)"
+    ratio = int(step / cast(Fixed, inner).step)
+    wide = width(cast(Fixed, inner)) if ratio < 2**60 else "HUGEINT"
+    return f"TRY_CAST(CAST({arguments[0]} AS {wide}) // {ratio}::{wide} AS {width(cast(Fixed, node.type))})"
 
 
 def _divide(_node: Operation, arguments: Sequence[str]) -> str:
@@ -191,9 +208,13 @@ PRINTERS: Mapping[str, Callable[[Operation, Sequence[str]], str]] = {
     "member": lambda _node, a: f"({a[0]} IN ({', '.join(a[1:])}))",
     "between": lambda _node, a: f"({a[0]} BETWEEN {a[1]} AND {a[2]})",
     "from_boolean": lambda _node, a: f"CAST({a[0]} AS BIGINT)",
-    "like": lambda _node, a: f"({a[0]} LIKE {a[1]})",
     "is_null": lambda _node, a: f"({a[0]} IS NULL)",
     "and": _joined("AND"),
     "or": _joined("OR"),
     "not": lambda _node, a: f"(NOT {a[0]})",
+    "null_if": _null_if,
+    "remainder": _arithmetic("({} % NULLIF({}, 0))"),
+    "quotient": _arithmetic("({} // NULLIF({}, 0))"),
+    "truncate_to": _truncate_to,
+    **FUNCTION_PRINTERS,
 }

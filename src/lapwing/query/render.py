@@ -8,58 +8,137 @@ A question may be run in several passes, each over the units of one residue of t
 passes' cells add up.
 """
 
-from typing import cast
+from collections.abc import Callable, Sequence
+from typing import Final, cast
 
+from lapwing.query import render_keys
 from lapwing.query.cleaned import WHOLE, Pass, Source, layers, unit_name
 from lapwing.query.expression import Column, Expression, Literal
 from lapwing.query.keys import Key
-from lapwing.query.measures import Count, CountUnits, Measure
+from lapwing.query.measures import Count, CountDistinct, CountUnits, Distribution, NumberMeasure, Sum
 from lapwing.query.plan import Question
-from lapwing.query.printers import clamp, expression, text, whole
-from lapwing.query.types import Type
+from lapwing.query.printers import clamp, expression, whole
+from lapwing.query.render_relations import selected
+
+LEAF: Final = 1 << 40
+"""By what a leaf's number is multiplied where it shares an integer with the number of its rows, which is smaller."""
 
 
 def render(question: Question, source: Source, part: Pass = WHOLE) -> str:
-    """Return the DuckDB query whose rows are cells: the keys, then one exact integer a measure."""
-    return f"WITH {layers(question.table, source, part)} {answer(question)}"
+    """Return the DuckDB query whose rows are cells: the keys, then one exact integer a measure.
+
+    Of a question about distributions alone, it is the query for the leaves of the first.
+    """
+    asked = answer(question) if question.numbers else leaves(question, question.distributions[0])
+    return f"WITH {layers(question.table, source, part)} {asked}"
 
 
 def answer(question: Question) -> str:
-    """Return the last layer: what is computed from the relation `kept`."""
+    """Return the last layer: what is computed from the relation `kept`, of all measures of one integer a cell."""
+    if question.sets:
+        names = [f"measure{i}" for i in range(len(question.numbers))]
+        return _by_set(question, answer, names)
+    keys = [f"{render_keys.key_value(key)} AS key{i}" for i, key in enumerate(question.keys)]
+    if any(_clamp_of(measure) is not None for measure in question.numbers):
+        return _clamped(question, keys)
     unit = unit_name(question.table)
-    keys = [f"{key_value(key)} AS key{i}" for i, key in enumerate(question.keys)]
-    measures = [f"{measured(measure, unit)} AS measure{i}" for i, measure in enumerate(question.measures)]
-    conditions = [f"({expression(question.where)})"] if question.where is not None else []
-    conditions += [listed(key) for key in question.keys if key.other is None]
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    # By position: a column of the table may be called key0 too.
-    group = f" GROUP BY {', '.join(str(i + 1) for i in range(len(keys)))}" if keys else ""
-    return f"SELECT {', '.join([*keys, *measures])} FROM kept{where}{group}"
+    measures = [f"{measured(measure, unit)} AS measure{i}" for i, measure in enumerate(question.numbers)]
+    return f"SELECT {', '.join([*keys, *measures])} {_rows(question)}{_by_position(len(keys))}"
 
 
-def key_value(key: Key) -> str:
-    """Return a key, with everything unlisted gathered under its `other` where it has one."""
-    column = expression(key.column)
-    if key.other is None:
-        return column
-    return f"CASE WHEN {listed(key)} THEN {column} ELSE {text(key.other)} END"
+def leaves(question: Question, measure: Distribution) -> str:
+    """Return the query for the numbers of rows in the leaves of a distribution.
+
+    Its rows are cells: the keys, then a list with leaf·2⁴⁰ + rows for every leaf that has any. One row of the relation
+    is in one leaf, whatever its value, and in none if it is NULL.
+    """
+    if question.sets:
+        return _by_set(question, lambda part: leaves(part, measure), ["leaves"])
+    keys = [f"{render_keys.key_value(key)} AS key{i}" for i, key in enumerate(question.keys)]
+    names = [f"key{i}" for i in range(len(keys))]
+    value = expression(measure.argument)
+    leaf = clamp(f"(({value} - {whole(measure.low)}) // {whole(measure.width)})", 0, measure.sizes[-1] - 1)
+    counted = [*keys, f"CAST({leaf} AS BIGINT) AS leaf", "COUNT(*) AS n"]
+    found = f"SELECT {', '.join(counted)} {_rows(question, f'{value} IS NOT NULL')}{_by_position(len(keys) + 1)}"
+    packed = f"list(leaf * {whole(LEAF)} + n) AS leaves"
+    return f"SELECT {', '.join([*names, packed])} FROM ({found}){_by_position(len(names))}"
 
 
-def listed(key: Key) -> str:
-    """Return the condition that a key is one of its public values."""
-    values = ", ".join(expression(_constant(value, key.column.type)) for value in key.values)
-    return f"{expression(key.column)} IN ({values})"
+def _by_set(question: Question, asked: Callable[[Question], str], names: Sequence[str]) -> str:
+    """Ask for every grouping set by itself; the keys that a set does not have are NULL in its cells."""
+    selects = []
+    for part in question.parts:
+        keys = [
+            f"key{part.keys.index(key)} AS key{i}" if key in part.keys else f"{_null(key)} AS key{i}"
+            for i, key in enumerate(question.keys)
+        ]
+        selects.append(f"SELECT {', '.join([*keys, *names])} FROM ({asked(part)})")
+    return " UNION ALL ".join(selects)
 
 
-def _constant(value: object, kind: Type) -> Literal:
-    return Literal(value=value, type=kind)  # type: ignore[arg-type]  # the catalog has checked the values
+def _null(key: Key) -> str:
+    return expression(Literal(value=None, type=key.expression.type))
 
 
-def measured(measure: Measure, unit: str) -> str:
+def holders(question: Question) -> str:
+    """Return the query for how many units hold each value of the private keys, by how many values they hold.
+
+    Where rows are the units, every row of the relation is taken for a unit of one value. That holds while a unit has
+    one row of it: a question of which it has more is refused (`calibrate`), as nothing would tell them apart.
+    """
+    keys = [f"{render_keys.key_value(key)} AS key{i}" for i, key in enumerate(question.private_keys)]
+    names = ", ".join(f"key{i}" for i in range(len(keys)))
+    if question.table.unit_is_row:
+        return f"SELECT {', '.join(keys)}, 1 AS degree, COUNT(*) AS units {_rows(question)}{_by_position(len(keys))}"
+    unit = unit_name(question.table)
+    held = f"SELECT DISTINCT {unit} AS holder, {', '.join(keys)} {_rows(question)}"
+    degrees = f"SELECT *, COUNT(*) OVER (PARTITION BY holder) AS degree FROM ({held})"
+    return f"SELECT {names}, degree, COUNT(*) AS units FROM ({degrees}) GROUP BY {names}, degree"
+
+
+def _rows(question: Question, *conditions: str) -> str:
+    """Return the FROM and WHERE clauses of a question: the rows that have a key, and meet further conditions."""
+    listed = [render_keys.listed(key) for key in question.keys if key.other is None]
+    return selected(question.selection, [*listed, *conditions])
+
+
+def _by_position(count: int) -> str:
+    """Return a GROUP BY clause; by position, as a column of the table may be called key0 too."""
+    return f" GROUP BY {', '.join(str(i + 1) for i in range(count))}" if count else ""
+
+
+def _clamp_of(measure: NumberMeasure) -> tuple[int, int] | None:
+    return measure.clamp if isinstance(measure, Count | Sum) else None
+
+
+def _clamped(question: Question, keys: Sequence[str]) -> str:
+    """Aggregate unit by unit and cell by cell first, so that what a unit adds to a cell can be clamped."""
+    unit = unit_name(question.table)
+    parts = [f"{measured(measure, unit)} AS measure{i}" for i, measure in enumerate(question.numbers)]
+    partials = (
+        f"SELECT {', '.join([*keys, f'{unit} AS holder', *parts])} {_rows(question)}{_by_position(len(keys) + 1)}"
+    )
+    names = [f"key{i}" for i in range(len(keys))]
+    sums = [
+        f"COALESCE(SUM({_kept_inside(f'measure{i}', _clamp_of(measure))}), 0) AS measure{i}"
+        for i, measure in enumerate(question.numbers)
+    ]
+    return f"SELECT {', '.join([*names, *sums])} FROM ({partials}){_by_position(len(names))}"
+
+
+def _kept_inside(value: str, clamp_to: tuple[int, int] | None) -> str:
+    return value if clamp_to is None else clamp(value, *clamp_to)
+
+
+def measured(measure: NumberMeasure, unit: str) -> str:
     """Return the aggregate of a measure: an exact integer, 0 where there are no rows."""
     match measure:
-        case CountUnits():
+        case CountUnits(where=None):
             return f"COUNT(DISTINCT {unit})"
+        case CountUnits(where=where):
+            return f"COUNT(DISTINCT CASE WHEN {expression(cast(Expression, where))} THEN {unit} END)"
+        case CountDistinct(argument=argument):
+            return f"COUNT(DISTINCT {expression(argument)})"
         case Count(argument=None):
             return "COUNT(*)"
         case Count(argument=argument):

@@ -1,87 +1,117 @@
 """What a question may name in one row: columns by SQL's rules, and refusals that know where they point."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from lapwing.catalog.model import Column as Declared
-from lapwing.catalog.model import Table
 from lapwing.errors import QueryRefused
-from lapwing.query.expression import Column
+from lapwing.query.declared import column_type
+from lapwing.query.expression import Expression
 from lapwing.query.parse import position_of
-from lapwing.query.types import (
-    BOOLEAN,
-    DATE,
-    TEXT,
-    TIMESTAMP,
-    UNBOUNDED_INTEGER,
-    UNBOUNDED_REAL,
-    Fixed,
-    Type,
-)
+
+__all__ = ["Rows", "Source", "column_type", "is_column", "only", "refusal", "same_name"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A table or subquery of a FROM clause, and what its columns are in terms of the relation beneath.
+
+    Args: name: its alias or name; columns: by the names that a question may use; unit: the name under which the
+        privacy unit may be named, if it may.
+    """
+
+    name: str
+    columns: Mapping[str, Expression]
+    unit: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """The columns that an expression may name, and the text that positions refer to."""
+    """The columns that an expression may name, and the text that positions refer to.
+
+    Args: prepared: nodes of the tree that were bound before (window functions; after GROUP BY, keys and aggregates),
+        by identity; lost: the columns that existed before GROUP BY, to explain why one is not there any more.
+    """
 
     text: str
-    table: Table
-    alias: str | None = None
+    sources: tuple[Source, ...] = ()
+    prepared: Mapping[int, Expression] = field(default_factory=dict)
+    lost: tuple[Source, ...] = ()
 
-    def column(self, node: exp.Expression) -> Column:
-        """Find a column of the table by SQL's rules: plain names fold case, quoted names do not."""
+    def ready(self, node: exp.Expression) -> Expression | None:
+        """Return what a node was bound to before, if it was."""
+        return self.prepared.get(id(node))
+
+    def column(self, node: exp.Expression) -> Expression:
+        """Find a column by SQL's rules: plain names fold case, quoted names do not."""
         only(self, node, "this", "table")
-        if not self._qualified(node):
-            raise refusal(self, node, f"'{node.args['table'].name}' is not the table of this question")
         identifier = node.this
         if not is_column(node):
-            raise refusal(self, node, "SELECT * and column patterns are not answered", "Name the columns.")
+            raise refusal(self, node, "SELECT * and column patterns are not answered here", "Name the columns.")
         only(self, identifier, "this", "quoted")
-        for declared in self.table.columns:
-            if same_name(identifier, declared.name):
-                return Column(name=declared.name, type=column_type(declared))
-        if self.is_unit(node):
+        found = [
+            expression
+            for source in self.qualified(node)
+            for name, expression in source.columns.items()
+            if same_name(identifier, name)
+        ]
+        unit = self.is_unit(node)
+        if len(found) > 1:
+            raise self._ambiguous(node)
+        if found:
+            return found[0]
+        if unit:
             raise refusal(
                 self,
                 node,
                 f"'{identifier.name}' is the privacy unit and not a column of the catalog",
                 f"Use COUNT(DISTINCT {identifier.name}).",
             )
-        known = ", ".join(column.name for column in self.table.columns)
-        raise refusal(self, node, f"There is no column '{identifier.name}' in {self.table.name}", f"Columns: {known}.")
+        raise self._unknown(node)
+
+    def _unknown(self, node: exp.Expression) -> QueryRefused:
+        name = node.this.name
+        if any(same_name(node.this, column) for source in self.lost for column in (*source.columns, source.unit or "")):
+            return refusal(self, node, f"'{name}' is neither a key nor inside an aggregate", "Add it to GROUP BY.")
+        sources = self.qualified(node)
+        known = ", ".join(column for source in sources for column in source.columns)
+        where = " and ".join(source.name for source in sources)
+        return refusal(
+            self, node, f"There is no column '{name}'{f' in {where}' if where else ''}", f"Columns: {known or 'none'}."
+        )
 
     def is_unit(self, node: exp.Expression) -> bool:
-        """Tell whether a node names the privacy unit of the table."""
-        unit = self.table.privacy_unit
-        if unit == "row" or not is_column(node):
+        """Tell whether a node names the privacy unit."""
+        if not is_column(node):
             return False
         only(self, node, "this", "table")
         only(self, node.this, "this", "quoted")
-        return same_name(node.this, unit) and self._qualified(node)
+        sources = self.qualified(node)
+        units = [source for source in sources if source.unit is not None and same_name(node.this, source.unit)]
+        others = (name for source in sources if source not in units for name in source.columns)
+        if units and any(same_name(node.this, name) for name in others):
+            raise self._ambiguous(node)
+        return bool(units)
 
-    def _qualified(self, node: exp.Expression) -> bool:
+    def _ambiguous(self, node: exp.Expression) -> QueryRefused:
+        return refusal(self, node, f"'{node.name}' is in several tables", "Write table.column.")
+
+    @property
+    def unit(self) -> str | None:
+        """The name under which the privacy unit may be named, if it may."""
+        return next((source.unit for source in self.sources if source.unit is not None), None)
+
+    def qualified(self, node: exp.Expression) -> tuple[Source, ...]:
+        """Return the sources that a name may belong to: the one it is qualified with, or all."""
         qualifier = node.args.get("table")
         if qualifier is None:
-            return True
+            return self.sources
         only(self, qualifier, "this", "quoted")
-        return same_name(qualifier, self.alias or self.table.name)
-
-
-def column_type(declared: Declared) -> Type:
-    """Return the type of a declared column's value."""
-    match declared.type:
-        case "boolean":
-            return BOOLEAN
-        case "string":
-            return TEXT
-        case "date":
-            return DATE
-        case "timestamp":
-            return TIMESTAMP
-    if not declared.bounded or declared.step is None:
-        return UNBOUNDED_INTEGER if declared.type == "integer" else UNBOUNDED_REAL
-    return Fixed(step=declared.step, low=declared.low, high=declared.high)
+        chosen = tuple(source for source in self.sources if same_name(qualifier, source.name))
+        if not chosen:
+            raise refusal(self, node, f"'{qualifier.name}' is not a table of this question")
+        return chosen
 
 
 def is_column(node: exp.Expression) -> bool:
@@ -97,11 +127,14 @@ def same_name(identifier: exp.Expression, name: str) -> bool:
 
 def refusal(rows: Rows, node: exp.Expression, reason: str, remedy: str = "") -> QueryRefused:
     """Return a refusal that knows where in the text it points."""
-    return QueryRefused(reason, remedy=remedy, position=position_of(node, rows.text))
+    position = position_of(node, rows.text) if isinstance(node, exp.Expr) else None
+    return QueryRefused(reason, remedy=remedy, position=position)
 
 
 def only(rows: Rows, node: exp.Expression, *allowed: str) -> None:
-    """Refuse a node that carries any argument outside an allow-list."""
+    """Refuse a node that carries any argument outside an allow-list, and what is no node at all."""
+    if not isinstance(node, exp.Expr):
+        raise QueryRefused("A part of the question is missing", remedy="Write what a clause or operator applies to.")
     for name, value in node.args.items():
         if name not in allowed and value not in (None, False, [], ""):
             what = _ARGUMENTS.get(name, name.rstrip("_").replace("_", " ").upper())
@@ -122,9 +155,11 @@ _ARGUMENTS = {
     "kind": "A type of your own",
     "limit_options": "LIMIT in percent",
     "locks": "FOR UPDATE",
+    "method": "A join of this kind",
     "pivots": "PIVOT",
     "query": "A subquery",
     "sample": "A sample",
+    "spec": "A frame of rows",
     "when": "AT",
     "windows": "WINDOW",
 }

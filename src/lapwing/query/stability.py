@@ -1,32 +1,55 @@
 """How far one privacy unit can move a measure: sensitivities, each with its proof.
 
-Setting. The rows of a table are cleaned row by row, and of each unit at most `rows_per_unit` are kept by a rule that
-looks at that unit's own rows only (`render`). So the kept table is the disjoint union of one small table per unit, and
-a measure, a vector over cells, is a sum over units: f(D) = Σ_u f(D_u). Adding or removing a unit changes f by f(D_u);
-replacing one changes it by f(D_u) − f(D_u').
+Setting. A measure is of the rows of a relation, of which each unit has at most `rows_per_unit`, made from that unit's
+own rows and public data alone (`relations`). So the relation is the disjoint union of one small table per unit, and a
+measure, a vector over cells, is a sum over units: f(D) = Σ_u f(D_u), but for distinct values, of which below. Adding or
+removing a unit changes f by f(D_u); replacing one changes it by f(D_u) − f(D_u').
 
-Write K for the rows a unit keeps, C for the number of cells, and let one row add a value in [a, b], a ≤ 0 ≤ b, to one
-cell (a count: [0, 1]; a sum: the bounds of its argument around its origin, widened to contain 0, which a row adds when
-it is filtered out or NULL). Put m = max(−a, b).
+Write K for `rows_per_unit`, C for the number of cells, G for the most cells that a unit's rows fall into (K or C, if
+that is less, or what the question limits it to), and let one row add a value in [a, b], a ≤ 0 ≤ b, to one cell (a
+count: [0, 1]; a sum: the bounds of its argument around its origin, widened to contain 0, which a row adds when it is
+filtered out or NULL). Put m = max(−a, b). If the question clamps what a unit adds to a cell, all rows together, to
+[l, h], put m' = max(−l, h, 0). Where l ≤ 0 ≤ h clamping moves no value further from 0 and no two values further apart,
+so that what holds by rows holds too.
 
 add_remove
   rows    ‖f(D_u)‖₁ ≤ K·m and ‖f(D_u)‖₂ ≤ K·m, with equality when all K rows fall into one cell.
-  units   a unit adds 0 or 1 to a cell and meets at most G = min(K, C) cells: ‖·‖₁ ≤ G, ‖·‖₂² ≤ G.
+  units   a unit adds 0 or 1 to a cell and meets at most G cells: ‖·‖₁ ≤ G, ‖·‖₂² ≤ G.
+  clamped a unit adds at most m' in size to each of at most G cells: ‖·‖₁ ≤ G·m', ‖·‖₂² ≤ G·m'².
 replace_one, for x = f(D_u), y = f(D_u')
   rows    x and y are sums of K points of the hull H of 0 and all a·e_c, b·e_c (e_c is 1 in cell c), so x − y lies in
           K·(H − H). A norm is convex: it is largest at corners, K·(s − t) for corners s, t of H. In one cell that is
           K·(b − a); in two cells it is (K·m, K·m) at most. Hence ‖x − y‖₁ ≤ 2K·m and ‖x − y‖₂² ≤ K²·max((b − a)², 2m²),
           and both are K·(b − a) and its square where there is one cell only.
   units   x, y ∈ {0, 1}^C differ in at most min(2G, C) cells, by 1 each.
+  clamped x and y have at most G cells that are not 0. Where both have the cell it moves by at most w = max(h, 0) −
+          min(l, 0), where one has it by at most m'; w ≤ 2m'. With s cells shared: ‖·‖₁ ≤ s·w + 2(G − s)·m' ≤ 2G·m' and
+          ‖·‖₂² ≤ s·w² + 2(G − s)·m'² ≤ G·max(w², 2m'²). With one cell: w and w².
+
+Distinct values are not a sum over units: a value counts once, whoever has it. Yet a unit with r_c rows in cell c adds
+and removes at most r_c distinct values there, Σ r_c ≤ K. So adding or removing it moves cell c by at most r_c, and
+replacing it, by at most max(r_c, r_c'): no further than numbers of rows move, and where all its values are its own, as
+far. The bounds for rows with [a, b] = [0, 1] hold.
+
+Distributions. One row is counted in one node of every level of a tree, of one cell's tree: in L nodes if there are L
+levels. f(D_u) restricted to a level is a vector of counts ≥ 0 that add up to the number of rows of u with a key and a
+value, at most K. So its L1 norm is at most K a level, and its L2 norm is at most its L1 norm:
+add_remove   ‖f(D_u)‖₁ ≤ K·L, ‖f(D_u)‖₂² ≤ K²·L, with equality when all rows fall into one leaf.
+replace_one  a level's x and y have ‖x − y‖₁ ≤ ‖x‖₁ + ‖y‖₁ ≤ 2K and, as no entry is negative, ‖x − y‖₂² =
+             ‖x‖₂² + ‖y‖₂² − 2x·y ≤ 2K²: in all 2K·L and 2K²·L, with equality when all rows of either are in a leaf of
+             their own, far enough apart to share no node. With one leaf and one cell |x − y| ≤ K.
+A limit on groups changes nothing: K rows may all fall into one cell.
 
 Every bound is an integer of steps and is attained by some pair of neighbours. A measure may have several valid bounds,
 and the planner takes the one that promises less error.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from lapwing.mechanisms import Sensitivity
-from lapwing.query.measures import Count, CountUnits, Measure
+from lapwing.query.measures import CountDistinct, CountUnits, Distribution, Measure, NumberMeasure, Sum
 from lapwing.query.plan import Question
 
 
@@ -38,19 +61,60 @@ class Candidate:
     reason: str
 
 
-def candidates(measure: Measure, *, rows_per_unit: int, cells: int, neighbouring: str) -> tuple[Candidate, ...]:
-    """Return valid sensitivities of a measure, from public facts only."""
+def candidates(
+    measure: Measure, *, rows_per_unit: int, cells: int, neighbouring: str, groups: int | None = None
+) -> tuple[Candidate, ...]:
+    """Return valid sensitivities of a measure, from public facts only.
+
+    Args: groups: the most cells of a unit, where the question limits it.
+    """
     replace_one = neighbouring == "replace_one"
+    reached = min(rows_per_unit, cells, *([] if groups is None else [groups]))
     if isinstance(measure, CountUnits):
-        return _units(min(rows_per_unit, cells), cells, replace_one)
+        return _units(reached, cells, replace_one)
+    if isinstance(measure, Distribution):
+        return (_tree(measure, rows_per_unit, cells, replace_one),)
+    by_rows = _rows(measure, rows_per_unit, cells, replace_one)
+    if not isinstance(measure, CountDistinct) and measure.clamp is not None:
+        clamped = _clamped(measure.clamp, measure.step, reached, cells, replace_one)
+        return (clamped, by_rows) if measure.clamp[0] <= 0 <= measure.clamp[1] else (clamped,)
+    return (by_rows,)
+
+
+def _rows(measure: NumberMeasure, rows_per_unit: int, cells: int, replace_one: bool) -> Candidate:
     low, high = row_range(measure)
     most, width = rows_per_unit * max(-low, high), rows_per_unit * (high - low)
-    what = "one row a unit" if rows_per_unit == 1 else f"at most {rows_per_unit} rows a unit"
+    what = _at_most(rows_per_unit)
     if not replace_one:
-        return (_candidate(most, most**2, what),)
+        return _candidate(most, most**2, what)
     if cells == 1:
-        return (_candidate(width, width**2, f"{what}, one unit for another in one cell"),)
-    return (_candidate(2 * most, max(width**2, 2 * most**2), f"{what}, one unit for another"),)
+        return _candidate(width, width**2, f"{what}, one unit for another in one cell")
+    return _candidate(2 * most, max(width**2, 2 * most**2), f"{what}, one unit for another")
+
+
+def _tree(measure: Distribution, rows_per_unit: int, cells: int, replace_one: bool) -> Candidate:
+    levels = len(measure.sizes)
+    what = f"{_at_most(rows_per_unit)}, each in {levels} {'level' if levels == 1 else 'levels'} of a tree of counts"
+    apart = replace_one and (cells > 1 or measure.sizes[-1] > 1)
+    most = levels * rows_per_unit
+    reason = f"{what}, one unit for another" if replace_one else what
+    return _candidate(2 * most if apart else most, (2 if apart else 1) * most * rows_per_unit, reason)
+
+
+def _at_most(rows_per_unit: int) -> str:
+    return "one row a unit" if rows_per_unit == 1 else f"at most {rows_per_unit} rows a unit"
+
+
+def _clamped(clamp: tuple[int, int], step: Fraction, groups: int, cells: int, replace_one: bool) -> Candidate:
+    low, high = min(clamp[0], 0), max(clamp[1], 0)
+    most, width = max(-low, high), high - low
+    where = "the one cell" if groups == 1 else f"each of at most {groups} cells"
+    what = f"a unit adds at most {float(most * step):,.10g} to {where}"
+    if not replace_one:
+        return _candidate(groups * most, groups * most**2, what)
+    if cells == 1:
+        return _candidate(width, width**2, f"{what}, one unit for another in one cell")
+    return _candidate(2 * groups * most, groups * max(width**2, 2 * most**2), f"{what}, one unit for another")
 
 
 def _units(groups: int, cells: int, replace_one: bool) -> tuple[Candidate, ...]:
@@ -60,9 +124,9 @@ def _units(groups: int, cells: int, replace_one: bool) -> tuple[Candidate, ...]:
     return (_candidate(moved, moved, f"two units differ in at most {moved} cells"),)
 
 
-def row_range(measure: Measure) -> tuple[int, int]:
+def row_range(measure: NumberMeasure) -> tuple[int, int]:
     """Return the least and the greatest integer that one row can add to a cell; 0 is always between them."""
-    if isinstance(measure, Count | CountUnits):
+    if not isinstance(measure, Sum):
         return (0, 1)
     if measure.type.low is None or measure.type.high is None:
         raise ValueError("a sum is taken over bounded values")
@@ -77,12 +141,25 @@ def _candidate(l1: int, l2_squared: int, reason: str) -> Candidate:
 
 def of_question(question: Question, neighbouring: str) -> tuple[tuple[Candidate, ...], ...]:
     """Return the candidates of every measure of a question, in order."""
-    return tuple(
-        candidates(
-            measure,
-            rows_per_unit=question.table.max_rows_per_unit,
-            cells=question.cells,
-            neighbouring=neighbouring,
-        )
-        for measure in question.measures
+    parts = [[_of_part(part, measure, neighbouring) for part in question.parts] for measure in question.measures]
+    return tuple(tuple(map(_together, zip(*found, strict=True))) for found in parts)
+
+
+def _of_part(question: Question, measure: Measure, neighbouring: str) -> tuple[Candidate, ...]:
+    return candidates(
+        measure,
+        rows_per_unit=question.selection.rows_per_unit,
+        # Of private keys nobody knows how many there are: more than two units can meet.
+        cells=question.cells or 2 * question.selection.rows_per_unit + 1,
+        neighbouring=neighbouring,
+        groups=question.groups_per_unit,
     )
+
+
+def _together(sets: Sequence[Candidate]) -> Candidate:
+    """Return the bound of the cells of several grouping sets, one vector after the other: so the norms add up."""
+    if len(sets) == 1:
+        return sets[0]
+    l1 = sum(int(candidate.sensitivity.l1) for candidate in sets)
+    l2_squared = sum(int(candidate.sensitivity.l2_squared) for candidate in sets)
+    return _candidate(l1, l2_squared, f"{sets[0].reason}, in each of {len(sets)} grouping sets")

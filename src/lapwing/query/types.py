@@ -57,9 +57,15 @@ class Real:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plain:
-    """A value that is not a number: only compared, tested and chosen."""
+    """A value that is not a number.
+
+    Args: low, high: the first and the last date, in days since 1970-01-01, or the first and the last timestamp, in
+        microseconds since then. None where no bound is known; an unbounded value may also be infinite.
+    """
 
     name: Literal["boolean", "text", "date", "timestamp", "null"]
+    low: int | None = None
+    high: int | None = None
 
 
 Number = Fixed | Real
@@ -72,6 +78,11 @@ TIMESTAMP = Plain(name="timestamp")
 NULL = Plain(name="null")
 UNBOUNDED_INTEGER = Fixed(step=Fraction(1), low=None, high=None)
 UNBOUNDED_REAL = Real(low=None, high=None)
+
+
+def is_temporal(kind: Type) -> bool:
+    """Tell whether a type is of dates or timestamps."""
+    return isinstance(kind, Plain) and kind.name in ("date", "timestamp")
 
 
 def describe(kind: Type) -> str:

@@ -1,0 +1,123 @@
+"""Which parts of the data a question can read, if its table is in parts.
+
+A condition confines a relation to some parts if it is an equality of the part's column with a constant, or an IN with a
+list of constants; if it is an AND of which one side does; or an OR of which both do, to those of either. The part's
+column is followed upwards where a relation hands it on unchanged, and a relation reads no more than what it is made
+from. Whatever is not understood confines to nothing: the question then reads all parts.
+
+Guarantee: the answer is a function of the rows of these parts, and of public data. Proof. Every row of a unit has the
+unit's part in the part's column, as its other rows do not exist (`cleaned`), and it still has it in every column that
+hands it on: `Windowed`, `PublicJoin`, `FirstRows` and `FirstGroups` keep their source's columns as they are, `Distinct`
+shows the column itself, `PerUnit` groups by it, and in a `Union` every part does. Every relation is unit-local
+(`relations`): R(D) = ⋃_u R(D_u). Let a condition that confines to P stand above such a relation. For a row of a unit
+whose part is not in P the equalities are false, so an AND is not true and an OR of such is false: no row of the unit is
+left. So what is selected is ⋃ R(D_u) over the units of P. By induction over the relations above, each made unit by
+unit of what is below it, rows of other units never come back: a relation made of one selection reads the parts of it,
+a union those of all of its selections. Keys, measures, the selection of private keys and the noise are functions of
+what is selected, as the question's selection is all that an engine computes with. ∎
+
+A FILTER of one aggregate is an argument of a measure, not a condition on the selection, and does not confine.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from lapwing.catalog.facts import value_text
+from lapwing.query.domains import constant
+from lapwing.query.expression import Column, Constant, Expression, Literal, Operation
+from lapwing.query.plan import Question
+from lapwing.query.relations import (
+    Distinct,
+    FirstGroups,
+    FirstRows,
+    Kept,
+    PerUnit,
+    PublicJoin,
+    Relation,
+    Selection,
+    Union,
+    Windowed,
+    sources_of,
+)
+
+Names = Mapping[Constant, str]
+
+
+def parts_read(question: Question) -> frozenset[str] | None:
+    """Return the names of the parts that a question can read; None for all of them.
+
+    A question that can read none, as it asks for values that no part has, is said to read all: nobody needs it.
+    """
+    column = question.table.part_column
+    if column is None or column.values is None:
+        return None
+    names = {constant(value): value_text(value) for value in column.values}
+    found = _of_selection(question.selection, names)
+    return found if found and len(found) < len(names) else None
+
+
+def _of_selection(selection: Selection, names: Names) -> frozenset[str] | None:
+    below = [_of_selection(source, names) for source in sources_of(selection.relation)]
+    own = None
+    if selection.where is not None:
+        own = _confined(selection.where, _part_columns(selection.relation), names)
+    return _both([own, _either(below) if below else None])
+
+
+def _part_columns(relation: Relation) -> frozenset[str]:
+    """Return the names of the columns of a relation that hold the part of each row's unit."""
+    match relation:
+        case Kept():
+            part = relation.table.part
+            return frozenset() if part is None else frozenset({part})
+        case Distinct():
+            return _handed_on(relation.columns, relation.expressions, relation.source)
+        case PerUnit():
+            return _handed_on(relation.columns, relation.groups, relation.source)
+        case Union():
+            handed = [_handed_on(relation.columns, part.expressions, part.source) for part in relation.parts]
+            return frozenset.intersection(*handed)
+        case Windowed() | PublicJoin() | FirstRows() | FirstGroups():
+            return _part_columns(relation.source.relation)
+
+
+def _handed_on(columns: Sequence[Column], shown: Sequence[Expression], source: Selection) -> frozenset[str]:
+    """Return the names of the columns that show a part's column; `PerUnit` has its groups first."""
+    known = _part_columns(source.relation)
+    pairs = zip(columns, shown, strict=False)
+    return frozenset(column.name for column, what in pairs if isinstance(what, Column) and what.name in known)
+
+
+def _confined(condition: Expression, columns: frozenset[str], names: Names) -> frozenset[str] | None:
+    """Return the parts whose rows can meet a condition; None if it is not known to confine."""
+    if not isinstance(condition, Operation):
+        return None
+    match condition.function:
+        case "and":
+            return _both([_confined(part, columns, names) for part in condition.arguments])
+        case "or":
+            return _either([_confined(part, columns, names) for part in condition.arguments])
+        case "equal":
+            return _both([_listed(sides, columns, names) for sides in (condition.arguments, condition.arguments[::-1])])
+        case "member":
+            return _listed(condition.arguments, columns, names)
+    return None
+
+
+def _listed(arguments: Sequence[Expression], columns: frozenset[str], names: Names) -> frozenset[str] | None:
+    """Return the parts among the constants that a part's column is compared with."""
+    column, *constants = arguments
+    if not isinstance(column, Column) or column.name not in columns:
+        return None
+    if not all(isinstance(value, Literal) for value in constants):
+        return None
+    return frozenset(names[value.value] for value in constants if isinstance(value, Literal) and value.value in names)
+
+
+def _both(found: Sequence[frozenset[str] | None]) -> frozenset[str] | None:
+    known = [parts for parts in found if parts is not None]
+    return frozenset.intersection(*known) if known else None
+
+
+def _either(found: Sequence[frozenset[str] | None]) -> frozenset[str] | None:
+    known = [parts for parts in found if parts is not None]
+    return frozenset[str]().union(*known) if len(known) == len(found) else None

@@ -1,0 +1,51 @@
+"""A question's SQL run on a plain connection: its layers put together here, without an engine around them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+
+from lapwing.engines.base import PublicSources
+from lapwing.engines.duckdb import DISABLED_OPTIMIZERS, _read
+from lapwing.query.cleaned import WHOLE, Source, layers, public_layer
+from lapwing.query.plan import Question
+from lapwing.query.relations import PublicJoin, Relation, sources_of
+from lapwing.query.render import answer
+
+Cells = dict[tuple[Any, ...], tuple[int, ...]]
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    """Return a connection that plans queries as the engine's does."""
+    connection = duckdb.connect(config={"threads": 1})
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute(f"SET disabled_optimizers = '{','.join(DISABLED_OPTIMIZERS)}'")
+    return connection
+
+
+def prefix(question: Question, source: Source, public: PublicSources | None = None) -> str:
+    """Return the layers beneath a question's answer."""
+    tables = dict.fromkeys(joined_tables(question.selection.relation))
+    added = [public_layer(public.described(table), public.source(table)) for table in tables] if public else []
+    return f"WITH {', '.join([layers(question.table, source, WHOLE), *added])}"
+
+
+def joined_tables(relation: Relation) -> list[Any]:
+    """Return the public tables that a relation joins."""
+    own = [relation.public.table] if isinstance(relation, PublicJoin) else []
+    return [*own, *(table for source in sources_of(relation) for table in joined_tables(source.relation))]
+
+
+def cells(
+    connection: duckdb.DuckDBPyConnection, question: Question, source: Source, public: PublicSources | None = None
+) -> Cells:
+    """Return the exact integers of the cells that have rows."""
+    rows = connection.execute(f"{prefix(question, source, public)} {answer(question)}").fetchall()
+    return dict(_read(row, question.keys) for row in rows)
+
+
+def vector(found: Cells, question: Question, wanted: Sequence[tuple[Any, ...]]) -> list[tuple[int, ...]]:
+    """Lay cells out, one vector a measure."""
+    zero = (0,) * len(question.measures)
+    rows = [found.get(cell, zero) for cell in wanted]
+    return [tuple(row[i] for row in rows) for i in range(len(question.measures))]

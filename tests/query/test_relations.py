@@ -1,0 +1,401 @@
+"""Relations: what one unit changes is bounded as stated, whatever the order of rows; planted bugs are found."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lapwing.catalog.model import Catalog
+from lapwing.engines.public import PublicData
+from lapwing.query import cleaned, functions, joins, printers, render_relations
+from lapwing.query.bind import bind
+from lapwing.query.domains import values_of
+from lapwing.query.relations import PublicJoin, Union, Windowed
+from tests.query import composed
+from tests.query.neighbours import CODES, SOURCE, catalog, cells_of_rows, violations
+from tests.replay import SCHEMA, Row
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+    return catalog(tmp_path_factory.mktemp("relations"))
+
+
+@pytest.fixture(scope="module")
+def facts(small: Catalog) -> Iterator[PublicData]:
+    facts = PublicData(small)
+    yield facts
+    facts.close()
+
+
+def row(person: int, **values: Any) -> Row:
+    plain: Row = {"person": person, "plan": "a", "member": True, "age": 30, "cost": 1.0, "score": 0, "note": "x"}
+    return plain | {"day": None, "pay": None} | values
+
+
+def without(rows: list[Row], person: int = 1) -> list[Row]:
+    return [row for row in rows if row["person"] != person]
+
+
+# ---- bounds on a unit's rows -----------------------------------------------------------------------------------------
+
+INNER = "SELECT COUNT(*) FROM visits AS v JOIN {} ON {}"
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        ("SELECT COUNT(*) FROM visits", 2),
+        ("SELECT COUNT(*) FROM (SELECT person, COUNT(*) AS n FROM visits GROUP BY person)", 1),
+        ("SELECT COUNT(*) FROM (SELECT person, plan FROM visits GROUP BY person, plan)", 2),
+        ("SELECT COUNT(*) FROM (SELECT DISTINCT person FROM visits)", 1),
+        ("SELECT COUNT(*) FROM (SELECT DISTINCT person, plan FROM visits)", 2),
+        ("SELECT COUNT(*) FROM (SELECT age FROM visits UNION ALL SELECT age FROM visits WHERE FALSE)", 4),
+        (INNER.format("codes AS c", "v.plan = c.plan"), 4),
+        (INNER.format("codes AS c", "v.plan = c.plan AND v.age = c.factor"), 2),
+        (INNER.format("codes AS c", "v.age = c.factor"), 4),
+        (INNER.format("codes AS c", "v.age = c.factor * 0"), 10),
+        (INNER.format("codes AS c", "v.cost = c.rate"), 4),
+        (INNER.format("(SELECT DISTINCT plan FROM codes) AS c", "v.plan = c.plan"), 2),
+        (INNER.format("(SELECT DISTINCT plan, tier FROM codes) AS c", "v.plan = c.plan"), 4),
+        ("SELECT COUNT(*) FROM visits LEFT JOIN codes USING (plan)", 4),
+        ("SELECT COUNT(*) FROM visits SEMI JOIN codes USING (plan)", 2),
+        ("SELECT COUNT(*) FROM visits WHERE plan NOT IN (SELECT plan FROM codes)", 2),
+        ("SELECT COUNT(*) FROM (SELECT * FROM visits QUALIFY {n} <= 1)", 1),
+        ("SELECT COUNT(*) FROM (SELECT *, {n} AS n FROM visits) WHERE n < 2 AND age > 3", 1),
+        ("SELECT COUNT(*) FROM (SELECT *, {n} AS n FROM visits) WHERE 1 = n", 1),
+        ("SELECT COUNT(*) FROM (SELECT *, {n} AS n FROM visits) WHERE 1 >= n", 1),
+        ("SELECT COUNT(*) FROM (SELECT *, {n} AS n FROM visits) WHERE n <= -7", 1),
+        ("SELECT COUNT(*) FROM (SELECT *, {n} AS n FROM visits) WHERE n <= 1 OR age > 3", 2),
+        ("SELECT COUNT(*) FROM (SELECT *, {n} AS n FROM visits) WHERE n >= 1", 2),
+        ("SELECT COUNT(*) FROM (SELECT *, {n} AS n FROM visits) WHERE NOT n <= 1", 2),
+        ("SELECT COUNT(*) FROM (SELECT *, {r} AS n FROM visits) WHERE n <= 1", 2),
+        ("SELECT COUNT(*) FROM (SELECT *, {p} AS n FROM visits) WHERE n <= 1", 2),
+    ],
+)
+def test_the_rows_of_a_unit_are_bounded_from_public_facts(
+    text: str, most: int, small: Catalog, facts: PublicData
+) -> None:
+    text = text.format(
+        n="ROW_NUMBER() OVER (PARTITION BY person ORDER BY age)",
+        r="RANK() OVER (PARTITION BY person ORDER BY age)",
+        p="ROW_NUMBER() OVER (PARTITION BY person, plan ORDER BY age)",
+    )
+    assert bind(text, small, facts).question.selection.rows_per_unit == most
+
+
+# ---- equal questions, and only they, have equal texts ----------------------------------------------------------------
+
+
+def text_of(inner: str, small: Catalog, facts: PublicData, outer: str = "SELECT COUNT(*) FROM ({})") -> str:
+    return str(bind(outer.format(inner), small, facts).question)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            "SELECT DISTINCT person, plan, age FROM visits",
+            "SELECT DISTINCT v.age AS x, person AS p, v.plan FROM visits AS v",
+        ),
+        (
+            "SELECT age FROM visits UNION ALL SELECT pay FROM visits",
+            "SELECT pay FROM visits UNION ALL SELECT age FROM visits",
+        ),
+        (
+            "SELECT person, plan, age FROM visits UNION ALL (SELECT person, plan, age FROM visits UNION ALL "
+            "SELECT person, plan, pay FROM visits)",
+            "SELECT person, plan, age FROM visits UNION ALL SELECT person, plan, pay FROM visits UNION ALL "
+            "SELECT person, plan, age FROM visits",
+        ),
+        (
+            "SELECT v.age, c.tier FROM visits AS v JOIN codes AS c ON v.plan = c.plan AND c.factor = v.age",
+            "SELECT tier, age FROM visits JOIN (SELECT tier, plan AS p, factor AS f FROM codes) AS d "
+            "ON d.f = visits.age AND visits.plan = d.p",
+        ),
+        (
+            "SELECT COUNT(*) AS n, SUM(age) AS s FROM visits GROUP BY person, plan",
+            "SELECT SUM(age) AS s, COUNT(*) AS n FROM visits GROUP BY plan, person",
+        ),
+    ],
+)
+def test_how_it_is_written_changes_nothing(one: str, other: str, small: Catalog, facts: PublicData) -> None:
+    assert text_of(one, small, facts) == text_of(other, small, facts)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "outer"),
+    [
+        (
+            "SELECT c.a, c.b FROM visits AS v JOIN (SELECT plan, factor AS a, rate AS b FROM codes) AS c USING (plan)",
+            "SELECT c.a, c.b FROM visits AS v JOIN (SELECT plan, rate AS a, factor AS b FROM codes) AS c USING (plan)",
+            "SELECT SUM(a) FROM ({})",
+        ),
+        (
+            "SELECT plan FROM visits SEMI JOIN codes USING (plan)",
+            "SELECT plan FROM visits WHERE plan NOT IN (SELECT plan FROM codes)",
+            "SELECT COUNT(*) FROM ({})",
+        ),
+        (
+            "SELECT age FROM visits JOIN (SELECT DISTINCT plan FROM codes) AS c USING (plan)",
+            "SELECT age FROM visits JOIN codes USING (plan)",
+            "SELECT SUM(age) FROM ({})",
+        ),
+        (
+            "SELECT SUM(age) OVER (PARTITION BY person) AS x FROM visits",
+            "SELECT SUM(age) OVER (PARTITION BY person ORDER BY day) AS x FROM visits",
+            "SELECT SUM(x) FROM ({})",
+        ),
+        (
+            "SELECT LAG(age) OVER (PARTITION BY person ORDER BY day) AS x FROM visits",
+            "SELECT LAG(age) OVER (PARTITION BY person ORDER BY day NULLS FIRST) AS x FROM visits",
+            "SELECT SUM(x) FROM ({})",
+        ),
+        (
+            "SELECT age AS x, pay AS y FROM visits UNION ALL SELECT pay, age FROM visits",
+            "SELECT age AS x, pay AS y FROM visits UNION ALL SELECT age, pay FROM visits",
+            "SELECT SUM(x) FROM ({})",
+        ),
+    ],
+)
+def test_what_means_something_else_is_written_otherwise(
+    one: str, other: str, outer: str, small: Catalog, facts: PublicData
+) -> None:
+    assert text_of(one, small, facts, outer) != text_of(other, small, facts, outer)
+
+
+# ---- values of keys --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("inner", "listed"),
+    [
+        ("SELECT person, plan AS k FROM visits", ("a", "b", "it's")),
+        ("SELECT DISTINCT person, plan AS k FROM visits", ("a", "b", "it's")),
+        ("SELECT person, MAX(plan) AS k FROM visits GROUP BY person", ("a", "b", "it's")),
+        ("SELECT person, COUNT(*) AS k FROM visits GROUP BY person", (1, 2)),
+        ("SELECT person, member AS k FROM visits GROUP BY ALL", (False, True)),
+        ("SELECT LAG(plan) OVER (PARTITION BY person ORDER BY age) AS k FROM visits", ("a", "b", "it's")),
+        ("SELECT plan AS k FROM visits UNION ALL SELECT 'x' FROM visits", ("a", "b", "it's", "x")),
+        ("SELECT tier AS k FROM visits JOIN codes USING (plan)", ("basic", "gold")),
+        ("SELECT codes.plan AS k FROM visits LEFT JOIN codes ON visits.plan = codes.plan", ("a", "b", "it's")),
+        ("SELECT ROW_NUMBER() OVER (PARTITION BY person ORDER BY age) AS k FROM visits", (1, 2)),
+        ("SELECT CASE WHEN member THEN 'm' WHEN age > 3 THEN 'o' END AS k FROM visits", ("m", "o")),
+    ],
+)
+def test_values_are_followed_through_relations(
+    inner: str, listed: tuple[Any, ...], small: Catalog, facts: PublicData
+) -> None:
+    (key,) = bind(f"SELECT k, COUNT(*) FROM ({inner}) GROUP BY k", small, facts).question.keys
+    assert key.values == listed
+
+
+def test_no_key_has_an_empty_list_of_values(small: Catalog, facts: PublicData) -> None:
+    """It would be SQL that no engine reads."""
+    relation = bind("SELECT COUNT(*) FROM visits", small).question.selection.relation
+    for nothing in (functions.NULL_LITERAL, functions.coalesce(functions.NULL_LITERAL, functions.NULL_LITERAL)):
+        assert values_of(nothing, relation, facts) is None
+
+
+# ---- planted bugs ----------------------------------------------------------------------------------------------------
+
+OTHERS = [row(p, plan=plan, age=age) for p in range(2, 12) for plan, age in (("a", p), ("b", 2 * p))]
+RUN = [row(1, plan="a"), row(1, plan="b"), *OTHERS]
+
+
+def test_a_window_over_all_units_is_found(small: Catalog, facts: PublicData, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = "SELECT SUM(c) FROM (SELECT COUNT(*) OVER (PARTITION BY person) AS c FROM visits)"
+    assert violations(question, RUN, without(RUN), small, facts) == []
+    window = render_relations._window
+    monkeypatch.setattr(render_relations, "_window", lambda w, node, unit: window(w, node, "TRUE"))
+    assert violations(question, RUN, without(RUN), small, facts)
+
+
+@pytest.mark.parametrize("groups", ["person", "person, plan"])
+def test_a_group_of_several_units_is_found(
+    groups: str, small: Catalog, facts: PublicData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [row(1, plan="a"), row(1, plan="b"), *(row(p, plan=plan) for p in (2, 3) for plan in "ab")]
+    size = 3 if groups != "person" else 6
+    question = f"SELECT SUM(n) FROM (SELECT COUNT(*) AS n FROM visits GROUP BY {groups}) WHERE n = {size}"
+    assert violations(question, rows, without(rows), small, facts) == []
+    per_unit = render_relations._per_unit
+
+    def merged(node: Any, unit: str) -> str:
+        text = per_unit(node, unit).replace(f"(SELECT {unit},", f"(SELECT MIN({unit}) AS {unit},")
+        return text.replace(f"GROUP BY {unit}", "GROUP BY TRUE")
+
+    monkeypatch.setattr(render_relations, "_per_unit", merged)
+    assert violations(question, rows, without(rows), small, facts)
+
+
+def test_rows_made_distinct_across_units_are_found(
+    small: Catalog, facts: PublicData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A unit would then take rows away from others, which are counted with theirs."""
+    inner = "SELECT person, COUNT(*) AS n FROM (SELECT DISTINCT person, plan FROM visits) GROUP BY person"
+    question = f"SELECT COUNT(*) FROM ({inner}) WHERE n = 1"
+    rows = [row(1, plan="a"), row(1, plan="b"), *(row(p, plan=plan) for p in (2, 3) for plan in ("a", str(p)))]
+    assert violations(question, rows, without(rows), small, facts) == []
+    items = render_relations._items
+
+    def first_of_all(parts: Any) -> str:
+        text = items(parts)
+        return f"ON ({', '.join(part.split(' AS ')[0] for part in parts[1:])}) {text}" if '"d0"' in text else text
+
+    relation = render_relations.relation
+    monkeypatch.setattr(render_relations, "_items", first_of_all)
+    assert "DISTINCT ON" in relation(bind(question, small, facts).question.selection.relation)
+    moved = cells_of_rows(bind(question, small, facts).question, rows, facts)
+    monkeypatch.setattr(render_relations, "_items", items)
+    assert moved != cells_of_rows(bind(question, small, facts).question, rows, facts)
+
+
+def test_a_multiplicity_off_by_one_is_found(small: Catalog, facts: PublicData, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = "SELECT COUNT(*) FROM visits JOIN codes USING (plan)"
+    rows = [row(1), row(1, age=1), *OTHERS]
+    assert violations(question, rows, without(rows), small, facts) == []
+    multiplicity = joins._multiplicity
+    monkeypatch.setattr(joins, "_multiplicity", lambda *given: multiplicity(*given) - 1)
+    assert violations(question, rows, without(rows), small, facts)
+
+
+def test_a_multiplicity_of_values_before_they_are_cleaned_is_found(
+    small: Catalog, facts: PublicData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two rates beyond the bound are one rate."""
+    question = "SELECT COUNT(*) FROM visits JOIN codes ON age = rate"
+    rows = [row(1, age=9), row(1, age=9, member=None), *OTHERS]
+    assert violations(question, rows, without(rows), small, facts) == []
+    raw = max([record["rate"] for record in CODES].count(rate) for rate in (9.5, 12.0))
+    monkeypatch.setattr(joins, "_multiplicity", lambda *_: raw)
+    assert violations(question, rows, without(rows), small, facts)
+
+
+def test_a_union_with_the_bound_of_one_part_is_found(
+    small: Catalog, facts: PublicData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = "SELECT COUNT(*) FROM (SELECT age FROM visits UNION ALL SELECT age FROM visits)"
+    assert violations(question, RUN, without(RUN), small, facts) == []
+    monkeypatch.setattr(Union, "rows_per_unit", property(lambda union: union.parts[0].source.rows_per_unit))
+    assert violations(question, RUN, without(RUN), small, facts)
+
+
+def test_a_join_with_the_bound_of_one_match_is_found(
+    small: Catalog, facts: PublicData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = "SELECT COUNT(*) FROM visits LEFT JOIN codes USING (plan)"
+    rows = [row(1), row(1, age=1)]
+    assert violations(question, rows, [], small, facts) == []
+    monkeypatch.setattr(PublicJoin, "rows_per_unit", property(lambda join: join.source.rows_per_unit))
+    assert violations(question, rows, [], small, facts)
+
+
+def test_a_semi_join_that_is_an_inner_one_is_found(
+    small: Catalog, facts: PublicData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = "SELECT COUNT(*) FROM visits WHERE plan IN (SELECT plan FROM codes)"
+    rows = [row(1), row(1, age=1)]
+    assert violations(question, rows, [], small, facts) == []
+    joined = render_relations._joined
+    monkeypatch.setattr(
+        render_relations, "_joined", lambda node, carried: joined(node, carried).replace("SEMI JOIN", "JOIN")
+    )
+    assert violations(question, rows, [], small, facts)
+
+
+def test_row_numbers_that_are_no_such_are_found(
+    small: Catalog, facts: PublicData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bound of ROW_NUMBER used for RANK, which gives several rows one number."""
+    question = (
+        "SELECT COUNT(*) FROM (SELECT * FROM visits QUALIFY RANK() OVER (PARTITION BY person ORDER BY member) = 1)"
+    )
+    assert violations(question, RUN, without(RUN), small, facts) == []
+    monkeypatch.setattr(Windowed, "numbers", property(lambda node: frozenset(c.name for c in node.added)))
+    assert violations(question, RUN, without(RUN), small, facts)
+
+
+def as_they_come(*_: Any) -> str:
+    """Return the layer `kept` without its sort, of rows that are within the bounds anyway."""
+    return "SELECT * FROM cleaned"
+
+
+def orders_differ(text: str, rows: list[Row], small: Catalog, facts: PublicData) -> bool:
+    question = bind(text, small, facts).question
+    chance = random.Random(1)
+    tables = [rows, rows[::-1], *(chance.sample(rows, len(rows)) for _ in range(4))]
+    found = [cells_of_rows(question, table, facts) for table in tables]
+    return any(cells != found[0] for cells in found)
+
+
+@pytest.mark.parametrize("window", ["ROW_NUMBER()", "LAG(age)", "LEAD(age, 1, 99)"])
+def test_ties_broken_by_position_are_found(
+    window: str, small: Catalog, facts: PublicData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = f"{window} OVER (PARTITION BY person ORDER BY member)"
+    question = f"SELECT SUM(age * k + k * k) AS s FROM (SELECT age, COALESCE({window}, 0) AS k FROM visits)"
+    monkeypatch.setattr(cleaned, "kept", as_they_come)
+    assert not orders_differ(question, RUN, small, facts)
+    monkeypatch.setattr(render_relations, "NEEDS_TOTAL_ORDER", set())
+    assert orders_differ(question, RUN, small, facts)
+
+
+def test_an_average_of_doubles_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """0.1 + 0.2 + 0.3 and 0.3 + 0.2 + 0.1 are different doubles: a condition on the average tells the order."""
+    three = catalog(tmp_path, rows=3)
+    facts = PublicData(three)
+    rows = [row(p, age=age) for p in range(1, 20) for age in (1, 2, 3)]
+    question = "SELECT COUNT(*) AS n FROM (SELECT AVG(age) AS a FROM visits GROUP BY person) WHERE a > 2"
+    monkeypatch.setattr(cleaned, "kept", as_they_come)
+    assert not orders_differ(question, rows, three, facts)
+    averaged = render_relations._averaged
+
+    def in_doubles(total: str, count: str, *given: Any) -> str:
+        return averaged(total.replace('"age"', '(CAST("age" AS DOUBLE) * 0.1)'), count, *given).replace(
+            " / CAST", " * 10 / CAST"
+        )
+
+    monkeypatch.setattr(render_relations, "_averaged", in_doubles)
+    assert orders_differ(question, rows, three, facts)
+    facts.close()
+
+
+def zeros(small: Catalog, facts: PublicData) -> set[str]:
+    """Return how the zero is written that is left of rows with both of them, in either order."""
+    zero = "CASE WHEN member THEN age / 3 ELSE age / -3 END AS z"
+    question = bind(f"SELECT COUNT(*) FROM (SELECT DISTINCT person, {zero} FROM visits)", small, facts).question
+    sql = render_relations.relation(question.selection.relation)
+    rows = [row(1, age=0, member=True), row(1, age=0, member=False)]
+    left = set()
+    for table in (rows, rows[::-1]):
+        with composed.connect() as connection:
+            connection.register("held", pa.Table.from_pylist(table, schema=SCHEMA))
+            found = connection.execute(f"{composed.prefix(question, SOURCE)} SELECT * EXCLUDE (unit) FROM {sql}")
+            left |= {str(value) for (value,) in found.fetchall()}
+    return left
+
+
+def test_which_of_two_zeros_is_left_does_not_depend_on_the_order(
+    small: Catalog, facts: PublicData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cleaned, "kept", as_they_come)
+    assert zeros(small, facts) == {"0.0"}
+    monkeypatch.setattr(render_relations, "_column", printers.expression)
+    assert zeros(small, facts) == {"0.0", "-0.0"}
+
+
+def test_a_column_beyond_its_proven_bounds_is_clamped(
+    small: Catalog, facts: PublicData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is computed with doubles may stray past its bounds; a column that does would be summed as it is."""
+    made = "ROUND(cost / 3) AS x"
+    question = f"SELECT SUM(x) FROM (SELECT DISTINCT person, {made} FROM visits)"
+    sql = render_relations.relation(bind(question, small, facts).question.selection.relation)
+    assert "LEAST(GREATEST(" in sql
+    monkeypatch.setattr(render_relations, "_strays", lambda _value: False)
+    sql = render_relations.relation(bind(question, small, facts).question.selection.relation)
+    assert "LEAST(GREATEST(" not in sql
