@@ -5,13 +5,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from lapwing.catalog.model import Column, Table
-from lapwing.mechanisms import DiscreteLaplace
+from lapwing.errors import InvalidParameter
+from lapwing.mechanisms import DiscreteLaplace, TruncatedGeometric
 from lapwing.privacy.measures import Loss
 from lapwing.query.calibrate import CONFIDENCE, Priced, Term
 from lapwing.query.derive import bracket
-from lapwing.query.derived import Average, Output, Released, measures_of
+from lapwing.query.derived import Average, OrderStatistic, Output, Released, measures_of, parts_of
 from lapwing.query.measures import Measure
+from lapwing.query.names import measure_names as measure_names
 from lapwing.query.plan import Plan
+from lapwing.query.ranks import rank_note
+from lapwing.query.relations import FirstGroups, FirstRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +47,15 @@ class ColumnPreview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartPreview:
+    """A part of the data that a question is charged to: what it has spent, and what is left for it."""
+
+    part: str
+    spent: Loss
+    remaining: Loss
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
     """The price and the promised error of a question.
 
@@ -51,7 +64,12 @@ class Preview:
         price: the loss of the question's mechanisms; epsilon: the (epsilon, delta) reading of that price alone.
         share_of_remaining: price over what is left (above 1: refused); remaining, fits: what is left, and how many
             questions of this price it holds.
-        cells: the number of cells in the answer; unit, bound: whom it protects, and what is kept of each.
+        cells: the number of cells in the answer, None if its keys are private; unit, bound: whom it protects, and
+            what is kept of each.
+        delta: what the selection of private keys takes of the delta kept for keys.
+        sharpens: whether the price is only what a stored, less accurate answer lacks.
+        parts: of data in parts, those that the question reads and is charged to; None if it is charged to all. What is
+            left, and its share, are those of these parts.
     """
 
     cost: Loss
@@ -60,13 +78,16 @@ class Preview:
     share_of_remaining: float
     remaining: Loss
     fits: int
-    cells: int
+    cells: int | None
     unit: str
     bound: str
     measures: tuple[MeasurePreview, ...]
     columns: tuple[ColumnPreview, ...]
     notes: tuple[str, ...]
+    delta: Fraction = Fraction(0)
+    sharpens: bool = False
     assuming_count: int | None = None
+    parts: tuple[PartPreview, ...] | None = None
 
     @property
     def stored(self) -> bool:
@@ -144,21 +165,6 @@ def _average_half_width(average: Average, terms: Mapping[Measure, Term], count: 
     return float(worst)
 
 
-def measure_names(plan: Plan) -> dict[Measure, str]:
-    """Name every measure for people: by the column that is nothing else, or as its part of a column."""
-    names: dict[Measure, str] = {}
-    for output in plan.outputs:
-        match output.value:
-            case Released(measure=measure):
-                names[measure] = output.name
-            case Average(total=total, count=count):
-                names.setdefault(total, f"sum of {output.name}")
-                names.setdefault(count, f"count of {output.name}")
-    for number, measure in enumerate(plan.question.measures, start=1):
-        names.setdefault(measure, f"measure {number}")
-    return names
-
-
 def bound_of(table: Table) -> str:
     """Say what is kept of one privacy unit."""
     if table.privacy_unit == "row":
@@ -166,14 +172,61 @@ def bound_of(table: Table) -> str:
     return f"at most {table.max_rows_per_unit} rows of each {table.privacy_unit}"
 
 
-def clamping_notes(plan: Plan) -> tuple[str, ...]:
-    """Say which columns are clamped by design: a public fact, and the one bias that intervals do not cover."""
+def notes_of(plan: Plan, priced: Priced) -> tuple[str, ...]:
+    """Say what a reader of the answer should know: public facts, and the biases that intervals do not cover."""
+    return (*_clamping(plan), *_bounding(plan), *_races(plan), *_selection(priced), *_ranks(plan, priced))
+
+
+def _clamping(plan: Plan) -> tuple[str, ...]:
+    """Say which columns are clamped by design."""
     table = plan.question.table
     clamped = [c for c in table.columns if c.name in plan.question.columns and c.numeric and c.bounded]
-    notes = [f"{column.name} is {_range(column)}; values outside count as the nearest bound" for column in clamped]
-    if table.privacy_unit != "row":
-        notes.append(f"{bound_of(table)} count; further rows do not exist for any question")
+    return tuple(f"{column.name} is {_range(column)}; values outside count as the nearest bound" for column in clamped)
+
+
+def _bounding(plan: Plan) -> tuple[str, ...]:
+    """Say what is left out of each unit."""
+    notes = []
+    if plan.question.table.privacy_unit != "row":
+        notes.append(f"{bound_of(plan.question.table)} count; further rows do not exist for any question")
+    match plan.question.selection.relation:
+        case FirstGroups(most=most):
+            notes.append(f"at most {most} groups of each unit count, as this question limits it")
+        case FirstRows(most=most):
+            notes.append(f"at most {most} rows of each unit count, as this question limits it")
     return tuple(notes)
+
+
+def _races(plan: Plan) -> tuple[str, ...]:
+    """Say which columns are found by a race to the top, and that they err to one side."""
+    raced = [output.name for output in plan.outputs if set(measures_of(output.value)) & plan.asked.weights.keys()]
+    return tuple(
+        f"{name} is at most the true value with 95 % probability: what a unit may add is found" for name in raced
+    )
+
+
+def _selection(priced: Priced) -> tuple[str, ...]:
+    """Say which private keys the answer has."""
+    if priced.selecting is None:
+        return ()
+    mechanism = priced.selecting.mechanism
+    try:
+        if isinstance(mechanism, TruncatedGeometric):
+            fewest = most = mechanism.count_for(CONFIDENCE)
+        else:
+            fewest, most = (mechanism.count_for(CONFIDENCE, keys_per_unit=keys) for keys in (1, mechanism.max_keys))
+    except InvalidParameter:  # more than 2^31
+        return ("keys that billions of units hold may still be missing; give a larger epsilon or delta",)
+    many = f", and by {most:,} if each holds {mechanism.max_keys} keys" if most > fewest else ""
+    return (f"keys held by at least {fewest:,} units appear with 95 % probability{many}; rarer ones seldom",)
+
+
+def _ranks(plan: Plan, priced: Priced) -> tuple[str, ...]:
+    """Say how far the ranks of order statistics are off."""
+    terms = {term.measure: term for term in priced.terms}
+    found = {part: output.name for output in plan.outputs for part in parts_of(output.value)}
+    ranked = [(part, name) for part, name in found.items() if isinstance(part, OrderStatistic)]
+    return tuple(f"{name}: {rank_note(part, terms[part.distribution].mechanism)}" for part, name in ranked)
 
 
 def _range(column: Column) -> str:

@@ -3,7 +3,7 @@
 import getpass
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
@@ -15,17 +15,31 @@ from lapwing.catalog.infer import draft
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load, write
 from lapwing.engines import DuckDB, Engine
-from lapwing.errors import CatalogError, CatalogMismatch, InvalidParameter
+from lapwing.engines.public import PublicData
+from lapwing.errors import CatalogError, CatalogMismatch, InvalidParameter, QueryRefused
 from lapwing.exact.entropy import Entropy, SystemEntropy
+from lapwing.ledger.entries import State
+from lapwing.ledger.parts import Parts
 from lapwing.ledger.records import HistoryRow, Registration
 from lapwing.ledger.sqlite import SqliteLedger
-from lapwing.preview import Preview, bound_of, clamping_notes, column_previews, measure_names, measure_previews
+from lapwing.preview import (
+    PartPreview,
+    Preview,
+    bound_of,
+    column_previews,
+    measure_names,
+    measure_previews,
+    notes_of,
+)
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import Loss, Number, PureDP
 from lapwing.privacy.odometers import WHENEVER, Odometer, Reading, as_if_cap
+from lapwing.privacy.parts import PartsAccount
 from lapwing.query.bind import bind
-from lapwing.query.calibrate import calibrate, request
-from lapwing.release import release, stored_answer
+from lapwing.query.calibrate import Priced, calibrate, calibrate_together, request
+from lapwing.query.parameters import Parameters
+from lapwing.query.plan import Plan
+from lapwing.release import parts_charged, release_all, sharpening, stored_answer
 
 ODOMETER_STEPS: Final = 12
 ODOMETER_RATIO: Final = Fraction(3, 2)
@@ -52,6 +66,13 @@ class BudgetView:
     whenever: Reading
     version: int
     history: tuple[HistoryRow, ...]
+    by_part: PartsAccount | None = None
+    delta_by_part: Mapping[str, Fraction] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> dict[str, Loss]:
+        """What each part of the data has spent; empty if the ledger has none. `spent` is then the total over them."""
+        return {} if self.by_part is None else self.by_part.spent_by_part()
 
     @property
     def spent_epsilon(self) -> float:
@@ -63,9 +84,14 @@ class BudgetView:
         """The spent share of the budget, between 0 and 1."""
         return float(self.spent.amount / self.total.amount)
 
-    def fits(self, loss: Loss) -> int:
-        """Return how many more questions of this price the budget holds."""
-        return fits(Account(budget=self.total, spent=self.spent), loss)
+    def room(self, parts: Sequence[str] | None = None) -> Loss:
+        """Return the largest loss that still fits for a question that reads these parts; None for all."""
+        return self.remaining if self.by_part is None else self.by_part.room(parts)
+
+    def fits(self, loss: Loss, parts: Sequence[str] | None = None) -> int:
+        """Return how many more questions of this price, about these parts or all, the budget holds."""
+        room = self.room(parts)
+        return fits(Account(budget=room, spent=room.nothing()), loss)
 
 
 @final
@@ -76,9 +102,16 @@ class Session:
     """
 
     def __init__(
-        self, catalog: Catalog, engine: Engine, ledger: SqliteLedger, entropy: Entropy, principal: str
+        self,
+        catalog: Catalog,
+        engine: Engine,
+        ledger: SqliteLedger,
+        entropy: Entropy,
+        principal: str,
+        public: PublicData | None = None,
     ) -> None:
         self.catalog = catalog
+        self._public = public if public is not None else PublicData(catalog)
         self._engine = engine
         self._ledger = ledger
         self._entropy = entropy
@@ -89,43 +122,97 @@ class Session:
         if self._closed:
             raise InvalidParameter("This session is closed; open another with lapwing.connect. Nothing was charged.")
 
-    def sql(self, text: str, *, epsilon: Number | None = None, error: Number | None = None) -> Answer:
+    def sql(
+        self,
+        text: str,
+        parameters: Parameters = (),
+        *,
+        epsilon: Number | None = None,
+        error: Number | None = None,
+        delta: Number | None = None,
+    ) -> Answer:
         """Answer a question and charge it; the same question again is free.
 
         Args:
+            parameters: values for each `?` in order, or for each `$name` by name.
             epsilon: the price: the question alone is (epsilon, delta)-DP, with the budget's delta.
             error: instead of a price, the wanted half-width of the 95 % intervals of every COUNT and SUM; the
                 cheapest price that promises it is charged.
+            delta: for a question that groups by a column whose values are not public: what choosing the keys may take
+                of the budget's delta_keys.
 
         Guarantee: the loss is charged durably before any row is read; the budget is never exceeded.
         Raises: QueryRefused, InvalidParameter, BudgetExhausted, DataChanged (nothing charged); EngineFault (charged).
         """
         self._require_open()
-        plan = bind(text, self.catalog)
-        priced = calibrate(plan, self.catalog.budget, epsilon=epsilon, error=error)
-        released = release(
-            priced,
+        plan = bind(text, self.catalog, self._public, parameters)
+        if plan.explain:
+            raise QueryRefused("EXPLAIN PRIVACY asks for a price, not for an answer", remedy="Call session.explain.")
+        priced = calibrate(plan, self.catalog.budget, epsilon=epsilon, error=error, delta=delta)
+        (answer,) = self._answered([plan], [priced])
+        return answer
+
+    def batch(
+        self, questions: Sequence[str | tuple[str, Parameters]], *, epsilon: Number, delta: Number | None = None
+    ) -> tuple[Answer, ...]:
+        """Answer several questions at one price: all are charged, or none; one that stands there twice, once.
+
+        Args:
+            questions: texts, or pairs of a text and its parameters.
+            epsilon: the price of all together; every number of every answer gets the same part of it.
+            delta: for all private keys together, as in `sql`.
+
+        Guarantee, Raises: as `sql`. What is charged for all of them is charged in one transaction, before any row is
+            read; parts of the price add up to at most the price.
+        """
+        self._require_open()
+        if isinstance(questions, str):
+            raise InvalidParameter("A batch is a list of questions, and this is a text; give [text], or call sql.")
+        pairs = [(question, ()) if isinstance(question, str) else question for question in questions]
+        if not pairs:
+            raise InvalidParameter("The batch holds no question; give at least one.")
+        plans = [bind(text, self.catalog, self._public, parameters) for text, parameters in pairs]
+        if any(plan.explain for plan in plans):
+            raise QueryRefused("EXPLAIN PRIVACY asks for a price, not for an answer", remedy="Call session.explain.")
+        return self._answered(plans, calibrate_together(plans, self.catalog.budget, epsilon=epsilon, delta=delta))
+
+    def _answered(self, plans: Sequence[Plan], batch: Sequence[Priced]) -> tuple[Answer, ...]:
+        distinct = {priced.question: priced for priced in batch}
+        notes = [notes_of(plan, priced) for plan, priced in zip(plans, batch, strict=True)]  # before anything is paid
+        answers = release_all(
+            tuple(distinct.values()),
             catalog=self.catalog,
             engine=self._engine,
             ledger=self._ledger,
             entropy=self._entropy,
             principal=self._principal,
         )
-        return Answer(
-            plan=plan,
-            mechanisms=released.mechanisms,
-            values=released.values,
-            cost=released.cost,
-            stored=released.stored,
-            notes=clamping_notes(plan),
-        )
+        released, shown = dict(zip(distinct, answers, strict=True)), []
+        for plan, priced, known in zip(plans, batch, notes, strict=True):
+            answer = released[priced.question]
+            released[priced.question] = replace(answer, cost=answer.cost.nothing(), stored=True)  # a second time
+            shown.append(
+                Answer(
+                    plan=plan,
+                    mechanisms=answer.mechanisms,
+                    keys=answer.keys,
+                    values=answer.values,
+                    cost=answer.cost,
+                    stored=answer.stored,
+                    notes=known,
+                    shares=_shares_of(priced) if answer.cost == priced.loss else None,
+                )
+            )
+        return tuple(shown)
 
     def explain(
         self,
         text: str,
+        parameters: Parameters = (),
         *,
         epsilon: Number | None = None,
         error: Number | None = None,
+        delta: Number | None = None,
         assuming_count: int | None = None,
     ) -> Preview:
         """Return price, mechanisms and promised errors without touching data or budget.
@@ -137,26 +224,32 @@ class Session:
             raise InvalidParameter(
                 f"assuming_count is {assuming_count!r}; it must be a whole number of rows from 1 up."
             )
-        plan = bind(text, self.catalog)
-        priced = calibrate(plan, self.catalog.budget, epsilon=epsilon, error=error)
-        account = self._ledger.state().account
+        plan = bind(text, self.catalog, self._public, parameters)
+        priced = calibrate(plan, self.catalog.budget, epsilon=epsilon, error=error, delta=delta)
+        state = self._ledger.state()
+        parts = parts_charged(plan.question, state)
         stored = stored_answer(priced, self._ledger)
+        further = sharpening(priced, self._ledger) if stored is None else None
+        price = priced.loss if further is None else further.refinement.priced.loss
         names, table, budget = measure_names(plan), plan.question.table, self.catalog.budget
-        remaining = account.remaining
+        remaining = state.room(parts)
         return Preview(
-            cost=priced.loss if stored is None else type(priced.loss).from_amount(Fraction(0)),
-            price=priced.loss,
-            epsilon=priced.loss.to_epsilon(delta=budget.delta - budget.delta_keys),
-            share_of_remaining=float(priced.loss.amount / remaining.amount) if remaining.amount else float("inf"),
+            cost=price if stored is None else priced.loss.nothing(),
+            price=price,
+            epsilon=price.to_epsilon(delta=budget.delta - budget.delta_keys),
+            share_of_remaining=float(price.amount / remaining.amount) if remaining.amount else float("inf"),
             remaining=remaining,
-            fits=fits(account, priced.loss),
+            fits=fits(Account(budget=remaining, spent=remaining.nothing()), price),
             cells=plan.question.cells,
             unit="each row" if table.privacy_unit == "row" else f"each {table.privacy_unit}",
             bound=bound_of(table),
             measures=measure_previews(priced, names),
             columns=column_previews(plan, priced, names, assuming_count),
-            notes=clamping_notes(plan),
+            notes=notes_of(plan, priced),
+            delta=priced.delta,
+            sharpens=further is not None,
             assuming_count=assuming_count,
+            parts=_part_previews(parts, state),
         )
 
     def budget(self) -> BudgetView:
@@ -174,6 +267,8 @@ class Session:
             whenever=_whenever(account.spent, account.budget, delta),
             version=state.version,
             history=self._ledger.history(),
+            by_part=None if state.division is None else state.division.losses,
+            delta_by_part={} if state.division is None else state.division.delta_by_part(),
         )
 
     def price(self, epsilon: Number) -> Loss:
@@ -192,6 +287,7 @@ class Session:
         """Let go of the engine and the ledger; the session answers nothing any more."""
         self._closed = True
         self._engine.close()
+        self._public.close()
         self._ledger.close()
 
     def __enter__(self) -> Self:
@@ -201,6 +297,18 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _part_previews(parts: tuple[str, ...] | None, state: State) -> tuple[PartPreview, ...] | None:
+    if parts is None or state.division is None:
+        return None
+    spent, left = state.division.losses.spent_by_part(), state.division.losses.rooms()
+    return tuple(PartPreview(part=part, spent=spent[part], remaining=left[part]) for part in parts)
+
+
+def _shares_of(priced: Priced) -> list[Fraction]:
+    """Return the part of a question's price that each of its measures takes."""
+    return [term.loss(priced.loss.kind).amount / priced.loss.amount for term in priced.terms]
 
 
 def _whenever(spent: Loss, total: Loss, delta: Fraction) -> Reading:
@@ -239,11 +347,12 @@ def open_session(catalog: Catalog, *, entropy: Entropy | None = None) -> Session
     """Open a session on a catalog; a new ledger takes the data as they are as version 1."""
     if catalog.engine != "duckdb":
         raise CatalogError(f'dataset.engine = "{catalog.engine}" is not available in this version; use "duckdb".')
-    engine = DuckDB(catalog)
+    public = PublicData(catalog)
+    engine = DuckDB(catalog, public=public)
     try:
         if not catalog.ledger_path.exists():
             digests(catalog, engine)  # missing or unreadable data leave no ledger behind
-        ledger = SqliteLedger.open(catalog.ledger_path, registration(catalog))
+        ledger = SqliteLedger.open(catalog.ledger_path, registration(catalog), parts=Parts.of_catalog(catalog))
         try:
             if ledger.state().version == 0:
                 ledger.accept(digests(catalog, engine), principal())
@@ -253,7 +362,7 @@ def open_session(catalog: Catalog, *, entropy: Entropy | None = None) -> Session
     except BaseException:
         engine.close()
         raise
-    return Session(catalog, engine, ledger, entropy or SystemEntropy(), principal())
+    return Session(catalog, engine, ledger, entropy or SystemEntropy(), principal(), public)
 
 
 def principal() -> str:
@@ -320,10 +429,33 @@ def protect(
         rows = drafted.tables[0].max_rows_per_unit
         if bounds is None and domains is None and rows == before.tables[0].max_rows_per_unit:
             return open_session(before)
+        drafted = _updated(before, drafted)
     session = open_session(drafted)
     if before != drafted:
         write(drafted, beside, overwrite=True)
     return session
+
+
+def _updated(before: Catalog, drafted: Catalog) -> Catalog:
+    """Return a catalog with the bounds, values and rows of a new draft, and all else that it said before."""
+    known = {column.name: column for column in before.tables[0].columns}
+    columns = tuple(_merged(known.get(column.name), column) for column in drafted.tables[0].columns)
+    table = replace(before.tables[0], columns=columns, max_rows_per_unit=drafted.tables[0].max_rows_per_unit)
+    return replace(before, tables=(table, *before.tables[1:]))
+
+
+def _merged(before: Column | None, drafted: Column) -> Column:
+    if before is None or before.type != drafted.type:
+        return drafted
+    same = (before.lower, before.upper) == (drafted.lower, drafted.upper)
+    return replace(
+        before,
+        lower=drafted.lower,
+        upper=drafted.upper,
+        step=before.step if same else drafted.step,
+        values=drafted.values,
+        other=before.other if drafted.values is not None else None,
+    )
 
 
 def _known_bounds(columns: Sequence[Column]) -> dict[str, tuple[Bound, Bound]]:

@@ -13,7 +13,7 @@ import pytest
 import lapwing as lw
 from lapwing.answer import Answer
 
-SHARP = {"epsilon": 1e5}
+SHARP = 1e5
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def ask(session: lw.Session, text: str) -> Answer:
-    return session.sql(text, **SHARP)
+    return session.sql(text, epsilon=SHARP)
 
 
 def test_rows_have_the_types_of_their_columns(session: lw.Session) -> None:
@@ -148,3 +148,16 @@ def test_explain_predicts_means_at_an_assumed_count(tmp_path: Path, session: lw.
     assert narrow is not None
     assert narrow < wide / 50
     assert session.budget().history == session.budget().history
+
+
+def test_null_is_asked_for_both_ways(session: lw.Session) -> None:
+    question = "SELECT plan, AVG(paid) AS m FROM t GROUP BY plan HAVING AVG(paid) IS {} NULL"
+    assert [row["plan"] for row in ask(session, question.format("")).rows()] == ["empty"]
+    assert [row["plan"] for row in ask(session, question.format("NOT")).rows()] == ["x", "<b>"]
+
+
+def test_facts_and_the_consistent_view_of_a_real_answer(session: lw.Session) -> None:
+    answer = ask(session, "SELECT plan, COUNT(*) AS n, AVG(paid) AS m FROM t GROUP BY plan")
+    assert [column.name for column in answer.describe()] == ["plan", "n", "m"]
+    assert answer.consistent().rows() == answer.rows()
+    assert answer.consistent().changed == ()

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lapwing.query import derive
+from lapwing.query import derivations
+from lapwing.query.derivations import Function
 from lapwing.query.derive import bracket, compute, evaluate
 from lapwing.query.derived import Average, Derived, Fixture, Released
 from lapwing.query.expression import Column
@@ -21,8 +22,24 @@ TOTAL = Sum(argument=PAY)
 CENTRED = Sum(argument=PAY, origin=20)
 MEASURES: tuple[Measure, ...] = (COUNT, TOTAL, CENTRED)
 
-BINARY = ["add", "subtract", "multiply", "divide", "least", "greatest"]
-UNARY = ["negate", "absolute", "round", "floor", "ceiling"]
+BINARY = ["add", "subtract", "multiply", "divide", "modulo", "least", "greatest", "null_if"]
+UNARY = [
+    "negate",
+    "absolute",
+    "sign",
+    "round",
+    "floor",
+    "ceiling",
+    "square_root",
+    "logarithm",
+    "exponential",
+    "sample_factor",
+]
+
+
+def power(base: Derived, exponent: int) -> Derived:
+    return compute("power", base, Fixture(value=Fraction(exponent), shape="integer"))
+
 
 leaves: st.SearchStrategy[Derived] = st.one_of(
     st.sampled_from([Released(measure=COUNT), Released(measure=TOTAL), Average(total=CENTRED, count=COUNT)]),
@@ -33,6 +50,8 @@ expressions = st.recursive(
     lambda inner: st.one_of(
         st.builds(compute, st.sampled_from(BINARY), inner, inner),
         st.builds(compute, st.sampled_from(UNARY), inner),
+        st.builds(power, inner, st.integers(-3, 3)),
+        st.builds(compute, st.just("within"), inner, inner, inner),
     ),
     max_leaves=6,
 )
@@ -72,8 +91,8 @@ def test_a_division_that_forgets_zero_is_noticed(monkeypatch: pytest.MonkeyPatch
         corners = [x / y for x in first for y in second if y]
         return (min(corners), max(corners))
 
-    entry = derive.Function(value=lambda x, y: x / y, interval=careless)
-    monkeypatch.setitem(vars(derive)["FUNCTIONS"], "divide", entry)
+    entry = Function(value=lambda x, y: x / y, interval=careless)
+    monkeypatch.setitem(vars(derivations)["FUNCTIONS"], "divide", entry)
     possible: dict[Measure, Fraction] = {COUNT: Fraction(1, 2), TOTAL: Fraction(1)}
     assert not contained(evaluate(ratio, possible, {}), bracket(ratio, released, room, {}))
 

@@ -48,7 +48,7 @@ PLACES: dict[str, tuple[object, str, Callable[..., Any]]] = {
     "opening": (lapwing.session, "load", hang),
     "planning": (lapwing.session, "bind", hang),
     "comparing": (lapwing.release, "current_version", hang),
-    "between": (lapwing.session, "release", then_hang(lapwing.release.release)),
+    "between": (lapwing.session, "release_all", then_hang(lapwing.release.release_all)),
     "running": (DuckDB, "run", hang),
     "noise": (lapwing.release, "add_noise", hang),
     "writing": (query_command, "_write", hang),

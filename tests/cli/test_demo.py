@@ -126,7 +126,7 @@ def importers_of_the_truth(folder: Path) -> set[str]:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
             source = node.module or "" if isinstance(node, ast.ImportFrom) else ""
             text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
-            if any("truth" in name for name in (*names, source)) or "demo.truth" in text:
+            if any(name.split(".")[-1] == "truth" for name in (*names, source)) or "demo.truth" in text:
                 found.add(path.relative_to(folder).as_posix())
     return found
 

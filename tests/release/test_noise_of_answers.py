@@ -12,6 +12,7 @@ import pytest
 import lapwing as lw
 from lapwing.answer import Answer
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
+from lapwing.mechanisms.additive import MergedGaussian
 from lapwing.query.measures import Count
 
 CELLS = 60_000
@@ -53,7 +54,9 @@ def covered(answer: Answer, column: str, confidence: float, true: np.ndarray[Any
 
 
 def mechanism_of(answer: Answer) -> RoundedGaussian | DiscreteLaplace:
-    return next(m for measure, m in answer.mechanisms.items() if isinstance(measure, Count))
+    found = next(m for measure, m in answer.mechanisms.items() if isinstance(measure, Count))
+    assert not isinstance(found, MergedGaussian)
+    return found
 
 
 def departure(draws: np.ndarray[Any, Any], mechanism: RoundedGaussian | DiscreteLaplace) -> float:

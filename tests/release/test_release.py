@@ -365,8 +365,8 @@ CRASH = """
     where, folder = sys.argv[1], sys.argv[2]
     session = lw.connect(folder + "/visits.lapwing.toml")
     owner, name, after = {
-        "before the charge": (SqliteLedger, "charge", False),
-        "after the charge": (SqliteLedger, "charge", True),
+        "before the charge": (SqliteLedger, "charge_all", False),
+        "after the charge": (SqliteLedger, "charge_all", True),
         "after the run": (DuckDB, "run", True),
         "after the noise": (release, "add_noise", True),
         "before the record": (SqliteLedger, "record_answer", False),
@@ -448,11 +448,10 @@ def test_awkward_values_are_counted_as_decided(tmp_path: Path) -> None:
     )
     pq.write_table(table, tmp_path / "visits.parquet")
     with protected(tmp_path / "visits.parquet", epsilon=2e6, delta=0) as session:
-        ask = {"epsilon": 1e5}
         (whole,) = session.sql(
-            "SELECT COUNT(*) AS n, COUNT(cost) AS c, SUM(cost) AS s, AVG(cost) AS m FROM visits", **ask
+            "SELECT COUNT(*) AS n, COUNT(cost) AS c, SUM(cost) AS s, AVG(cost) AS m FROM visits", epsilon=1e5
         ).rows()
         assert (whole["n"], whole["c"], round(float(str(whole["s"])))) == (6, 4, 200)
         assert whole["m"] == pytest.approx(50, abs=0.01)
-        plans = session.sql("SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan", **ask).rows()
+        plans = session.sql("SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan", epsilon=1e5).rows()
         assert plans == [{"plan": "a", "n": 2}, {"plan": "b", "n": 2}, {"plan": "c", "n": 0}]

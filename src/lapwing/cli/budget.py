@@ -16,12 +16,17 @@ from lapwing.privacy.amounts import written
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from lapwing.ledger.records import HistoryRow
+    from lapwing.privacy import PartsAccount
     from lapwing.session import BudgetView
 
 EXAMPLE: Final = """\b
 Examples:
   lapwing budget
   lapwing budget --format json --catalog visits.lapwing.toml"""
+
+
+MOST_PARTS: Final = 20
 
 
 def command(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
@@ -37,6 +42,8 @@ def command(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CA
 def as_page(view: "BudgetView", name: str, delta: "Fraction") -> list[RenderableType]:
     """Return the budget for people; `delta` is what the epsilon of a single question is read at."""
     page: list[RenderableType] = [labelled(*_facts(view, name))]
+    if view.by_part is not None:
+        page += [Text(), _parts(view, view.by_part)]
     if view.history:
         page += [Text(), _history(view, delta)]
     return page
@@ -54,7 +61,7 @@ def _facts(view: "BudgetView", name: str) -> list[tuple[str, str]]:
         ("data", f"{name}, version {view.version}"),
         ("total", f"{figures.loss(view.total)}: {guarantee(view)} for everything ever asked, in whatever order"),
         *_spent(view),
-        ("remaining", figures.loss(view.remaining)),
+        ("remaining", figures.loss(view.remaining) + (" for a question about all parts" if view.parts else "")),
         ("", figures.gauge(view.share_spent)),
         *more,
     ]
@@ -72,8 +79,24 @@ def _spent(view: "BudgetView") -> list[tuple[str, str]]:
     return [spent, ("", f"{whenever.holds}: at most epsilon {figures.size(whenever.epsilon)}{also}")]
 
 
+def _parts(view: "BudgetView", by_part: "PartsAccount") -> RenderableType:
+    """Return what each part has spent and has left, the dearest first if they are many."""
+    spent, left = by_part.spent_by_part(), by_part.rooms()
+    shown = (
+        list(spent) if len(spent) <= MOST_PARTS else sorted(spent, key=lambda part: -spent[part].amount)[:MOST_PARTS]
+    )
+    table = new_table("part", "spent", "left for it", "share left", numbers=["spent", "left for it", "share left"])
+    for part in shown:
+        part_left = figures.share(float(left[part].amount / view.total.amount))
+        table.add_row(Text(part), figures.loss(spent[part]), figures.loss(left[part]), part_left)
+    if len(spent) > len(shown):
+        table.add_row(Text(f"{len(spent) - len(shown):,} more, none dearer"))
+    return Fitted(table)
+
+
 def _more(view: "BudgetView") -> str:
-    count = view.fits(view.history[-1].loss)
+    last = view.history[-1]
+    count = view.fits(last.loss, last.parts)
     questions = {0: "no further question", 1: "1 more question"}.get(count, f"{count:,} more questions")
     return f"{questions} at the price of the last would fit; what was bought stays free"
 
@@ -86,9 +109,27 @@ def _history(view: "BudgetView", delta: "Fraction") -> RenderableType:
             Text(row.principal),
             figures.epsilon(row.loss.to_epsilon(delta=delta)),
             figures.share(float(row.loss.amount / view.total.amount)),
-            Text(row.question if row.answered else f"{row.question} (paid, not answered)"),
+            Text(_question(row)),
         )
     return Fitted(table)
+
+
+def _question(row: "HistoryRow") -> str:
+    parts = "" if row.parts is None else f" ({figures.names(row.parts)})"
+    return f"{row.question}{parts}" if row.answered else f"{row.question}{parts} (paid, not answered)"
+
+
+def _parts_document(view: "BudgetView", by_part: "PartsAccount") -> list[dict[str, object]]:
+    left = by_part.rooms()
+    return [
+        {
+            "part": part,
+            "spent": spent.to_record(),
+            "remaining": left[part].to_record(),
+            "spent_delta_keys": written(view.delta_by_part[part]),
+        }
+        for part, spent in view.parts.items()
+    ]
 
 
 def as_document(view: "BudgetView") -> dict[str, object]:
@@ -105,7 +146,8 @@ def as_document(view: "BudgetView") -> dict[str, object]:
         "spent_epsilon_whenever_means": f"{view.whenever.holds}: at most",
         "spent_delta": written(view.as_if_cap.delta),
         "version": view.version,
-        "more_like_the_last": view.fits(view.history[-1].loss) if view.history else None,
+        "more_like_the_last": view.fits(view.history[-1].loss, view.history[-1].parts) if view.history else None,
+        "parts": None if view.by_part is None else _parts_document(view, view.by_part),
         "history": [
             {
                 "sequence": row.sequence,
@@ -115,6 +157,7 @@ def as_document(view: "BudgetView") -> dict[str, object]:
                 "loss": row.loss.to_record(),
                 "version": row.version,
                 "answered": row.answered,
+                "parts": None if row.parts is None else list(row.parts),
             }
             for row in view.history
         ],

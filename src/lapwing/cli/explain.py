@@ -1,6 +1,7 @@
 """`lapwing explain`: what a question would cost and how good its answer would be, free of charge."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -11,14 +12,14 @@ from rich.text import Text
 import lapwing as lw
 from lapwing.cli.console import labelled, print_text, show
 from lapwing.cli.figures import epsilon as epsilon_text
-from lapwing.cli.figures import loss, share, size
+from lapwing.cli.figures import loss, names, share, size
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import new_table, to_json
-from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Epsilon, Error, Report, ReportFormat, Sql
-from lapwing.cli.question import pointing_at, require_one, text_of
+from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Delta, Epsilon, Error, Report, ReportFormat, Sql, Values
+from lapwing.cli.question import pointing_at, require_at_most_one, text_of, values_of
 
 if TYPE_CHECKING:
-    from lapwing.preview import Preview
+    from lapwing.preview import PartPreview, Preview
 
 EXAMPLE: Final = """\b
 Examples:
@@ -31,6 +32,8 @@ def command(
     sql: Sql,
     epsilon: Epsilon = None,
     error: Error = None,
+    delta: Delta = None,
+    values: Values = None,
     assuming_count: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Rows in a cell, to see how wide the interval of an AVG would be there."),
@@ -39,10 +42,12 @@ def command(
     catalog: CatalogFile = DEFAULT_CATALOG,
 ) -> None:
     """Show the price, the mechanisms and the promised error of a question. Costs nothing, reads no row."""
-    require_one(epsilon, error)
-    question = text_of(sql)
+    require_at_most_one(epsilon, error)
+    question, parameters = text_of(sql), values_of(values or [])
     with lw.connect(catalog) as session, pointing_at(question):
-        preview = session.explain(question, epsilon=epsilon, error=error, assuming_count=assuming_count)
+        preview = session.explain(
+            question, parameters, epsilon=epsilon, error=error, delta=delta, assuming_count=assuming_count
+        )
         neighbouring = session.catalog.budget.neighbouring
     if form is Report.json:
         print_text(to_json(as_document(preview, neighbouring)))
@@ -71,14 +76,28 @@ def _facts(preview: "Preview", neighbouring: str) -> list[tuple[str, str]]:
         cost = f"{share(preview.share_of_remaining)} of what is left; {_such(preview.fits)}"
     else:
         cost = f"more than is left ({loss(preview.remaining)}): it would be refused"
-    cells = "1 cell" if preview.cells == 1 else f"{preview.cells:,} cells, each with its own noise"
+    match preview.cells:
+        case None:
+            cells = "a row for each key that enough units hold, each with its own noise"
+        case 1:
+            cells = "1 cell"
+        case count:
+            cells = f"{count:,} cells, each with its own noise"
+    price += f", and delta {float(preview.delta):g} for the keys" if preview.delta else ""
     return [
         ("protects", f"{preview.unit}, {NEIGHBOURING[neighbouring]}"),
         ("bounds", preview.bound),
         ("answer", cells),
         ("price", price),
+        *([] if preview.parts is None else [("charged to", _parts(preview.parts))]),
         ("cost", cost),
     ]
+
+
+def _parts(parts: Sequence["PartPreview"]) -> str:
+    """Name the parts that a question is charged to, each with what is left for it."""
+    named = [f"{part.part} ({loss(part.spent)} spent, {loss(part.remaining)} left)" for part in parts]
+    return f"{names(named)} of the data, no others"
 
 
 def _such(count: int) -> str:
@@ -115,6 +134,10 @@ def _measures(preview: "Preview") -> RenderableType:
     return Fitted(table)
 
 
+def _part_document(part: "PartPreview") -> dict[str, object]:
+    return {"part": part.part, "spent": part.spent.to_record(), "remaining": part.remaining.to_record()}
+
+
 def as_document(preview: "Preview", neighbouring: str) -> dict[str, object]:
     """Return a preview for programs."""
     part = preview.share_of_remaining
@@ -128,6 +151,7 @@ def as_document(preview: "Preview", neighbouring: str) -> dict[str, object]:
         "remaining": preview.remaining.to_record(),
         "fits": preview.fits,
         "cells": preview.cells,
+        "delta": float(preview.delta),
         "unit": preview.unit,
         "bound": preview.bound,
         "neighbouring": neighbouring,
@@ -135,4 +159,5 @@ def as_document(preview: "Preview", neighbouring: str) -> dict[str, object]:
         "columns": [asdict(column) for column in preview.columns],
         "measures": [asdict(measure) for measure in preview.measures],
         "notes": list(preview.notes),
+        "parts": None if preview.parts is None else [_part_document(part) for part in preview.parts],
     }

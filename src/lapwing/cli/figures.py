@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -107,6 +108,16 @@ def loss(value: "Loss") -> str:
     'ε 0.5'
     """
     return f"{AMOUNTS[value.kind]} {float(value.amount):.4g}"
+
+
+def names(parts: Sequence[str], most: int = 5) -> str:
+    """Return the names of parts of the data, not all of them if they are many.
+
+    >>> names(["north"]), names(["1", "2", "3"], most=2)
+    ('part north', 'parts 1, 2 and 1 more')
+    """
+    more = f" and {len(parts) - most:,} more" if len(parts) > most else ""
+    return f"{'part' if len(parts) == 1 else 'parts'} {', '.join(parts[:most])}{more}"
 
 
 def epsilon(value: float | Fraction) -> str:

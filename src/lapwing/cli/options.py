@@ -109,4 +109,21 @@ Error = Annotated[
         help="Instead of a price: the wanted half-width of the 95 % intervals of every COUNT and SUM.",
     ),
 ]
+Delta = Annotated[
+    Fraction | None,
+    typer.Option(
+        parser=between("--delta"),
+        metavar="NUMBER",
+        help="For keys that are not public: what choosing them may take of the budget's delta_keys.",
+    ),
+]
+Values = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--value",
+        metavar="VALUE",
+        help="For each ? of the question in order, or name=VALUE for each $name; may be repeated.",
+        show_default=False,
+    ),
+]
 ReportFormat = Annotated[Report, typer.Option("--format", help="How to write it.")]

@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -11,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Final, TextIO
 import typer
 
 import lapwing as lw
-from lapwing.cli import figures, formats
+from lapwing.cli import explain, figures, formats
 from lapwing.cli.console import note, on_terminal, print_bytes, print_text, rendered
 from lapwing.cli.formats import Format
-from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Epsilon, Error, Sql, between
-from lapwing.cli.question import Stopped, ignore_interrupts, pointing_at, require_one, text_of
+from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Delta, Epsilon, Error, Sql, Values, between
+from lapwing.cli.question import Stopped, ignore_interrupts, pointing_at, require_at_most_one, text_of, values_of
 from lapwing.errors import Fault, Interrupted, InvalidParameter
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ def command(
     sql: Sql,
     epsilon: Epsilon = None,
     error: Error = None,
+    delta: Delta = None,
+    values: Values = None,
     level: Annotated[
         Fraction | None,
         typer.Option(
@@ -60,15 +63,21 @@ def command(
     catalog: CatalogFile = DEFAULT_CATALOG,
 ) -> None:
     """Ask a question, charge its price to the budget, and write the noisy answer."""
-    require_one(epsilon, error)
+    require_at_most_one(epsilon, error)
     form = form or _usual(output)
-    question = text_of(sql)
+    question, parameters = text_of(sql), values_of(values or [])
+    if _is_explained(question):
+        return explain.command(sql=question, epsilon=epsilon, error=error, delta=delta, values=values, catalog=catalog)
     if form is Format.arrow and output is None and on_terminal():
         raise InvalidParameter("Arrow is binary, and this is a terminal; add -o FILE or pipe it into a program.")
     with lw.connect(catalog) as session:
         if output is not None:
             _require_writable(output, catalog, session)
-        answer = _ask(session, question, epsilon, error)
+
+        def asked() -> "Answer":
+            return session.sql(question, parameters, epsilon=epsilon, error=error, delta=delta)
+
+        answer = _ask(session, question, asked)
         try:
             _write(answer, form, level or USUAL_CONFIDENCE, output)
             _say(answer, session, output)
@@ -79,13 +88,19 @@ def command(
             raise
         except OSError as failure:
             raise Fault(f"The answer could not be written: {failure.strerror}. {_paid_for(answer)}") from None
+    return None
 
 
-def _ask(session: "Session", question: str, epsilon: Fraction | None, error: Fraction | None) -> "Answer":
+def _is_explained(question: str) -> bool:
+    """Tell whether a question asks for its price alone: EXPLAIN PRIVACY SELECT …."""
+    return question.lstrip()[:7].upper() == "EXPLAIN"
+
+
+def _ask(session: "Session", question: str, asked: Callable[[], "Answer"]) -> "Answer":
     started = datetime.now(UTC).isoformat(timespec="microseconds")
     try:
         with pointing_at(question):
-            return session.sql(question, epsilon=epsilon, error=error)
+            return asked()
     except Interrupted:
         ignore_interrupts()
         raise
@@ -170,6 +185,10 @@ def price_of(answer: "Answer", view: "BudgetView", delta: Fraction) -> str:
 
 
 def left_of(answer: "Answer", view: "BudgetView") -> str:
-    """Say what is left of the budget."""
-    left = f"{figures.share(1 - view.share_spent)} of the budget"
-    return left if answer.stored else f"{left}: {view.fits(answer.cost):,} more like it would fit"
+    """Say what is left of the budget; after a question about some parts of the data, what is left for these."""
+    if answer.stored:
+        return f"{figures.share(1 - view.share_spent)} of the budget"
+    parts = next((row.parts for row in reversed(view.history) if row.loss == answer.cost.rounded_up()), None)
+    left = figures.share(float(view.room(parts).amount / view.total.amount))
+    where = "" if parts is None else f" for {figures.names(parts)}"
+    return f"{left} of the budget{where}: {view.fits(answer.cost, parts):,} more like it would fit"

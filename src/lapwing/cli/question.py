@@ -1,10 +1,14 @@
 """The question of a command: its text, its price, and what a refusal points at."""
 
+import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import date
+from decimal import Decimal
 from fractions import Fraction
 from typing import Final, final
 
@@ -40,14 +44,38 @@ def text_of(argument: str) -> str:
         raise InvalidParameter("The question on standard input is not UTF-8 text; save it as UTF-8.") from None
 
 
-def require_one(epsilon: Fraction | None, error: Fraction | None) -> None:
-    """Refuse a question without a price, or with two."""
-    if (epsilon is None) == (error is None):
-        given = "neither was" if epsilon is None else "both were"
+def require_at_most_one(epsilon: Fraction | None, error: Fraction | None) -> None:
+    """Refuse a question with two prices; one without may say its price itself."""
+    if epsilon is not None and error is not None:
         raise InvalidParameter(
-            f"Give either --epsilon (a price) or --error (a wanted half-width); {given} given. "
+            "Give either --epsilon (a price) or --error (a wanted half-width); both were given. "
             "`lapwing explain` shows what a price buys, free of charge."
         )
+
+
+def values_of(texts: Sequence[str]) -> Sequence[object] | Mapping[str, object]:
+    """Read the values of a question's parameters: in order for `?`, or as name=value for `$name`.
+
+    A value is a TOML value (30, 1.5, true, 2024-12-31, "text"); what is none is a text.
+    """
+    named = [_NAMED.fullmatch(text) for text in texts]
+    if all(named) and named:
+        return {match["name"]: _value(match["value"]) for match in named if match is not None}
+    return [_value(text) for text in texts]
+
+
+_NAMED: Final = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.DOTALL)
+
+
+def _value(text: str) -> object:
+    try:
+        read = tomllib.loads(f"value = {text}", parse_float=Decimal)
+    except (tomllib.TOMLDecodeError, ArithmeticError):
+        return text
+    return read["value"] if len(read) == 1 and isinstance(read["value"], _PLAIN) else text
+
+
+_PLAIN: Final = (bool, int, Decimal, str, date)
 
 
 @contextmanager

@@ -1,0 +1,230 @@
+"""A noisy table, with everything that follows from it for free.
+
+An answer is post-processing of released integers: reading it in any way costs nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
+from html import escape
+from typing import Final, final
+
+import numpy as np
+import pyarrow as pa
+
+from lapwing.answer.cells import chosen, given_keys, public_keys
+from lapwing.answer.consistent import ConsistentAnswer, adjusted
+from lapwing.answer.facts import ColumnFacts, facts
+from lapwing.answer.showing import Cell, arrow, cells, show
+from lapwing.errors import InvalidParameter
+from lapwing.exact.arrays import IntArray
+from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.plots import Plot, bars_with_intervals
+from lapwing.privacy.amounts import Number, probability
+from lapwing.privacy.measures import Loss
+from lapwing.query.columns import Column
+from lapwing.query.derivations import Value
+from lapwing.query.derive import rests_on_ends
+from lapwing.query.derived import (
+    INTERVAL_CONFIDENCE,
+    NUMERIC,
+    KeyValue,
+    OrderStatistic,
+    Output,
+    Part,
+    measures_of,
+    parts_of,
+)
+from lapwing.query.frame import Frame, column, ends_of
+from lapwing.query.integers import integer_array
+from lapwing.query.measures import Measure
+from lapwing.query.noisy_trees import NoisyTrees
+from lapwing.query.numbers import FloatArray
+from lapwing.query.plan import Plan
+
+CONFIDENCE: Final = 0.95
+
+
+@final
+class Answer:
+    """A noisy table.
+
+    Args:
+        plan: what was asked.
+        mechanisms: of each measure of the plan's question, in order.
+        values: the released integers, one array or sequence a measure, one entry (of a vector: one row) a cell.
+        keys: one sequence for each key of the plan's question, one entry a cell; None for the product of the public
+            domains, in the order of `itertools.product`.
+        cost: what this asking was charged; zero if the answer was bought before.
+        notes: public facts that a reader should know (clamping, bounds on rows).
+        shares: the part of the price that each measure took, in order; None where that is not known.
+    """
+
+    def __init__(
+        self,
+        *,
+        plan: Plan,
+        mechanisms: Sequence[NoiseLaw],
+        values: Sequence[Sequence[int] | IntArray],
+        cost: Loss,
+        keys: Sequence[Sequence[Value]] | None = None,
+        stored: bool = False,
+        notes: Sequence[str] = (),
+        shares: Sequence[Fraction] | None = None,
+    ) -> None:
+        question = plan.question
+        self.plan = plan
+        self.mechanisms: Mapping[Measure, NoiseLaw] = dict(zip(question.measures, mechanisms, strict=True))
+        self.cost = cost
+        self.stored = stored
+        self.notes = tuple(notes)
+        self._shares = None if shares is None else dict(zip(question.measures, shares, strict=True))
+        columns = public_keys(question) if keys is None else given_keys(keys)
+        size = columns[0].size if columns else 1
+        if any(len(numbers) != size for numbers in values):
+            raise InvalidParameter(f"An answer of {size} cells needs as many released numbers of each measure.")
+        numbers = {m: integer_array(v) for m, v in zip(question.measures, values, strict=True)}
+        self._released = Frame(
+            size=size,
+            measures={measure: numbers[measure] for measure in question.numbers},
+            trees={m: NoisyTrees.of(m, self.mechanisms[m], numbers[m]) for m in question.distributions},
+            keys={str(key): labels for key, labels in zip(question.keys, columns, strict=True)},
+            margins=lambda parts: self._margins(parts, INTERVAL_CONFIDENCE),
+        )
+        self._cells = chosen(plan, self._released)
+        self._frame = self._released.taken(self._cells)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
+        return tuple(output.name for output in self.plan.outputs)
+
+    def __len__(self) -> int:
+        return self._frame.size
+
+    def __repr__(self) -> str:
+        return f"<Answer: {len(self)} rows of {', '.join(self.columns)}; cost {self.cost}>"
+
+    def rows(self) -> list[dict[str, Cell]]:
+        """Return a list of dicts: COUNT as int, SUM as int or Decimal, AVG and quotients as float, NULL as None.
+
+        A number beyond 10^308 is a float, infinite where no float reaches.
+        """
+        names = self.columns
+        shown = [cells(self._columns[output.name], output.value.shape) for output in self.plan.outputs]
+        return [dict(zip(names, row, strict=True)) for row in zip(*shown, strict=True)]
+
+    @cached_property
+    def _columns(self) -> Mapping[str, Column]:
+        return {output.name: column(output.value, self._frame) for output in self.plan.outputs}
+
+    def interval(self, confidence: Number = CONFIDENCE) -> dict[str, tuple[FloatArray, FloatArray]]:
+        """Return, for each noisy numeric column, the ends of an interval in every row.
+
+        The interval of a COUNT or SUM covers the bounded query's true value with at least this probability, over the
+        noise, exactly by the noise's law. AVG and arithmetic rest on several noisy numbers: each takes an equal part
+        of the error probability, and the ends follow by interval arithmetic (so they are wider than they need be).
+        NaN where no interval follows. What bounding removed is not noise and not covered. Columns of ends of intervals
+        have none: they are not noisy versions of anything.
+
+        Args: confidence: between 0 and 1, of each cell by itself, before HAVING and LIMIT chose cells.
+        """
+        level = probability(confidence, "confidence")
+        return {output.name: self._ends(output, level) for output in self.plan.outputs if is_noisy(output)}
+
+    def _ends(self, output: Output, confidence: Fraction) -> tuple[FloatArray, FloatArray]:
+        found = ends_of(output.value, self._frame, self._margins(parts_of(output.value), confidence))
+        if found is None:
+            return np.full(len(self), np.nan), np.full(len(self), np.nan)
+        return found[0].floats(len(self)), found[1].floats(len(self))
+
+    def _margins(self, parts: Sequence[Part], confidence: Fraction) -> Mapping[Measure, Fraction]:
+        """Return margins within which all parts are at once with this confidence (union bound)."""
+        chance = (1 - confidence) / len(parts)
+        found: dict[Measure, Fraction] = {}
+        for part in parts:
+            if isinstance(part, OrderStatistic):
+                found[part.distribution] = chance
+            else:
+                found[part] = self.mechanisms[part].half_width(1 - chance) * part.step
+        return found
+
+    def to_arrow(self, confidence: Number | None = None) -> pa.Table:
+        """Return a PyArrow table; with a confidence, also `<column>_low` and `<column>_high`."""
+        columns: dict[str, pa.Array] = {}
+        intervals = self.interval(confidence) if confidence is not None else {}
+        for output in self.plan.outputs:
+            columns[output.name] = arrow(self._columns[output.name], output.value.shape)
+            for suffix, ends in zip(("low", "high"), intervals.get(output.name, ()), strict=False):
+                columns[f"{output.name}_{suffix}"] = pa.array(ends)
+        return pa.table(columns)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Export the answer to anything that reads Arrow (polars, pandas, DuckDB)."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def consistent(self) -> ConsistentAnswer:
+        """Return the same rows with numbers that can be true together, beside this answer, which stays as it is.
+
+        Counts are not negative, parts not larger than their whole, sums inside count times bounds; means and all other
+        columns are computed anew. Adjusted numbers are biased: add up raw ones. Intervals stay those of the raw answer.
+        """
+        measures, changed = adjusted(self._frame.measures)
+        return ConsistentAnswer(self.plan, self._frame, measures, changed)
+
+    def describe(self) -> tuple[ColumnFacts, ...]:
+        """Return what is public about each column: its noise, the half-width of its 95 % interval, its price."""
+        return facts(self.plan, self.mechanisms, self._shares)
+
+    def plot(self, column: str | None = None, *, confidence: Number = CONFIDENCE) -> Plot:
+        """Return a bar chart with intervals of one noisy column: the first, unless named.
+
+        Raises: InvalidParameter if there is no such noisy column.
+        """
+        intervals = self.interval(confidence)
+        chosen = column if column is not None else next(iter(intervals), None)
+        if chosen is None or chosen not in intervals:
+            raise InvalidParameter(
+                f"There is no noisy column {chosen!r} to draw; there are: {', '.join(intervals) or 'none'}."
+            )
+        keys = [output.name for output in self.plan.outputs if isinstance(output.value, KeyValue)]
+        low, high = intervals[chosen]
+        records = [
+            {
+                **{key: str(row[key]) for key in keys},
+                chosen: _plain(row[chosen]),
+                "low": float(low[i]),
+                "high": float(high[i]),
+            }
+            for i, row in enumerate(self.rows())
+        ]
+        return bars_with_intervals(records, keys=keys, value=chosen, low="low", high="high", title=chosen)
+
+    def _repr_html_(self) -> str:
+        intervals = self.interval()
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
+        body = []
+        for i, row in enumerate(self.rows()):
+            cells = []
+            for name, value in row.items():
+                shown = escape(show(value))
+                if name in intervals:
+                    low, high = (ends[i] for ends in intervals[name])
+                    shown += f" <small>[{escape(show(float(low)))}, {escape(show(float(high)))}]</small>"
+                cells.append(f"<td>{shown}</td>")
+            body.append(f"<tr>{''.join(cells)}</tr>")
+        cost = "free: bought before" if self.stored else f"cost {self.cost}"
+        caption = escape(f"{cost}; intervals at 95 %")
+        return (
+            f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+        )
+
+
+def is_noisy(output: Output) -> bool:
+    """Tell whether a column is a noisy number, which hides a true one."""
+    value = output.value
+    return value.shape in NUMERIC and bool(measures_of(value)) and not rests_on_ends(value)
+
+
+def _plain(value: Cell) -> float | None:
+    return None if value is None else float(value)  # type: ignore[arg-type]  # a numeric column

@@ -1,0 +1,82 @@
+"""The cells of an answer: their keys, and which of them are shown in what order."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from lapwing.query.columns import IndexArray, Labels, Truths, of_labels, sortable
+from lapwing.query.derivations import Value
+from lapwing.query.derived import Order
+from lapwing.query.frame import Frame, column
+from lapwing.query.keys import Key
+from lapwing.query.numbers import mask_of
+from lapwing.query.plan import Plan, Question
+
+
+def public_keys(question: Question) -> tuple[Labels, ...]:
+    """Return the keys of every cell of the product of the public domains, the last key turning fastest."""
+    sizes = [len(key.domain) for key in question.keys]
+    places = np.unravel_index(np.arange(prod(sizes)), sizes) if sizes else ()
+    return tuple(
+        _labels(np.asarray(place, dtype=np.int64), key.domain) for place, key in zip(places, question.keys, strict=True)
+    )
+
+
+def _labels(places: IndexArray, domain: Sequence[Value]) -> Labels:
+    """Return labels by their places in a domain; NULL in it is at place −1."""
+    missing = [i for i, label in enumerate(domain) if label is None]
+    return Labels(places=np.where(np.isin(places, missing), -1, places) if missing else places, labels=domain)
+
+
+def given_keys(keys: Sequence[Sequence[Value]]) -> tuple[Labels, ...]:
+    """Return keys as they were released, one entry a cell."""
+    return tuple(of_labels(values) for values in keys)
+
+
+def chosen(plan: Plan, frame: Frame) -> IndexArray:
+    """Return the cells that are shown, in order: those that HAVING keeps, sorted, from OFFSET up to LIMIT."""
+    places = _in_order_of_keys(plan, frame)
+    if plan.having is not None:
+        condition = column(plan.having, frame)
+        if isinstance(condition, Truths):
+            places = places[condition.holds[places]]
+    for term in reversed(plan.order):
+        places = _sorted(places, term, frame)
+    end = None if plan.limit is None else plan.offset + plan.limit
+    return places[plan.offset : end]
+
+
+def _in_order_of_keys(plan: Plan, frame: Frame) -> IndexArray:
+    """Return all cells, the first key of GROUP BY turning slowest: each key's values in the order of its domain."""
+    ranks = [_ranks(key, frame.keys[str(key)]) for key in plan.keys]
+    if not ranks:
+        return np.arange(frame.size)
+    return np.lexsort(ranks[::-1])  # stable; the last key given is the first to sort by
+
+
+def _ranks(key: Key, labels: Labels) -> IndexArray:
+    """Rank labels by the key's domain, and those outside it (of released keys) after them, by value; NULL is last."""
+    if tuple(labels.labels) == key.domain and not (labels.places < 0).any():
+        return labels.places
+    known = {label: i for i, label in enumerate(key.domain)}
+    others = sorted({label for label in labels.labels if label is not None and label not in known}, key=_any)
+    known |= {label: len(known) + i for i, label in enumerate(others)}
+    ranks = [len(known) if label is None else known[label] for label in labels.labels]
+    null = known.get(None, len(known))
+    return np.array([*ranks, null], dtype=np.int64)[labels.places]
+
+
+def _any(value: Any) -> Any:  # all of one type, and not NULL
+    return value
+
+
+def _sorted(places: IndexArray, term: Order, frame: Frame) -> IndexArray:
+    """Sort cells by one term, keeping the order of ties, NULLs to one end."""
+    values = column(term.value, frame)
+    null = np.broadcast_to(mask_of(values.null), frame.size)[places]
+    nulls, known = places[null], places[~null]
+    keys = sortable(values)[known]
+    known = known[np.argsort(-keys if term.descending else keys, kind="stable")]
+    return np.concatenate([nulls, known] if term.nulls_first else [known, nulls])

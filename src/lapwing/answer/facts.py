@@ -1,0 +1,128 @@
+"""What is public about the columns of an answer: functions of its question and mechanisms, not of released values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from lapwing.exact.bounds import float_near
+from lapwing.mechanisms import DiscreteLaplace
+from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.query.derive import has_interval, rests_on_ends
+from lapwing.query.derived import (
+    INTERVAL_CONFIDENCE,
+    NUMERIC,
+    Average,
+    Compute,
+    Derived,
+    IntervalEnd,
+    OrderStatistic,
+    Released,
+    measures_of,
+    parts_of,
+)
+from lapwing.query.measures import Distribution, Measure
+from lapwing.query.names import measure_names
+from lapwing.query.plan import Plan
+from lapwing.query.ranks import rank_error, rank_note
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureFacts:
+    """The noise of one released number, in its own unit.
+
+    Args: scale: the mechanism's parameter; half_width: of its 95 % interval in every cell, for a distribution how far
+        the rank of any one value may be off; price_share: the part of the
+        price that it took, None where the answer does not know it (it was bought before).
+    """
+
+    measure: str
+    mechanism: str
+    scale: float
+    half_width: float
+    price_share: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnFacts:
+    """What is public about one column.
+
+    Args: measures: the released numbers it rests on, none for a key; half_width: of the 95 % interval where it is the
+        same in every cell, else None; price_share: of its measures, which other columns may share.
+    """
+
+    name: str
+    measures: tuple[MeasureFacts, ...]
+    half_width: float | None
+    price_share: float | None
+    notes: tuple[str, ...]
+
+
+def facts(
+    plan: Plan, mechanisms: Mapping[Measure, NoiseLaw], shares: Mapping[Measure, Fraction] | None
+) -> tuple[ColumnFacts, ...]:
+    """Describe every column of an answer."""
+    names = measure_names(plan)
+    found = {m: _measure(names[m], m, mechanisms[m], None if shares is None else shares[m]) for m in mechanisms}
+    return tuple(
+        ColumnFacts(
+            name=output.name,
+            measures=tuple(found[m] for m in measures_of(output.value)),
+            half_width=found[output.value.measure].half_width if isinstance(output.value, Released) else None,
+            price_share=_share(output.value, shares),
+            notes=(*_notes(output.value), *_rank_notes(output.value, mechanisms)),
+        )
+        for output in plan.outputs
+    )
+
+
+def _measure(name: str, measure: Measure, mechanism: NoiseLaw, share: Fraction | None) -> MeasureFacts:
+    scale = mechanism.scale if isinstance(mechanism, DiscreteLaplace) else mechanism.sigma
+    if isinstance(measure, Distribution):
+        half_width = rank_error(measure, mechanism, INTERVAL_CONFIDENCE)
+    else:
+        half_width = mechanism.half_width(INTERVAL_CONFIDENCE)
+    return MeasureFacts(
+        measure=name,
+        mechanism=mechanism.name,
+        scale=float_near(scale * measure.step),
+        half_width=float_near(half_width * measure.step),
+        price_share=None if share is None else float_near(share),
+    )
+
+
+def _share(value: Derived, shares: Mapping[Measure, Fraction] | None) -> float | None:
+    return None if shares is None else float_near(sum((shares[m] for m in measures_of(value)), Fraction(0)))
+
+
+def _notes(value: Derived) -> list[str]:
+    """Say what a reader of the column should know."""
+    if not measures_of(value):
+        return []
+    if rests_on_ends(value):
+        return ["computed from ends of 95 % intervals, so that it has no interval of its own"]
+    notes = []
+    if _holds_average(value):
+        notes.append("NULL where the noisy count of a mean is below 1")
+    if isinstance(value, Average):
+        notes.append("inside the bounds of its argument")
+    if value.shape in NUMERIC and not has_interval(value):
+        notes.append("no interval follows")
+    return notes
+
+
+def _rank_notes(value: Derived, mechanisms: Mapping[Measure, NoiseLaw]) -> list[str]:
+    """Say how far ranks are off, and from how wide a step values are read."""
+    ranked = [part for part in parts_of(value) if isinstance(part, OrderStatistic)]
+    return [rank_note(part, mechanisms[part.distribution]) for part in ranked]
+
+
+def _holds_average(value: Derived) -> bool:
+    match value:
+        case Average():
+            return True
+        case Compute():
+            return any(map(_holds_average, value.arguments))
+        case IntervalEnd():
+            return _holds_average(value.value)
+        case _:
+            return False

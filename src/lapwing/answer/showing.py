@@ -1,0 +1,196 @@
+"""Columns as people and programs read them: Python values, Arrow arrays, text.
+
+Arithmetic over an answer is exact and may grow without end. A number beyond 10^308 is shown as a double, which is
+infinite if it is beyond every double. Nothing here raises on any released number.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final, cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lapwing.exact.bounds import float_near
+from lapwing.query.columns import Column, Labels, Truths
+from lapwing.query.derivations import Value
+from lapwing.query.derived import Shape
+from lapwing.query.integers import product
+from lapwing.query.numbers import BoolArray, Numbers
+
+Cell = bool | int | float | Decimal | str | date | datetime | None
+_LARGEST: Final = 10**308
+_MOST_PLACES: Final = 38
+_FAST_PLACES: Final = 18
+
+_ARROW: Final[Mapping[Shape, pa.DataType]] = {
+    "text": pa.string(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+    "real": pa.float64(),
+    "null": pa.null(),
+}
+
+# ---- Python values ---------------------------------------------------------------------------------------------------
+
+
+def cells(column: Column, shape: Shape) -> list[Cell]:
+    """Return an expanded column as Python values: integers, Decimals or floats by its type, NULL as None."""
+    if not isinstance(column, Numbers):
+        return cast(list[Cell], column.values())
+    return _known_cells(column, shape) or [cell(value, shape) for value in column.values()]
+
+
+def _known_cells(column: Numbers, shape: Shape) -> list[Cell] | None:
+    """Return the values of common columns at once; None if there is no such form."""
+    found: list[Cell]
+    if shape == "real":
+        found = column.floats().tolist()
+    elif shape == "integer" and _is_whole(column):
+        found = product(column.tops, np.array([int(column.scale)])).tolist()
+    elif shape == "decimal" and (scaled := _scaled(column)) is not None:
+        values, places = scaled
+        trimmed, exponents = _trimmed(values, places)
+        found = [Decimal(f"{v}e-{e}") for v, e in zip(trimmed.tolist(), exponents.tolist(), strict=True)]
+    else:
+        return None
+    return (
+        found if column.null is None else [None if n else v for v, n in zip(found, column.null.tolist(), strict=True)]
+    )
+
+
+def _is_whole(column: Numbers) -> bool:
+    """Tell whether a column is of whole numbers of at most 64 bits."""
+    return (
+        column.bottoms is None
+        and column.scale.denominator == 1
+        and column.scale < 2**62
+        and product(column.tops, np.array([int(column.scale)])).dtype == np.int64
+    )
+
+
+def _scaled(column: Numbers) -> tuple[NDArray[np.int64], int] | None:
+    """Return whole numbers of 10^−places that a column consists of, if they are few digits; else None."""
+    if column.bottoms is not None or column.scale >= 2**62:
+        return None
+    for places in range(_FAST_PLACES + 1):
+        factor = column.scale * 10**places
+        if factor.denominator == 1 and factor < 2**62:
+            values = product(column.tops, np.array([int(factor)]))
+            return (values, places) if values.dtype == np.int64 else None  # type: ignore[return-value]
+    return None
+
+
+def _trimmed(values: NDArray[np.int64], places: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return each number without trailing zeros behind the point, and its own number of places."""
+    values, exponents = values.copy(), np.full(len(values), places)
+    open_ = np.arange(len(values))
+    for _ in range(places):
+        open_ = open_[values[open_] % 10 == 0]
+        values[open_] //= 10
+        exponents[open_] -= 1
+    return values, exponents
+
+
+def cell(value: Value, shape: Shape) -> Cell:
+    """Return one value as Python has it."""
+    if not isinstance(value, Fraction):
+        return value
+    if abs(value) > _LARGEST:
+        return float_near(value)
+    if shape == "integer":
+        return int(value)
+    return float(value) if shape == "real" else _decimal(value)
+
+
+def _decimal(value: Fraction) -> Decimal | float:
+    """Return an exact decimal where there is one of at most 38 places."""
+    for places in range(_MOST_PLACES + 1):
+        scaled = value * 10**places
+        if scaled.denominator == 1:
+            return Decimal((int(scaled < 0), tuple(map(int, str(abs(scaled.numerator)))), -places))
+    return float(value)
+
+
+# ---- Arrow -----------------------------------------------------------------------------------------------------------
+
+
+def arrow(column: Column, shape: Shape) -> pa.Array:
+    """Return an expanded column as an Arrow array.
+
+    Integers are int64 if all fit, else decimals, as Decimals are; decimals of more than 38 digits are floats.
+    """
+    match column:
+        case Labels() if shape in _ARROW:
+            labels = pa.array([*column.labels, None], type=_ARROW[shape])
+            places = np.where(column.places < 0, len(column.labels), column.places)
+            return labels.take(pa.array(places))
+        case Truths():
+            return pa.array(column.truths, mask=_mask(column.null))
+        case Numbers() if shape == "real":
+            return pa.array(column.floats(), mask=_mask(column.null))
+        case Numbers() if shape == "integer" and _is_whole(column):
+            values = product(column.tops, np.array([int(column.scale)]))
+            return pa.array(values, mask=_mask(column.null))
+        case Numbers() if shape == "decimal" and (scaled := _scaled(column)) is not None:
+            return _decimals(*scaled, column.null)
+        case _:
+            return _from_cells(cells(column, shape), shape)
+
+
+def _mask(null: BoolArray | None) -> NDArray[np.bool_] | None:
+    return None if null is None else np.ascontiguousarray(null)
+
+
+def _decimals(values: NDArray[np.int64], places: int, null: BoolArray | None) -> pa.Array:
+    """Return decimals of as few places as all need, laid out as Arrow has them: 128 bits, the low half first."""
+    values = values if null is None else np.where(null, 0, values)
+    while places and not (values % 10).any():
+        values, places = values // 10, places - 1
+    halves = np.stack([values, values >> 63], axis=1)
+    kind = pa.decimal128(_MOST_PLACES, places)
+    valid = None if null is None else pa.array(~null).buffers()[1]
+    return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(np.ascontiguousarray(halves))])
+
+
+def _from_cells(values: Sequence[Cell], shape: Shape) -> pa.Array:
+    if shape in _ARROW:
+        return pa.array(values, type=_ARROW[shape])
+    known = [value for value in values if value is not None]
+    if shape == "integer" and all(isinstance(v, int) and -(2**63) <= v < 2**63 for v in known):
+        return pa.array(values, type=pa.int64())
+    decimals = [v if isinstance(v, Decimal) else Decimal(v) for v in known if isinstance(v, int | Decimal)]
+    places = max((-int(v.as_tuple().exponent) for v in decimals), default=0)
+    digits = max((v.adjusted() + 1 + places for v in decimals), default=1)
+    if len(decimals) == len(known) and max(digits, places, 1) <= _MOST_PLACES:
+        return pa.array(values, type=pa.decimal128(_MOST_PLACES, places))
+    return pa.array([None if v is None else float(v) for v in values], type=pa.float64())  # type: ignore[arg-type]
+
+
+# ---- text ------------------------------------------------------------------------------------------------------------
+
+
+def show(value: Cell) -> str:
+    """Return a value as people read it: thousands separated, real numbers to five digits."""
+    match value:
+        case None:
+            return "–"
+        case bool():
+            return str(value).lower()
+        case int():
+            return f"{value:,}"
+        case float() | Decimal():
+            number = float(value)
+            return (
+                f"{number:,.0f}"
+                if abs(number) >= 100_000
+                else f"{number:,.5g}"
+                if abs(number) < 1000
+                else f"{number:,.1f}"
+            )
+        case _:
+            return str(value)

@@ -1,0 +1,147 @@
+"""The made-consistent view, and the facts about columns."""
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, cast
+
+import numpy as np
+import polars
+import pytest
+
+from lapwing.answer import Answer, consistent
+from lapwing.mechanisms import DiscreteLaplace, Mechanism, RoundedGaussian
+from lapwing.privacy.measures import GaussianDP
+from lapwing.query.derive import compute, interval_end
+from lapwing.query.derived import Average, Derived, KeyValue, Output, Released
+from lapwing.query.expression import Column
+from lapwing.query.keys import Key
+from lapwing.query.measures import Count, CountDistinct, CountUnits, Measure, Sum
+from lapwing.query.plan import Plan, Question
+from lapwing.query.types import TEXT, Fixed
+
+PAY = Column(name="pay", type=Fixed(step=Fraction(1, 4), low=-20, high=60))
+TOWN = Key(expression=Column(name="town", type=TEXT), values=("a", "b", "c"))
+ROWS, PAID, UNITS, KINDS = Count(), Count(argument=PAY), CountUnits(), CountDistinct(argument=PAY)
+TOTAL, CENTRED = Sum(argument=PAY), Sum(argument=PAY, origin=20)
+VALUES: dict[Measure, list[int]] = {
+    ROWS: [10, -3, 5],
+    PAID: [12, 4, 5],
+    UNITS: [11, -1, 2],
+    KINDS: [40, 1, -6],
+    TOTAL: [10_000, -7, 100],
+    CENTRED: [-10_000, 5, 10],
+}
+COLUMNS: dict[str, Derived] = {
+    "town": KeyValue(key=TOWN, shape="text"),
+    "n": Released(measure=ROWS),
+    "paid": Released(measure=PAID),
+    "people": Released(measure=UNITS),
+    "kinds": Released(measure=KINDS),
+    "total": Released(measure=TOTAL),
+    "mean": Average(total=CENTRED, count=PAID),
+    "share": compute("divide", Released(measure=PAID), Released(measure=ROWS)),
+}
+
+
+def plan(columns: dict[str, Derived]) -> Plan:
+    return Plan(
+        question=Question(selection=cast(Any, None), keys=(TOWN,), measures=tuple(VALUES)),
+        keys=(TOWN,),
+        outputs=tuple(Output(name=name, value=value) for name, value in columns.items()),
+    )
+
+
+def answer(columns: dict[str, Derived] = COLUMNS, **more: Any) -> Answer:
+    mechanisms: list[Mechanism] = [
+        RoundedGaussian(sigma=Fraction(3)),
+        *[DiscreteLaplace(scale=Fraction(2))] * (len(VALUES) - 1),
+    ]
+    return Answer(
+        plan=plan(columns),
+        mechanisms=mechanisms,
+        values=list(VALUES.values()),
+        cost=GaussianDP.from_amount(1),
+        **more,
+    )
+
+
+def check() -> None:
+    assert answer().consistent().rows() == [
+        {"town": "a", "n": 10, "paid": 10, "people": 10, "kinds": 10, "total": Decimal(150), "mean": -5.0, "share": 1},
+        {"town": "b", "n": 0, "paid": 0, "people": 0, "kinds": 0, "total": Decimal(0), "mean": None, "share": None},
+        {"town": "c", "n": 5, "paid": 5, "people": 2, "kinds": 0, "total": Decimal(25), "mean": 5.5, "share": 1},
+    ]
+
+
+def test_numbers_can_be_true_together() -> None:
+    check()
+
+
+@pytest.mark.parametrize("name", ["_wholes", "_sum_within", "_depth"])
+def test_a_rule_left_out_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bugs: dict[str, Any] = {
+        "_wholes": lambda _measure: (),
+        "_sum_within": lambda _measure, values, _counts: values,
+        "_depth": lambda measure: -len(consistent._wholes(measure)),
+    }
+    monkeypatch.setattr(consistent, name, bugs[name])
+    with pytest.raises(AssertionError):
+        check()
+
+
+def test_the_raw_answer_stays_and_the_view_says_what_it_changed() -> None:
+    raw = answer()
+    before, ends = raw.rows(), raw.interval()
+    view = raw.consistent()
+    assert view.changed == ("n", "paid", "people", "kinds", "total", "mean", "share")
+    assert (raw.rows(), len(view), view.columns) == (before, 3, raw.columns)
+    assert all((raw.interval()[name][0] == ends[name][0]).all() for name in ends if name != "share")
+    assert repr(view) == "<ConsistentAnswer: 3 rows; changed n, paid, people, kinds, total, mean, share>"
+    assert polars.DataFrame(view)["n"].to_list() == [10, 0, 5]
+
+
+def test_what_need_not_move_does_not() -> None:
+    unchanged: dict[str, Derived] = {"town": COLUMNS["town"], "c": Average(total=CENTRED, count=PAID)}
+    view = answer(unchanged).consistent()
+    assert view.changed == ("c",)
+
+
+def test_clamped_counts_are_moved_only_where_that_follows() -> None:
+    above, around = Count(clamp=(1, 4)), Count(clamp=(0, 4))
+    clamped = Sum(argument=PAY, clamp=(0, 3))
+    given: dict[Measure, Any] = {m: np.array([v]) for m, v in ((ROWS, 3), (above, 9), (around, 9), (clamped, -8))}
+    found, changed = consistent.adjusted(given)
+    assert {m: int(v[0]) for m, v in found.items()} == {ROWS: 3, above: 9, around: 3, clamped: -8}
+    assert changed == (around,)
+
+
+# ---- facts -----------------------------------------------------------------------------------------------------------
+
+
+def test_facts_are_public_and_per_column() -> None:
+    columns = {**COLUMNS, "low": interval_end(COLUMNS["n"], "low")}
+    shares = [Fraction(1, 6)] * len(VALUES)
+    found = {fact.name: fact for fact in answer(columns, shares=shares).describe()}
+    assert list(found) == list(columns)
+    assert found["town"].measures == ()
+    assert found["town"].half_width is None
+    (rows,) = found["n"].measures
+    assert (rows.measure, rows.mechanism, rows.scale, rows.half_width) == ("n", "rounded Gaussian", 3.0, 6.0)
+    assert rows.price_share == pytest.approx(1 / 6)
+    assert found["mean"].half_width is None
+    assert found["mean"].price_share == pytest.approx(1 / 3)
+    assert [m.measure for m in found["mean"].measures] == ["sum of mean", "paid"]
+    assert found["mean"].measures[0].scale == 0.5
+    assert "NULL where the noisy count of a mean is below 1" in found["mean"].notes
+    assert found["low"].half_width is None
+    assert "ends of 95 % intervals" in found["low"].notes[0]
+    assert answer().describe()[1].price_share is None
+    other = answer(columns, shares=shares)
+    other_values = Answer(
+        plan=plan(columns),
+        mechanisms=list(other.mechanisms.values()),
+        values=[[0, 0, 0] for _ in VALUES],
+        cost=GaussianDP.from_amount(1),
+        shares=shares,
+    )
+    assert other_values.describe() == other.describe()
