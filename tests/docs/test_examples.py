@@ -1,12 +1,15 @@
 """Every command and every line of Python in the documentation runs, and prints what the page shows."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
 
 import lapwing as lw
-from lapwing.catalog.toml import load, loads
+from lapwing.catalog.model import Catalog
+from lapwing.catalog.toml import loads
 from lapwing.datasets import rand_hie_catalog
+from lapwing.engines.public import PublicData
 from lapwing.query.bind import bind
 from tests.docs.pages import PAGES, ROOT, Block, blocks, inside, prepare, run_page, same
 
@@ -30,15 +33,35 @@ def test_page_shows_what_happens(page: Path, tmp_path: Path) -> None:
     assert not complaints, "\n\n".join(complaints)
 
 
+SITES = """
+[tables.sites]
+source = "sites.csv"
+public = true
+
+[tables.sites.columns]
+site = { type = "integer" }
+region = { type = "string" }
+"""
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    """The shipped catalog and the public table that the pages join to it."""
+    (tmp_path / "sites.csv").write_text("site,region\n1,plains\n2,coast\n3,coast\n4,coast\n5,south\n6,south\n")
+    return loads(rand_hie_catalog().read_text(encoding="utf-8") + SITES, file="lapwing.toml", folder=tmp_path)
+
+
 @pytest.mark.parametrize(("page", "block"), SQL, ids=lambda part: str(getattr(part, "line", "")))
-def test_sql_is_answered_or_refused_as_said(page: Path, block: Block) -> None:
-    catalog = load(rand_hie_catalog())
-    for question in block.text.split(";\n"):
-        if block.text.startswith("-- refused"):
-            with pytest.raises(lw.QueryRefused):
-                bind(question, catalog)
-        else:
-            assert bind(question, catalog).outputs
+def test_sql_is_answered_or_refused_as_said(page: Path, block: Block, catalog: Catalog) -> None:
+    with contextlib.closing(PublicData(catalog)) as public:
+        for question in block.text.split(";\n"):
+            if block.text.startswith("-- refused"):
+                with pytest.raises(lw.QueryRefused):
+                    bind(question, catalog, public)
+            else:
+                plan = bind(question, catalog, public)
+                assert plan.outputs
+                assert not plan.question.private_keys
 
 
 @pytest.mark.parametrize(("page", "block"), TOML, ids=lambda part: str(getattr(part, "line", "")))

@@ -7,17 +7,22 @@ from statistics import NormalDist
 import pytest
 
 import lapwing as lw
+from lapwing.catalog.toml import load
 from lapwing.cli.figures import size
+from lapwing.datasets import rand_hie_catalog
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian, Sensitivity
+from lapwing.mechanisms.merged_gaussian import sharpened
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.odometers import Odometer
 from lapwing.privacy.plans import choices
+from lapwing.query.bind import bind
 from tests.docs.pages import DOCS
 
 EPSILON, DELTA = Fraction(3), Fraction(1, 10**6)
 CONFIDENCE = Fraction(95, 100)
 FIVE_ROWS = Sensitivity(l1=5, l2_squared=25)
+PEOPLE = Sensitivity(l1=5, l2_squared=5)
 
 
 def text(name: str) -> str:
@@ -135,3 +140,61 @@ def test_advice_on_the_measure(questions: int) -> None:
     for kind in ("pure", "gdp", "zcdp"):
         width = next(choice.half_width for choice in advised if choice.kind == kind)
         assert re.search(rf"{kind} epsilon 3, delta \S+ \w+ ±{re.escape(size(float(width)))} ", page)
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "count"),
+    [("AVG(income)", 2), ("VAR_POP(income)", 3), ("COVAR_SAMP(income, age)", 4), ("CORR(income, age)", 6)],
+)
+def test_how_many_noisy_numbers_an_aggregate_takes(aggregate: str, count: int) -> None:
+    measures = bind(f"SELECT {aggregate} AS x FROM rand_hie", load(rand_hie_catalog())).question.measures
+    assert len(measures) == count
+    assert "A variance is three, a covariance four, a correlation six." in text("reference/sql.md")
+
+
+def more_for_two(bought: RoundedGaussian, wanted: RoundedGaussian) -> float:
+    """Return how many percent a stored answer and what it lacks cost more than the wanted one."""
+    further = sharpened(bought, wanted, CONFIDENCE)
+    assert further is not None
+    first, second, one = (float(noise.loss(PEOPLE, "gdp").amount) for noise in (bought, further[0], wanted))
+    return 100 * ((first + second) / one - 1)
+
+
+def test_what_a_sharper_answer_costs_in_all() -> None:
+    for half_width, most in ((35, 9.05), (1000, 1)):
+        wanted = RoundedGaussian.for_half_width(half_width, CONFIDENCE)
+        assert most / 2 - 0.4 < more_for_two(RoundedGaussian(sigma=2 * wanted.sigma), wanted) < most
+    assert "At ±35 the two answers cost 9 % more than one at most, at ±1000 less than 1 %" in text(
+        "theory/refinement.md"
+    )
+    bought, wanted = (
+        RoundedGaussian.for_loss(loss_for("gdp", Fraction(epsilon), DELTA), PEOPLE) for epsilon in ("0.3", "0.5")
+    )
+    shown = f"Here, with ±{wanted.half_width(CONFIDENCE)}, it is {more_for_two(bought, wanted):.0f} percent"
+    assert shown in text("how-to/sharpen-and-batch.md")
+
+
+def test_intervals_of_who_decides_after_looking() -> None:
+    normal, edge, steps = NormalDist(), NormalDist().inv_cdf(0.975), 20_000
+
+    def covers(first: float) -> float:
+        """Return the chance that the mean's interval covers, given the first error: noise is halved, they correlate."""
+        rest = NormalDist(first / 2, 0.75**0.5)
+        return rest.cdf(edge) - rest.cdf(-edge)
+
+    def weighed(low: float, high: float) -> float:
+        width = (high - low) / steps
+        points = (low + (i + 0.5) * width for i in range(steps))
+        return sum(normal.pdf(x) * covers(x) * width for x in points)
+
+    assert f"cover in {100 * weighed(-9, edge):.0f} % of cases" in text("theory/refinement.md")
+    assert f"just where the first interval misses, in {100 * weighed(-edge, edge):.0f} %" in text(
+        "theory/refinement.md"
+    )
+    assert f"in {100 * weighed(-edge, edge):.0f} % of cases at worst" in text("how-to/sharpen-and-batch.md")
+
+
+def test_delta_set_aside_for_keys_takes_little() -> None:
+    whole, kept = (loss_for("gdp", EPSILON, delta).amount for delta in (DELTA, DELTA * 9 / 10))
+    assert kept > whole * 99 / 100
+    assert "costs less than a hundredth of the rest" in text("how-to/private-keys.md")

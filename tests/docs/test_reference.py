@@ -14,14 +14,35 @@ from lapwing import errors
 from lapwing.catalog.column import TYPES
 from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, Budget, Catalog, Column, Table
 from lapwing.cli.app import app
+from lapwing.engines.database import DISABLED_OPTIMIZERS
 from lapwing.ledger.entries import Kind
 from lapwing.ledger.records import HistoryRow
 from lapwing.preview import ColumnPreview, MeasurePreview, Preview
 from lapwing.privacy.listing import KINDS
-from lapwing.query import calls, outputs
+from lapwing.query import bind, calls, limits, options, order_statistics, outputs, parse, per_unit, windows
+from lapwing.query.domains import MAX_VALUES
+from lapwing.query.grouping_sets import MOST_SETS
 from tests.docs.pages import DOCS
 
 SPELLED: Final = {
+    exp.Anonymous: "DATE_PART", exp.Atan: "ATAN", exp.BitwiseXor: "XOR(p, q)", exp.Concat: "CONCAT",
+    exp.ConcatWs: "CONCAT_WS", exp.Contains: "CONTAINS", exp.Cos: "COS", exp.CurrentDate: "CURRENT_DATE",
+    exp.CurrentTime: "NOW()", exp.CurrentTimestamp: "NOW()", exp.DPipe: "&#124;&#124;", exp.DateAdd: "INTERVAL",
+    exp.DateDiff: "DATE_DIFF", exp.DateFromParts: "MAKE_DATE", exp.Day: "DAY", exp.DayOfMonth: "DAY",
+    exp.DayOfWeek: "DAYOFWEEK", exp.DayOfWeekIso: "ISODOW", exp.DayOfYear: "DAYOFYEAR", exp.Dayname: "DAYNAME",
+    exp.Degrees: "DEGREES", exp.EndsWith: "ENDS_WITH", exp.Escape: "ESCAPE", exp.Exp: "EXP",
+    exp.Extract: "EXTRACT(part FROM x)", exp.Hour: "HOUR", exp.ILike: "ILIKE", exp.If: "IF(c, x, y)",
+    exp.IntDiv: "//", exp.LastDay: "LAST_DAY", exp.Left: "LEFT", exp.Length: "LENGTH", exp.Ln: "LN", exp.Log: "LOG",
+    exp.Lower: "LOWER", exp.Minute: "MINUTE", exp.Mod: "%", exp.Month: "MONTH", exp.Monthname: "MONTHNAME",
+    exp.NullSafeEQ: "IS [NOT] DISTINCT FROM", exp.NullSafeNEQ: "IS [NOT] DISTINCT FROM", exp.Nullif: "NULLIF",
+    exp.Pad: "LPAD", exp.Pi: "PI()", exp.Pow: "POWER", exp.Quarter: "QUARTER", exp.Radians: "RADIANS",
+    exp.RegexpExtract: "REGEXP_EXTRACT", exp.RegexpFullMatch: "REGEXP_FULL_MATCH", exp.RegexpLike: "REGEXP_MATCHES",
+    exp.RegexpReplace: "REGEXP_REPLACE", exp.Replace: "REPLACE", exp.Reverse: "REVERSE", exp.Right: "RIGHT",
+    exp.Second: "SECOND", exp.Sign: "SIGN", exp.Sin: "SIN", exp.SplitPart: "SPLIT_PART", exp.Sqrt: "SQRT",
+    exp.StartsWith: "STARTS_WITH", exp.StrPosition: "STRPOS", exp.Substring: "SUBSTRING",
+    exp.TimeToStr: "STRFTIME(x, 'constant')", exp.TimeToUnix: "EPOCH", exp.TimestampTrunc: "DATE_TRUNC",
+    exp.Trim: "TRIM", exp.Trunc: "TRUNC", exp.Upper: "UPPER", exp.Week: "WEEK", exp.WeekOfYear: "WEEK",
+    exp.WidthBucket: "WIDTH_BUCKET", exp.Year: "YEAR",
     exp.Column: '"quoted"', exp.Literal: "numbers", exp.Boolean: "TRUE", exp.Null: "NULL", exp.Paren: "parentheses",
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Neg: "unary `-`",
     exp.Abs: "ABS", exp.Floor: "FLOOR", exp.Ceil: "CEIL", exp.Round: "ROUND", exp.Least: "LEAST",
@@ -29,7 +50,16 @@ SPELLED: Final = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
     exp.And: "AND", exp.Or: "OR", exp.Not: "NOT", exp.Between: "BETWEEN", exp.In: "IN", exp.Is: "IS NULL",
     exp.Like: "LIKE", exp.Cast: "CAST", exp.TryCast: "TRY_CAST",
-    exp.Count: "COUNT", exp.Sum: "SUM", exp.Avg: "AVG",
+    exp.Count: "COUNT", exp.CountIf: "COUNT_IF", exp.Sum: "SUM", exp.Avg: "AVG", exp.Filter: "FILTER",
+    exp.VariancePop: "VAR_POP", exp.Variance: "VAR_SAMP", exp.StddevPop: "STDDEV_POP", exp.StddevSamp: "STDDEV_SAMP",
+    exp.Stddev: "STDDEV", exp.CovarPop: "COVAR_POP", exp.CovarSamp: "COVAR_SAMP", exp.Corr: "CORR",
+    exp.Grouping: "GROUPING",
+    # inside subqueries
+    exp.LogicalAnd: "BOOL_AND", exp.LogicalOr: "BOOL_OR", exp.RowNumber: "ROW_NUMBER", exp.Rank: "RANK",
+    exp.DenseRank: "DENSE_RANK", exp.Lag: "LAG", exp.Lead: "LEAD",
+    exp.Median: "MEDIAN", exp.Quantile: "QUANTILE", exp.ApproxQuantile: "APPROX_QUANTILE", exp.Min: "MIN",
+    exp.Max: "MAX", exp.PercentileCont: "PERCENTILE_CONT", exp.PercentileDisc: "PERCENTILE_DISC",
+    exp.WithinGroup: "WITHIN GROUP",
 }  # fmt: skip
 LOSSES: Final = (
     lw.PureDP, lw.GaussianDP, lw.ZeroConcentratedDP, lw.ApproxDP, lw.ApproximateGaussianDP,
@@ -39,10 +69,12 @@ PRIVACY_RECORDS: Final = (
     lw.privacy.Listed, lw.privacy.Statement, lw.privacy.ProfilePoint, lw.privacy.Reading, lw.privacy.Choice,
 )  # fmt: skip
 MECHANISMS: Final = [name for name in lw.mechanisms.__all__ if isinstance(getattr(lw.mechanisms, name), type)]
+AGGREGATES: Final = outputs._AGGREGATES.keys() | {exp.Filter}
 SECTIONS: Final[Mapping[str, Collection[type[exp.Expression]]]] = {
+    "Subqueries": per_unit._RULES.keys() | windows._RULES.keys(),
+    "Aggregates": AGGREGATES,
     "Expressions over a row": calls.HANDLERS,
-    "Expressions over the answer": outputs.HANDLERS.keys() - {exp.Column, exp.Neg},
-    "Aggregates": (exp.Count, exp.Sum, exp.Avg),
+    "Expressions over the answer": outputs.HANDLERS.keys() - AGGREGATES - {exp.Column, exp.Neg, exp.Anonymous},
 }
 
 
@@ -161,7 +193,27 @@ def test_ledger_kinds() -> None:
 
 
 def test_every_construct_of_sql_has_a_spelling() -> None:
-    assert {*calls.HANDLERS, *outputs.HANDLERS} == SPELLED.keys()
+    constructs = {*calls.HANDLERS, *outputs.HANDLERS, *per_unit._RULES, *windows._RULES}
+    assert constructs == SPELLED.keys()
+
+
+def test_options_of_a_question() -> None:
+    described = section(page("sql.md"), "Options and parameters")
+    assert not unmentioned({*options._OPTIONS, *options._ARGUMENTS, *options.STRATEGIES}, described)
+
+
+def test_sizes_that_are_refused() -> None:
+    text = " ".join(section(page("sql.md"), "What is refused, and why").split())
+    for said in (
+        f"{parse.MAX_BYTES // 1024} KiB or {parse.MAX_TOKENS:,} words", f"nesting beyond {parse.MAX_NESTING} levels",
+        f"{bind.MAX_OUTPUTS} columns", f"{bind.MAX_CELLS:,} cells", f"{order_statistics.MOST_NODES:,} noisy counts",
+        f"{limits.MOST_RELATIONS} subqueries, joins and unions together or {limits.MOST_NESTED} in one another",
+        f"more than {limits.MOST_NODES:,} parts",
+    ):  # fmt: skip
+        assert said in text
+    keys = section(page("sql.md"), "GROUP BY")
+    assert f"at most {MAX_VALUES:,} values" in keys
+    assert f"at most {MOST_SETS} sets" in keys
 
 
 @pytest.mark.parametrize("heading", SECTIONS)
@@ -170,6 +222,10 @@ def test_sql(heading: str) -> None:
     spelled = [SPELLED[node] for node in SECTIONS[heading]]
     assert not [text for text in spelled if text not in described]
     assert not unmentioned((text for text in spelled if text.isupper() and text.isalpha()), described)
+
+
+def test_optimizers_that_are_off() -> None:
+    assert not unmentioned(DISABLED_OPTIMIZERS, (DOCS / "theory" / "engine.md").read_text(encoding="utf-8"))
 
 
 def test_what_is_missing_is_noticed() -> None:
