@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -67,7 +68,7 @@ def watching(seen: Seen, replayed: Seen | None) -> Iterator[None]:
 
     def noisy(terms: Any, sums: Any, entropy: Any) -> Any:
         seen.terms = terms
-        seen.inputs = [[int(value) for value in values] for values in sums]
+        seen.inputs = [[int(value) for value in np.ravel(values)] for values in sums]
         recorded = replayed.outputs if replayed is not None else None
         seen.outputs = recorded if recorded is not None else add_noise(terms, sums, entropy)
         return seen.outputs

@@ -54,7 +54,8 @@ class BudgetView:
     Guarantee: (epsilon, delta)-DP of everything ever released, whatever is asked, in whatever order: that is `total`.
         What is spent so far has two readings in (epsilon, delta), and each says when it holds: `as_if_cap`, "as if this
         total had been the cap from the start", and `whenever`, "at whatever moment one stops", which is wider. In a
-        pure ledger they are the same: a sum of epsilons holds at any moment.
+        pure ledger they are the same: a sum of epsilons holds at any moment. The delta of both has what private keys
+        took, `delta_keys_spent` of the `delta_keys` kept for them.
     """
 
     total: Loss
@@ -66,6 +67,8 @@ class BudgetView:
     whenever: Reading
     version: int
     history: tuple[HistoryRow, ...]
+    delta_keys: Fraction = Fraction(0)
+    delta_keys_spent: Fraction = Fraction(0)
     by_part: PartsAccount | None = None
     delta_by_part: Mapping[str, Fraction] = field(default_factory=dict)
 
@@ -263,8 +266,10 @@ class Session:
             remaining=account.remaining,
             epsilon=budget.epsilon,
             delta=budget.delta,
-            as_if_cap=as_if_cap(account.spent, delta),
-            whenever=_whenever(account.spent, account.budget, delta),
+            as_if_cap=_with_keys(as_if_cap(account.spent, delta), state.delta_spent),
+            whenever=_with_keys(_whenever(account.spent, account.budget, delta), state.delta_spent),
+            delta_keys=budget.delta_keys,
+            delta_keys_spent=state.delta_spent,
             version=state.version,
             history=self._ledger.history(),
             by_part=None if state.division is None else state.division.losses,
@@ -309,6 +314,11 @@ def _part_previews(parts: tuple[str, ...] | None, state: State) -> tuple[PartPre
 def _shares_of(priced: Priced) -> list[Fraction]:
     """Return the part of a question's price that each of its measures takes."""
     return [term.loss(priced.loss.kind).amount / priced.loss.amount for term in priced.terms]
+
+
+def _with_keys(reading: Reading, delta: Fraction) -> Reading:
+    """Return a reading with the delta that private keys took: the two add up (`privacy.approximate`)."""
+    return replace(reading, delta=reading.delta + delta)
 
 
 def _whenever(spent: Loss, total: Loss, delta: Fraction) -> Reading:

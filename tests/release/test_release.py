@@ -455,3 +455,18 @@ def test_awkward_values_are_counted_as_decided(tmp_path: Path) -> None:
         assert whole["m"] == pytest.approx(50, abs=0.01)
         plans = session.sql("SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan", epsilon=1e5).rows()
         assert plans == [{"plan": "a", "n": 2}, {"plan": "b", "n": 2}, {"plan": "c", "n": 0}]
+
+
+def test_other_bounds_leave_what_the_curator_added(path: Path) -> None:
+    """Public tables, views and promises were written by hand, and no argument of `protect` says them."""
+    protected(path).close()
+    catalog = path.parent / "visits.lapwing.toml"
+    (path.parent / "sites.csv").write_text("plan,size\na,1\n")
+    added = '[tables.sites]\npublic = true\nsource = "sites.csv"\n[tables.sites.columns]\nplan = { type = "string" }\n'
+    catalog.write_text(f'{catalog.read_text()}\n{added}[views.all]\nsql = "SELECT * FROM visits"\n')
+    with protected(path, bounds={"cost": (0, 50)}) as session:
+        assert [table.name for table in session.catalog.public_tables] == ["sites"]
+        assert [view.name for view in session.catalog.views] == ["all"]
+        cost = next(column for column in session.catalog.tables[0].columns if column.name == "cost")
+        assert cost.upper == 50
+    assert "[views.all]" in catalog.read_text()

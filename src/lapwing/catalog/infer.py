@@ -238,7 +238,7 @@ def _table_notes(table: Table, found: Sequence[FileColumn]) -> Iterable[str]:
         yield f"Without bounds, hence not for SUM and AVG: {', '.join(unbounded)}."
     unlisted = [spelling.key(column.name) for column in asked if column.type == "string" and column.values is None]
     if unlisted:
-        yield f"Without values, hence not for GROUP BY: {', '.join(unlisted)}."
+        yield f"Without values, hence not for GROUP BY unless delta_keys is above 0: {', '.join(unlisted)}."
 
 
 def _delta_notes(delta: Fraction, people: int | None) -> Iterable[str]:

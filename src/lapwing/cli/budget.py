@@ -63,6 +63,7 @@ def _facts(view: "BudgetView", name: str) -> list[tuple[str, str]]:
         *_spent(view),
         ("remaining", figures.loss(view.remaining) + (" for a question about all parts" if view.parts else "")),
         ("", figures.gauge(view.share_spent)),
+        *_keys(view),
         *more,
     ]
 
@@ -77,6 +78,14 @@ def _spent(view: "BudgetView") -> list[tuple[str, str]]:
         return [spent]
     also = f"; the total's {figures.epsilon(view.epsilon)} holds then too" if whenever.epsilon > view.epsilon else ""
     return [spent, ("", f"{whenever.holds}: at most epsilon {figures.size(whenever.epsilon)}{also}")]
+
+
+def _keys(view: "BudgetView") -> list[tuple[str, str]]:
+    """Return what private keys took of the delta kept for them, if any is."""
+    if not view.delta_keys:
+        return []
+    spent = figures.delta(view.delta_keys_spent) if view.delta_keys_spent else "nothing"
+    return [("keys", f"{spent} spent of delta {figures.delta(view.delta_keys)}, which is kept for private keys")]
 
 
 def _parts(view: "BudgetView", by_part: "PartsAccount") -> RenderableType:
@@ -145,6 +154,8 @@ def as_document(view: "BudgetView") -> dict[str, object]:
         "spent_epsilon_whenever": view.whenever.epsilon,
         "spent_epsilon_whenever_means": f"{view.whenever.holds}: at most",
         "spent_delta": written(view.as_if_cap.delta),
+        "delta_keys": written(view.delta_keys),
+        "delta_keys_spent": written(view.delta_keys_spent),
         "version": view.version,
         "more_like_the_last": view.fits(view.history[-1].loss, view.history[-1].parts) if view.history else None,
         "parts": None if view.by_part is None else _parts_document(view, view.by_part),
@@ -155,6 +166,7 @@ def as_document(view: "BudgetView") -> dict[str, object]:
                 "principal": row.principal,
                 "question": row.question,
                 "loss": row.loss.to_record(),
+                "delta": written(row.delta),
                 "version": row.version,
                 "answered": row.answered,
                 "parts": None if row.parts is None else list(row.parts),
