@@ -6,7 +6,7 @@ from typing import Any
 import duckdb
 
 from lapwing.engines.base import PublicSources
-from lapwing.engines.duckdb import DISABLED_OPTIMIZERS, _read
+from lapwing.engines.duckdb import DISABLED_OPTIMIZERS, _reader
 from lapwing.query.cleaned import WHOLE, Source, layers, public_layer
 from lapwing.query.plan import Question
 from lapwing.query.relations import PublicJoin, Relation, sources_of
@@ -41,7 +41,7 @@ def cells(
 ) -> Cells:
     """Return the exact integers of the cells that have rows."""
     rows = connection.execute(f"{prefix(question, source, public)} {answer(question)}").fetchall()
-    return dict(_read(row, question.keys) for row in rows)
+    return dict(map(_reader(question.keys), rows))
 
 
 def vector(found: Cells, question: Question, wanted: Sequence[tuple[Any, ...]]) -> list[tuple[int, ...]]:

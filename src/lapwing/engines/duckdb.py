@@ -16,11 +16,9 @@ how long a question takes, and nothing else.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from datetime import datetime
 from enum import StrEnum
-from fractions import Fraction
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final, final
@@ -42,7 +40,7 @@ from lapwing.query.keys import Key
 from lapwing.query.measures import CountDistinct, Distribution
 from lapwing.query.plan import Question
 from lapwing.query.render import LEAF, answer, holders, leaves
-from lapwing.query.types import Fixed, Type
+from lapwing.query.types import Fixed
 
 __all__ = ["DISABLED_OPTIMIZERS", "FAILED", "MEMORY", "DuckDB", "File", "IndexState", "Stamp"]
 
@@ -382,19 +380,20 @@ def _exact(batches: Sequence[Batch], question: Question) -> Exact:
     cells: dict[tuple[Constant, ...], tuple[int, ...]] = {}
     held: dict[tuple[Constant, ...], dict[int, int]] = {}
     packed: dict[Distribution, dict[tuple[Constant, ...], list[int]]] = {m: {} for m in question.distributions}
+    all_keys, private_keys = _reader(question.keys), _reader(question.private_keys)
     for batch in batches:
         answers = iter(batch)
-        for key, values in (_read(row, question.keys) for row in (next(answers) if question.numbers else ())):
+        for row in next(answers) if question.numbers else ():
+            key, values = all_keys(row)
             sums = cells.get(key)
             cells[key] = values if sums is None else tuple(map(sum, zip(sums, values, strict=True)))
-        for key, (degree, units) in (
-            _read(row, question.private_keys) for row in (next(answers) if question.private_keys else ())
-        ):
+        for row in next(answers) if question.private_keys else ():
+            key, (degree, units) = private_keys(row)
             degrees = held.setdefault(key, {})
             degrees[degree] = degrees.get(degree, 0) + units
         for measure, rows in zip(question.distributions, answers, strict=True):
             for row in rows:
-                packed[measure].setdefault(_key(row, question.keys), []).extend(row[-1] or ())
+                packed[measure].setdefault(all_keys(row)[0], []).extend(row[-1] or ())
     found = {measure: {key: _unpacked(values) for key, values in rows.items()} for measure, rows in packed.items()}
     return Exact(cells=cells, holders=held, leaves=found)
 
@@ -405,17 +404,15 @@ def _unpacked(values: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int6
     return array // LEAF, array % LEAF
 
 
-def _read(row: tuple[Any, ...], keys: Sequence[Key]) -> tuple[tuple[Constant, ...], tuple[int, ...]]:
-    return _key(row, keys), tuple(int(value) for value in row[len(keys) :])
+def _reader(keys: Sequence[Key]) -> Callable[[tuple[Any, ...]], tuple[tuple[Constant, ...], tuple[int, ...]]]:
+    """Return a function that takes a row apart: its keys, as answers hold them, and its integers."""
+    count = len(keys)
+    steps = [key.expression.type.step if isinstance(key.expression.type, Fixed) else None for key in keys]
+    if not any(steps):
+        return lambda row: (row[:count], row[count:])
 
+    def read(row: tuple[Any, ...]) -> tuple[tuple[Constant, ...], tuple[int, ...]]:
+        pairs = zip(row, steps, strict=False)
+        return tuple(x if step is None or x is None else x * step for x, step in pairs), row[count:]
 
-def _key(row: tuple[Any, ...], keys: Sequence[Key]) -> tuple[Constant, ...]:
-    return tuple(_constant(value, key.expression.type) for value, key in zip(row, keys, strict=False))
-
-
-def _constant(value: Any, kind: Type) -> Constant:
-    if isinstance(kind, Fixed) and isinstance(value, int):
-        return value * kind.step
-    if isinstance(value, bool | str | datetime | Fraction):
-        return value
-    return value  # type: ignore[no-any-return]  # a date
+    return read

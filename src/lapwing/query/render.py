@@ -92,8 +92,10 @@ def holders(question: Question) -> str:
         return f"SELECT {', '.join(keys)}, 1 AS degree, COUNT(*) AS units {_rows(question)}{_by_position(len(keys))}"
     unit = unit_name(question.table)
     held = f"SELECT DISTINCT {unit} AS holder, {', '.join(keys)} {_rows(question)}"
-    degrees = f"SELECT *, COUNT(*) OVER (PARTITION BY holder) AS degree FROM ({held})"
-    return f"SELECT {names}, degree, COUNT(*) AS units FROM ({degrees}) GROUP BY {names}, degree"
+    degrees = "SELECT holder, COUNT(*) AS degree FROM held GROUP BY holder"
+    joined = "FROM held JOIN degrees USING (holder)"
+    counted = f"SELECT {names}, degree, COUNT(*) AS units {joined} GROUP BY {names}, degree"
+    return f"SELECT * FROM (WITH held AS ({held}), degrees AS ({degrees}) {counted})"
 
 
 def _rows(question: Question, *conditions: str) -> str:
