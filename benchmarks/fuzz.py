@@ -1,0 +1,41 @@
+"""Random questions over neighbouring tables, more than the tests ask, and how many a second.
+
+    python benchmarks/fuzz.py [questions]
+
+What is asked is a function of its number alone, from 0 up: so this begins with what the tests ask, and goes on. See
+`tests/query/test_fuzz.py`. A question that fails is printed, and ends in an exit status that is not 0.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+QUESTIONS = 50_000
+ROOT = Path(__file__).parents[1]
+TEST = "tests/query/test_fuzz.py::test_random_questions"
+
+
+def main(questions: int) -> int:
+    """Ask in as many processes as there are cores."""
+    begun = time.monotonic()
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", TEST]
+    ended = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "LAPWING_FUZZ": str(questions)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    seconds = time.monotonic() - begun
+    if ended.returncode:
+        print(ended.stdout[-20_000:], ended.stderr, file=sys.stderr)
+    found = "something was found" if ended.returncode else "nothing moved further than stated"
+    print(f"{questions:,} random questions: {found}; {questions / seconds:.0f} a second on {os.cpu_count()} cores")
+    return ended.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else QUESTIONS))
