@@ -38,7 +38,7 @@ CASES = int(os.environ.get("LAPWING_FUZZ", "10000"))
 CHUNKS = 20
 RESPELLED, PRICED, AFRESH = 4, 3, 7
 """One question in so many is bound again from another spelling, is priced, cleans and keeps the rows it is asked of."""
-BY_SESSION = 40
+BY_SESSION = 60
 """One question in so many goes through a session, and as many of those that are refused."""
 KINDS = (("add_remove", 2), ("replace_one", 3))
 

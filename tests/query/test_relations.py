@@ -396,6 +396,6 @@ def test_a_column_beyond_its_proven_bounds_is_clamped(
     question = f"SELECT SUM(x) FROM (SELECT DISTINCT person, {made} FROM visits)"
     sql = render_relations.relation(bind(question, small, facts).question.selection.relation)
     assert "LEAST(GREATEST(" in sql
-    monkeypatch.setattr(render_relations, "_strays", lambda _value: False)
+    monkeypatch.setattr(render_relations, "_inside", lambda value, _kind: value)
     sql = render_relations.relation(bind(question, small, facts).question.selection.relation)
     assert "LEAST(GREATEST(" not in sql

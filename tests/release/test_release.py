@@ -470,3 +470,25 @@ def test_other_bounds_leave_what_the_curator_added(path: Path) -> None:
         cost = next(column for column in session.catalog.tables[0].columns if column.name == "cost")
         assert cost.upper == 50
     assert "[views.all]" in catalog.read_text()
+
+
+def test_a_stored_answer_is_of_one_meaning_of_the_public_tables(path: Path) -> None:
+    """Other bounds of a public column are another question, though its file is the same."""
+    protected(path).close()
+    catalog = path.parent / "visits.lapwing.toml"
+    (path.parent / "sizes.csv").write_text("plan,size\na,100\nb,3\n")
+    public = """
+[tables.sizes]
+public = true
+source = "sizes.csv"
+[tables.sizes.columns]
+plan = { type = "string" }
+size = { type = "integer", lower = 0, upper = UPPER }
+"""
+    before = catalog.read_text()
+    question = "SELECT SUM(size) AS s FROM visits JOIN sizes USING (plan)"
+    for upper in ("1", "100"):
+        catalog.write_text(before + public.replace("UPPER", upper))
+        with lw.connect(catalog) as session:
+            assert not session.sql(question, epsilon=0.5).stored
+            assert session.sql(question, epsilon=0.5).stored

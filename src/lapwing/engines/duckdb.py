@@ -186,6 +186,7 @@ class DuckDB:
             batches = self._from_index(question, digest)
             if batches is None:
                 batches = list(self._from_source(question))
+            self._public_layers(question)  # a public file that has changed is a fault, also now
             return _exact(batches, question) if self._known(table) == digest else None
         except Exception:
             return None

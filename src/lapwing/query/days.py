@@ -89,14 +89,16 @@ def last_day(days: int) -> int:
 def later(us: int, months: int) -> tuple[int, int]:
     """Return bounds of a time moved by months: the day stays, or becomes the last one of a shorter month.
 
-    The least is a bound for every later time too, the greatest for every earlier one: inside the years 1 to 9999 they
-    are exact, and moving by months keeps order; outside, a month has between 28 and 31 days.
+    The least is a bound for every later time too, the greatest for every earlier one. Inside the years 1 to 9999 moving
+    by months keeps the order of days, but not that of times: January 30 at 23:00 comes before January 31 at 0:00, and a
+    month later after it, on the same last day of February. So the bounds are the ends of the day that is reached.
+    Outside, a month has between 28 and 31 days.
     """
     moment = moment_at(us)
     year, month = divmod(12 * moment.year + moment.month - 1 + months, 12)
     if 1 <= year <= 9999:
         first = count(date(year, month + 1, 1))
         day = min(first + moment.day - 1, last_day(first))
-        return (day * DAY + us % DAY,) * 2
+        return day * DAY, day * DAY + DAY - 1
     ends = (us + 28 * DAY * months, us + 31 * DAY * months)
     return min(ends), max(ends)

@@ -22,7 +22,7 @@ MOST_COLUMNS = 400
 MOST_RELATIONS = 100
 MOST_NESTED = 20
 MOST_VIEWS = 10
-MOST_ROWS_PER_UNIT = 10**9
+MOST_ROWS_PER_UNIT = 10**6
 
 
 def require_small(expression: Expression, node: exp.Expression, rows: Rows) -> Expression:

@@ -110,21 +110,17 @@ def _of_type(value: str, kind: Type) -> str:
 def _column(value: Expression) -> str:
     """Return an expression as it becomes a column: inside its bounds, and zero without a sign.
 
+    What is summed of a column is not clamped again. So a bound is enforced here even where it is proven: a mistake in a
+    proof then costs accuracy and not privacy.
+
     Rows that are equal are merged, and of 0.0 and -0.0 the one would be taken that happens to come first.
     """
     printed, kind = expression(value), value.type
     if isinstance(kind, Real) and not isinstance(value, Literal):
         return f"CASE WHEN {printed} = 0.0::DOUBLE THEN 0.0::DOUBLE ELSE {printed} END"
-    if not _strays(value) or not isinstance(kind, Fixed) or not kind.bounded:
+    if not isinstance(value, Operation) or not isinstance(kind, Fixed) or not kind.bounded:
         return printed
     return _inside(printed, kind)
-
-
-def _strays(value: Expression) -> bool:
-    """Tell whether a value is computed with doubles: integers are exact, and columns are inside their bounds."""
-    if not isinstance(value, Operation):
-        return False
-    return any(isinstance(part.type, Real) or _strays(part) for part in value.arguments)
 
 
 # ---- per unit -------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from lapwing.query.limits import MOST_NESTED, MOST_RELATIONS, MOST_ROWS_PER_UNIT
 from lapwing.query.memberships import bind_where
 from lapwing.query.parse import parse
 from lapwing.query.per_unit import bind_aggregates, is_aggregated
-from lapwing.query.relations import Distinct, Kept, PublicRows, Selection, fresh, nesting_of, size_of
+from lapwing.query.relations import Distinct, Kept, PublicRows, Selection, fresh, nesting_of, size_of, table_of
 from lapwing.query.rows import Rows, Source, only, refusal, same_name
 from lapwing.query.scope import Input, PublicInput, Scope, condition, conjunction, filtered, renamed, rows_of
 from lapwing.query.select_list import SelectList, bind_list, with_aliases
@@ -65,8 +65,9 @@ def _check_size(selection: Selection, node: exp.Expression, scope: Scope) -> Non
     if size_of(relation) > MOST_RELATIONS or nesting_of(relation) > MOST_NESTED:
         reason = f"Subqueries, joins and unions are more than {MOST_RELATIONS}, or more than {MOST_NESTED} deep"
         raise refusal(scope.nowhere, node, reason, "Use fewer.")
-    if selection.rows_per_unit > MOST_ROWS_PER_UNIT:
-        raise refusal(scope.nowhere, node, "Joins and unions multiply the rows of a unit beyond 10^9", "Use fewer.")
+    if selection.rows_per_unit > max(MOST_ROWS_PER_UNIT, table_of(relation).max_rows_per_unit):
+        reason = f"Joins and unions multiply the rows of a unit beyond {MOST_ROWS_PER_UNIT:,}"
+        raise refusal(scope.nowhere, node, reason, "Join on columns whose values are rarer, or fewer tables.")
 
 
 # ---- what FROM may name ---------------------------------------------------------------------------------------------
@@ -134,7 +135,7 @@ def _public(table: PublicTable, name: str, scope: Scope) -> PublicInput:
     columns = scope.facts.columns(table)
     named: dict[str, Expression] = {column.name: column for column in columns}
     return PublicInput(
-        rows=PublicRows(table=table, digest=scope.facts.digest(table), columns=columns),
+        rows=PublicRows(table=table, digest=f"{table.digest} {scope.facts.digest(table)}", columns=columns),
         source=Source(name=name, columns=named),
     )
 

@@ -285,6 +285,8 @@ def like(
     mark = escape.value if isinstance(escape, Literal) else None
     if not isinstance(mark, str) or len(mark) != 1 or not mark.isascii() or mark in "%_":
         raise QueryRefused("ESCAPE takes one ASCII character", remedy="Write LIKE '50!%' ESCAPE '!'.")
+    if not case and mark.isalpha():  # the engine folds the pattern's case, and not that of the character
+        raise QueryRefused("ESCAPE of ILIKE takes no letter", remedy="Write ILIKE '50!%' ESCAPE '!'.")
     if (len(pattern.value) - len(pattern.value.rstrip(mark))) % 2:
         raise QueryRefused("The pattern ends with its escape character", remedy="Write it twice to mean itself.")
     return _operation(function, argument, pattern, escape, kind=BOOLEAN)
