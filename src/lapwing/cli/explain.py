@@ -11,8 +11,8 @@ from rich.text import Text
 
 import lapwing as lw
 from lapwing.cli.console import labelled, print_text, show
+from lapwing.cli.figures import delta, loss, names, share, size
 from lapwing.cli.figures import epsilon as epsilon_text
-from lapwing.cli.figures import loss, names, share, size
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import new_table, to_json
 from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Delta, Epsilon, Error, Report, ReportFormat, Sql, Values
@@ -83,7 +83,7 @@ def _facts(preview: "Preview", neighbouring: str) -> list[tuple[str, str]]:
             cells = "1 cell"
         case count:
             cells = f"{count:,} cells, each with its own noise"
-    price += f", and delta {float(preview.delta):g} for the keys" if preview.delta else ""
+    price += f", and delta {delta(preview.delta)} for the keys" if preview.delta else ""
     return [
         ("protects", f"{preview.unit}, {NEIGHBOURING[neighbouring]}"),
         ("bounds", preview.bound),

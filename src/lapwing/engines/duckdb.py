@@ -37,7 +37,7 @@ from lapwing.errors import DataFault, EngineFault, Fault
 from lapwing.query.cleaned import Pass, Source, kept_rows, layers, public_layer, read_through, stored
 from lapwing.query.expression import Constant
 from lapwing.query.keys import Key
-from lapwing.query.measures import CountDistinct, Distribution
+from lapwing.query.measures import CountDistinct, CountUnits, Distribution
 from lapwing.query.plan import Question
 from lapwing.query.render import LEAF, answer, holders, leaves
 from lapwing.query.types import Fixed
@@ -371,7 +371,7 @@ def is_additive(question: Question) -> bool:
 
 def _queries(question: Question) -> list[str]:
     """Return what is asked of the kept rows: the cells, of private keys who holds them, and distributions."""
-    numbers = [answer(question)] if question.numbers else []
+    numbers = [answer(question)] if question.numbers and not _are_holders(question) else []
     held = [holders(question)] if question.private_keys else []
     return [*numbers, *held, *(leaves(question, measure) for measure in question.distributions)]
 
@@ -382,9 +382,10 @@ def _exact(batches: Sequence[Batch], question: Question) -> Exact:
     held: dict[tuple[Constant, ...], dict[int, int]] = {}
     packed: dict[Distribution, dict[tuple[Constant, ...], list[int]]] = {m: {} for m in question.distributions}
     all_keys, private_keys = _reader(question.keys), _reader(question.private_keys)
+    counted = _are_holders(question)
     for batch in batches:
         answers = iter(batch)
-        for row in next(answers) if question.numbers else ():
+        for row in next(answers) if question.numbers and not counted else ():
             key, values = all_keys(row)
             sums = cells.get(key)
             cells[key] = values if sums is None else tuple(map(sum, zip(sums, values, strict=True)))
@@ -395,6 +396,8 @@ def _exact(batches: Sequence[Batch], question: Question) -> Exact:
         for measure, rows in zip(question.distributions, answers, strict=True):
             for row in rows:
                 packed[measure].setdefault(all_keys(row)[0], []).extend(row[-1] or ())
+    if counted:
+        cells = {key: (sum(degrees.values()),) * len(question.numbers) for key, degrees in held.items()}
     found = {measure: {key: _unpacked(values) for key, values in rows.items()} for measure, rows in packed.items()}
     return Exact(cells=cells, holders=held, leaves=found)
 
@@ -403,6 +406,12 @@ def _unpacked(values: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int6
     """Return leaves and their numbers of rows."""
     array = np.array(values, dtype=np.int64)
     return array // LEAF, array % LEAF
+
+
+def _are_holders(question: Question) -> bool:
+    """Tell whether all that is counted is how many units hold each private key, which is asked for anyway."""
+    private = question.private_keys
+    return bool(private) and private == question.keys and question.numbers == (CountUnits(),)
 
 
 def _reader(keys: Sequence[Key]) -> Callable[[tuple[Any, ...]], tuple[tuple[Constant, ...], tuple[int, ...]]]:

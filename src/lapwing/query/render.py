@@ -95,7 +95,7 @@ def holders(question: Question) -> str:
     degrees = "SELECT holder, COUNT(*) AS degree FROM held GROUP BY holder"
     joined = "FROM held JOIN degrees USING (holder)"
     counted = f"SELECT {names}, degree, COUNT(*) AS units {joined} GROUP BY {names}, degree"
-    return f"SELECT * FROM (WITH held AS ({held}), degrees AS ({degrees}) {counted})"
+    return f"SELECT * FROM (WITH held AS MATERIALIZED ({held}), degrees AS ({degrees}) {counted})"
 
 
 def _rows(question: Question, *conditions: str) -> str:
