@@ -12,7 +12,6 @@ from lapwing.query.calibrate import CONFIDENCE, Priced, Term
 from lapwing.query.derive import bracket
 from lapwing.query.derived import Average, OrderStatistic, Output, Released, measures_of, parts_of
 from lapwing.query.measures import Measure
-from lapwing.query.names import measure_names as measure_names
 from lapwing.query.plan import Plan
 from lapwing.query.ranks import rank_note
 from lapwing.query.relations import FirstGroups, FirstRows

@@ -1,8 +1,8 @@
 """The one place where data become an answer: compare, charge, run, add noise, record.
 
-Guarantee: what leaves `release` is either a function of the question, the catalog and the ledger alone (a refusal, a
+Guarantee: what leaves this module is either a function of the question, the catalog and the ledger alone (a refusal, a
 stored answer), or a vector of exact integers to which every entry of which a mechanism has added noise, and whose loss
-was durably charged before the first private row was read. The order of the lines in `release` is that argument:
+was durably charged before the first private row was read. The order of the lines in `release_all` is that argument:
 
 1. The data's digest is compared with the ledger's current version. It decides only whether the question is served.
 2. A stored answer to the same question about the same data, every number of it at least as accurate as asked, is
@@ -84,16 +84,6 @@ class Released:
     sequence: int
     cost: Loss
     stored: bool
-
-
-def release(
-    priced: Priced, *, catalog: Catalog, engine: Engine, ledger: SqliteLedger, entropy: Entropy, principal: str
-) -> Released:
-    """Answer a priced question, charging it first: `release_all` of one."""
-    (released,) = release_all(
-        [priced], catalog=catalog, engine=engine, ledger=ledger, entropy=entropy, principal=principal
-    )
-    return released
 
 
 def release_all(

@@ -27,7 +27,6 @@ from lapwing.preview import (
     Preview,
     bound_of,
     column_previews,
-    measure_names,
     measure_previews,
     notes_of,
 )
@@ -37,6 +36,7 @@ from lapwing.privacy.odometers import WHENEVER, Odometer, Reading, as_if_cap
 from lapwing.privacy.parts import PartsAccount
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import Priced, calibrate, calibrate_together, request
+from lapwing.query.names import measure_names
 from lapwing.query.parameters import Parameters
 from lapwing.query.plan import Plan
 from lapwing.release import parts_charged, release_all, sharpening, stored_answer
