@@ -20,14 +20,14 @@ import pyarrow as pa
 from lapwing.answer import Answer
 from lapwing.mechanisms import RoundedGaussian
 from lapwing.privacy.measures import GaussianDP
-from lapwing.query.derive import compute
-from lapwing.query.derived import Average, Derived, KeyValue, Order, Output, Released
-from lapwing.query.expression import Column
+from lapwing.query.derivation.derive import compute
+from lapwing.query.derivation.derived import Average, Derived, KeyValue, Order, Output, Released
+from lapwing.query.derivation.moments import deviation
+from lapwing.query.expressions.expression import Column
+from lapwing.query.expressions.types import TEXT, Fixed
 from lapwing.query.keys import Key
 from lapwing.query.measures import Count, Measure, Sum
-from lapwing.query.moments import deviation
 from lapwing.query.plan import Plan, Question
-from lapwing.query.types import TEXT, Fixed
 
 REPEATS = 3
 PAY = Column(name="pay", type=Fixed(step=Fraction(1, 100), low=0, high=500_000))

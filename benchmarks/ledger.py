@@ -15,11 +15,12 @@ from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
-from lapwing.ledger.entries import Charged, Registration
+from lapwing.ledger.records import Charged, Registration
 from lapwing.ledger.sqlite import SqliteLedger
 from lapwing.privacy.measures import GaussianDP
 
 SECONDS = 2.0
+UNDER_WAY = 32  # questions that are charged and not yet answered, at most
 ROUNDS = 3  # alternating with the floor; the median counts
 QUESTION = "SELECT plan, COUNT(*) AS n, AVG(cost) AS cost FROM visits GROUP BY plan"
 REGISTRATION = Registration(
@@ -78,6 +79,8 @@ def main() -> None:
         with closing(connection), closing(SqliteLedger.open(path, REGISTRATION)) as ledger:
             ledger.accept({"visits": "d" * 64}, "curator")
 
+            waiting: list[int] = []
+
             def charge() -> None:
                 outcome = ledger.charge(
                     key=f"count {QUESTION}",
@@ -88,6 +91,9 @@ def main() -> None:
                 )
                 if not isinstance(outcome, Charged):
                     raise SystemExit("the budget of the benchmark is too small")
+                waiting.append(outcome.sequence)
+                if len(waiting) >= UNDER_WAY:  # a thread may find another's: each is ended once
+                    ledger.record_unanswered([waiting.pop() for _ in range(UNDER_WAY // 2)], "interrupt")
 
             print(f"{'threads':>7} {'charges/s':>10} {'floor/s':>10} {'ratio':>6}")
             for threads in (1, 8):

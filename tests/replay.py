@@ -20,12 +20,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lapwing import release as release_module
 from lapwing.catalog.model import Catalog
+from lapwing.engines import asking, layers
 from lapwing.engines import duckdb as duckdb_engine
 from lapwing.exact.entropy import SystemEntropy
+from lapwing.opening import open_session
 from lapwing.query.calibrate import Term
-from lapwing.session import Session, open_session
+from lapwing.release import release as release_module
+from lapwing.session import Session
 
 Row = dict[str, Any]
 
@@ -40,18 +42,22 @@ SCHEMA = pa.schema(
         ("note", pa.string()),
         ("day", pa.date32()),
         ("pay", pa.decimal128(12, 2)),
+        ("seen", pa.timestamp("us")),
     ]
 )
 
 
 @dataclass
 class Seen:
-    """What one run shows (everything outside the mechanisms) and what its mechanisms were given."""
+    """What one run shows (everything outside the mechanisms) and what its mechanisms were given.
+
+    `outputs` are those of each time that noise was added: a question whose bounds are found adds some more than once.
+    """
 
     shown: dict[str, Any] = field(default_factory=dict)
-    terms: Sequence[Term] = ()
+    terms: list[Term] = field(default_factory=list)
     inputs: list[list[int]] = field(default_factory=list)
-    outputs: Any = None
+    outputs: list[Any] = field(default_factory=list)
 
 
 def write(rows: Sequence[Row], path: Path, schema: pa.Schema = SCHEMA) -> None:
@@ -62,16 +68,17 @@ def write(rows: Sequence[Row], path: Path, schema: pa.Schema = SCHEMA) -> None:
 def watching(seen: Seen, replayed: Seen | None) -> Iterator[None]:
     """Record SQL texts and mechanism inputs; with a recording, put its outputs in the place of fresh ones."""
     add_noise = release_module.add_noise
-    names = ("layers", "public_layer", "answer", "holders")
-    printers = {name: vars(duckdb_engine)[name] for name in names}
+    names = ("layer", "public_layer", "answer", "holders", "leaves")
+    places = {name: next(place for place in (duckdb_engine, layers, asking) if name in vars(place)) for name in names}
+    printers = {name: vars(place)[name] for name, place in places.items()}
     texts: list[str] = []
 
     def noisy(terms: Any, sums: Any, entropy: Any) -> Any:
-        seen.terms = terms
-        seen.inputs = [[int(value) for value in np.ravel(values)] for values in sums]
-        recorded = replayed.outputs if replayed is not None else None
-        seen.outputs = recorded if recorded is not None else add_noise(terms, sums, entropy)
-        return seen.outputs
+        seen.terms += terms
+        seen.inputs += [[int(value) for value in np.ravel(values)] for values in sums]
+        recorded = replayed.outputs[len(seen.outputs)] if replayed is not None else None
+        seen.outputs.append(recorded if recorded is not None else add_noise(terms, sums, entropy))
+        return seen.outputs[-1]
 
     def printed(name: str) -> Callable[..., str]:
         def show(*arguments: Any) -> str:
@@ -83,7 +90,7 @@ def watching(seen: Seen, replayed: Seen | None) -> Iterator[None]:
     with ExitStack() as patches:
         patches.enter_context(patch.object(release_module, "add_noise", noisy))
         for name in names:
-            patches.enter_context(patch.object(duckdb_engine, name, printed(name)))
+            patches.enter_context(patch.object(places[name], name, printed(name)))
         yield
     seen.shown["sql"] = [text.replace(str(seen.shown.get("folder", "")), "") for text in texts]
 

@@ -179,6 +179,7 @@ conditions: st.SearchStrategy[str] = st.deferred(
         st.builds("({}) IS NULL".format, numbers),
     )
 )
+unbounded = st.sampled_from(["score", "age - 2 * score", "TRY_CAST(note AS DOUBLE)", "cost / age", "pay"])
 aggregates = st.one_of(
     st.just("COUNT(*)"),
     st.just("COUNT(DISTINCT person)"),
@@ -186,6 +187,7 @@ aggregates = st.one_of(
     st.builds("COUNT({})".format, st.one_of(numbers, st.sampled_from(["note", "day", "score"]))),
     st.builds("SUM({})".format, numbers),
     st.builds("AVG({})".format, numbers),
+    st.builds("{}({}, contribution_bounds_per_row => AUTO)".format, st.sampled_from(["SUM", "AVG"]), unbounded),
 )
 derived = st.one_of(
     aggregates,

@@ -4,6 +4,7 @@ import lapwing as lw
 
 session = lw.connect("lapwing.toml")
 answer = session.sql("SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan", epsilon=0.5)
+answer = session.table("visits").group_by("plan").agg(n=lw.count()).answer(epsilon=0.5)
 """
 
 from importlib import import_module
@@ -12,12 +13,50 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lapwing import mechanisms, noise, privacy
     from lapwing.answer import Answer
+    from lapwing.budget import BudgetView
+    from lapwing.builder.functions import (
+        asc,
+        cases,
+        coalesce,
+        corr,
+        count,
+        count_where,
+        cov,
+        cube,
+        dense_rank,
+        desc,
+        greatest,
+        grouping,
+        grouping_sets,
+        ifelse,
+        least,
+        mean,
+        median,
+        nunique,
+        quantile,
+        rank,
+        rollup,
+        row_number,
+        std,
+        var,
+    )
+    from lapwing.builder.functions import (
+        max as max,
+    )
+    from lapwing.builder.functions import (
+        min as min,
+    )
+    from lapwing.builder.functions import (
+        sum as sum,
+    )
+    from lapwing.builder.values import col, interval, literal
     from lapwing.errors import (
         BudgetExhausted,
         CatalogError,
         CatalogMismatch,
         DataChanged,
         DataFault,
+        DataStopped,
         EngineFault,
         EntropyFault,
         Fault,
@@ -27,6 +66,7 @@ if TYPE_CHECKING:
         LedgerFault,
         QueryRefused,
     )
+    from lapwing.opening import connect, protect
     from lapwing.preview import Preview
     from lapwing.privacy.measures import (
         ApproxDP,
@@ -37,10 +77,11 @@ if TYPE_CHECKING:
         ZeroConcentratedDP,
     )
     from lapwing.privacy.renyi import RenyiDP
-    from lapwing.session import BudgetView, Session, connect, protect
+    from lapwing.session import Session
 
 __version__ = "0.1.0"
 
+# Without those that `from lapwing import *` would put in the place of Python's own: max, min and sum.
 __all__ = [
     "Answer",
     "ApproxDP",
@@ -52,6 +93,7 @@ __all__ = [
     "CatalogMismatch",
     "DataChanged",
     "DataFault",
+    "DataStopped",
     "EngineFault",
     "EntropyFault",
     "Fault",
@@ -66,11 +108,38 @@ __all__ = [
     "RenyiDP",
     "Session",
     "ZeroConcentratedDP",
+    "asc",
+    "cases",
+    "coalesce",
+    "col",
     "connect",
+    "corr",
+    "count",
+    "count_where",
+    "cov",
+    "cube",
+    "dense_rank",
+    "desc",
+    "greatest",
+    "grouping",
+    "grouping_sets",
+    "ifelse",
+    "interval",
+    "least",
+    "literal",
+    "mean",
     "mechanisms",
+    "median",
     "noise",
+    "nunique",
     "privacy",
     "protect",
+    "quantile",
+    "rank",
+    "rollup",
+    "row_number",
+    "std",
+    "var",
 ]
 
 _MODULES = ("mechanisms", "noise", "privacy")
@@ -86,13 +155,47 @@ _HOMES = {
         "ZeroConcentratedDP",
     ),
     "privacy.renyi": ("RenyiDP",),
-    "session": ("BudgetView", "Session", "connect", "protect"),
+    "budget": ("BudgetView",),
+    "magic": ("load_ipython_extension",),
+    "opening": ("connect", "protect"),
+    "session": ("Session",),
+    "builder.functions": (
+        "asc",
+        "cases",
+        "coalesce",
+        "corr",
+        "count",
+        "count_where",
+        "cov",
+        "cube",
+        "dense_rank",
+        "desc",
+        "greatest",
+        "grouping",
+        "grouping_sets",
+        "ifelse",
+        "least",
+        "max",
+        "mean",
+        "median",
+        "min",
+        "nunique",
+        "quantile",
+        "rank",
+        "rollup",
+        "row_number",
+        "std",
+        "sum",
+        "var",
+    ),
+    "builder.values": ("col", "interval", "literal"),
     "errors": (
         "BudgetExhausted",
         "CatalogError",
         "CatalogMismatch",
         "DataChanged",
         "DataFault",
+        "DataStopped",
         "EngineFault",
         "EntropyFault",
         "Fault",
@@ -116,4 +219,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_HOME_OF})

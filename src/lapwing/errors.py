@@ -61,6 +61,13 @@ class DataChanged(LapwingError):
     exit_status = 3
 
 
+class DataStopped(LapwingError):
+    """Too many questions failed after their charge since the curator last looked; nothing was charged."""
+
+    code = "data_stopped"
+    exit_status = 3
+
+
 class BudgetExhausted(LapwingError):
     """The question costs more than the budget has left; nothing was charged."""
 
@@ -81,7 +88,7 @@ class DataFault(Fault):
 
 
 class EngineFault(Fault):
-    """The engine failed after the charge; the message is the same whatever happened."""
+    """The question failed after the charge; the message is the same whatever happened."""
 
     code = "engine_fault"
 

@@ -2,8 +2,9 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, final
 
 
 @contextmanager
@@ -15,8 +16,8 @@ def deferred() -> Iterator[list[int]]:
     Other threads never see the signal, and what ignores it goes on ignoring it.
     """
     pressed: list[int] = []
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+    handler = _handler()
+    if handler is None:
         yield pressed
         return
     signal.signal(signal.SIGINT, lambda number, _frame: pressed.append(number))
@@ -26,3 +27,32 @@ def deferred() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, handler)
         if pressed:
             handler(signal.SIGINT, None)
+
+
+@final
+class Ending:
+    """Ctrl-C while something ends that may be stopped: from `hold` on a press is dropped, until `let_through`.
+
+    A `with deferred()` that opens in an `except` clause opens too late: a press before it leaves the clause at once,
+    with nothing of it done. So `hold` is called in a `finally` inside of the `try`: a press before that is caught by
+    the clauses, and one after it does nothing.
+    """
+
+    def __init__(self) -> None:
+        self._handler = _handler()
+
+    def hold(self) -> None:
+        """Drop presses from here on."""
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, lambda _number, _frame: None)
+
+    def let_through(self) -> None:
+        """Let presses do what they did when this was made."""
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._handler)
+
+
+def _handler() -> Callable[[int, Any], Any] | None:
+    """Return what a press does in this thread; None if it does nothing here."""
+    handler = signal.getsignal(signal.SIGINT)
+    return handler if threading.current_thread() is threading.main_thread() and callable(handler) else None

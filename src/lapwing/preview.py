@@ -1,20 +1,20 @@
 """What a question would cost and how good its answer would be, from public facts alone."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from lapwing.catalog.model import Column, Table
 from lapwing.errors import InvalidParameter
-from lapwing.mechanisms import DiscreteLaplace, TruncatedGeometric
+from lapwing.mechanisms import DiscreteLaplace, TruncatedGeometric, WeightedGaussian
 from lapwing.privacy.measures import Loss
-from lapwing.query.calibrate import CONFIDENCE, Priced, Term
-from lapwing.query.derive import bracket
-from lapwing.query.derived import Average, OrderStatistic, Output, Released, measures_of, parts_of
+from lapwing.query.calibrate import CONFIDENCE, Priced, Selecting, Term
+from lapwing.query.derivation.derive import bracket
+from lapwing.query.derivation.derived import Average, OrderStatistic, Output, Released, keys_of, measures_of, parts_of
+from lapwing.query.derivation.ranks import rank_note
 from lapwing.query.measures import Measure
 from lapwing.query.plan import Plan
-from lapwing.query.ranks import rank_note
-from lapwing.query.relations import FirstGroups, FirstRows
+from lapwing.query.relations.relation import FirstGroups, FirstRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,15 +34,39 @@ class MeasurePreview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionPreview:
+    """How the private keys of an answer are chosen.
+
+    Args: keys: whose values are chosen; price_share: what the choice takes of the price; delta: of the delta for keys.
+        scale: the mechanism's noise, in weights of which those of one unit have length 1, None where it flips coins;
+        threshold: the weight that a key needs with its noise, in the same unit, None likewise.
+        fewest_units: how many units, each with no other key, make a key appear with 95 % probability, and most_units,
+        how many if each holds `keys_per_unit` keys, the most there can be; None beyond billions.
+    """
+
+    keys: tuple[str, ...]
+    mechanism: str
+    price_share: float
+    delta: float
+    scale: float | None
+    threshold: float | None
+    fewest_units: int | None
+    most_units: int | None
+    keys_per_unit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnPreview:
     """One column of the answer; `half_width` is None where the error is not a public fact.
 
     For an AVG, `half_width` is given only with `assuming_count`: then the true mean is within it, whatever it is.
+    `selected` tells that it shows values of private keys: each value is exact, but which are shown is noisy.
     """
 
     name: str
     rests_on: tuple[str, ...]
     half_width: float | None
+    selected: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +89,8 @@ class Preview:
             questions of this price it holds.
         cells: the number of cells in the answer, None if its keys are private; unit, bound: whom it protects, and
             what is kept of each.
-        delta: what the selection of private keys takes of the delta kept for keys.
+        delta: what the selection of private keys takes of the delta kept for keys; selection: how they are chosen,
+            None if all keys are public.
         sharpens: whether the price is only what a stored, less accurate answer lacks.
         parts: of data in parts, those that the question reads and is charged to; None if it is charged to all. What is
             left, and its share, are those of these parts.
@@ -87,6 +112,7 @@ class Preview:
     sharpens: bool = False
     assuming_count: int | None = None
     parts: tuple[PartPreview, ...] | None = None
+    selection: SelectionPreview | None = None
 
     @property
     def stored(self) -> bool:
@@ -124,9 +150,43 @@ def column_previews(
             name=output.name,
             rests_on=tuple(names[measure] for measure in measures_of(output.value)),
             half_width=_half_width(output, priced, assuming_count),
+            selected=any(key.private for key in keys_of(output.value)),
         )
         for output in plan.outputs
     )
+
+
+def selection_preview(priced: Priced) -> SelectionPreview | None:
+    """Describe the choice of private keys."""
+    if priced.selecting is None:
+        return None
+    mechanism = priced.selecting.mechanism
+    weighted = mechanism if isinstance(mechanism, WeightedGaussian) else None
+    units = _units_needed(priced.selecting)
+    return SelectionPreview(
+        keys=tuple(key.name for key in priced.question.private_keys),
+        mechanism=mechanism.name,
+        price_share=float(priced.selecting.loss.amount / priced.loss.amount),
+        delta=float(priced.selecting.delta),
+        scale=None if weighted is None else float(weighted.sigma),
+        threshold=None if weighted is None else weighted.threshold / 2**weighted.fraction_bits,
+        fewest_units=None if units is None else units[0],
+        most_units=None if units is None else units[1],
+        keys_per_unit=mechanism.max_keys,
+    )
+
+
+def _units_needed(selecting: Selecting) -> tuple[int, int] | None:
+    """Return how many units make a key appear with 95 % probability: with one key each, and with the most."""
+    mechanism = selecting.mechanism
+    try:
+        if isinstance(mechanism, TruncatedGeometric):
+            count = mechanism.count_for(CONFIDENCE)
+            return count, count
+        fewest, most = (mechanism.count_for(CONFIDENCE, keys_per_unit=keys) for keys in (1, mechanism.max_keys))
+    except InvalidParameter:  # more than 2^31
+        return None
+    return fewest, most
 
 
 def _half_width(output: Output, priced: Priced, assuming_count: int | None) -> float | None:
@@ -164,11 +224,16 @@ def _average_half_width(average: Average, terms: Mapping[Measure, Term], count: 
     return float(worst)
 
 
-def bound_of(table: Table) -> str:
-    """Say what is kept of one privacy unit."""
-    if table.privacy_unit == "row":
+def bound_of(tables: Sequence[Table]) -> str:
+    """Say what is kept of one privacy unit in tables of which each but the first is linked."""
+    first, *others = tables
+    if first.unit_is_row:
         return "each row is protected by itself"
-    return f"at most {table.max_rows_per_unit} rows of each {table.privacy_unit}"
+    rows = first.max_rows_per_unit
+    said = f"at most {rows} {'row' if rows == 1 else 'rows'} of each {first.root.privacy_unit}"
+    if not others:
+        return said
+    return f"{said} in {first.name}, {', '.join(f'{table.max_rows_per_unit} in {table.name}' for table in others)}"
 
 
 def notes_of(plan: Plan, priced: Priced) -> tuple[str, ...]:
@@ -178,16 +243,17 @@ def notes_of(plan: Plan, priced: Priced) -> tuple[str, ...]:
 
 def _clamping(plan: Plan) -> tuple[str, ...]:
     """Say which columns are clamped by design."""
-    table = plan.question.table
-    clamped = [c for c in table.columns if c.name in plan.question.columns and c.numeric and c.bounded]
+    read = plan.question.columns
+    tables = plan.question.tables
+    clamped = [c for table in tables for c in table.columns if (table.name, c.name) in read and c.numeric and c.bounded]
     return tuple(f"{column.name} is {_range(column)}; values outside count as the nearest bound" for column in clamped)
 
 
 def _bounding(plan: Plan) -> tuple[str, ...]:
     """Say what is left out of each unit."""
     notes = []
-    if plan.question.table.privacy_unit != "row":
-        notes.append(f"{bound_of(plan.question.table)} count; further rows do not exist for any question")
+    if not plan.question.table.unit_is_row:
+        notes.append(f"{bound_of(plan.question.lineage)} count; further rows do not exist for any question")
     match plan.question.selection.relation:
         case FirstGroups(most=most):
             notes.append(f"at most {most} groups of each unit count, as this question limits it")
@@ -208,15 +274,11 @@ def _selection(priced: Priced) -> tuple[str, ...]:
     """Say which private keys the answer has."""
     if priced.selecting is None:
         return ()
-    mechanism = priced.selecting.mechanism
-    try:
-        if isinstance(mechanism, TruncatedGeometric):
-            fewest = most = mechanism.count_for(CONFIDENCE)
-        else:
-            fewest, most = (mechanism.count_for(CONFIDENCE, keys_per_unit=keys) for keys in (1, mechanism.max_keys))
-    except InvalidParameter:  # more than 2^31
+    units = _units_needed(priced.selecting)
+    if units is None:
         return ("keys that billions of units hold may still be missing; give a larger epsilon or delta",)
-    many = f", and by {most:,} if each holds {mechanism.max_keys} keys" if most > fewest else ""
+    fewest, most = units
+    many = f", and by {most:,} if each holds {priced.selecting.mechanism.max_keys} keys" if most > fewest else ""
     return (f"keys held by at least {fewest:,} units appear with 95 % probability{many}; rarer ones seldom",)
 
 

@@ -1,26 +1,21 @@
 """What an analyst holds: one data set, its engine, its ledger."""
 
-import getpass
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, final
+from typing import Self, final
 
 from lapwing.answer import Answer
-from lapwing.catalog.column import Bound, Column
-from lapwing.catalog.infer import draft
+from lapwing.budget import BudgetView, budget_view
+from lapwing.builder.table import Table, table
 from lapwing.catalog.model import Catalog
-from lapwing.catalog.toml import load, write
-from lapwing.engines import DuckDB, Engine
+from lapwing.engines import Engine, digests
 from lapwing.engines.public import PublicData
-from lapwing.errors import CatalogError, CatalogMismatch, InvalidParameter, QueryRefused
-from lapwing.exact.entropy import Entropy, SystemEntropy
-from lapwing.ledger.entries import State
-from lapwing.ledger.parts import Parts
-from lapwing.ledger.records import HistoryRow, Registration
+from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.exact.entropy import Entropy
+from lapwing.ledger.folding import State
+from lapwing.ledger.records import FaultRow
 from lapwing.ledger.sqlite import SqliteLedger
 from lapwing.preview import (
     PartPreview,
@@ -29,72 +24,33 @@ from lapwing.preview import (
     column_previews,
     measure_previews,
     notes_of,
+    selection_preview,
 )
 from lapwing.privacy.filters import Account, fits
-from lapwing.privacy.measures import Loss, Number, PureDP
-from lapwing.privacy.odometers import WHENEVER, Odometer, Reading, as_if_cap
-from lapwing.privacy.parts import PartsAccount
+from lapwing.privacy.measures import Loss, Number
 from lapwing.query.bind import bind
-from lapwing.query.calibrate import Priced, calibrate, calibrate_together, request
+from lapwing.query.calibrate import Priced, calibrate, calibrate_found, calibrate_together, request
 from lapwing.query.names import measure_names
-from lapwing.query.parameters import Parameters
-from lapwing.query.plan import Plan
-from lapwing.release import parts_charged, release_all, sharpening, stored_answer
-
-ODOMETER_STEPS: Final = 12
-ODOMETER_RATIO: Final = Fraction(3, 2)
-"""The caps of the odometer of every ledger. An odometer holds if it is fixed before the first answer: so they stay."""
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetView:
-    """What a data set may lose, has lost and can still lose, in the ledger's measure.
-
-    Guarantee: (epsilon, delta)-DP of everything ever released, whatever is asked, in whatever order: that is `total`.
-        What is spent so far has two readings in (epsilon, delta), and each says when it holds: `as_if_cap`, "as if this
-        total had been the cap from the start", and `whenever`, "at whatever moment one stops", which is wider. In a
-        pure ledger they are the same: a sum of epsilons holds at any moment. The delta of both has what private keys
-        took, `delta_keys_spent` of the `delta_keys` kept for them.
-    """
-
-    total: Loss
-    spent: Loss
-    remaining: Loss
-    epsilon: Fraction
-    delta: Fraction
-    as_if_cap: Reading
-    whenever: Reading
-    version: int
-    history: tuple[HistoryRow, ...]
-    delta_keys: Fraction = Fraction(0)
-    delta_keys_spent: Fraction = Fraction(0)
-    by_part: PartsAccount | None = None
-    delta_by_part: Mapping[str, Fraction] = field(default_factory=dict)
-
-    @property
-    def parts(self) -> dict[str, Loss]:
-        """What each part of the data has spent; empty if the ledger has none. `spent` is then the total over them."""
-        return {} if self.by_part is None else self.by_part.spent_by_part()
-
-    @property
-    def spent_epsilon(self) -> float:
-        """The epsilon of `as_if_cap`."""
-        return self.as_if_cap.epsilon
-
-    @property
-    def share_spent(self) -> float:
-        """The spent share of the budget, between 0 and 1."""
-        return float(self.spent.amount / self.total.amount)
-
-    def room(self, parts: Sequence[str] | None = None) -> Loss:
-        """Return the largest loss that still fits for a question that reads these parts; None for all."""
-        return self.remaining if self.by_part is None else self.by_part.room(parts)
-
-    def fits(self, loss: Loss, parts: Sequence[str] | None = None) -> int:
-        """Return how many more questions of this price, about these parts or all, the budget holds."""
-        room = self.room(parts)
-        return fits(Account(budget=room, spent=room.nothing()), loss)
+from lapwing.query.plan import Plan, Question
+from lapwing.query.text.parameters import Parameters
+from lapwing.release.charges import parts_charged
+from lapwing.release.release import release_all
+from lapwing.release.released import Released
+from lapwing.release.searches import (
+    NO_FINDINGS,
+    Findings,
+    after_searches,
+    at_widest,
+    bounds_of,
+    findings,
+    notes_before,
+    notes_of_found,
+    previews_of,
+    searched,
+    stored_searches,
+    unpromised,
+)
+from lapwing.release.stored import sharpening, stored_answer
 
 
 @final
@@ -145,15 +101,24 @@ class Session:
                 of the budget's delta_keys.
 
         Guarantee: the loss is charged durably before any row is read; the budget is never exceeded.
-        Raises: QueryRefused, InvalidParameter, BudgetExhausted, DataChanged (nothing charged); EngineFault (charged).
+        Raises: QueryRefused, InvalidParameter, BudgetExhausted, DataChanged, DataStopped (nothing charged);
+            EngineFault (charged).
         """
         self._require_open()
         plan = bind(text, self.catalog, self._public, parameters)
         if plan.explain:
             raise QueryRefused("EXPLAIN PRIVACY asks for a price, not for an answer", remedy="Call session.explain.")
         priced = calibrate(plan, self.catalog.budget, epsilon=epsilon, error=error, delta=delta)
-        (answer,) = self._answered([plan], [priced])
+        (answer,) = self._answered([(text, parameters)], [plan], [priced])
         return answer
+
+    def table(self, name: str) -> Table:
+        """Begin a question with a table or view of the catalog, to go on with verbs instead of SQL; free.
+
+        Raises: QueryRefused if there is none of this name.
+        """
+        self._require_open()
+        return table(self, name, self.catalog, self._public)
 
     def batch(
         self, questions: Sequence[str | tuple[str, Parameters]], *, epsilon: Number, delta: Number | None = None
@@ -177,33 +142,73 @@ class Session:
         plans = [bind(text, self.catalog, self._public, parameters) for text, parameters in pairs]
         if any(plan.explain for plan in plans):
             raise QueryRefused("EXPLAIN PRIVACY asks for a price, not for an answer", remedy="Call session.explain.")
-        return self._answered(plans, calibrate_together(plans, self.catalog.budget, epsilon=epsilon, delta=delta))
+        batch = calibrate_together(plans, self.catalog.budget, epsilon=epsilon, delta=delta)
+        return self._answered(pairs, plans, batch)
 
-    def _answered(self, plans: Sequence[Plan], batch: Sequence[Priced]) -> tuple[Answer, ...]:
-        distinct = {priced.question: priced for priced in batch}
+    def _answered(
+        self, texts: Sequence[tuple[str, Parameters]], plans: Sequence[Plan], batch: Sequence[Priced]
+    ) -> tuple[Answer, ...]:
+        """Answer bound and priced questions, after the searches for their bounds."""
         notes = [notes_of(plan, priced) for plan, priced in zip(plans, batch, strict=True)]  # before anything is paid
-        answers = release_all(
-            tuple(distinct.values()),
+        found = searched(batch, self._release)
+        if not found:
+            return self._shown(plans, batch, notes, self._released(batch), {})
+        with after_searches(found.values()):
+            known = [findings(plan, found) for plan in plans]
+            plans = [self._bound(*pair, finding) for pair, finding in zip(texts, known, strict=True)]
+            settled = [
+                calibrate_found(plan, self.catalog.budget, priced) for plan, priced in zip(plans, batch, strict=True)
+            ]
+            notes = [
+                (*notes_of(plan, priced), *notes_of_found(plan, finding))
+                for plan, priced, finding in zip(plans, settled, known, strict=True)
+            ]
+            released = self._released(settled)
+        searches = [replace(priced, searches=before.searches) for priced, before in zip(settled, batch, strict=True)]
+        return self._shown(plans, searches, notes, released, found)
+
+    def _bound(self, text: str, parameters: Parameters, found: Findings = NO_FINDINGS) -> Plan:
+        return bind(text, self.catalog, self._public, parameters, bounds_of(found))
+
+    def _release(self, batch: Sequence[Priced], *, then: Sequence[Priced] = ()) -> tuple[Released, ...]:
+        return release_all(
+            batch,
             catalog=self.catalog,
             engine=self._engine,
             ledger=self._ledger,
             entropy=self._entropy,
             principal=self._principal,
+            then=then,
         )
-        released, shown = dict(zip(distinct, answers, strict=True)), []
+
+    def _released(self, batch: Sequence[Priced]) -> dict[Question, Released]:
+        distinct = {priced.question: priced for priced in batch}
+        return dict(zip(distinct, self._release(tuple(distinct.values())), strict=True))
+
+    def _shown(
+        self,
+        plans: Sequence[Plan],
+        batch: Sequence[Priced],
+        notes: Sequence[Sequence[str]],
+        released: dict[Question, Released],
+        searches: dict[Question, Released],
+    ) -> tuple[Answer, ...]:
+        """Return answers, each charged what it was the first to need."""
+        shown = []
         for plan, priced, known in zip(plans, batch, notes, strict=True):
-            answer = released[priced.question]
-            released[priced.question] = replace(answer, cost=answer.cost.nothing(), stored=True)  # a second time
+            answer = _taken(released, priced.question)
+            paid = [answer, *(_taken(searches, search.question) for search in priced.searches)]
+            cost = sum_of([part.cost for part in paid])
             shown.append(
                 Answer(
                     plan=plan,
                     mechanisms=answer.mechanisms,
                     keys=answer.keys,
                     values=answer.values,
-                    cost=answer.cost,
-                    stored=answer.stored,
+                    cost=cost,
+                    stored=all(part.stored for part in paid),
                     notes=known,
-                    shares=_shares_of(priced) if answer.cost == priced.loss else None,
+                    shares=_shares_of(priced) if cost == priced.together else None,
                 )
             )
         return tuple(shown)
@@ -227,13 +232,22 @@ class Session:
             raise InvalidParameter(
                 f"assuming_count is {assuming_count!r}; it must be a whole number of rows from 1 up."
             )
-        plan = bind(text, self.catalog, self._public, parameters)
+        plan = self._bound(text, parameters)
         priced = calibrate(plan, self.catalog.budget, epsilon=epsilon, error=error, delta=delta)
+        known = stored_searches(priced, self._ledger)
+        if plan.searches and len(known) == len(plan.searches):
+            found = findings(plan, known)
+            plan = self._bound(text, parameters, found)
+            priced = calibrate_found(plan, self.catalog.budget, priced)
+            notes = notes_of_found(plan, found)
+        else:
+            notes = notes_before(plan, priced)
         state = self._ledger.state()
         parts = parts_charged(plan.question, state)
-        stored = stored_answer(priced, self._ledger)
-        further = sharpening(priced, self._ledger) if stored is None else None
+        stored = None if plan.unsettled else stored_answer(priced, self._ledger)
+        further = None if plan.unsettled or stored is not None else sharpening(priced, self._ledger)
         price = priced.loss if further is None else further.refinement.priced.loss
+        price = sum_of([price, *(search.loss for search in priced.searches if search.question not in known)])
         names, table, budget = measure_names(plan), plan.question.table, self.catalog.budget
         remaining = state.room(parts)
         return Preview(
@@ -244,37 +258,22 @@ class Session:
             remaining=remaining,
             fits=fits(Account(budget=remaining, spent=remaining.nothing()), price),
             cells=plan.question.cells,
-            unit="each row" if table.privacy_unit == "row" else f"each {table.privacy_unit}",
-            bound=bound_of(table),
-            measures=measure_previews(priced, names),
-            columns=column_previews(plan, priced, names, assuming_count),
-            notes=notes_of(plan, priced),
+            unit="each row" if table.privacy_unit == "row" else f"each {table.root.privacy_unit}",
+            bound=bound_of(plan.question.lineage),
+            measures=(*previews_of(priced, plan.searches), *at_widest(plan, priced, measure_previews(priced, names))),
+            columns=unpromised(plan, column_previews(plan, priced, names, assuming_count)),
+            notes=(*notes_of(plan, priced), *notes, *_stop(state, stored)),
             delta=priced.delta,
             sharpens=further is not None,
             assuming_count=assuming_count,
             parts=_part_previews(parts, state),
+            selection=selection_preview(priced),
         )
 
     def budget(self) -> BudgetView:
         """Return what was granted, spent and is left, with the history of charges."""
         self._require_open()
-        state, budget = self._ledger.state(), self.catalog.budget
-        account, delta = state.account, budget.delta - budget.delta_keys
-        return BudgetView(
-            total=account.budget,
-            spent=account.spent,
-            remaining=account.remaining,
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            as_if_cap=_with_keys(as_if_cap(account.spent, delta), state.delta_spent),
-            whenever=_with_keys(_whenever(account.spent, account.budget, delta), state.delta_spent),
-            delta_keys=budget.delta_keys,
-            delta_keys_spent=state.delta_spent,
-            version=state.version,
-            history=self._ledger.history(),
-            by_part=None if state.division is None else state.division.losses,
-            delta_by_part={} if state.division is None else state.division.delta_by_part(),
-        )
+        return budget_view(self.catalog.budget, self._ledger.state(), self._ledger.history())
 
     def price(self, epsilon: Number) -> Loss:
         """Return the loss that a question's `epsilon` is charged."""
@@ -287,6 +286,19 @@ class Session:
         """
         self._require_open()
         return self._ledger.accept(digests(self.catalog, self._engine), self._principal)
+
+    def faults(self) -> tuple[FaultRow, ...]:
+        """Return the questions that failed or died after their charge, since the curator last looked."""
+        self._require_open()
+        return self._ledger.faults()
+
+    def resume(self) -> int:
+        """Say that the faults were looked at, so that a data set that they stopped goes on; return how many they were.
+
+        The curator's act. Nothing is refunded.
+        """
+        self._require_open()
+        return self._ledger.resume(self._principal)
 
     def close(self) -> None:
         """Let go of the engine and the ledger; the session answers nothing any more."""
@@ -311,185 +323,24 @@ def _part_previews(parts: tuple[str, ...] | None, state: State) -> tuple[PartPre
     return tuple(PartPreview(part=part, spent=spent[part], remaining=left[part]) for part in parts)
 
 
+def _taken(answers: dict[Question, Released], question: Question) -> Released:
+    """Return an answer, which is free a second time."""
+    answer = answers[question]
+    answers[question] = replace(answer, cost=answer.cost.nothing(), stored=True)
+    return answer
+
+
+def sum_of(losses: Sequence[Loss]) -> Loss:
+    """Add up losses of one measure."""
+    return losses[0].from_amount(sum((loss.amount for loss in losses), Fraction(0)))
+
+
+def _stop(state: State, stored: Released | None) -> tuple[str, ...]:
+    if not state.stopped or stored is not None:
+        return ()
+    return ("too many questions failed, and it would be refused until the curator runs `lapwing data resume`",)
+
+
 def _shares_of(priced: Priced) -> list[Fraction]:
-    """Return the part of a question's price that each of its measures takes."""
-    return [term.loss(priced.loss.kind).amount / priced.loss.amount for term in priced.terms]
-
-
-def _with_keys(reading: Reading, delta: Fraction) -> Reading:
-    """Return a reading with the delta that private keys took: the two add up (`privacy.approximate`)."""
-    return replace(reading, delta=reading.delta + delta)
-
-
-def _whenever(spent: Loss, total: Loss, delta: Fraction) -> Reading:
-    """Return what is spent as an (epsilon, delta) that holds whenever one stops.
-
-    While nothing is spent, what was answered has one law for all data, so that nothing is to be taken from delta: the
-    sum in the proof of `Odometer` has one part more, which is P(E) = Q(E).
-    """
-    if isinstance(spent, PureDP):
-        return as_if_cap(spent, delta)
-    if spent <= spent.nothing():
-        return Reading(epsilon=0.0, delta=delta, holds=WHENEVER)
-    return Odometer.up_to(total, delta, steps=ODOMETER_STEPS, ratio=ODOMETER_RATIO).reading(spent)
-
-
-def digests(catalog: Catalog, engine: Engine) -> dict[str, str]:
-    """Return the digest of every table's data."""
-    return {table.name: engine.digest(table) for table in catalog.tables}
-
-
-def registration(catalog: Catalog) -> Registration:
-    """Return what a catalog's ledger is registered for."""
-    budget = catalog.budget
-    return Registration(
-        dataset=catalog.name,
-        privacy_unit=", ".join(sorted({f"{table.privacy_unit}" for table in catalog.tables})),
-        neighbouring=budget.neighbouring,
-        budget=budget.loss,
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        delta_keys=budget.delta_keys,
-    )
-
-
-def open_session(catalog: Catalog, *, entropy: Entropy | None = None) -> Session:
-    """Open a session on a catalog; a new ledger takes the data as they are as version 1."""
-    if catalog.engine != "duckdb":
-        raise CatalogError(f'dataset.engine = "{catalog.engine}" is not available in this version; use "duckdb".')
-    public = PublicData(catalog)
-    engine = DuckDB(catalog, public=public)
-    try:
-        if not catalog.ledger_path.exists():
-            digests(catalog, engine)  # missing or unreadable data leave no ledger behind
-        ledger = SqliteLedger.open(catalog.ledger_path, registration(catalog), parts=Parts.of_catalog(catalog))
-        try:
-            if ledger.state().version == 0:
-                ledger.accept(digests(catalog, engine), principal())
-        except BaseException:
-            ledger.close()
-            raise
-    except BaseException:
-        engine.close()
-        raise
-    return Session(catalog, engine, ledger, entropy or SystemEntropy(), principal(), public)
-
-
-def principal() -> str:
-    """Return who asks: the name of the operating system's user."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return str(os.getuid())
-
-
-def connect(catalog: str | Path = "lapwing.toml") -> Session:
-    """Open the data set that a catalog describes.
-
-    Args: catalog: the path of a TOML file, as `lapwing init` writes it.
-    Raises: CatalogError, CatalogMismatch, DataFault, LedgerFault.
-    """
-    return open_session(load(Path(catalog)))
-
-
-def protect(
-    source: str | Path,
-    *,
-    privacy_unit: str,
-    epsilon: Number,
-    delta: Number = 0,
-    max_rows_per_unit: int | None = None,
-    bounds: Mapping[str, tuple[Number, Number]] | None = None,
-    domains: Mapping[str, Sequence[object]] | None = None,
-    measure: str | None = None,
-    neighbouring: str = "add_remove",
-) -> Session:
-    """Put one file behind differential privacy, keeping catalog and ledger beside it.
-
-    The curator's call: bounds and domains must be public knowledge; taken from the data they are outside the guarantee.
-
-    Args:
-        source: a Parquet or CSV file; the table is named after it.
-        privacy_unit: the column that says whose row it is, or "row".
-        epsilon, delta: the budget of everything ever asked; delta = 0 for pure differential privacy.
-        max_rows_per_unit: rows of a unit beyond it do not exist for any question.
-        bounds: public (lower, upper) of numeric columns. domains: public values of columns to group by. Left out for a
-            file that is protected already, they stay as its catalog has them.
-
-    Raises: CatalogMismatch if the file, or another of the same stem, is already protected with another unit, epsilon,
-        delta or measure; nothing is changed then. Bounds and domains may change: the ledger stays.
-    """
-    path = Path(source)
-    beside = path.parent / f"{path.stem}.lapwing.toml"
-    before = load(beside) if beside.exists() else None
-    known = before.tables[0].columns if before is not None else ()
-    drafted = draft(
-        path,
-        privacy_unit=privacy_unit,
-        epsilon=epsilon,
-        delta=delta,
-        max_rows_per_unit=max_rows_per_unit,
-        bounds=_known_bounds(known) if bounds is None else bounds,
-        values=_known_values(known) if domains is None else domains,
-        measure=measure,
-        neighbouring=neighbouring,
-    ).catalog
-    if before is not None:
-        _require_same(before, drafted)
-        rows = drafted.tables[0].max_rows_per_unit
-        if bounds is None and domains is None and rows == before.tables[0].max_rows_per_unit:
-            return open_session(before)
-        drafted = _updated(before, drafted)
-    session = open_session(drafted)
-    if before != drafted:
-        write(drafted, beside, overwrite=True)
-    return session
-
-
-def _updated(before: Catalog, drafted: Catalog) -> Catalog:
-    """Return a catalog with the bounds, values and rows of a new draft, and all else that it said before."""
-    known = {column.name: column for column in before.tables[0].columns}
-    columns = tuple(_merged(known.get(column.name), column) for column in drafted.tables[0].columns)
-    table = replace(before.tables[0], columns=columns, max_rows_per_unit=drafted.tables[0].max_rows_per_unit)
-    return replace(before, tables=(table, *before.tables[1:]))
-
-
-def _merged(before: Column | None, drafted: Column) -> Column:
-    if before is None or before.type != drafted.type:
-        return drafted
-    same = (before.lower, before.upper) == (drafted.lower, drafted.upper)
-    return replace(
-        before,
-        lower=drafted.lower,
-        upper=drafted.upper,
-        step=before.step if same else drafted.step,
-        values=drafted.values,
-        other=before.other if drafted.values is not None else None,
-    )
-
-
-def _known_bounds(columns: Sequence[Column]) -> dict[str, tuple[Bound, Bound]]:
-    return {c.name: (c.lower, c.upper) for c in columns if c.lower is not None and c.upper is not None}
-
-
-def _known_values(columns: Sequence[Column]) -> dict[str, Sequence[object]]:
-    return {c.name: c.values for c in columns if c.values is not None and c.type != "boolean"}
-
-
-def _require_same(before: Catalog, after: Catalog) -> None:
-    """Refuse a second protection of the same file that promises something else."""
-    old, new = before.tables[0], after.tables[0]
-    pairs = [
-        ("source", old.source, new.source),
-        ("privacy_unit", old.privacy_unit, new.privacy_unit),
-        ("epsilon", before.budget.epsilon, after.budget.epsilon),
-        ("delta", before.budget.delta, after.budget.delta),
-        ("measure", before.budget.measure, after.budget.measure),
-        ("neighbouring", before.budget.neighbouring, after.budget.neighbouring),
-    ]
-    different = [f"{name} was {was} and is now {now}" for name, was, now in pairs if was != now]
-    if different:
-        raise CatalogMismatch(
-            f"{before.tables[0].source} is already protected: {'; '.join(different)}. Nothing was changed. "
-            "Open it with lapwing.connect, or protect it as before."
-        )
+    """Return the part of a question's price, searches included, that each of its measures takes."""
+    return [term.loss(priced.loss.kind).amount / priced.together.amount for term in priced.terms]

@@ -12,8 +12,8 @@ import pyarrow as pa
 from lapwing.answer.showing import Cell
 from lapwing.exact.bounds import float_near
 from lapwing.mechanisms import Mechanism
-from lapwing.query.derive import Margins, bracket, evaluate, rests_on_ends
-from lapwing.query.derived import NUMERIC, Derived, OrderStatistic, Part, Shape, measures_of
+from lapwing.query.derivation.derive import Margins, bracket, evaluate, rests_on_ends
+from lapwing.query.derivation.derived import NUMERIC, Derived, OrderStatistic, Part, Shape, measures_of
 from lapwing.query.measures import Measure
 from lapwing.query.plan import Plan
 

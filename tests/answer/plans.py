@@ -5,14 +5,14 @@ from datetime import date
 from fractions import Fraction
 from typing import Any, cast
 
-from lapwing.query import moments
-from lapwing.query.derive import compute, has_interval, interval_end
-from lapwing.query.derived import Average, Derived, Fixture, KeyValue, Order, Output, Released, measures_of
-from lapwing.query.expression import Column
+from lapwing.query.derivation import moments
+from lapwing.query.derivation.derive import compute, has_interval, interval_end
+from lapwing.query.derivation.derived import Average, Derived, Fixture, KeyValue, Order, Output, Released, measures_of
+from lapwing.query.expressions.expression import Column
+from lapwing.query.expressions.types import BOOLEAN, DATE, TEXT, Fixed
 from lapwing.query.keys import Key
 from lapwing.query.measures import Count, CountUnits, Measure, Sum
 from lapwing.query.plan import Plan, Question
-from lapwing.query.types import BOOLEAN, DATE, TEXT, Fixed
 
 PAY = Column(name="pay", type=Fixed(step=Fraction(1, 4), low=-20, high=60))
 FINE = Column(name="fine", type=Fixed(step=Fraction(5, 3 * 2**20), low=0, high=2**20))

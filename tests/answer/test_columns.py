@@ -13,8 +13,8 @@ import pytest
 from lapwing.answer import Answer
 from lapwing.mechanisms import DiscreteLaplace, Mechanism, RoundedGaussian
 from lapwing.privacy.measures import GaussianDP
-from lapwing.query import brackets, column_functions, numbers, ordering
-from lapwing.query.derived import Average, Derived, KeyValue, Order, Output, Released
+from lapwing.query.derivation import brackets, column_functions, numbers, ordering
+from lapwing.query.derivation.derived import Average, Derived, KeyValue, Order, Output, Released
 from lapwing.query.plan import Plan, Question
 from tests.answer.cell_by_cell import CellByCell
 from tests.answer.plans import CELLS, CENTRED, KEYS, MEASURES, PAID, PLAN, ROWS, SIZE, TOTAL, Maker

@@ -1,6 +1,5 @@
 """The made-consistent view, and the facts about columns."""
 
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any, cast
 
@@ -8,16 +7,19 @@ import numpy as np
 import polars
 import pytest
 
-from lapwing.answer import Answer, consistent
+from lapwing.answer import Answer, conditions, consistent
 from lapwing.mechanisms import DiscreteLaplace, Mechanism, RoundedGaussian
 from lapwing.privacy.measures import GaussianDP
-from lapwing.query.derive import compute, interval_end
-from lapwing.query.derived import Average, Derived, KeyValue, Output, Released
-from lapwing.query.expression import Column
+from lapwing.query.derivation.derive import compute, interval_end
+from lapwing.query.derivation.derived import Average, Derived, KeyValue, Output, Released
+from lapwing.query.expressions.expression import Column
+from lapwing.query.expressions.types import TEXT, Fixed
 from lapwing.query.keys import Key
 from lapwing.query.measures import Count, CountDistinct, CountUnits, Measure, Sum
 from lapwing.query.plan import Plan, Question
-from lapwing.query.types import TEXT, Fixed
+from tests.answer.nearest_point import nearest_point
+
+OF_COUNT = conditions._of_count
 
 PAY = Column(name="pay", type=Fixed(step=Fraction(1, 4), low=-20, high=60))
 TOWN = Key(expression=Column(name="town", type=TEXT), values=("a", "b", "c"))
@@ -27,10 +29,11 @@ VALUES: dict[Measure, list[int]] = {
     ROWS: [10, -3, 5],
     PAID: [12, 4, 5],
     UNITS: [11, -1, 2],
-    KINDS: [40, 1, -6],
-    TOTAL: [10_000, -7, 100],
-    CENTRED: [-10_000, 5, 10],
+    KINDS: [14, 1, -6],
+    TOTAL: [800, -70, 100],
+    CENTRED: [-700, 5, 10],
 }
+SCALES: dict[Measure, int] = {PAID: 2, UNITS: 2, KINDS: 4, TOTAL: 80, CENTRED: 40}
 COLUMNS: dict[str, Derived] = {
     "town": KeyValue(key=TOWN, shape="text"),
     "n": Released(measure=ROWS),
@@ -54,7 +57,7 @@ def plan(columns: dict[str, Derived]) -> Plan:
 def answer(columns: dict[str, Derived] = COLUMNS, **more: Any) -> Answer:
     mechanisms: list[Mechanism] = [
         RoundedGaussian(sigma=Fraction(3)),
-        *[DiscreteLaplace(scale=Fraction(2))] * (len(VALUES) - 1),
+        *(DiscreteLaplace(scale=Fraction(scale)) for scale in SCALES.values()),
     ]
     return Answer(
         plan=plan(columns),
@@ -65,26 +68,62 @@ def answer(columns: dict[str, Derived] = COLUMNS, **more: Any) -> Answer:
     )
 
 
+# Each row times the numbers of a cell, in the order of VALUES, is at most 0.
+AT_MOST = np.array(
+    [
+        [-1, 0, 0, 0, 0, 0],
+        [0, -1, 0, 0, 0, 0],
+        [0, 0, -1, 0, 0, 0],
+        [0, 0, 0, -1, 0, 0],
+        [-1, 1, 0, 0, 0, 0],
+        [-1, 0, 1, 0, 0, 0],
+        [-1, 0, 0, 1, 0, 0],
+        [0, -1, 0, 1, 0, 0],
+        [0, -60, 0, 0, 1, 0],
+        [0, -20, 0, 0, -1, 0],
+        [0, -40, 0, 0, 0, 1],
+        [0, -40, 0, 0, 0, -1],
+    ],
+    dtype=np.float64,
+)
+
+
 def check() -> None:
-    assert answer().consistent().rows() == [
-        {"town": "a", "n": 10, "paid": 10, "people": 10, "kinds": 10, "total": Decimal(150), "mean": -5.0, "share": 1},
-        {"town": "b", "n": 0, "paid": 0, "people": 0, "kinds": 0, "total": Decimal(0), "mean": None, "share": None},
-        {"town": "c", "n": 5, "paid": 5, "people": 2, "kinds": 0, "total": Decimal(25), "mean": 5.5, "share": 1},
-    ]
+    found, _ = consistent.adjusted(plan(COLUMNS).question, raw_values(), deviations())
+    for cell, released in enumerate(np.array(list(VALUES.values()), dtype=np.float64).T):
+        wanted = nearest_point(released, np.array(list(deviations().values())), AT_MOST)
+        ours = np.array([int(found[measure][cell]) for measure in VALUES])
+        assert (AT_MOST @ ours <= 0).all()
+        assert (
+            np.abs(ours - wanted) <= np.array([1, 1, 1, 1, 61, 41])
+        ).all()  # a row more or less moves sums by so much
+
+
+def raw_values() -> dict[Measure, Any]:
+    return {measure: np.array(values) for measure, values in VALUES.items()}
+
+
+def deviations() -> dict[Measure, float]:
+    return {measure: mechanism.standard_deviation for measure, mechanism in answer().mechanisms.items()}
 
 
 def test_numbers_can_be_true_together() -> None:
     check()
 
 
-@pytest.mark.parametrize("name", ["_wholes", "_sum_within", "_depth"])
-def test_a_rule_left_out_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    bugs: dict[str, Any] = {
-        "_wholes": lambda _measure: (),
-        "_sum_within": lambda _measure, values, _counts: values,
-        "_depth": lambda measure: -len(consistent._wholes(measure)),
-    }
-    monkeypatch.setattr(consistent, name, bugs[name])
+@pytest.mark.parametrize(
+    ("name", "bug"),
+    [
+        ("_wholes", lambda _measure: ()),
+        ("_of_sum", lambda _measure, _asked: ()),
+        (
+            "_of_count",
+            lambda measure, asked: tuple(x for x in OF_COUNT(measure, asked) if not x.least or measure == ROWS),
+        ),
+    ],
+)
+def test_a_rule_left_out_is_noticed(name: str, bug: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conditions, name, bug)
     with pytest.raises(AssertionError):
         check()
 
@@ -97,7 +136,7 @@ def test_the_raw_answer_stays_and_the_view_says_what_it_changed() -> None:
     assert (raw.rows(), len(view), view.columns) == (before, 3, raw.columns)
     assert all((raw.interval()[name][0] == ends[name][0]).all() for name in ends if name != "share")
     assert repr(view) == "<ConsistentAnswer: 3 rows; changed n, paid, people, kinds, total, mean, share>"
-    assert polars.DataFrame(view)["n"].to_list() == [10, 0, 5]
+    assert polars.DataFrame(view)["n"].to_list() == [row["n"] for row in view.rows()]
 
 
 def test_what_need_not_move_does_not() -> None:
@@ -110,9 +149,10 @@ def test_clamped_counts_are_moved_only_where_that_follows() -> None:
     above, around = Count(clamp=(1, 4)), Count(clamp=(0, 4))
     clamped = Sum(argument=PAY, clamp=(0, 3))
     given: dict[Measure, Any] = {m: np.array([v]) for m, v in ((ROWS, 3), (above, 9), (around, 9), (clamped, -8))}
-    found, changed = consistent.adjusted(given)
-    assert {m: int(v[0]) for m, v in found.items()} == {ROWS: 3, above: 9, around: 3, clamped: -8}
-    assert changed == (around,)
+    question = Question(selection=cast(Any, None), keys=(), measures=tuple(given))
+    found, changed = consistent.adjusted(question, given, dict.fromkeys(given, 1.0))
+    assert {m: int(v[0]) for m, v in found.items()} == {ROWS: 6, above: 9, around: 6, clamped: -8}
+    assert changed == (ROWS, around)
 
 
 # ---- facts -----------------------------------------------------------------------------------------------------------
@@ -131,7 +171,7 @@ def test_facts_are_public_and_per_column() -> None:
     assert found["mean"].half_width is None
     assert found["mean"].price_share == pytest.approx(1 / 3)
     assert [m.measure for m in found["mean"].measures] == ["sum of mean", "paid"]
-    assert found["mean"].measures[0].scale == 0.5
+    assert found["mean"].measures[0].scale == 10
     assert "NULL where the noisy count of a mean is below 1" in found["mean"].notes
     assert found["low"].half_width is None
     assert "ends of 95 % intervals" in found["low"].notes[0]

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.errors import QueryRefused
-from lapwing.query import roots
-from lapwing.query.derive import bracket, compute, evaluate, has_interval, interval_end, rests_on_ends
-from lapwing.query.derived import Average, Derived, Fixture, KeyValue, Part, Released, measures_of
+from lapwing.query.derivation import roots
+from lapwing.query.derivation.derive import bracket, compute, evaluate, has_interval, interval_end, rests_on_ends
+from lapwing.query.derivation.derived import Average, Derived, Fixture, KeyValue, Part, Released, measures_of
 from lapwing.query.measures import Measure
 from tests.answer.plans import CENTRED, DAY, NULL, OPEN, PAID, PLAN, ROWS, SIZE, TOTAL, number, power
 

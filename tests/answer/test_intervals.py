@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lapwing.query import derivations
-from lapwing.query.derivations import Function
-from lapwing.query.derive import bracket, compute, evaluate
-from lapwing.query.derived import Average, Derived, Fixture, Released
-from lapwing.query.expression import Column
+from lapwing.query.derivation import derivations
+from lapwing.query.derivation.derivations import Function
+from lapwing.query.derivation.derive import bracket, compute, evaluate
+from lapwing.query.derivation.derived import Average, Derived, Fixture, Released
+from lapwing.query.expressions.expression import Column
+from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import Count, Measure, Sum
-from lapwing.query.types import Fixed
 
 PAY = Column(name="pay", type=Fixed(step=Fraction(1, 2), low=-20, high=60))
 COUNT = Count()

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lapwing.query import moments
-from lapwing.query.derive import bracket, evaluate
-from lapwing.query.derived import Derived, measures_of
-from lapwing.query.expression import Column
+from lapwing.query.derivation import moments
+from lapwing.query.derivation.derive import bracket, evaluate
+from lapwing.query.derivation.derived import Derived, measures_of
+from lapwing.query.expressions.expression import Column
+from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import Count, Measure, Sum
-from lapwing.query.types import Fixed
 
 STEP = Fraction(1, 2)
 

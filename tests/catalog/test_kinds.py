@@ -101,6 +101,8 @@ PUBLIC = 'source = "codes.csv"'
 REFUSED = {
     "public unit": (PUBLIC, f'{PUBLIC}\nprivacy_unit = "p"', "tables.codes.privacy_unit: nobody is protected in a"),
     "public rows": (PUBLIC, f"{PUBLIC}\nmax_rows_per_unit = 1", "tables.codes.max_rows_per_unit: nobody is protected"),
+    "public link": (PUBLIC, f'{PUBLIC}\nlink = {{ table = "visits" }}', "tables.codes.link: nobody is protected in a"),
+    "public units": (PUBLIC, f'{PUBLIC}\nunit = "person"', "tables.codes.unit: nobody is protected in a public"),
     "public part": (PUBLIC, f'{PUBLIC}\npart = "code"', "tables.codes.part: nobody is protected in a public table"),
     "public key": (PUBLIC, f"{PUBLIC}\nkey = 1", 'tables.codes: unknown "key"; allowed: source, public, columns'),
     "public text": ("public = true", 'public = "yes"', 'tables.codes.public: "yes" is a string; write true or false'),

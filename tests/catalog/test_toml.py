@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lapwing.catalog import Budget, Catalog, Column, Table, spelling
+from lapwing.catalog import Budget, Catalog, Column, Link, Table, spelling
+from lapwing.catalog.table import KEY_TYPES
 from lapwing.catalog.toml import dumps, load, loads, write
 from lapwing.errors import CatalogError
 from lapwing.privacy.calibration import loss_for
@@ -130,16 +131,31 @@ def columns(draw: st.DrawFn, name: str) -> Column:
 
 @st.composite
 def tables(draw: st.DrawFn, name: str) -> Table:
+    listed = draw(further_columns())
+    whose = draw(st.sampled_from(("row", "unit", "key")))
+    unit = draw(st.none() | st.just(f"{name}?")) if whose == "key" else None
+    rows = 1 if whose == "row" else draw(st.integers(1, 10**9))
+    return Table(name=name, source=draw(TEXTS), privacy_unit=whose, max_rows_per_unit=rows, columns=listed, unit=unit)
+
+
+@st.composite
+def linked_tables(draw: st.DrawFn, name: str, parent: Table) -> Table:
+    kind = next(column.type for column in parent.columns if column.name == "key")
+    columns = (*draw(further_columns()), Column(name='of "é"', type=kind))
+    rows, link = draw(st.integers(1, 10**9)), Link(parent=parent, on=(('of "é"', "key"),))
+    return Table(name=name, source=draw(TEXTS), max_rows_per_unit=rows, columns=columns, link=link)
+
+
+@st.composite
+def further_columns(draw: st.DrawFn) -> tuple[Column, ...]:
     names = draw(st.lists(TEXTS, max_size=4, unique_by=str.casefold))
-    listed = tuple(draw(columns(name)) for name in names if name.casefold() not in ("row", "unit"))
-    unit = draw(st.sampled_from(("row", "unit")))
-    rows = 1 if unit == "row" else draw(st.integers(1, 10**9))
-    return Table(name=name, source=draw(TEXTS), privacy_unit=unit, max_rows_per_unit=rows, columns=listed)
+    found = [draw(columns(name)) for name in names if name.casefold() not in ("row", "unit", "key")]
+    return (*found, Column(name="key", type=draw(st.sampled_from(KEY_TYPES))))
 
 
 @st.composite
 def catalogs(draw: st.DrawFn) -> Catalog:
-    delta = draw(st.just(Fraction(0)) | st.decimals(Decimal("1e-15"), Decimal("0.5")).map(Fraction))
+    delta = draw(st.just(Fraction(0)) | st.decimals(Decimal("1e-15"), Decimal("0.5"), places=40).map(Fraction))
     budget = Budget(
         epsilon=draw(st.decimals(Decimal("1e-9"), 100).map(Fraction)),
         delta=delta,
@@ -147,13 +163,18 @@ def catalogs(draw: st.DrawFn) -> Catalog:
         measure=draw(st.sampled_from(("gdp", "zcdp"))) if delta else "pure",
         neighbouring=draw(st.sampled_from(("add_remove", "replace_one"))),
     )
-    names = draw(st.lists(TEXTS, min_size=1, max_size=3, unique_by=str.casefold))
+    names = draw(st.lists(TEXTS, min_size=1, max_size=5, unique_by=str.casefold))
+    listed: list[Table] = []
+    for name in names:
+        parents = [table for table in listed if not table.unit_is_row]
+        child = bool(parents) and draw(st.booleans())
+        listed.append(draw(linked_tables(name, draw(st.sampled_from(parents))) if child else tables(name)))
     return Catalog(
         name=draw(TEXTS),
         engine=draw(st.sampled_from(("duckdb", "postgres", "spark"))),
         ledger="sqlite:" + draw(TEXTS),
         budget=budget,
-        tables=tuple(draw(tables(name)) for name in names),
+        tables=tuple(draw(st.permutations(listed))),
         folder=FOLDER,
     )
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import lapwing.release
+import lapwing.opening
+import lapwing.release.release
 import lapwing.session
 from lapwing.cli import main
 from lapwing.cli import query as query_command
@@ -45,12 +46,12 @@ def then_hang(action: Callable[..., Any]) -> Callable[..., Any]:
 
 
 PLACES: dict[str, tuple[object, str, Callable[..., Any]]] = {
-    "opening": (lapwing.session, "load", hang),
+    "opening": (lapwing.opening, "load", hang),
     "planning": (lapwing.session, "bind", hang),
-    "comparing": (lapwing.release, "current_version", hang),
-    "between": (lapwing.session, "release_all", then_hang(lapwing.release.release_all)),
+    "comparing": (lapwing.release.release, "current_version", hang),
+    "between": (lapwing.session, "release_all", then_hang(lapwing.release.release.release_all)),
     "running": (DuckDB, "run", hang),
-    "noise": (lapwing.release, "add_noise", hang),
+    "noise": (lapwing.release.release, "add_noise", hang),
     "writing": (query_command, "_write", hang),
 }
 

@@ -17,6 +17,8 @@ COMMANDS = [
     ("account",),
     ("data",),
     ("data", "accept"),
+    ("data", "faults"),
+    ("data", "resume"),
     ("ledger",),
     ("ledger", "verify"),
 ]

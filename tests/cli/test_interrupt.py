@@ -61,3 +61,4 @@ def test_it_says_whether_it_was_charged(visits: Path, place: str, charged: bool,
     assert "Traceback" not in err
     with lw.connect() as session:
         assert (session.budget().spent.amount > 0) is charged
+        assert session.faults() == (), "impatience is no fault"

@@ -11,6 +11,8 @@ from sqlglot import exp
 
 import lapwing as lw
 from lapwing import errors
+from lapwing.builder import table as building
+from lapwing.builder.values import Value
 from lapwing.catalog.column import TYPES
 from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, Budget, Catalog, Column, Table
 from lapwing.cli.app import app
@@ -19,9 +21,13 @@ from lapwing.ledger.entries import Kind
 from lapwing.ledger.records import HistoryRow
 from lapwing.preview import ColumnPreview, MeasurePreview, Preview
 from lapwing.privacy.listing import KINDS
-from lapwing.query import bind, calls, limits, options, order_statistics, outputs, parse, per_unit, windows
-from lapwing.query.domains import MAX_VALUES
-from lapwing.query.grouping_sets import MOST_SETS
+from lapwing.query import bind
+from lapwing.query.aggregates import order_statistics, outputs
+from lapwing.query.aggregates.grouping_sets import MOST_SETS
+from lapwing.query.expressions import calls, limits
+from lapwing.query.relations import per_unit, window_functions
+from lapwing.query.relations.domains import MAX_VALUES
+from lapwing.query.text import options, parse
 from tests.docs.pages import DOCS
 
 SPELLED: Final = {
@@ -56,10 +62,18 @@ SPELLED: Final = {
     exp.Grouping: "GROUPING",
     # inside subqueries
     exp.LogicalAnd: "BOOL_AND", exp.LogicalOr: "BOOL_OR", exp.RowNumber: "ROW_NUMBER", exp.Rank: "RANK",
-    exp.DenseRank: "DENSE_RANK", exp.Lag: "LAG", exp.Lead: "LEAD",
+    exp.DenseRank: "DENSE_RANK", exp.Lag: "LAG", exp.Lead: "LEAD", exp.Ntile: "NTILE", exp.CumeDist: "CUME_DIST",
+    exp.PercentRank: "PERCENT_RANK", exp.FirstValue: "FIRST_VALUE", exp.LastValue: "LAST_VALUE",
+    exp.NthValue: "NTH_VALUE",
     exp.Median: "MEDIAN", exp.Quantile: "QUANTILE", exp.ApproxQuantile: "APPROX_QUANTILE", exp.Min: "MIN",
     exp.Max: "MAX", exp.PercentileCont: "PERCENTILE_CONT", exp.PercentileDisc: "PERCENTILE_DISC",
     exp.WithinGroup: "WITHIN GROUP",
+    # as other databases write it
+    exp.Date: "DATE(x)", exp.DateTrunc: "DATE_TRUNC", exp.DatetimeAdd: "DATE_ADD", exp.DatetimeSub: "DATE_SUB",
+    exp.EqualNull: "EQUAL_NULL", exp.Nvl2: "NVL2", exp.RegexpILike: "~*", exp.SafeDivide: "SAFE_DIVIDE",
+    exp.Timestamp: "TIMESTAMP(x)", exp.TimestampAdd: "TIMESTAMP_ADD", exp.TimestampSub: "TIMESTAMP_SUB",
+    exp.ToChar: "TO_CHAR",
+    exp.Window: "OVER",
 }  # fmt: skip
 LOSSES: Final = (
     lw.PureDP, lw.GaussianDP, lw.ZeroConcentratedDP, lw.ApproxDP, lw.ApproximateGaussianDP,
@@ -68,10 +82,21 @@ LOSSES: Final = (
 PRIVACY_RECORDS: Final = (
     lw.privacy.Listed, lw.privacy.Statement, lw.privacy.ProfilePoint, lw.privacy.Reading, lw.privacy.Choice,
 )  # fmt: skip
+FIELDS: Final = {
+    "asker",
+    "relation",
+    "taken",
+    "table",
+    "groups",
+    "keys",
+    "label",
+    "node",
+}  # what verbs and methods are for
+BUILDING: Final = (*lw._HOMES["builder.functions"], *lw._HOMES["builder.values"])
 MECHANISMS: Final = [name for name in lw.mechanisms.__all__ if isinstance(getattr(lw.mechanisms, name), type)]
 AGGREGATES: Final = outputs._AGGREGATES.keys() | {exp.Filter}
 SECTIONS: Final[Mapping[str, Collection[type[exp.Expression]]]] = {
-    "Subqueries": per_unit._RULES.keys() | windows._RULES.keys(),
+    "Subqueries": per_unit._RULES.keys() | window_functions._FUNCTIONS.keys(),
     "Aggregates": AGGREGATES,
     "Expressions over a row": calls.HANDLERS,
     "Expressions over the answer": outputs.HANDLERS.keys() - AGGREGATES - {exp.Column, exp.Neg, exp.Anonymous},
@@ -113,6 +138,11 @@ def test_public_names() -> None:
         ("Session", [*public(lw.Session), "catalog"]),
         ("Answer", [*public(lw.Answer), "mechanisms", "cost", "stored", "notes", "plan"]),
         ("Preview", {field.name for kind in (Preview, MeasurePreview, ColumnPreview) for field in fields(kind)}),
+        (
+            "Building questions",
+            [name for kind in (building.Table, building.Grouped, Value) for name in public(kind) if name not in FIELDS],
+        ),
+        ("Building questions", [f"lapwing.{name}" for name in BUILDING]),
         ("BudgetView", [*public(lw.BudgetView), *(field.name for field in fields(HistoryRow))]),
         ("Losses", {name for kind in LOSSES for name in public(kind)}),
         ("lapwing.noise", [f"lapwing.noise.{name}" for name in lw.noise.__all__]),
@@ -193,7 +223,7 @@ def test_ledger_kinds() -> None:
 
 
 def test_every_construct_of_sql_has_a_spelling() -> None:
-    constructs = {*calls.HANDLERS, *outputs.HANDLERS, *per_unit._RULES, *windows._RULES}
+    constructs = {*calls.HANDLERS, *outputs.HANDLERS, *per_unit._RULES, *window_functions._FUNCTIONS}
     assert constructs == SPELLED.keys()
 
 

@@ -1,5 +1,6 @@
 """Small catalogs over one file, for the tests of engines."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pyarrow.parquet as pq
 
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
-from lapwing.engines import DuckDB
+from lapwing.engines import DuckDB, Holders
 from lapwing.query.bind import bind
 from lapwing.query.plan import Question
 
@@ -37,4 +38,28 @@ def ask(engine: DuckDB, catalog: Catalog, text: str) -> dict[Any, Any]:
 
 def run(engine: DuckDB, question: Question) -> dict[Any, Any]:
     """Return the exact integers of a question's cells, on the data as they are."""
-    return dict(engine.run(question, engine.digest(question.table)).cells)
+    return dict(engine.run(question, digests(engine, question)).cells)
+
+
+def digests(engine: DuckDB, question: Question) -> dict[str, str]:
+    """Return the digests of the data that a question stands on, as they are."""
+    return {table.name: engine.digest(table) for table in question.lineage}
+
+
+def by_value(holders: Holders | None) -> dict[Any, dict[int, int]]:
+    """Return how many units hold each value of the private keys, by how many they hold."""
+    if holders is None:
+        return {}
+    values = holders.named()
+    found: dict[Any, dict[int, int]] = {value: {} for value in values}
+    for place, degree, units in zip(*map(list, (holders.places, holders.degrees, holders.units)), strict=True):
+        degrees = found[values[place]]
+        degrees[int(degree)] = degrees.get(int(degree), 0) + int(units)
+    return found
+
+
+def holders_of(held: Mapping[str, Mapping[int, int]]) -> Holders:
+    """Return who holds the values of one private key of texts."""
+    rows = [(value, degree, units) for value, degrees in held.items() for degree, units in degrees.items()]
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(("key0", "degree", "units"))}
+    return Holders.of_parts([pa.table(columns)], [None])

@@ -17,10 +17,10 @@ from lapwing.catalog.model import Catalog, Column, Table
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
 from lapwing.errors import DataFault, QueryRefused
-from lapwing.query import cleaned, printers
 from lapwing.query.bind import bind
-from lapwing.query.cleaned import Pass
 from lapwing.query.measures import Sum
+from lapwing.query.sql import cleaned, printers
+from lapwing.query.sql.cleaned import Pass
 from tests.engines import physical
 from tests.engines.tables import run
 

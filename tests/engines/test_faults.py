@@ -20,7 +20,7 @@ from lapwing.engines import DuckDB
 from lapwing.engines.duckdb import FAILED
 from lapwing.errors import DataFault, EngineFault
 from lapwing.query.bind import bind
-from tests.engines.tables import ask, catalog, parquet, run
+from tests.engines.tables import ask, catalog, digests, parquet, run
 
 COLUMNS = {"x": '{ type = "integer", lower = 0, upper = 100 }', "note": '{ type = "string" }'}
 QUESTION = "SELECT COUNT(*) AS n, SUM(x) AS s, COUNT(note) AS notes FROM t"
@@ -45,7 +45,7 @@ def fault(engine: DuckDB, found: Catalog) -> EngineFault:
     """Return the fault of a question, having seen that it says one thing and holds no other."""
     first = next(iter(engine._digests.values()), "never read")
     with pytest.raises(EngineFault) as raised:
-        engine.run(bind(QUESTION, found).question, first)
+        engine.run(bind(QUESTION, found).question, {"t": first})
     assert str(raised.value) == FAILED
     assert raised.value.__cause__ is None
     assert raised.value.__context__ is None
@@ -202,10 +202,10 @@ def test_a_digest_is_remembered_for_as_long_as_the_file_stays(engine: DuckDB, fo
 def test_other_data_are_not_run_even_if_they_were_read_before(engine: DuckDB, found: Catalog, tmp_path: Path) -> None:
     """What counts is the digest that the ledger accepted, not that this process has seen the file."""
     question = bind(QUESTION, found).question
-    accepted = engine.digest(question.table)
+    accepted = digests(engine, question)
     assert engine.run(question, accepted).cells[()][0] == ROWS
     parquet(tmp_path, {"x": [1], "note": ["other"]})
-    other = engine.digest(question.table)
+    other = digests(engine, question)
     assert engine.run(question, other).cells[()][0] == 1
     with pytest.raises(EngineFault, match=re.escape(FAILED)):
         engine.run(question, accepted)

@@ -17,14 +17,14 @@ import pyarrow as pa
 import pytest
 
 from lapwing.catalog.model import Catalog, Table
-from lapwing.engines import DuckDB, Exact, index, scratch
+from lapwing.engines import DuckDB, Exact, index, layers, scratch
 from lapwing.engines import duckdb as engine_module
 from lapwing.engines.duckdb import IndexState
 from lapwing.engines.public import PublicData
 from lapwing.errors import DataFault, EngineFault, Fault
-from lapwing.query import cleaned
 from lapwing.query.bind import bind
-from tests.engines.tables import ask, catalog, parquet
+from lapwing.query.sql import cleaned
+from tests.engines.tables import ask, by_value, catalog, digests, parquet
 from tests.engines.test_passes import QUESTIONS, generated
 from tests.query import clean, golden
 
@@ -40,7 +40,7 @@ def cold(found: Catalog, text: str, **options: Any) -> dict[Any, Any]:
 
 
 def relation(engine: DuckDB, table: Table) -> str | None:
-    return engine._find_index(table, engine.digest(table))
+    return engine._find_index(table, {table.name: engine.digest(table)})
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def plainly(exact: Exact) -> list[object]:
         for key, (names, counts) in cells.items():
             for name, rows in zip(names.tolist(), counts.tolist(), strict=True):
                 leaves[(measure, key, name)] += rows
-    return [exact.cells, exact.holders, leaves]
+    return [exact.cells, by_value(exact.holders), leaves]
 
 
 @pytest.mark.parametrize("text", GOLDEN)
@@ -106,11 +106,11 @@ def test_every_golden_question_finds_the_same(
 ) -> None:
     without, within = pair
     question = bind(text, golden_catalog, facts).question
-    digest = within.digest(question.table)
+    wanted = digests(within, question)
     assert relation(within, question.table) is not None
-    found = within.run(question, digest)
+    found = within.run(question, wanted)
     assert relation(within, question.table) is not None  # it was not doubted
-    assert plainly(found) == plainly(without.run(question, digest))
+    assert plainly(found) == plainly(without.run(question, wanted))
 
 
 @pytest.mark.parametrize("text", QUESTIONS)
@@ -131,7 +131,7 @@ def test_an_index_of_other_rows_is_found(
 ) -> None:
     """So that the tests above do not pass because the index is not read."""
     engine.drop_index(found.tables[0])
-    monkeypatch.setattr(engine_module, "kept_rows", lambda *a: f"{cleaned.kept_rows(*a)} LIMIT 100")
+    monkeypatch.setattr(layers, "kept_rows", lambda *a: f"{cleaned.kept_rows(*a)} LIMIT 100")
     engine.build_index(found.tables[0])
     assert ask(engine, found, QUESTIONS[0]) != cold(found, QUESTIONS[0]) or stored.exists()
     assert ask(engine, found, "SELECT COUNT(*) FROM t") == {(): (100,)}
@@ -154,11 +154,9 @@ def test_values_come_back_as_they_were(unit: str, tmp_path: Path) -> None:
     engine.build_index(table)
     columns = ", ".join(f"hash({name}) AS h{name}, {name}::VARCHAR, typeof({name})" for name in kinds)
     source = engine._describe(table).source
-    layers = cleaned.layers(table, source, cleaned.WHOLE)
-    before = engine._query(f"WITH {layers} SELECT {columns} FROM kept ORDER BY ALL")
-    after = engine._query(
-        f"WITH {cleaned.stored(str(relation(engine, table)))} SELECT {columns} FROM kept ORDER BY ALL"
-    )
+    asked = f'SELECT {columns} FROM "kept t" ORDER BY ALL'
+    before = engine._query(f"WITH {cleaned.layer(table, source)} {asked}")
+    after = engine._query(f"WITH {cleaned.stored(table, str(relation(engine, table)))} {asked}")
     assert before == after
     engine.close()
 
@@ -342,8 +340,8 @@ def test_only_its_owner_can_read_it_from_the_first_row_on(
     modes: dict[str, set[int]] = {}
     query = type(engine._database)._run
 
-    def watching(self: Any, cursor: Any, text: str) -> Any:
-        rows = query(self, cursor, text)
+    def watching(self: Any, cursor: Any, text: str, *how: Any) -> Any:
+        rows = query(self, cursor, text, *how)
         for path in found.folder.rglob("*"):
             if path.name not in {"t.parquet"} and path.parent.name.startswith(index.BUILD_PREFIX) and "kept" in text:
                 modes.setdefault(path.name, set()).add(stat.S_IMODE(path.stat().st_mode))
@@ -499,12 +497,12 @@ def test_who_finds_an_index_need_not_read_the_data_through(
 
 def test_data_that_are_gone_are_not_answered_from_an_index(found: Catalog, engine: DuckDB, stored: Path) -> None:
     question = bind(QUESTIONS[0], found).question
-    digest = engine.digest(question.table)
+    known = digests(engine, question)
     generated(found.folder, 10, 2)
     with pytest.raises(EngineFault):
-        engine.run(question, digest)
+        engine.run(question, known)
     (found.folder / "t.parquet").unlink()
     with pytest.raises(EngineFault):
-        engine.run(question, digest)
+        engine.run(question, known)
     with pytest.raises(DataFault, match="is missing"):
         engine.digest(question.table)

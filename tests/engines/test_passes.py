@@ -7,9 +7,10 @@ import duckdb
 import pytest
 
 from lapwing.catalog.model import Catalog
-from lapwing.engines import DuckDB
+from lapwing.engines import DuckDB, asking, layers
 from lapwing.engines import duckdb as engine_module
-from lapwing.query import cleaned
+from lapwing.engines.duckdb import MEMORY
+from lapwing.query.sql import cleaned
 from tests.engines.tables import ask, catalog
 
 COLUMNS = {
@@ -46,10 +47,8 @@ def test_a_pass_that_is_left_out_is_found(tmp_path: Path, monkeypatch: pytest.Mo
     engine = DuckDB(found)
     once = ask(engine, found, QUESTIONS[0])
     monkeypatch.setattr(DuckDB, "_passes", lambda *_: 3)
-    printed = cleaned.layers
-    monkeypatch.setattr(
-        engine_module, "layers", lambda t, s, part: printed(t, s, cleaned.Pass(index=min(part.index, 1), of=3))
-    )
+    printed = cleaned.layer
+    monkeypatch.setattr(layers, "layer", lambda t, s, part: printed(t, s, cleaned.Pass(index=min(part.index, 1), of=3)))
     assert ask(engine, found, QUESTIONS[0]) != once
     engine.close()
 
@@ -71,8 +70,8 @@ def test_cells_that_do_not_add_up_are_found(tmp_path: Path, monkeypatch: pytest.
     """Different costs, which people share, are no sum over people: that is what gathering is for."""
     found = generated(tmp_path, 5_000, 400)
     engine = DuckDB(found)
-    distinct = "SELECT COUNT(DISTINCT cost) AS measure0 FROM kept"
-    monkeypatch.setattr(engine_module, "answer", lambda _: distinct)
+    distinct = 'SELECT COUNT(DISTINCT cost) AS measure0 FROM "kept t"'
+    monkeypatch.setattr(asking, "answer", lambda _: distinct)
     text = "SELECT COUNT(*) FROM t"
     once = ask(engine, found, text)
     monkeypatch.setattr(DuckDB, "_passes", lambda *_: 3)
@@ -94,18 +93,17 @@ def test_gathered_rows_spill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_more_rows_take_more_passes(tmp_path: Path) -> None:
     found = generated(tmp_path, 100, 10)
-    engine = DuckDB(found)
-    file = engine._describe(found.tables[0])
-    passes = [engine._passes(replace(file, rows=rows), found.tables[0]) for rows in (0, 100, 10**7, 10**8, 10**9)]
-    engine.close()
+    table = found.tables[0]
+    passes = [layers.passes_for({table: rows}, MEMORY) for rows in (0, 100, 10**7, 10**8, 10**9)]
     assert passes == [1, 1, 1, 10, 94]
+    assert layers.passes_for({table: 10**7, replace(table, name="other"): 10**8}, MEMORY) == 11
 
 
 def test_many_units_fit_a_small_memory(tmp_path: Path) -> None:
     """Two million rows of 200,000 people in 64 MB: the bounding sort alone would take more."""
     found = generated(tmp_path, 2_000_000, 200_000)
     small, large = DuckDB(found, memory=64_000_000), DuckDB(found)
-    assert small._passes(small._describe(found.tables[0]), found.tables[0]) > 1
+    assert small._passes(found.tables) > 1
     assert ask(small, found, QUESTIONS[1]) == ask(large, found, QUESTIONS[1])
     small.close()
     large.close()

@@ -24,10 +24,10 @@ from lapwing.catalog.toml import loads
 from lapwing.engines import files, public
 from lapwing.engines.public import PublicData
 from lapwing.errors import DataFault, InvalidParameter
-from lapwing.query.cleaned import clean
-from lapwing.query.expression import Column
-from lapwing.query.public import PublicFacts
-from lapwing.query.types import TEXT, Fixed, Real
+from lapwing.query.expressions.expression import Column
+from lapwing.query.expressions.types import TEXT, Fixed, Real
+from lapwing.query.relations.public import PublicFacts
+from lapwing.query.sql.cleaned import clean
 from tests.engines.tables import HEAD, parquet
 
 PROTECTED = '[tables.people]\nsource = "people.parquet"\nprivacy_unit = "row"\n'

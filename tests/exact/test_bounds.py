@@ -27,7 +27,7 @@ def test_fixed_points_hold_the_truth_tightly(x: Fraction, bits: int) -> None:
 def test_bounds_hold_the_truth(x: Fraction) -> None:
     lower, upper = bounds.exp(x)
     assert number(lower) <= exact.exp(number(x)) <= number(upper)
-    lower, upper = bounds.normal_cdf(x)
+    lower, upper = bounds.enclose(bounds.normal_cdf_ball, x, bits=128)
     assert number(lower) <= exact.ncdf(number(x)) <= number(upper)
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from lapwing.ledger.entries import Charged, Registration
+from lapwing.ledger.records import Charged, Registration
 from lapwing.ledger.sqlite import SqliteLedger
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import GaussianDP, Loss, Number, PureDP, ZeroConcentratedDP

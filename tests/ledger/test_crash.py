@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.errors import LedgerFault
+from lapwing.errors import DataStopped, LedgerFault
+from lapwing.ledger.presence import Presence
 from tests.ledger.ledgers import NAME, charged, opened, survey
 from tests.ledger.worker import CREATION_POINTS, FAULT_POINTS
 
@@ -66,3 +67,54 @@ def test_a_death_while_creating_is_continued(tmp_path: Path, point: str) -> None
         sequence = charged(ledger, TENTH)
         assert ledger.verify() == sequence == 3
     assert survey(path, {sequence}) == TENTH
+
+
+@pytest.mark.parametrize("point", FAULT_POINTS)
+def test_a_death_with_a_question_under_way_is_one_fault(tmp_path: Path, point: str) -> None:
+    """The kernel's kill of a process that took too much memory looks like this."""
+    path = tmp_path / NAME
+    killed("die", path, point)
+    check_deaths(path, SPENT[point] - 3)
+
+
+def check_deaths(path: Path, deaths: int) -> None:
+    """The next charge counts them, and nothing stays behind of the dead."""
+    with opened(path) as ledger:
+        ledger.record_unanswered([charged(ledger, TENTH)], "interrupt")
+        assert ledger.state().faults == deaths
+        assert [row.unanswered for row in ledger.history()] == [None] * 3 + ["death"] * deaths + ["interrupt"]
+        ledger.verify()
+    assert list(path.parent.glob("*asker*")) == []
+
+
+def test_three_deaths_stop_the_data_set(tmp_path: Path) -> None:
+    path = tmp_path / NAME
+    for death in range(3):
+        with opened(path) as ledger:
+            assert len(ledger.faults()) == death
+        killed("die with one under way", path)
+    with opened(path) as ledger:
+        with pytest.raises(DataStopped):
+            charged(ledger, TENTH)
+        assert ledger.resume("curator") == 3
+        assert ledger.state().account.spent.amount == 3 * TENTH
+
+
+def test_twin_a_death_that_nobody_looks_for_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / NAME
+    killed("die", path, "between charge and answer")
+    monkeypatch.setattr(Presence, "is_alive", lambda _self, _name: True)
+    with pytest.raises(AssertionError):
+        check_deaths(path, 1)
+
+
+def test_a_child_asks_under_a_name_of_its_own(tmp_path: Path) -> None:
+    """A child that dies is noticed while its parent lives, and the other way round."""
+    path = tmp_path / NAME
+    killed("die as a parent", path)
+    with opened(path) as ledger:
+        faults = ledger.faults()
+        assert [[row.question for row in fault.charges] for fault in faults] == [["SELECT child"], ["SELECT parent"]]
+        assert {fault.cause for fault in faults} == {"death"}
+    (tmp_path / "looked").touch()
+    assert list(tmp_path.glob("*asker*")) == []

@@ -163,7 +163,7 @@ def test_an_older_ledger_under_a_newer_mark_is_refused(path: Path) -> None:
     with opened(path) as ledger:
         charged(ledger, 0.1)
     shutil.copy(older, path)
-    refuses(path, "no longer holds its entry 6")
+    refuses(path, "no longer holds its entry 7")
 
 
 def test_an_older_ledger_is_refused_by_a_process_that_has_it_open(path: Path) -> None:
@@ -173,7 +173,7 @@ def test_an_older_ledger_is_refused_by_a_process_that_has_it_open(path: Path) ->
         os.replace(older, path)
         for suffix in ("-wal", "-shm"):
             path.with_name(NAME + suffix).unlink(missing_ok=True)
-        with pytest.raises(LedgerFault, match="no longer holds its entry 6"):
+        with pytest.raises(LedgerFault, match="no longer holds its entry 7"):
             spend(ledger, 0.1)
 
 
@@ -184,7 +184,7 @@ def test_a_lost_log_is_refused(path: Path) -> None:
         target.mkdir()
         shutil.copy(path, target / NAME)  # without its -wal
         shutil.copy(path_of(path), path_of(target / NAME))
-        refuses(target / NAME, "no longer holds its entry 6")
+        refuses(target / NAME, "no longer holds its entry 7")
 
 
 def test_another_ledger_in_its_place_is_refused(path: Path) -> None:
@@ -359,7 +359,7 @@ def test_a_mark_that_cannot_move_is_a_fault_and_the_charge_stands(path: Path, mo
                 spend(ledger, 0.1)
         assert ledger.state().account.spent == PureDP(0.4), "wasted, and counted"
         charged(ledger, 0.1)
-        assert ledger.verify() == 7
+        assert ledger.verify() == 8, "with one that says that nobody waits for the answer to entry 5"
 
 
 def test_an_interruption_leaves_the_ledger_usable(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ def test_all_spend_to_the_limit_and_not_beyond(tmp_path: Path) -> None:
     """Nobody creates the ledger beforehand: creation races too."""
     path = tmp_path / NAME
     reported = race("spend", path)
-    assert int(path_of(path).read_bytes().split()[3]) == len(reported) + 2, "the mark is at the newest entry"
+    assert int(path_of(path).read_bytes().split()[3]) == 2 * len(reported) + 2, "the mark is at the newest entry"
     price = Fraction(-(-PRICE * 10**24 // 1), 10**24)
     assert len(reported) == len(set(reported)) == 1 // price
     assert survey(path, set(reported)) == len(reported) * price

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from lapwing.errors import LapwingError
-from lapwing.ledger import database, entries
+from lapwing.ledger import database, entries, folding
 from lapwing.ledger import mark as marks
 from lapwing.ledger.chain import Transaction
-from lapwing.ledger.entries import Charged
 from lapwing.ledger.mark import HeldMark, Mark
+from lapwing.ledger.records import Charged
 from lapwing.ledger.sqlite import SqliteLedger
 from lapwing.privacy.filters import Account, Granted, Refused
 from lapwing.privacy.filters import charge as pay
@@ -49,6 +49,7 @@ def report(sequence: int) -> None:
 def spend_all(ledger: SqliteLedger) -> None:
     while isinstance(outcome := spend(ledger, PRICE), Charged):
         report(outcome.sequence)
+        ledger.record_unanswered([outcome.sequence], "interrupt")
 
 
 # The planted bug: look at the account in one transaction, charge in another that no longer looks.
@@ -90,7 +91,7 @@ def after(owner: Any, step: str) -> None:
 
 def mark_too_early(self: Transaction, entry: entries.Entry) -> None:
     """Plant a bug: move the mark before the commit."""
-    state = entries.fold(self.newest, entry)
+    state = folding.fold(self.newest, entry)
     database.insert(self.connection, entry)
     self._mark.advance(Mark(state.sequence, state.hash))
     database.commit(self.connection)
@@ -166,6 +167,7 @@ def fork_while_busy(path: Path) -> None:
                 outcome = spend(ledger, PRICE)
                 if isinstance(outcome, Charged):
                     report(outcome.sequence)
+                    ledger.record_unanswered([outcome.sequence], "interrupt")
                 os._exit(0 if isinstance(outcome, Charged | Refused) else 1)
             children.append(child)
         for thread in threads:
@@ -173,6 +175,28 @@ def fork_while_busy(path: Path) -> None:
         for child in children:
             if os.waitpid(child, 0)[1]:
                 sys.exit("a child failed")
+
+
+def die_as_a_parent(path: Path) -> None:
+    """Fork with a question under way; a child dies with one of its own, the parent sees it and dies before another."""
+    with opened(path) as ledger:
+        charged(ledger, PRICE, "parent")
+        dying = os.fork()
+        if dying == 0:
+            charged(ledger, PRICE, "child")
+            die()
+        os.waitpid(dying, 0)
+        surviving = os.fork()
+        if surviving == 0:  # it has the parent's files, and must not keep its name alive
+            os.closerange(1, 3)
+            deadline = time.monotonic() + 30
+            while not path.with_name("looked").exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            os._exit(0)
+        faults = [row.cause for row in ledger.faults()]
+        if faults != ["death"]:
+            sys.exit(f"the parent sees {faults}")
+        die()
 
 
 def try_to_spend(path: Path) -> None:
@@ -194,7 +218,7 @@ def main(what: str, path: Path, *more: str) -> None:
             with opened(path) as ledger:
                 in_threads(lambda: spend_all(ledger))
         case "check then act":
-            entries.pay = trust  # type: ignore[assignment, attr-defined]
+            folding.pay = trust  # type: ignore[assignment, attr-defined]
             meet(path.parent, int(more[0]))
             with opened(path) as ledger:
                 in_threads(lambda: check_then_act(ledger))
@@ -203,6 +227,12 @@ def main(what: str, path: Path, *more: str) -> None:
         case "die with the mark too early":
             Transaction.commit = mark_too_early  # type: ignore[method-assign, assignment]
             buy_until_death(path, *more)
+        case "die with one under way":
+            with opened(path) as ledger:
+                charged(ledger, Fraction(1, 10))
+                die()
+        case "die as a parent":
+            die_as_a_parent(path)
         case "die creating":
             CREATION_POINTS[more[0]]()
             with opened(path):

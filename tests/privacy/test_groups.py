@@ -18,7 +18,7 @@ from lapwing.privacy.measures import (
     PureDP,
     ZeroConcentratedDP,
 )
-from lapwing.privacy.neighbours import added_or_removed, replaced
+from lapwing.privacy.neighbours import replaced
 from tests.privacy import oracle
 from tests.privacy.oracle import real
 
@@ -139,5 +139,3 @@ def test_replacing_one_is_a_group_of_two() -> None:
 def test_what_is_not_known_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="implies no"):
         replaced(ApproximateZeroConcentratedDP(1, 1e-6))
-    with pytest.raises(InvalidParameter, match="implies none for add_remove"):
-        added_or_removed(PureDP(1))

@@ -5,12 +5,14 @@ from typing import Any
 
 import duckdb
 
+from lapwing.engines.asking import _reader
 from lapwing.engines.base import PublicSources
-from lapwing.engines.duckdb import DISABLED_OPTIMIZERS, _reader
-from lapwing.query.cleaned import WHOLE, Source, layers, public_layer
+from lapwing.engines.duckdb import DISABLED_OPTIMIZERS
 from lapwing.query.plan import Question
-from lapwing.query.relations import PublicJoin, Relation, sources_of
+from lapwing.query.relations.lineage import sources_of
+from lapwing.query.relations.relation import PublicJoin, Relation
 from lapwing.query.render import answer
+from lapwing.query.sql.cleaned import Source, layer, public_layer
 
 Cells = dict[tuple[Any, ...], tuple[int, ...]]
 
@@ -27,7 +29,7 @@ def prefix(question: Question, source: Source, public: PublicSources | None = No
     """Return the layers beneath a question's answer."""
     tables = dict.fromkeys(joined_tables(question.selection.relation))
     added = [public_layer(public.described(table), public.source(table)) for table in tables] if public else []
-    return f"WITH {', '.join([layers(question.table, source, WHOLE), *added])}"
+    return f"WITH {', '.join([layer(question.table, source), *added])}"
 
 
 def joined_tables(relation: Relation) -> list[Any]:

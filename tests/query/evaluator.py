@@ -791,6 +791,7 @@ EVALUATORS: Mapping[type[exp.Expression], Callable[[exp.Expression, Row], Value]
     exp.Second: part("SECOND"),
     exp.TimeToUnix: part("EPOCH"),
     exp.DateDiff: _difference,
+    exp.DateTrunc: _beginning,
     exp.TimestampTrunc: _beginning,
     exp.LastDay: _last_day,
     exp.DateFromParts: _made,

@@ -5,6 +5,7 @@ A file of `tests/fixtures/query` holds entries between blank lines. An entry is 
 
 cleaned, kept, answer   the layers of the SQL. An answer stands on `cleaned` and `kept` of its table, which
                         cleaning.sql and bounding.sql show, so it is shown alone.
+search                  the same of the search for a bound that the question leaves open.
 pass i of n             the cleaned layer of one of several passes.
 refused                 the refusal, in the files called <rule>__refused.sql.
 
@@ -18,13 +19,14 @@ from pathlib import Path
 
 from lapwing.catalog.model import Catalog
 from lapwing.errors import QueryRefused
-from lapwing.query import cleaned, render
+from lapwing.query import render
 from lapwing.query.bind import bind
-from lapwing.query.cleaned import Pass, Source
-from lapwing.query.public import PublicFacts
+from lapwing.query.relations.public import PublicFacts
+from lapwing.query.sql import cleaned
+from lapwing.query.sql.cleaned import Pass, Source
 from tests.query.clean import FIXTURES
 
-_SECTION = re.compile(r"-- (cleaned|kept|answer|refused|pass (\d+) of (\d+))$")
+_SECTION = re.compile(r"-- (cleaned|kept|answer|search|refused|pass (\d+) of (\d+))$")
 # One column a line: a cleaned layer is long.
 _COLUMN = re.compile(r'( AS (?:"(?:[^"]|"")*"|\w+),) ')
 
@@ -90,26 +92,27 @@ def written(entry: Entry, catalog: Catalog, facts: PublicFacts, sources: dict[st
 def _section(name: str, question: str, catalog: Catalog, facts: PublicFacts, sources: dict[str, Source]) -> str:
     if name == "refused":
         return _refusal(question, catalog, facts)
-    bound = bind(question, catalog, facts).question
+    plan = bind(question, catalog, facts)
+    bound = plan.searches[0].question if name == "search" else plan.question
     source, unit = sources[bound.table.name], cleaned.unit_name(bound.table)
     layers = {
         "cleaned": cleaned.cleaned(bound.table, source, Pass()),
         "kept": cleaned.kept(bound.table, unit),
     }
-    prefix = f"WITH cleaned AS ({layers['cleaned']}), kept AS ({layers['kept']}) "
-    whole = render.render(bound, source)
+    prefix = f"WITH {cleaned.kept_name(bound.table)} AS (WITH cleaned AS ({layers['cleaned']}) {layers['kept']}) "
+    whole = render.render(bound, {bound.table.name: source})
     if not whole.startswith(prefix):
         raise ValueError(f"the layers of the SQL are not cleaned, kept and answer: {whole}")
-    layers["answer"] = whole[len(prefix) :]
+    layers["answer"] = layers["search"] = whole[len(prefix) :]
     if name.startswith("pass"):
         _, index, _, of = name.split()
         part = Pass(index=int(index), of=int(of))
         layers[name] = cleaned.cleaned(bound.table, source, part)
-        if layers[name] not in render.render(bound, source, part):
+        if layers[name] not in render.render(bound, {bound.table.name: source}, part):
             raise ValueError("a pass is not a part of the cleaned layer")
     folder = f"{catalog.folder}/"
     text = layers[name].replace(folder, "")
-    return _COLUMN.sub(r"\1\n  ", text) if name != "answer" else text
+    return _COLUMN.sub(r"\1\n  ", text) if name not in ("answer", "search") else text
 
 
 def _refusal(question: str, catalog: Catalog, facts: PublicFacts) -> str:

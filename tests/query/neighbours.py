@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
 from math import inf, nan
@@ -17,8 +17,8 @@ from lapwing.catalog.toml import loads
 from lapwing.engines.public import PublicData
 from lapwing.query import stability
 from lapwing.query.bind import bind
-from lapwing.query.cleaned import Source
 from lapwing.query.plan import Question
+from lapwing.query.sql.cleaned import Source
 from tests.query import composed
 from tests.replay import SCHEMA, Row
 
@@ -32,6 +32,7 @@ TYPES = {
     "note": "VARCHAR",
     "day": "DATE",
     "pay": "DECIMAL(12,2)",
+    "seen": "TIMESTAMP",
 }
 SOURCE = Source(relation="held", types=TYPES)
 
@@ -57,6 +58,7 @@ score = {{ type = "integer" }}
 note = {{ type = "string" }}
 day = {{ type = "date", values = [2026-01-01, 2026-01-02] }}
 pay = {{ type = "decimal", lower = 0, upper = 50, step = 0.01 }}
+seen = {{ type = "timestamp", lower = 2026-01-01T00:00:00Z, upper = 2026-12-31T00:00:00Z }}
 [tables.codes]
 source = "codes.parquet"
 public = true
@@ -75,6 +77,17 @@ CODES: list[Row] = [
     {"plan": None, "tier": "basic", "factor": 110, "rate": nan},
 ]
 CODE_SCHEMA = pa.schema([("plan", pa.string()), ("tier", pa.string()), ("factor", pa.int64()), ("rate", pa.float64())])
+
+
+MOMENTS = [
+    datetime(2026, 1, 1),
+    datetime(2026, 1, 1, 0, 0, 0, 1),
+    datetime(2026, 1, 2, 23, 59, 59, 999_999),
+    datetime(2025, 6, 1),
+    datetime(1, 1, 1),
+    datetime(9999, 12, 31, 23, 59, 59),
+    None,
+]
 
 
 def catalog(folder: Path, *, rows: int = 2, neighbouring: str = "add_remove") -> Catalog:
@@ -96,6 +109,7 @@ def awkward_row(chance: random.Random, person: int | None) -> Row:
         "note": chance.choice(["", "x", "ab%", "Ünï", "12", "nan", "1e999", None]),
         "day": chance.choice([date(2026, 1, 1), date(2026, 1, 2), date(9999, 12, 31), None]),
         "pay": chance.choice([Decimal("0.00"), Decimal("49.99"), Decimal("-5.00"), Decimal("9999999999.99"), None]),
+        "seen": chance.choice(MOMENTS),
     }
 
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from itertools import count
 
-NUMBER, TEXT, BOOLEAN, DATE = "number", "text", "boolean", "date"
+NUMBER, TEXT, BOOLEAN, DATE, MOMENT = "number", "text", "boolean", "date", "moment"
 
 
 @dataclass
@@ -31,6 +31,7 @@ VISITS = {
     "note": TEXT,
     "day": DATE,
     "pay": NUMBER,
+    "seen": MOMENT,
 }
 CODES = {"plan": TEXT, "tier": TEXT, "factor": NUMBER, "rate": NUMBER}
 
@@ -74,6 +75,8 @@ class Grower:
                 return self.text(columns, depth - 1)
             case "boolean":
                 return self.condition(columns, depth - 1)
+            case "moment":
+                return self.moment_in_time(columns, depth - 1)
         return self.date(columns, depth - 1)
 
     def number(self, columns: dict[str, str], depth: int) -> str:
@@ -99,8 +102,10 @@ class Grower:
 
     def number_of_other(self, columns: dict[str, str], depth: int) -> str:
         """Return a number made of texts or dates."""
-        t, d = self.value(columns, TEXT, depth), self.value(columns, DATE, depth)
+        t, d, m = (self.value(columns, kind, depth) for kind in (TEXT, DATE, MOMENT))
         return self.pick(
+            f"{self.pick('HOUR', 'MINUTE', 'DAYOFYEAR')}({m})",
+            f"DATE_DIFF('{self.pick('hour', 'month')}', {m}, TIMESTAMP '2026-03-31 12:00:00')",
             f"LEAST(LENGTH({t}), 5)",
             f"STRPOS(LEFT({t}, 3), 'b')",
             f"LEAST(GREATEST(TRY_CAST({t} AS DOUBLE), -5), 60)",
@@ -119,6 +124,17 @@ class Grower:
             f"CAST(DATE_TRUNC('month', COALESCE({d}, {e})) AS DATE)",
             f"({d} + {self.pick('1', '-400')})",
             f"MAKE_DATE(2026, 1, {self.pick('1', '2', '31')})",
+        )
+
+    def moment_in_time(self, columns: dict[str, str], depth: int) -> str:
+        if depth < 0:
+            return self.pick("TIMESTAMP '2026-01-02 03:04:05'", "TIMESTAMP '2026-01-01'")
+        t, d = self.value(columns, MOMENT, depth), self.value(columns, DATE, depth)
+        return self.pick(
+            f"COALESCE({t}, {t})",
+            f"DATE_TRUNC('{self.pick('hour', 'week')}', {t})",
+            f"({t} + INTERVAL {self.pick('1', '90')} {self.pick('DAY', 'MINUTE')})",
+            f"CAST({d} AS TIMESTAMP)",
         )
 
     def text(self, columns: dict[str, str], depth: int) -> str:
@@ -161,7 +177,16 @@ class Grower:
         if depth <= 0:
             return Rows("visits", dict(VISITS), "person")
         return self.chance.choice(
-            [self.chosen, self.per_unit, self.distinct, self.united, self.numbered, self.joined, self.kept_by_public]
+            [
+                self.chosen,
+                self.per_unit,
+                self.distinct,
+                self.united,
+                self.numbered,
+                self.joined,
+                self.paired,
+                self.kept_by_public,
+            ]
         )(depth)
 
     def source(self, depth: int) -> tuple[str, Rows]:
@@ -252,23 +277,24 @@ class Grower:
             clause, inner = self.of_units(depth - 1)
             listed = [f"{self.value(inner.columns, kind)} AS {name}" for kind, name in zip(kinds, names, strict=True)]
             parts.append(f"SELECT {inner.unit} AS person, {', '.join(listed)} {clause}")
-        word = self.pick(" UNION ALL ", " UNION ALL ", " UNION ")
+        word = self.pick(" UNION ALL ", " UNION ALL ", " UNION ", " INTERSECT ", " EXCEPT ")
         return Rows(f"({word.join(parts)})", dict(zip(names, kinds, strict=True)), "person")
 
     def numbered(self, depth: int) -> Rows:
         clause, inner = self.of_units(depth)
         items, columns = self.items(inner)
         name = self.name()
-        window, kind = self.window(inner)
+        window, kind, clause_of_window = self.window(inner)
         items.append(f"{window} AS {name}")
         columns[name] = kind
         unit = self.with_unit(inner, items)
         qualify = (
             f" QUALIFY {name} {self.pick('<=', '=', '<')} 1" if kind == NUMBER and self.chance.random() < 0.4 else ""
         )
-        return Rows(f"(SELECT {', '.join(items)} {clause}{qualify})", columns, unit)
+        return Rows(f"(SELECT {', '.join(items)} {clause}{clause_of_window}{qualify})", columns, unit)
 
-    def window(self, inner: Rows) -> tuple[str, str]:
+    def window(self, inner: Rows) -> tuple[str, str, str]:
+        """Return a window function, its type, and a WINDOW clause if it needs one."""
         kind = self.pick(NUMBER, TEXT, BOOLEAN)
         argument, number = self.value(inner.columns, kind), self.value(inner.columns, NUMBER)
         partition = f", {self.value(inner.columns, kind, 1)}" if self.chance.random() < 0.3 else ""
@@ -276,21 +302,40 @@ class Grower:
         order = f" ORDER BY {term} {self.pick('', 'DESC', 'NULLS FIRST')}" if term else ""
         ranked = [
             ("ROW_NUMBER()", NUMBER),
-            ("RANK()", NUMBER),
-            ("DENSE_RANK()", NUMBER),
+            (f"{self.pick('RANK', 'DENSE_RANK', 'PERCENT_RANK', 'CUME_DIST')}()", NUMBER),
+            (f"NTILE({self.pick('1', '2', '3')})", NUMBER),
             (f"LAG({argument})", kind),
             (f"LEAD({number}, 1, {self.pick('0', '1e25', '0.5')})", NUMBER),
+            (f"FIRST_VALUE({argument})", kind),
         ]
         summed = [
-            ("COUNT(*)", NUMBER),
-            (f"COUNT({argument})", NUMBER),
+            (f"COUNT({self.pick('*', argument, f'DISTINCT {argument}')})", NUMBER),
             (f"SUM({number})", NUMBER),
             (f"AVG({number})", NUMBER),
             (f"MIN({argument})", kind),
             (f"MAX({argument})", kind),
+            (f"BOOL_OR({self.value(inner.columns, BOOLEAN)})", BOOLEAN),
         ]
         function, result = self.chance.choice([*ranked, *summed] if order else summed)
-        return f"{function} OVER (PARTITION BY {inner.unit}{partition}{order})", result
+        frame = ""
+        if order and self.chance.random() < 0.4:
+            one_row = f"{self.pick('FIRST_VALUE', 'LAST_VALUE')}({argument}{self.pick('', ' IGNORE NULLS')})"
+            function, result = self.chance.choice([*summed, *[(one_row, kind)] * 4])
+            frame = f" {self.frame(one_row != function)}"
+        elif function.startswith(("COUNT(", "SUM(", "AVG(", "MIN(")) and self.chance.random() < 0.3:
+            function += f" FILTER (WHERE {self.value(inner.columns, BOOLEAN)})"
+        over = f"(PARTITION BY {inner.unit}{partition}{order}{frame})"
+        if self.chance.random() < 0.2:
+            name = self.name()
+            return f"{function} OVER {name}", result, f" WINDOW {name} AS {over}"
+        return f"{function} OVER {over}", result, ""
+
+    def frame(self, aggregate: bool) -> str:
+        """Return a frame; those in RANGE are for aggregates."""
+        start = self.pick("UNBOUNDED PRECEDING", "1 PRECEDING", "CURRENT ROW")
+        end = self.pick("CURRENT ROW", "1 FOLLOWING", "UNBOUNDED FOLLOWING")
+        unit = self.pick("ROWS", "ROWS", "RANGE") if aggregate else "ROWS"
+        return f"{unit} BETWEEN {start} AND {end}"
 
     def joined(self, depth: int) -> Rows:
         inner = self.rows(depth - 1)
@@ -313,6 +358,30 @@ class Grower:
         join = self.pick("JOIN", "LEFT JOIN", "RIGHT JOIN")
         sql = f"{inner.sql} AS {ours} {join} {public} AS {theirs} ON {left} = {theirs}.{right}"
         return Rows(f"(SELECT {', '.join(items)} FROM {sql})", columns, inner.unit)
+
+    def paired(self, depth: int) -> Rows:
+        """Join rows with others of their unit, or keep those that have some."""
+        (_, one), (_, two) = self.of_units(depth - 1), self.of_units(depth - 1)
+        ours, theirs = self.name(), self.name()
+        if self.chance.random() < 0.3:
+            denied, where = self.pick("", "NOT "), self.value(two.columns, BOOLEAN)
+            inner = f"SELECT {two.unit} FROM {two.sql} AS {theirs} WHERE {where}"
+            return Rows(f"(SELECT * FROM {one.sql} WHERE {one.unit} {denied}IN ({inner}))", one.columns, one.unit)
+        items, columns = [], {}
+        for alias, side in ((ours, one), (theirs, two)):
+            for name, kind in side.columns.items():
+                shown = self.name()
+                items.append(f"{alias}.{name} AS {shown}")
+                columns[shown] = kind
+        unit = self.name()
+        kind = self.pick(NUMBER, TEXT)
+        pair = [self.column(side.columns, kind) for side in (one, two)]
+        more = f" AND {ours}.{pair[0]} {self.pick('=', '<', '>=')} {theirs}.{pair[1]}" if None not in pair else ""
+        join = self.pick("JOIN", "JOIN", "LEFT JOIN")
+        on = f"{ours}.{one.unit} = {theirs}.{two.unit}{self.pick('', more)}"
+        listed = ", ".join([f"{ours}.{one.unit} AS {unit}", *items])
+        sql = f"(SELECT {listed} FROM {one.sql} AS {ours} {join} {two.sql} AS {theirs} ON {on})"
+        return Rows(sql, columns, unit)
 
     def kept_by_public(self, depth: int) -> Rows:
         inner = self.rows(depth - 1)
@@ -352,6 +421,8 @@ class Grower:
 
     def order_statistic(self, rows: Rows) -> str:
         x, q = self.bounded(rows.columns), self.pick("0", "0.25", "0.9", "1")
+        if self.chance.random() < 0.25:
+            x = f"LEAST(GREATEST({self.value(rows.columns, DATE)}, DATE '2025-12-30'), DATE '2026-01-20')"
         return self.pick(
             f"{self.pick('MEDIAN', 'MIN', 'MAX')}({x})",
             f"{self.pick('QUANTILE', 'QUANTILE_CONT', 'PERCENTILE_DISC')}({x}, {q})",
@@ -368,6 +439,7 @@ class Grower:
             f"COUNT(*, contribution_bounds_per_group => {self.pick('(0, 1)', '(2, 3)', '(0, 2)')})",
             f"SUM({x}, contribution_bounds_per_row => {bounds})",
             f"AVG({x}, contribution_bounds_per_row => {bounds})",
+            f"{self.pick('SUM', 'AVG', 'STDDEV')}({x}, contribution_bounds_per_row => AUTO)",
             f"SUM(LEAST(GREATEST({x}, 0), 9), contribution_bounds_per_group => AUTO)",
             "COUNT(*, contribution_bounds_per_group => AUTO)",
             f"COUNT({x}, epsilon => 0.1)",

@@ -15,9 +15,10 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load
 from lapwing.errors import QueryRefused
 from lapwing.query import bind as bind_module
-from lapwing.query import calls, library, outputs
+from lapwing.query.aggregates import outputs
 from lapwing.query.bind import bind
-from lapwing.query.parse import Parsed
+from lapwing.query.expressions import calls, library
+from lapwing.query.text.parse import Parsed
 from tests.query.clean import FIXTURES
 
 # What a node may carry. Of those in the second place the meaning is fixed by the dialect: they are read over.
@@ -36,6 +37,7 @@ UNDERSTOOD: dict[type[exp.Expr], tuple[set[str], set[str]]] = {
             "with_",
             "distinct",
             "qualify",
+            "windows",
         },
         set(),
     ),
@@ -50,7 +52,15 @@ UNDERSTOOD: dict[type[exp.Expr], tuple[set[str], set[str]]] = {
     exp.Union: ({"this", "expression", "distinct", "with_"}, set()),
     exp.Join: ({"this", "on", "using", "side", "kind"}, set()),
     exp.Exists: ({"this"}, set()),
-    exp.Window: ({"this", "partition_by", "order", "over"}, set()),
+    exp.Window: ({"this", "partition_by", "order", "over", "spec", "alias"}, set()),
+    exp.WindowSpec: ({"kind", "start", "start_side", "end", "end_side"}, set()),
+    exp.IgnoreNulls: ({"this"}, set()),
+    exp.PercentRank: (set(), set()),
+    exp.CumeDist: (set(), set()),
+    exp.Ntile: ({"this"}, set()),
+    exp.FirstValue: ({"this"}, set()),
+    exp.LastValue: ({"this"}, set()),
+    exp.NthValue: ({"this", "offset"}, set()),
     exp.Qualify: ({"this"}, set()),
     exp.RowNumber: (set(), set()),
     exp.Rank: (set(), set()),
@@ -122,7 +132,9 @@ UNDERSTOOD: dict[type[exp.Expr], tuple[set[str], set[str]]] = {
     exp.And: ({"this", "expression"}, set()),
     exp.Or: ({"this", "expression"}, set()),
     exp.Not: ({"this"}, set()),
-    exp.Between: ({"this", "low", "high"}, set()),
+    exp.Between: ({"this", "low", "high", "symmetric"}, set()),
+    exp.Any: ({"this"}, set()),
+    exp.All: ({"this"}, set()),
     exp.In: ({"this", "expressions", "query"}, set()),
     exp.Is: ({"this", "expression"}, set()),
     exp.Like: ({"this", "expression", "negate"}, set()),
@@ -134,6 +146,11 @@ UNDERSTOOD: dict[type[exp.Expr], tuple[set[str], set[str]]] = {
     exp.Interval: ({"this", "unit"}, set()),
     exp.Var: ({"this"}, {"is_string"}),
     exp.DateAdd: ({"this", "expression"}, set()),
+    exp.DatetimeAdd: ({"this", "expression"}, set()),
+    exp.DatetimeSub: ({"this", "expression"}, set()),
+    exp.TimestampAdd: ({"this", "expression"}, set()),
+    exp.TimestampSub: ({"this", "expression"}, set()),
+    exp.DataTypeParam: ({"this"}, set()),
     exp.Anonymous: ({"this", "expressions"}, set()),
     exp.CurrentDate: (set(), set()),
     exp.CurrentTime: (set(), set()),
@@ -170,6 +187,13 @@ QUESTIONS = [
        WHERE DATE_TRUNC('month', seen) > LAST_DAY(born) AND MAKE_DATE(2020, 1, 2) < born + INTERVAL 1 DAY
        AND STRFTIME(born, '%Y') = '2000' AND MONTHNAME(born) <> DAYNAME(born)
        AND DATE_ADD(born, INTERVAL 2 DAY) > seen - INTERVAL (age) HOUR""",
+    """SELECT COUNT(*) AS n FROM visits WHERE DATE(born) > DATE_TRUNC('month', DATE '2020-01-15')
+       AND DATE(2020, 1, 2) > born AND TIMESTAMP(born) > TIMESTAMP_ADD(seen, INTERVAL 1 HOUR)
+       AND seen > TIMESTAMP_SUB(seen, INTERVAL 1 HOUR)
+       AND DATETIME_ADD(seen, INTERVAL 1 DAY) > DATETIME_SUB(seen, INTERVAL 1 DAY) AND TO_CHAR(born, 'YYYY') = '2000'
+       AND SAFE_DIVIDE(age, cost) > 1 AND EQUAL_NULL(age, 1) AND NVL2(note, 1, 0) = 1 AND note ~* 'a'
+       AND note LIKE ANY ('a%', 'b') AND note ILIKE ALL ('a%', 'b') AND age BETWEEN SYMMETRIC 3 AND 1
+       AND CAST(cost AS DECIMAL(18, 1)) > 1""",
     """SELECT COUNT(*) AS n FROM visits WHERE UPPER(note) = LOWER(REVERSE(note))
        AND TRIM(BOTH 'a' FROM note) = LTRIM(note)
        AND SUBSTRING(note, 1, 2) = LEFT(note, 2) AND RIGHT(note, 1) = LPAD(note, 3, 'x') AND RPAD(note, 3, 'x') <> 'x'
@@ -192,6 +216,11 @@ QUESTIONS = [
             LAG(age, 1, 0) OVER (PARTITION BY person ORDER BY age) AS b,
             LEAD(age, 1, 0) OVER (PARTITION BY person ORDER BY age) AS c FROM visits QUALIFY k < 9) AS w
          GROUP BY person) AS u WHERE x OR y""",
+    """SELECT SUM(a + b + c + d + e + f + g) AS s FROM (SELECT PERCENT_RANK() OVER w AS a, CUME_DIST() OVER w AS b,
+       NTILE(2) OVER w AS c, FIRST_VALUE(age) OVER w AS d, LAST_VALUE(age IGNORE NULLS) OVER (w ROWS BETWEEN 1 PRECEDING
+       AND 1 FOLLOWING) AS e, NTH_VALUE(age, 2) OVER (w ROWS UNBOUNDED PRECEDING) AS f,
+       SUM(age) FILTER (WHERE member) OVER (PARTITION BY person ORDER BY born RANGE INTERVAL 1 DAY PRECEDING) AS g
+       FROM visits WINDOW w AS (PARTITION BY person ORDER BY age))""",
     """SELECT plan, member, GROUPING(plan) AS g, COUNT(*) AS n FROM visits
        GROUP BY GROUPING SETS ((plan, member), ROLLUP (plan), CUBE (member))""",
 ]

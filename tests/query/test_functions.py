@@ -16,11 +16,12 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines.duckdb import DISABLED_OPTIMIZERS
 from lapwing.errors import QueryRefused
-from lapwing.query import days, function_printers, numeric, printers, strings, temporal
 from lapwing.query.bind import bind
-from lapwing.query.expression import Expression, Operation
-from lapwing.query.strings import length_of
-from lapwing.query.types import TEXT, Fixed, Plain, Real
+from lapwing.query.expressions import days, numeric, strings, temporal
+from lapwing.query.expressions.expression import Expression, Operation
+from lapwing.query.expressions.strings import length_of
+from lapwing.query.expressions.types import TEXT, Fixed, Plain, Real
+from lapwing.query.sql import function_printers, printers
 from tests.query.evaluator import Near, Row, Undecided, as_moment, evaluate
 
 CATALOG = """

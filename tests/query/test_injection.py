@@ -11,9 +11,10 @@ import pytest
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
-from lapwing.query import printers, render
+from lapwing.query import render
 from lapwing.query.bind import bind
-from lapwing.query.cleaned import Source
+from lapwing.query.sql import printers
+from lapwing.query.sql.cleaned import Source
 from tests.engines.tables import run
 
 NASTY = [
@@ -132,7 +133,8 @@ TABLE = quoted('vi"si--ts')
 def counted(where: str, catalog: Catalog, engine: DuckDB) -> int:
     """Return the exact count, having seen that the SQL is one statement."""
     question = bind(f"SELECT COUNT(*) AS n FROM {TABLE} WHERE {where}", catalog).question
-    sql = render.render(question, Source(relation="t", types=dict.fromkeys([*NAMES, "who's"], "VARCHAR")))
+    source = Source(relation="t", types=dict.fromkeys([*NAMES, "who's"], "VARCHAR"))
+    sql = render.render(question, {question.table.name: source})
     assert len(duckdb.extract_statements(sql)) == 1
     (count,) = run(engine, question)[()]
     return int(count)

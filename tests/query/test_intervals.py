@@ -10,9 +10,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from lapwing.query import arithmetic, conversion, days, functions, numeric
-from lapwing.query.expression import Column, Expression, Literal, Operation
-from lapwing.query.types import BOOLEAN, Fixed, Real
+from lapwing.query.expressions import arithmetic, conversion, days, functions, numeric
+from lapwing.query.expressions.expression import Column, Expression, Literal, Operation
+from lapwing.query.expressions.types import BOOLEAN, Fixed, Real
 
 Rule = Callable[..., Any]
 RANGES = [(low, high) for low in range(-3, 4) for high in range(low, 4)]

@@ -13,9 +13,9 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
 
 from lapwing.errors import InvalidParameter, QueryRefused
-from lapwing.query import dialect, options
-from lapwing.query.options import Name, Options
-from lapwing.query.parse import Parsed, parse
+from lapwing.query.text import dialect, options
+from lapwing.query.text.options import Name, Options
+from lapwing.query.text.parse import Parsed, parse
 
 CLAUSE = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS({}) COUNT(*) AS n FROM visits"
 

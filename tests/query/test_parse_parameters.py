@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from lapwing.errors import InvalidParameter, QueryRefused
-from lapwing.query import parameters as module
-from lapwing.query.parse import parse
-from lapwing.query.places import position_of
+from lapwing.query.text import parameters as module
+from lapwing.query.text.parse import parse
+from lapwing.query.text.places import position_of
 
 SECRET = "s3cr3t"
 NASTY = [

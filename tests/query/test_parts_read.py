@@ -15,6 +15,7 @@ from lapwing.engines.public import PublicData
 from lapwing.query import parts
 from lapwing.query.bind import bind
 from lapwing.query.parts import parts_read
+from tests.engines.tables import by_value
 
 CATALOG = """
 [dataset]
@@ -156,7 +157,10 @@ def test_parts_of_every_type(tmp_path: Path) -> None:
         ("ward", "ward IN ('it''s', 'A')", {"it's"}),
         ("day", "day = DATE '2026-01-02'", {"2026-01-02"}),
         ("ill", "ill = TRUE", {"true"}),
-        ("ill", "ill", None),
+        ("ill", "ill", {"true"}),
+        ("ill", "NOT ill", {"false"}),
+        ("ill", "ill <> TRUE", {"false"}),
+        ("ill", "ill IS NOT NULL", None),
     ):
         question = bind(f"SELECT COUNT(*) AS n FROM visits WHERE {condition}", catalog(tmp_path, part)).question
         assert parts_read(question) == expected
@@ -198,11 +202,11 @@ def exact(wards: Catalog, facts: PublicData, rows: Sequence[Row], texts: Sequenc
     pq.write_table(pa.table(columns | {"day": pa.nulls(len(rows), pa.date32())}), path)
     engine = DuckDB(wards, public=facts)
     try:
-        digest = engine.digest(wards.tables[0])
-        found = [engine.run(bind(text, wards, facts).question, digest) for text in texts]
+        known = {wards.tables[0].name: engine.digest(wards.tables[0])}
+        found = [engine.run(bind(text, wards, facts).question, known) for text in texts]
     finally:
         engine.close()
-    return [({cell: n for cell, n in each.cells.items() if any(n)}, dict(each.holders)) for each in found]
+    return [({cell: n for cell, n in each.cells.items() if any(n)}, by_value(each.holders)) for each in found]
 
 
 QUESTIONS = [

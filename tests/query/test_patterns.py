@@ -7,7 +7,7 @@ import duckdb
 import pytest
 
 from lapwing.errors import QueryRefused
-from lapwing.query import patterns
+from lapwing.query.expressions import patterns
 from tests.query.evaluator import expression_of
 
 TEXTS = [

@@ -18,15 +18,16 @@ from lapwing.errors import QueryRefused
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
 from lapwing.mechanisms.additive import Mechanism
 from lapwing.mechanisms.trees import levels_above, spreads
-from lapwing.query import ranks, stability
+from lapwing.query import stability
+from lapwing.query.aggregates.order_statistics import MOST_NODES, NODES_BY_CHOICE
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
-from lapwing.query.derived import OrderStatistic, RankKind
-from lapwing.query.expression import Column
+from lapwing.query.derivation import ranks
+from lapwing.query.derivation.derived import OrderStatistic, RankKind
+from lapwing.query.derivation.noisy_trees import NoisyTrees
+from lapwing.query.expressions.expression import Column
+from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import Distribution
-from lapwing.query.noisy_trees import NoisyTrees
-from lapwing.query.order_statistics import MOST_NODES, NODES_BY_CHOICE
-from lapwing.query.types import Fixed
 from tests.fixed_entropy import StreamEntropy
 
 LEAST_P_VALUE = 1e-8
@@ -259,7 +260,7 @@ def test_intervals_cover(noise: Mechanism, chance: Fraction) -> None:
 
 def test_twin_intervals_of_a_quarter_of_the_width_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     narrow = ranks.rank_margins
-    monkeypatch.setattr("lapwing.query.noisy_trees.rank_margins", lambda *all_: narrow(*all_) / 4)
+    monkeypatch.setattr("lapwing.query.derivation.noisy_trees.rank_margins", lambda *all_: narrow(*all_) / 4)
     with pytest.raises(AssertionError):
         check_coverage(NOISES[0], Fraction(1, 20))
 
@@ -281,7 +282,9 @@ def test_extremes_are_inside_the_data(noise: Mechanism) -> None:
 
 
 def test_twin_extremes_of_the_first_row_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lapwing.query.noisy_trees.rank_margins", lambda measure, *_: np.zeros(measure.sizes[-1]))
+    monkeypatch.setattr(
+        "lapwing.query.derivation.noisy_trees.rank_margins", lambda measure, *_: np.zeros(measure.sizes[-1])
+    )
     with pytest.raises(AssertionError):
         check_extremes(NOISES[0])
 
@@ -370,6 +373,17 @@ def test_the_grid_is_as_fine_as_the_cells_allow(catalog: Catalog) -> None:
     (whole,) = distributions(catalog, "SELECT district, MEDIAN(age) FROM t GROUP BY district")
     assert whole.width == 1
     assert sum(whole.sizes) * 2000 < NODES_BY_CHOICE
+
+
+def test_the_grid_follows_the_cells_of_the_grouping_sets(catalog: Catalog) -> None:
+    """Each set has the cells of its own keys: those of two keys apart add up, and do not multiply."""
+
+    def width(group: str) -> int:
+        (measure,) = distributions(catalog, f"SELECT MEDIAN(pay) FROM t GROUP BY {group}")
+        return int(measure.width)
+
+    assert width("GROUPING SETS ((age), (plan), ())") == width("age") < width("age, plan, district")
+    assert width("ROLLUP (age, plan)") >= width("age, plan")
 
 
 def test_too_many_nodes_are_refused(catalog: Catalog) -> None:

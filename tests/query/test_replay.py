@@ -6,6 +6,8 @@ Each planted bug is one that a real system has had; a replay that does not see i
 import os
 import random
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,13 +16,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lapwing import release as release_module
+from lapwing import session as session_module
 from lapwing.catalog.model import Catalog
-from lapwing.engines import duckdb as duckdb_engine
+from lapwing.engines import asking
+from lapwing.exact.arrays import integer_array
 from lapwing.mechanisms import Sensitivity
-from lapwing.query import cleaned, joins, printers, render, render_keys, render_relations, stability
-from lapwing.query.relations import Union
+from lapwing.query import render, stability
+from lapwing.query.relations import joins
+from lapwing.query.relations.relation import Union
+from lapwing.query.sql import cleaned, printers
+from lapwing.query.sql import keys as render_keys
+from lapwing.query.sql import relations as render_relations
 from lapwing.query.stability import Candidate
+from lapwing.release import release as release_module
+from lapwing.release import searches as release_searches
 from tests.replay import Row, compare
 from tests.strategies import PERSONS, PUBLIC, catalog_in, newcomers, questions, tables
 
@@ -105,7 +114,7 @@ JOINED = "SELECT COUNT(*) AS n FROM visits JOIN codes USING (plan)"
 def test_a_window_over_all_units_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(folders, SHARED, WINDOWED) == []
     window = render_relations._window
-    monkeypatch.setattr(render_relations, "_window", lambda w, node, _unit: window(w, node, "TRUE"))
+    monkeypatch.setattr(render_relations, "_window", lambda w, ties, _unit: window(w, ties, "TRUE"))
     assert found(folders, SHARED, WINDOWED)
 
 
@@ -114,6 +123,31 @@ def test_a_join_that_multiplies_more_than_is_said_is_found(folders: Path, monkey
     assert found(folders, rows, JOINED) == []
     monkeypatch.setattr(joins, "_multiplicity", lambda *_: 1)
     assert found(folders, rows, JOINED)
+
+
+PAIRED = "SELECT COUNT(*) AS n FROM visits AS a JOIN visits AS b ON a.person = b.person AND a.age <= b.age"
+FRAMED = (
+    "SELECT SUM(c) AS s FROM "
+    "(SELECT SUM(age) OVER (PARTITION BY person ORDER BY age ROWS UNBOUNDED PRECEDING) AS c FROM visits)"
+)
+
+
+def test_a_join_with_rows_of_other_units_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [row(p, age=a) for p in (1, 2, 3) for a in (4, 5)]
+    assert found(folders, rows, PAIRED) == []
+    joined = render_relations._joined_by_unit
+    monkeypatch.setattr(
+        render_relations, "_joined_by_unit", lambda node, unit: joined(node, unit).replace("ON ours.unit =", "ON 0 <")
+    )
+    assert found(folders, rows, PAIRED)
+
+
+def test_a_frame_that_reaches_into_other_units_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [row(1, age=50), *(row(p, age=a) for p in range(2, 12) for a in (100, 110))]
+    assert found(folders, rows, FRAMED) == []
+    over = render_relations._over
+    monkeypatch.setattr(render_relations, "_over", lambda window, ties, _unit: over(window, ties, "TRUE"))
+    assert found(folders, rows, FRAMED)
 
 
 def test_a_union_that_counts_one_part_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,11 +216,85 @@ def test_ties_broken_by_position_are_found(folders: Path, monkeypatch: pytest.Mo
     assert found(folders, SHARED, question, neighbour)
 
 
+# ---- planted bugs: dates ---------------------------------------------------------------------------------------------
+
+DATED = "SELECT MAX(LEAST(GREATEST(day, DATE '2026-01-01'), DATE '2026-01-30')) AS last, COUNT(*) AS n FROM visits"
+DAYS = [row(1, day=date(9999, 12, 31)), row(1, day=date(1, 1, 1)), *(row(p, day=date(2026, 1, p)) for p in (2, 3))]
+
+
+def test_a_date_beyond_its_bounds_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dates are kept inside their bounds, and once more inside the leaves of their tree."""
+    assert found(folders, DAYS, DATED) == []
+    for function in ("least", "greatest"):
+        monkeypatch.setitem(printers.PRINTERS, function, lambda _node, a: a[0])
+    assert found(folders, DAYS, DATED) == []
+    monkeypatch.setattr(render, "clamp", lambda value, *_: value)
+    assert found(folders, DAYS, DATED)
+
+
+def test_days_counted_as_if_a_unit_had_one_row_are_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert found(folders, DAYS, DATED) == []
+    tree = stability._tree
+    monkeypatch.setattr(stability, "_tree", lambda measure, _rows, *rest: tree(measure, 1, *rest))
+    assert any("DISTRIBUTION" in violation for violation in found(folders, DAYS, DATED))
+
+
+# ---- planted bugs: bounds that are found -----------------------------------------------------------------------------
+
+SEARCHED = "SELECT SUM(score, contribution_bounds_per_row => AUTO) AS s FROM visits"
+SCORED = [*(row(1, score=1000 + a) for a in range(2)), *(row(p, score=5) for p in range(2, 40))]
+
+
+def test_classes_counted_as_if_a_unit_had_one_row_are_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert found(folders, SCORED, SEARCHED) == []
+    tree = stability._tree
+    monkeypatch.setattr(stability, "_tree", lambda measure, _rows, *rest: tree(measure, 1, *rest))
+    assert any("DISTRIBUTION" in violation for violation in found(folders, SCORED, SEARCHED))
+
+
+def test_bounds_from_the_data_themselves_are_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    exact_values, found_in = vars(release_module)["exact_values"], vars(release_searches)["found_in"]
+    counted: list[Any] = []
+
+    def seen(question: Any, *rest: Any) -> Any:
+        values = exact_values(question, *rest)
+        counted.append(values[0])
+        return values
+
+    def found_exactly(_counts: Any, *rest: Any) -> Any:
+        return found_in([10**6 * count for count in counted[-1].ravel().tolist()], *rest)
+
+    monkeypatch.setattr(release_module, "exact_values", seen)
+    assert found(folders, SCORED, SEARCHED) == []
+    monkeypatch.setattr(release_searches, "found_in", found_exactly)
+    assert found(folders, SCORED, SEARCHED)
+
+
+def test_noise_of_a_smaller_bound_than_found_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    question, rows = SEARCHED, [row(p, score=1000) for p in range(1, 90) for _ in range(2)]
+    assert found(folders, rows, question) == []
+    calibrated = vars(session_module)["calibrate_found"]
+
+    def halved(*arguments: Any) -> Any:
+        priced = calibrated(*arguments)
+        terms = [replace(term, candidate=_half(term.candidate)) for term in priced.terms]
+        return replace(priced, terms=tuple(terms))
+
+    monkeypatch.setattr(session_module, "calibrate_found", halved)
+    assert found(folders, rows, question)
+
+
+def _half(candidate: Candidate) -> Candidate:
+    """Return the bound on what a unit moves if values went half as far."""
+    moved = candidate.sensitivity
+    return replace(candidate, sensitivity=Sensitivity(l1=moved.l1 // 2, l2_squared=moved.l2_squared // 4))
+
+
 def test_a_key_dropped_when_empty_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(folders, ALONE, GROUPED) == []
 
     def present_only(question: Any, cells: Any, *_: Any) -> Any:
-        return tuple(release_module._vector([c[i] for c in cells.values()]) for i in range(len(question.measures)))
+        return tuple(integer_array([c[i] for c in cells.values()]) for i in range(len(question.measures)))
 
     monkeypatch.setattr(release_module, "exact_values", present_only)
     assert found(folders, ALONE, GROUPED)
@@ -200,7 +308,7 @@ def test_an_unlisted_key_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(
         release_module,
         "exact_values",
-        lambda question, cells, *_: (release_module._vector([values[0] for values in cells.values()]),),
+        lambda question, cells, *_: (integer_array([values[0] for values in cells.values()]),),
     )
     assert found(folders, rows, GROUPED)
 
@@ -247,6 +355,6 @@ def test_a_limit_before_the_noise_is_found(folders: Path, monkeypatch: pytest.Mo
     def limited(question: Any) -> str:
         return render.answer(question) + " ORDER BY measure0 DESC LIMIT 1"
 
-    monkeypatch.setattr(duckdb_engine, "answer", limited)
+    monkeypatch.setattr(asking, "answer", limited)
     rows = [row(p, plan="a") for p in (2, 3, 4, 5)] + [row(p, plan="b") for p in (6, 7, 8, 1, 1)]
     assert found(folders, rows, GROUPED)

@@ -20,14 +20,15 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines.public import PublicData
 from lapwing.mechanisms import Sensitivity
-from lapwing.query import cleaned, render, stability
+from lapwing.query import render, stability
 from lapwing.query.bind import bind
-from lapwing.query.cleaned import Source
-from lapwing.query.expression import Column, Operation
+from lapwing.query.expressions.expression import Column, Operation
+from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import Count, CountUnits, Measure, Sum
 from lapwing.query.plan import Question
-from lapwing.query.types import Fixed
-from lapwing.release import cells_of
+from lapwing.query.sql import cleaned
+from lapwing.query.sql.cleaned import Source
+from lapwing.release.cells import cells_of
 from tests.query import composed
 
 Vector = tuple[int, ...]

@@ -15,14 +15,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lapwing import release
 from lapwing.catalog.toml import loads
 from lapwing.errors import QueryRefused
-from lapwing.query import statistics
+from lapwing.opening import open_session
+from lapwing.query.aggregates import statistics
 from lapwing.query.bind import bind
-from lapwing.query.derived import measures_of
+from lapwing.query.derivation.derived import measures_of
 from lapwing.query.measures import Count, Sum
-from lapwing.session import Session, open_session
+from lapwing.release import release
+from lapwing.session import Session
 from tests.fixed_entropy import StreamEntropy
 
 CATALOG = """

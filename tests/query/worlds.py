@@ -10,7 +10,7 @@ are stored, as an engine's index stores them; some questions clean and keep them
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -19,15 +19,17 @@ import duckdb
 import pyarrow as pa
 
 from lapwing.catalog.model import Catalog, Table
+from lapwing.engines.asking import ask, together
 from lapwing.engines.base import Exact, PublicSources
-from lapwing.engines.duckdb import _exact, _queries
-from lapwing.query import numeric, stability
-from lapwing.query.cleaned import WHOLE, Source, kept_rows, layers, public_layer, stored, unit_name
-from lapwing.query.expression import Column, Literal
+from lapwing.query import stability
+from lapwing.query.expressions import numeric
+from lapwing.query.expressions.expression import Column, Literal
+from lapwing.query.expressions.types import Fixed
 from lapwing.query.keys import Key
 from lapwing.query.measures import Distribution
 from lapwing.query.plan import Question
-from lapwing.query.types import Fixed
+from lapwing.query.sql.cleaned import WHOLE, Source, kept_rows, layer, public_layer, stored, unit_name
+from tests.engines.tables import by_value
 from tests.query import composed
 from tests.query.neighbours import TYPES, awkward_row
 from tests.replay import SCHEMA, Row
@@ -83,10 +85,18 @@ class Worlds:
 
     def _ask(self, question: Question, table: str, facts: PublicSources, afresh: bool) -> Exact:
         joined = dict.fromkeys(composed.joined_tables(question.selection.relation))
-        own = layers(question.table, Source(relation=table, types=TYPES), WHOLE) if afresh else stored(f"kept_{table}")
+        held = question.table
+        own = layer(held, Source(relation=table, types=TYPES)) if afresh else stored(held, f"kept_{table}")
         with_ = ", ".join([own, *(public_layer(facts.described(other), facts.source(other)) for other in joined)])
-        batch = [self.connection.execute(f"WITH {with_} {query}").fetchall() for query in _queries(question)]
-        return _exact([batch], question)
+
+        def fetch(query: str) -> Any:
+            return self.connection.execute(query).fetchall()
+
+        def columns(query: str, take: Callable[[pa.RecordBatchReader], Any]) -> Any:
+            return take(self.connection.sql(query).to_arrow_reader())
+
+        batch = ask(question, lambda _: with_, fetch, columns)
+        return together([batch], question)
 
 
 def neighbours(chance: random.Random, kind: str) -> tuple[list[Row], list[Row]]:
@@ -177,9 +187,10 @@ def _keys_too_far(question: Question, one: Exact, other: Exact, neighbouring: st
         return []
     found = []
     for having, lacking in ((one, other), (other, one)):
+        without = by_value(lacking.holders)
         more = {
-            (key, degree): count - lacking.holders.get(key, {}).get(degree, 0)
-            for key, degrees in having.holders.items()
+            (key, degree): count - without.get(key, {}).get(degree, 0)
+            for key, degrees in by_value(having.holders).items()
             for degree, count in degrees.items()
         }
         held = {place: count for place, count in more.items() if count > 0}

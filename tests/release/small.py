@@ -15,10 +15,12 @@ from lapwing.engines.base import Exact
 from lapwing.engines.duckdb import DuckDB
 from lapwing.engines.public import PublicData
 from lapwing.exact.entropy import Entropy
+from lapwing.opening import open_session
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import Priced, calibrate
 from lapwing.query.plan import Question
-from lapwing.session import Session, open_session
+from lapwing.session import Session
+from tests.engines.tables import digests
 from tests.fixed_entropy import StreamEntropy
 
 Row = dict[str, Any]
@@ -130,7 +132,7 @@ def exact(question: Question, described: Catalog, rows: Sequence[Row]) -> Exact:
     public = PublicData(described)
     engine = DuckDB(described, public=public, threads=1)
     try:
-        return engine.run(question, engine.digest(question.table))
+        return engine.run(question, digests(engine, question))
     finally:
         engine.close()
         public.close()

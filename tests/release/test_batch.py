@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import lapwing as lw
-from lapwing import release
 from lapwing.errors import BudgetExhausted, DataChanged, EngineFault, InvalidParameter, QueryRefused
 from lapwing.ledger.sqlite import SqliteLedger
 from lapwing.query import calibrate
+from lapwing.release import release
 from lapwing.session import Session
 from tests.release.small import BUDGETS, GDP, PURE, opened, row, shown, write
 
@@ -108,9 +108,9 @@ def test_all_is_charged_in_one_transaction_before_any_row_is_read(
 
     run = type(engine).run
 
-    def running(self: Any, question: Any, digest: str) -> Any:
+    def running(self: Any, question: Any, digests: Any) -> Any:
         told.append("run")
-        return run(self, question, digest)
+        return run(self, question, digests)
 
     monkeypatch.setattr(SqliteLedger, "charge_all", charging)
     monkeypatch.setattr(type(engine), "run", running)

@@ -17,7 +17,7 @@ from lapwing.engines import DuckDB
 from lapwing.query import stability
 from lapwing.query.bind import bind
 from lapwing.query.plan import Question
-from lapwing.release import cells_of, exact_values
+from lapwing.release.cells import cells_of, exact_values
 from tests.engines.tables import run
 from tests.release.tables import protected, visits
 

@@ -19,9 +19,11 @@ from lapwing.catalog.model import Catalog, Table
 from lapwing.catalog.toml import loads
 from lapwing.engines.duckdb import DuckDB
 from lapwing.errors import CatalogError
-from lapwing.query import cleaned, stability
-from lapwing.query.cleaned import WHOLE, Pass, Source, kept_rows
-from lapwing.release import cells_of
+from lapwing.query import stability
+from lapwing.query.sql import cleaned
+from lapwing.query.sql.cleaned import WHOLE, Pass, Source, kept_rows
+from lapwing.release.cells import cells_of
+from tests.engines.tables import digests
 from tests.release.small import GDP, PURE, SCHEMA, Row, catalog, exact, opened, priced, row, shown
 
 PLANS = ["a", "b", "c", None]
@@ -281,7 +283,7 @@ def test_answers_of_a_broken_promise(tmp_path: Path) -> None:
     try:
         for key, value in (("town", "else"), ("plan", "b"), ("code", 7)):
             question = priced(f"SELECT {key}, COUNT(*) FROM visits GROUP BY {key}", described, epsilon=1).question
-            ((cell, (count,)),) = engine.run(question, engine.digest(question.table)).cells.items()
+            ((cell, (count,)),) = engine.run(question, digests(engine, question)).cells.items()
             assert (cell, count) == ((value,), 40)
     finally:
         engine.close()

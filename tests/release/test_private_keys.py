@@ -12,22 +12,31 @@ from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, cast
 
 import duckdb as database
+import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from lapwing import payload, release
+from lapwing.catalog.model import Table
+from lapwing.engines import asking, holders, layers
 from lapwing.engines import duckdb as engine_module
-from lapwing.errors import BudgetExhausted, InvalidParameter, LedgerFault, QueryRefused
+from lapwing.errors import BudgetExhausted, EngineFault, InvalidParameter, LedgerFault, QueryRefused
 from lapwing.exact.entropy import Entropy
 from lapwing.mechanisms import DiscreteLaplace, TruncatedGeometric, WeightedGaussian
+from lapwing.opening import open_session
 from lapwing.privacy.measures import ApproximateGaussianDP, GaussianDP, PureDP
-from lapwing.query import plan, render_keys
+from lapwing.query import plan
 from lapwing.query.calibrate import Priced, Selecting
-from lapwing.release import Offer
-from lapwing.session import Session, open_session
+from lapwing.query.sql import cleaned
+from lapwing.query.sql import keys as render_keys
+from lapwing.query.sql.cleaned import WHOLE, Pass
+from lapwing.release import payload, release
+from lapwing.release.stored import Offer, key_of
+from lapwing.session import Session
+from tests.engines.tables import by_value, holders_of
 from tests.enumeration import Law, law_of
 from tests.fixed_entropy import StreamEntropy
 from tests.mechanisms.partition_oracle import geometric_law, weighted_law
@@ -116,17 +125,18 @@ def test_a_law_without_a_degree_would_be_another(tmp_path: Path, monkeypatch: py
 
 def test_null_as_a_key_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(render_keys, "listed", lambda key: "TRUE")
-    with pytest.raises((AssertionError, TypeError)):
+    with pytest.raises((AssertionError, EngineFault)):
         test_the_law_is_the_mechanism_s(tmp_path, TABLES[3])
 
 
 def forget_degrees(monkeypatch: pytest.MonkeyPatch) -> None:
-    holders = vars(engine_module)["holders"]
-    monkeypatch.setattr(
-        engine_module,
-        "holders",
-        lambda question: holders(question).replace("COUNT(*) AS degree", "1 AS degree"),
-    )
+    counted = holders.counted
+
+    def one_each(pairs: Any) -> Any:
+        found = counted(pairs)
+        return found.set_column(1, "degree", [[1] * found.num_rows])
+
+    monkeypatch.setattr(asking, "counted", one_each)
 
 
 UNITS = ["u", "uv", "uu", "v."]
@@ -181,10 +191,7 @@ def test_weights_that_forget_the_degree_are_found(tmp_path: Path, monkeypatch: p
 
 
 def test_rows_counted_for_units_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    holders = vars(engine_module)["holders"]
-    monkeypatch.setattr(
-        engine_module, "holders", lambda q: holders(q).replace("DISTINCT unit AS holder", "unit AS holder")
-    )
+    monkeypatch.setattr(holders, "_distinct", np.sort)
     assert worst_coins(tmp_path)
 
 
@@ -331,15 +338,15 @@ def test_keys_stand_in_the_order_of_their_values_whatever_the_order_of_rows(tmp_
 
 def test_noise_falls_on_values_and_not_on_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = asked(tmp_path)
-    held = {(town,): {1: 3 + n, 2: n} for n, town in enumerate(["c", "a", "d", "b"])}
+    held = {town: {1: 3 + n, 2: n} for n, town in enumerate(["c", "a", "d", "b"])}
     turned = dict(reversed(held.items()))
 
-    def chosen(holders: Any) -> list[Any]:
+    def chosen(held: Any) -> list[Any]:
         weighed = noisy(found, Fraction(4))
-        return [release.selected_keys(weighed, holders, StreamEntropy(str(n))) for n in range(40)]
+        return [release.selected_keys(weighed, holders_of(held), StreamEntropy(str(n))) for n in range(40)]
 
     assert chosen(held) == chosen(turned)
-    monkeypatch.setattr(release, "sorted", list, raising=False)
+    monkeypatch.setattr(holders, "_order", lambda values: np.arange(len(values)))
     assert chosen(held) != chosen(turned), "the twin"
 
 
@@ -410,7 +417,7 @@ def test_days_outside_the_calendar_are_no_keys(tmp_path: Path) -> None:
 
 def test_days_that_python_does_not_have_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(render_keys, "in_calendar", lambda argument: argument)
-    with pytest.raises((TypeError, ValueError)):
+    with pytest.raises((TypeError, ValueError, OverflowError)):
         by_day(tmp_path)
 
 
@@ -458,7 +465,7 @@ def test_a_number_of_units_in_the_notes_is_found(tmp_path: Path, monkeypatch: py
     selected = release.selected_keys
 
     def telling(found: Priced, holders: Any, entropy: Entropy) -> Any:
-        seen.append(sum(sum(degrees.values()) for degrees in holders.values()))
+        seen.append(int(holders.units.sum()))
         return selected(found, holders, entropy)
 
     monkeypatch.setattr(release, "selected_keys", telling)
@@ -487,6 +494,32 @@ def test_delta_is_charged_once_and_only_for_private_keys(session: Session) -> No
     )
     charged = sorted(deltas(session))
     assert charged == [0, 0, *[Fraction("0.00001")] * 3]
+
+
+def test_the_choice_of_keys_is_described_before_it_is_paid(session: Session) -> None:
+    preview = session.explain(BY_TOWN, epsilon=1, delta=1e-5)
+    assert [column.selected for column in preview.columns] == [column.name == "town" for column in preview.columns]
+    chosen = preview.selection
+    assert chosen is not None
+    assert chosen.keys == ("town",)
+    assert chosen.mechanism == WeightedGaussian.name
+    assert chosen.scale is not None
+    assert chosen.threshold is not None
+    assert chosen.delta == pytest.approx(1e-5)
+    assert 0 < chosen.price_share < 1
+    assert chosen.fewest_units is not None
+    # The chance that a key of so many units passes the threshold, of noise with this scale: 95 %.
+    assert NormalDist(chosen.fewest_units, chosen.scale).cdf(chosen.threshold) <= 0.05
+    assert NormalDist(chosen.fewest_units - 1, chosen.scale).cdf(chosen.threshold) > 0.049
+    assert session.explain("SELECT plan, COUNT(*) FROM visits GROUP BY plan", epsilon=1).selection is None
+
+
+def test_columns_are_called_what_the_question_calls_them(session: Session) -> None:
+    text = "SELECT place, COUNT(*) FROM (SELECT person, MAX(town) AS place FROM visits GROUP BY person) GROUP BY place"
+    with pytest.raises(QueryRefused, match="The values of place are not public"):
+        session.sql(text, epsilon=1)
+    with pytest.raises(QueryRefused, match="The values of an expression of town are not public"):
+        session.sql("SELECT UPPER(town), COUNT(*) FROM visits GROUP BY 1", epsilon=1)
 
 
 def test_delta_is_capped_on_every_path(session: Session) -> None:
@@ -575,9 +608,38 @@ def test_passes_over_units_find_the_same_holders(tmp_path: Path, monkeypatch: py
         with monkeypatch.context() as patched:
             patched.setattr(engine_module.DuckDB, "_passes", lambda *facts: 3)
             parts = exact(question, catalog(tmp_path), rows)
-        assert parts.holders == whole.holders
+        assert by_value(parts.holders) == by_value(whole.holders)
         assert parts.cells == whole.cells
-        assert whole.holders[("u",)] == {1: 2, 2: 2}
+        assert by_value(whole.holders)[("u",)] == {1: 2, 2: 2}
+
+
+def test_units_are_looked_at_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when there are too many to be held in memory together, with one pass over the file and with several."""
+    rows = [found for n in range(0, 300, 7) for found in towns(*["uv", "u", "vw", "uw", "w", "ww", "u."])]
+    rows = [found | {"person": 7 * (place // 9) + found["person"]} for place, found in enumerate(rows)]
+    question = asked(tmp_path).question
+    whole = exact(question, catalog(tmp_path), rows)
+
+    def same() -> bool:
+        return by_value(exact(question, catalog(tmp_path), rows).holders) == by_value(whole.holders)
+
+    for passes in (1, 3):
+        monkeypatch.setattr(engine_module.DuckDB, "_passes", lambda *_, passes=passes: passes)
+        monkeypatch.setattr(engine_module, "BYTES_A_PAIR", 2 * 10**9 // len(rows))
+        assert len(parts_of(question, catalog(tmp_path))) >= 3
+        assert same()
+    chosen = cleaned.stored
+
+    def first(table: Table, rows: str, part: Pass = WHOLE, within: Pass = WHOLE) -> str:
+        return chosen(table, rows, part, replace(within, index=0))
+
+    monkeypatch.setattr(layers, "stored", first)
+    assert not same(), "the twin: a part that is counted for all"
+
+
+def parts_of(question: plan.Question, described: Any) -> Any:
+    with closing(engine_module.DuckDB(described)) as engine:
+        return engine._key_parts(question)
 
 
 @pytest.mark.parametrize(
@@ -598,7 +660,7 @@ def test_a_payload_of_another_version_is_a_fault(session: Session, change: dict[
     """And says so, whatever is in it."""
     question = priced(BY_TOWN, session.catalog, epsilon=5, delta=1e-5).question
     session.sql(BY_TOWN, epsilon=5, delta=1e-5)
-    (stored,) = session._ledger.answers(release.key_of(question))
+    (stored,) = session._ledger.answers(key_of(question))
     assert payload.read(question, stored.payload).keys is not None
     with pytest.raises(LedgerFault, match="not one that this version"):
         payload.read(question, json.dumps(json.loads(stored.payload) | change))

@@ -15,18 +15,19 @@ import pytest
 from scipy import stats
 
 import lapwing as lw
-from lapwing import payload
 from lapwing.answer import Answer
 from lapwing.catalog.toml import load
-from lapwing.engines import DuckDB
-from lapwing.engines import duckdb as engine_module
+from lapwing.engines import DuckDB, asking
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
+from lapwing.opening import open_session
 from lapwing.privacy.measures import GaussianDP
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import Priced, calibrate
 from lapwing.query.measures import Distribution
-from lapwing.release import add_noise, cells_of, exact_values
-from lapwing.session import open_session
+from lapwing.release import payload
+from lapwing.release.cells import cells_of, exact_values
+from lapwing.release.release import add_noise
+from tests.engines.tables import digests
 from tests.fixed_entropy import StreamEntropy
 
 ROWS = 12_000
@@ -90,7 +91,7 @@ def silent(session: lw.Session, text: str) -> Answer:
     """Return the answer without noise."""
     plan = bind(text, session.catalog)
     engine = DuckDB(session.catalog)
-    exact = engine.run(plan.question, engine.digest(plan.question.table))
+    exact = engine.run(plan.question, digests(engine, plan.question))
     engine.close()
     values = exact_values(plan.question, exact.cells, cells_of(plan.question), exact.leaves)
     silence = [RoundedGaussian(sigma=Fraction(1, 2**30)) for _ in values]
@@ -125,8 +126,8 @@ def test_passes_add_up(session: lw.Session, monkeypatch: pytest.MonkeyPatch) -> 
     once = silent(session, text).rows()
     monkeypatch.setattr(DuckDB, "_passes", lambda *_: 3)
     assert silent(session, text).rows() == once
-    read = engine_module._unpacked
-    monkeypatch.setattr(engine_module, "_unpacked", lambda values: read(values[: len(values) // 2]))
+    read = asking._unpacked
+    monkeypatch.setattr(asking, "_unpacked", lambda values: read(values[: len(values) // 2]))
     assert silent(session, text).rows() != once
 
 
@@ -140,7 +141,7 @@ def test_a_person_moves_the_nodes_by_its_rows_in_every_level(folder: Path, tmp_p
         with protected(place) as session:
             plan = bind("SELECT plan, MEDIAN(age), MAX(cost) FROM visits GROUP BY plan", session.catalog)
             engine = DuckDB(session.catalog)
-            exact = engine.run(plan.question, engine.digest(plan.question.table))
+            exact = engine.run(plan.question, digests(engine, plan.question))
             engine.close()
             found.append(exact_values(plan.question, exact.cells, cells_of(plan.question), exact.leaves))
             terms = calibrate(plan, session.catalog.budget, epsilon=1).terms
@@ -269,7 +270,7 @@ def check_noise(session: lw.Session, priced: Priced, part: Fraction) -> None:
     """The noise of the nodes, of which there are many, has the law that the price allows, `part` of it in a twin."""
     engine = DuckDB(session.catalog)
     question = priced.question
-    exact = engine.run(question, engine.digest(question.table))
+    exact = engine.run(question, digests(engine, question))
     engine.close()
     (sums,) = exact_values(question, exact.cells, cells_of(question), exact.leaves)
     (noisy,) = add_noise(priced.terms, (sums,), StreamEntropy("nodes"))

@@ -18,12 +18,15 @@ import pytest
 from mpmath import mp, mpf
 
 import lapwing as lw
-from lapwing import refinement, release
 from lapwing.mechanisms import RoundedGaussian
 from lapwing.mechanisms.merged_gaussian import MergedGaussian
+from lapwing.opening import open_session
 from lapwing.privacy.measures import Loss
 from lapwing.query.calibrate import CONFIDENCE, Priced
-from lapwing.session import Session, open_session
+from lapwing.release import refinement, release
+from lapwing.release.released import Released
+from lapwing.release.stored import Offer, Sharpening
+from lapwing.session import Session
 from tests.enumeration import law_of
 from tests.fixed_entropy import StreamEntropy
 from tests.release.small import BUDGETS, GDP, PURE, catalog, exact, opened, priced, row, shown, write
@@ -246,7 +249,7 @@ def test_the_law_of_the_mean_is_unbiased_and_covered(tmp_path: Path) -> None:
     assert needed is not None
 
     def run(entropy: Any) -> Any:
-        stored = release.Released(
+        stored = Released(
             question=wanted.question,
             mechanisms=(first,),
             selection=None,
@@ -256,8 +259,8 @@ def test_the_law_of_the_mean_is_unbiased_and_covered(tmp_path: Path) -> None:
             cost=wanted.loss,
             stored=True,
         )
-        further = release.Sharpening(stored=stored, refinement=needed)
-        answer = release._answer(release.Offer(bought=needed.priced, further=further), charged, found, entropy)
+        further = Sharpening(stored=stored, refinement=needed)
+        answer = release._answer(Offer(bought=needed.priced, further=further), charged, found, entropy)
         return int(answer.values[0][0]), answer.mechanisms[0]
 
     law = {cast(tuple[int, Any], outcome): p for outcome, p in law_of(run).items()}
@@ -304,7 +307,7 @@ CRASH = """
 import os, signal
 from pathlib import Path
 from lapwing.ledger.sqlite import SqliteLedger
-from lapwing.session import open_session
+from lapwing.opening import open_session
 from tests.release.small import catalog
 
 with open_session(catalog(Path({folder!r}))) as session:

@@ -335,13 +335,13 @@ def test_the_charge_is_durable_before_data_are_touched(session: Session, monkeyp
 
 
 def test_touching_before_charging_is_noticed(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lapwing import release
+    from lapwing.release import release
 
     current_version = release.current_version
 
-    def touching(table: Any, engine: Any, ledger: Any) -> tuple[int, str]:
+    def touching(tables: Any, engine: Any, ledger: Any) -> Any:
         engine._fetch("SELECT 1")
-        return current_version(table, engine, ledger)
+        return current_version(tables, engine, ledger)
 
     monkeypatch.setattr(release, "current_version", touching)
     assert charges_seen_by_the_engine(session, monkeypatch) == 0
@@ -350,7 +350,7 @@ def test_touching_before_charging_is_noticed(session: Session, monkeypatch: pyte
 CRASH = """
     import os, signal, sys
     import lapwing as lw
-    from lapwing import release
+    from lapwing.release import release
     from lapwing.engines.duckdb import DuckDB
     from lapwing.ledger.sqlite import SqliteLedger
 

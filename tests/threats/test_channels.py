@@ -13,15 +13,18 @@ import pyarrow.parquet as pq
 import pytest
 
 import lapwing as lw
-from lapwing import release
 from lapwing import session as session_module
 from lapwing.engines import DuckDB
 from lapwing.engines.duckdb import FAILED
 from lapwing.engines.public import PublicData
 from lapwing.errors import QueryRefused
+from lapwing.ledger import folding
 from lapwing.ledger.sqlite import SqliteLedger
-from lapwing.query import cleaned, printers
+from lapwing.opening import open_session
 from lapwing.query.bind import bind
+from lapwing.query.sql import cleaned, printers
+from lapwing.release import release
+from lapwing.release.cells import exact_values
 from tests.engines.tables import catalog as one_table
 from tests.engines.tables import parquet
 from tests.query import neighbours
@@ -64,7 +67,7 @@ def test_t11_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [victim, row(2, note="7")]
     for aggregates in TOTAL:
         assert compare(described, rows, rows[1:], f"SELECT {aggregates} FROM visits", PRICE) == []
-    with session_module.open_session(described) as session:
+    with open_session(described) as session:
         for expression in FALLIBLE:
             with pytest.raises(QueryRefused):
                 session.sql(f"SELECT COUNT({expression}) FROM visits", epsilon=1)
@@ -84,6 +87,59 @@ def test_t11_any_other_error_is_one_message(error: Exception, tmp_path: Path, mo
             session.sql("SELECT COUNT(*) FROM visits", epsilon=1)
         assert (str(raised.value), raised.value.__cause__, raised.value.__context__) == (FAILED, None, None)
         assert session.budget().spent.amount > 0, "it is charged all the same"
+
+
+def transcript(folder: Path, secret: int, patch: pytest.MonkeyPatch) -> list[str]:
+    """Return what is seen of twelve questions of which those fail that meet a bit of a secret, as memory might."""
+    run, shown, failing = DuckDB.run, [], list[bool]()
+
+    def breaking(self: DuckDB, question: Any, digests: Any) -> Any:
+        if failing[-1]:
+            raise lw.EngineFault(FAILED)
+        return run(self, question, digests)
+
+    patch.setattr(DuckDB, "run", breaking)
+    folder.mkdir()
+    with protected(visits(folder, people=3), epsilon=50) as session:
+        for number in range(12):
+            failing.append(bool(secret >> number & 1))
+            try:
+                session.sql(f"SELECT COUNT(*) FROM visits WHERE cost < {number}", epsilon=0.1)
+                shown.append("an answer")
+            except lw.LapwingError as error:
+                shown.append(str(error))
+        view = session.budget()
+        return [*shown, str(view.spent), str(view.stopped)]
+
+
+def check_failures_are_few(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    seen = []
+    for number, secret in enumerate((0b000000100101, 0b111011100101)):
+        with patch.context() as once:
+            seen.append(transcript(folder / f"{number}", secret, once))
+    assert seen[0] == seen[1]
+    assert seen[0].count(FAILED) == 3
+
+
+def test_t11_failures_are_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Secrets that agree on their first three failures look the same: no more is asked until the curator has looked."""
+    check_failures_are_few(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "bug"),
+    [
+        (folding, "FAULTS_ALLOWED", 100),
+        (folding, "FAULTS_ALLOWED", 4),
+        (SqliteLedger, "record_unanswered", lambda *_given: False),
+    ],
+)
+def test_t11_twin_failures_that_nobody_counts(
+    place: object, name: str, bug: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(place, name, bug)
+    with pytest.raises(AssertionError):
+        check_failures_are_few(tmp_path, monkeypatch)
 
 
 # ---- T12 -------------------------------------------------------------------------------------------------------------
@@ -165,7 +221,7 @@ def test_t13_empty_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert shapes[0] == shapes[1] == shapes[2]
     assert compare(described, [row(1)], [], BY_PLAN, PRICE) == []
 
-    laid_out = release.exact_values
+    laid_out = exact_values
 
     def only_if_any(question: Any, cells: Any, *others: Any) -> Any:
         return laid_out(question, cells, *others) if cells else tuple(v[:0] for v in laid_out(question, cells, *others))
@@ -303,7 +359,7 @@ REFUSED_BOMBS = [
 def test_t17_bombs(tmp_path: Path) -> None:
     parquet(tmp_path, {"note": ["a" * 5_000] * 20 + ["aaab"] * 20})
     described = one_table(tmp_path, {"note": '{ type = "string" }'})
-    with session_module.open_session(described) as session:
+    with open_session(described) as session:
         for bomb in BOMBS:
             begun = time.monotonic()
             session.sql(f"SELECT COUNT(*) FROM t WHERE {bomb}", epsilon=0.1)
@@ -323,7 +379,7 @@ def wide(tmp_path: Path) -> Iterator[lw.Session]:
     """Three columns of a thousand public values."""
     columns = {name: f'{{ type = "integer", values = [{", ".join(map(str, range(1000)))}] }}' for name in "abc"}
     pq.write_table(pa.table({name: [1, 2, 3] for name in columns}), tmp_path / "t.parquet")
-    with session_module.open_session(one_table(tmp_path, columns)) as session:
+    with open_session(one_table(tmp_path, columns)) as session:
         yield session
 
 

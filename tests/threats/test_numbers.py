@@ -12,13 +12,13 @@ import pytest
 from mpmath import mp, mpf
 from scipy.stats import norm
 
-from lapwing import release
 from lapwing.engines import DuckDB
 from lapwing.exact import samplers
 from lapwing.exact.entropy import Entropy
 from lapwing.mechanisms import DiscreteGaussian, DiscreteLaplace, RoundedGaussian
 from lapwing.privacy.measures import GaussianDP
 from lapwing.query.bind import bind
+from lapwing.release import release
 from tests.engines import tables
 from tests.fixed_entropy import LoggedEntropy, StreamEntropy
 from tests.release.small import catalog, opened, priced, row, shown

@@ -4,6 +4,7 @@ An answer is post-processing of released integers: reading it in any way costs n
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from html import escape
@@ -12,20 +13,21 @@ from typing import Final, final
 import numpy as np
 import pyarrow as pa
 
-from lapwing.answer.cells import chosen, given_keys, public_keys
+from lapwing.answer.cells import given_keys, kept, public_keys, shown
 from lapwing.answer.consistent import ConsistentAnswer, adjusted
 from lapwing.answer.facts import ColumnFacts, facts
-from lapwing.answer.showing import Cell, arrow, cells, show
+from lapwing.answer.showing import Cell, EndArray, arrow, cells, ends_shown, show
 from lapwing.errors import InvalidParameter
-from lapwing.exact.arrays import IntArray
+from lapwing.exact.arrays import IntArray, integer_array
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.plots import Plot, bars_with_intervals
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import Loss
-from lapwing.query.columns import Column
-from lapwing.query.derivations import Value
-from lapwing.query.derive import rests_on_ends
-from lapwing.query.derived import (
+from lapwing.query.derivation.calendar import TEMPORAL
+from lapwing.query.derivation.columns import Column
+from lapwing.query.derivation.derivations import Value
+from lapwing.query.derivation.derive import rests_on_ends
+from lapwing.query.derivation.derived import (
     INTERVAL_CONFIDENCE,
     NUMERIC,
     KeyValue,
@@ -35,11 +37,10 @@ from lapwing.query.derived import (
     measures_of,
     parts_of,
 )
-from lapwing.query.frame import Frame, column, ends_of
-from lapwing.query.integers import integer_array
+from lapwing.query.derivation.frame import Frame, column, ends_of
+from lapwing.query.derivation.noisy_trees import NoisyTrees
+from lapwing.query.derivation.over import with_over
 from lapwing.query.measures import Measure
-from lapwing.query.noisy_trees import NoisyTrees
-from lapwing.query.numbers import FloatArray
 from lapwing.query.plan import Plan
 
 CONFIDENCE: Final = 0.95
@@ -91,8 +92,11 @@ class Answer:
             keys={str(key): labels for key, labels in zip(question.keys, columns, strict=True)},
             margins=lambda parts: self._margins(parts, INTERVAL_CONFIDENCE),
         )
-        self._cells = chosen(plan, self._released)
-        self._frame = self._released.taken(self._cells)
+        self._derived = [*(output.value for output in plan.outputs), *(term.value for term in plan.order)]
+        self._kept_cells = kept(plan, self._released)
+        self._kept = with_over(self._released.taken(self._kept_cells), self._derived)
+        self._places = shown(plan, self._kept)
+        self._frame = self._kept.taken(self._places)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -108,18 +112,20 @@ class Answer:
     def rows(self) -> list[dict[str, Cell]]:
         """Return a list of dicts: COUNT as int, SUM as int or Decimal, AVG and quotients as float, NULL as None.
 
+        Dates and timestamps are those of `datetime`.
+
         A number beyond 10^308 is a float, infinite where no float reaches.
         """
         names = self.columns
-        shown = [cells(self._columns[output.name], output.value.shape) for output in self.plan.outputs]
-        return [dict(zip(names, row, strict=True)) for row in zip(*shown, strict=True)]
+        values = [cells(self._columns[output.name], output.value.shape) for output in self.plan.outputs]
+        return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
 
     @cached_property
     def _columns(self) -> Mapping[str, Column]:
         return {output.name: column(output.value, self._frame) for output in self.plan.outputs}
 
-    def interval(self, confidence: Number = CONFIDENCE) -> dict[str, tuple[FloatArray, FloatArray]]:
-        """Return, for each noisy numeric column, the ends of an interval in every row.
+    def interval(self, confidence: Number = CONFIDENCE) -> dict[str, tuple[EndArray, EndArray]]:
+        """Return, for each noisy column of numbers, dates or timestamps, the ends of an interval in every row.
 
         The interval of a COUNT or SUM covers the bounded query's true value with at least this probability, over the
         noise, exactly by the noise's law. AVG and arithmetic rest on several noisy numbers: each takes an equal part
@@ -127,16 +133,18 @@ class Answer:
         NaN where no interval follows. What bounding removed is not noise and not covered. Columns of ends of intervals
         have none: they are not noisy versions of anything.
 
+        Ends are doubles; of dates they are datetime64 in days, of timestamps in microseconds, NaT for NaN.
+
         Args: confidence: between 0 and 1, of each cell by itself, before HAVING and LIMIT chose cells.
         """
         level = probability(confidence, "confidence")
         return {output.name: self._ends(output, level) for output in self.plan.outputs if is_noisy(output)}
 
-    def _ends(self, output: Output, confidence: Fraction) -> tuple[FloatArray, FloatArray]:
+    def _ends(self, output: Output, confidence: Fraction) -> tuple[EndArray, EndArray]:
         found = ends_of(output.value, self._frame, self._margins(parts_of(output.value), confidence))
-        if found is None:
-            return np.full(len(self), np.nan), np.full(len(self), np.nan)
-        return found[0].floats(len(self)), found[1].floats(len(self))
+        unknown = np.full(len(self), np.nan)
+        low, high = (unknown, unknown) if found is None else (end.floats(len(self)) for end in found)
+        return ends_shown(low, output.value.shape), ends_shown(high, output.value.shape)
 
     def _margins(self, parts: Sequence[Part], confidence: Fraction) -> Mapping[Measure, Fraction]:
         """Return margins within which all parts are at once with this confidence (union bound)."""
@@ -166,22 +174,27 @@ class Answer:
     def consistent(self) -> ConsistentAnswer:
         """Return the same rows with numbers that can be true together, beside this answer, which stays as it is.
 
-        Counts are not negative, parts not larger than their whole, sums inside count times bounds; means and all other
-        columns are computed anew. Adjusted numbers are biased: add up raw ones. Intervals stay those of the raw answer.
+        Counts are not negative, parts not larger than their whole, sums inside count times bounds, and totals agree
+        with their parts; means and all other columns are computed anew. Adjusted numbers are biased: add up raw ones.
+        Intervals stay those of the raw answer, and so does the choice of rows by HAVING and LIMIT, and their order.
         """
-        measures, changed = adjusted(self._frame.measures)
-        return ConsistentAnswer(self.plan, self._frame, measures, changed)
+        deviations = {m: self.mechanisms[m].standard_deviation for m in self._released.measures}
+        measures, changed = adjusted(self.plan.question, self._released.measures, deviations)
+        adjusted_rows = replace(self._kept, measures={m: values[self._kept_cells] for m, values in measures.items()})
+        frame = with_over(adjusted_rows, self._derived).taken(self._places)
+        return ConsistentAnswer(self.plan, self._frame, frame, changed)
 
     def describe(self) -> tuple[ColumnFacts, ...]:
         """Return what is public about each column: its noise, the half-width of its 95 % interval, its price."""
         return facts(self.plan, self.mechanisms, self._shares)
 
     def plot(self, column: str | None = None, *, confidence: Number = CONFIDENCE) -> Plot:
-        """Return a bar chart with intervals of one noisy column: the first, unless named.
+        """Return a bar chart with intervals of one noisy column of numbers: the first, unless named.
 
         Raises: InvalidParameter if there is no such noisy column.
         """
-        intervals = self.interval(confidence)
+        numeric = {output.name for output in self.plan.outputs if output.value.shape in NUMERIC}
+        intervals = {name: ends for name, ends in self.interval(confidence).items() if name in numeric}
         chosen = column if column is not None else next(iter(intervals), None)
         if chosen is None or chosen not in intervals:
             raise InvalidParameter(
@@ -209,8 +222,8 @@ class Answer:
             for name, value in row.items():
                 shown = escape(show(value))
                 if name in intervals:
-                    low, high = (ends[i] for ends in intervals[name])
-                    shown += f" <small>[{escape(show(float(low)))}, {escape(show(float(high)))}]</small>"
+                    low, high = (show(ends[i].item()) for ends in intervals[name])
+                    shown += f" <small>[{escape(low)}, {escape(high)}]</small>"
                 cells.append(f"<td>{shown}</td>")
             body.append(f"<tr>{''.join(cells)}</tr>")
         cost = "free: bought before" if self.stored else f"cost {self.cost}"
@@ -221,9 +234,9 @@ class Answer:
 
 
 def is_noisy(output: Output) -> bool:
-    """Tell whether a column is a noisy number, which hides a true one."""
+    """Tell whether a column is a noisy number, or a time that stands for one, which hides a true one."""
     value = output.value
-    return value.shape in NUMERIC and bool(measures_of(value)) and not rests_on_ends(value)
+    return value.shape in (*NUMERIC, *TEMPORAL) and bool(measures_of(value)) and not rests_on_ends(value)
 
 
 def _plain(value: Cell) -> float | None:

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from lapwing.query.columns import IndexArray, Labels, Truths, of_labels, sortable
-from lapwing.query.derivations import Value
-from lapwing.query.derived import Order
-from lapwing.query.frame import Frame, column
+from lapwing.query.derivation.columns import IndexArray, Labels, Truths, of_labels, sortable
+from lapwing.query.derivation.derivations import Value
+from lapwing.query.derivation.derived import Order
+from lapwing.query.derivation.frame import Frame, column
+from lapwing.query.derivation.numbers import mask_of
 from lapwing.query.keys import Key
-from lapwing.query.numbers import mask_of
 from lapwing.query.plan import Plan, Question
 
 
@@ -35,13 +35,19 @@ def given_keys(keys: Sequence[Sequence[Value]]) -> tuple[Labels, ...]:
     return tuple(of_labels(values) for values in keys)
 
 
-def chosen(plan: Plan, frame: Frame) -> IndexArray:
-    """Return the cells that are shown, in order: those that HAVING keeps, sorted, from OFFSET up to LIMIT."""
+def kept(plan: Plan, frame: Frame) -> IndexArray:
+    """Return the cells that HAVING keeps, in the order of the keys."""
     places = _in_order_of_keys(plan, frame)
     if plan.having is not None:
         condition = column(plan.having, frame)
         if isinstance(condition, Truths):
             places = places[condition.holds[places]]
+    return places
+
+
+def shown(plan: Plan, frame: Frame) -> IndexArray:
+    """Return which of the cells that HAVING keeps are shown, in order: sorted, from OFFSET up to LIMIT."""
+    places = np.arange(frame.size)
     for term in reversed(plan.order):
         places = _sorted(places, term, frame)
     end = None if plan.limit is None else plan.offset + plan.limit

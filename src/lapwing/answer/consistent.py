@@ -1,34 +1,32 @@
-"""A made-consistent view of an answer: the released numbers moved to where they can be true together.
+"""A made-consistent view of an answer: the nearest numbers to the released ones that can be true together.
 
-It is post-processing of one release, in each row by itself, and costs nothing. The rules, in this order:
+It is post-processing of one release and costs nothing. What can be true together is said in `conditions` of the numbers
+of one cell, and in `groupings` of the cells of several grouping sets: counts and sums add up to their total where keys
+are exhaustive, and to at most their total elsewhere; units and distinct values are in no part more than in the whole.
+`nearest` finds the nearest such numbers, weighted by the inverse of the variances, which are public, and
+`whole_numbers` makes them whole. Numbers that can be true together already stay as they are, so that to do it twice
+changes nothing more.
 
-- a count is at least 0;
-- COUNT(x), COUNT(DISTINCT x) and COUNT(DISTINCT unit) are at most COUNT(*): every row counts once, every value and
-  every unit has a row; COUNT(DISTINCT x) is at most COUNT(x), and units with a condition are at most all units;
-- the sum of x − c over n rows is between n·(low − c) and n·(high − c). Where only the number of all rows is known and
-  x may be NULL, n is between 0 and it.
-
-A rule applies to the measures that were released; a whole that was not asked for limits nothing. A count of which each
-unit's part is clamped has the first rules if the clamp holds 0, for then no part exceeds its rows; as its whole, one
-with the same clamp counts, too. A sum of clamped parts stays as it is.
+Quantiles need nothing: those of one column in one cell come from one tree, and ascend (`noisy_trees`).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import final
 
 import numpy as np
 import pyarrow as pa
 
+from lapwing.answer.conditions import Limit, adds_up, is_count, limits, sign
+from lapwing.answer.groupings import Groupings
+from lapwing.answer.nearest import move_to_nearest
 from lapwing.answer.showing import Cell, arrow, cells
+from lapwing.answer.whole_numbers import Wholes, in_whole_numbers
 from lapwing.exact.arrays import IntArray
-from lapwing.query.columns import Column, differ
-from lapwing.query.conversion import nullable
-from lapwing.query.derived import measures_of
-from lapwing.query.frame import Frame, column
-from lapwing.query.integers import product, single
-from lapwing.query.measures import Count, CountDistinct, CountUnits, Measure, Sum
-from lapwing.query.plan import Plan
+from lapwing.query.derivation.columns import Column, IndexArray, differ
+from lapwing.query.derivation.derived import measures_of
+from lapwing.query.derivation.frame import Frame, column
+from lapwing.query.measures import Measure
+from lapwing.query.plan import Plan, Question
 
 
 @final
@@ -38,11 +36,8 @@ class ConsistentAnswer:
     `changed` names the columns of which some number differs from the raw answer.
     """
 
-    def __init__(
-        self, plan: Plan, raw: Frame, measures: Mapping[Measure, IntArray], adjusted: Sequence[Measure]
-    ) -> None:
+    def __init__(self, plan: Plan, raw: Frame, frame: Frame, adjusted: Sequence[Measure]) -> None:
         self.plan = plan
-        frame = replace(raw, measures=measures)
         self._columns: Mapping[str, Column] = {o.name: column(o.value, frame) for o in plan.outputs}
         moved = set(adjusted)
         self.changed: tuple[str, ...] = tuple(
@@ -76,62 +71,74 @@ class ConsistentAnswer:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
-def adjusted(measures: Mapping[Measure, IntArray]) -> tuple[Mapping[Measure, IntArray], tuple[Measure, ...]]:
-    """Return released integers moved to where they can be true together, and the measures that moved."""
-    found = dict(measures)
-    counts = [measure for measure in measures if _is_at_most_rows(measure)]
-    for measure in sorted(counts, key=_depth):  # wholes before their parts
-        found[measure] = np.maximum(found[measure], 0)
-        for whole in _wholes(measure):
-            if whole in found:
-                found[measure] = np.minimum(found[measure], found[whole])
-    for total in measures:
-        if isinstance(total, Sum) and total.clamp is None:
-            found[total] = _sum_within(total, measures[total], found)
+def adjusted(
+    question: Question, measures: Mapping[Measure, IntArray], deviations: Mapping[Measure, float]
+) -> tuple[Mapping[Measure, IntArray], tuple[Measure, ...]]:
+    """Return released integers moved to where they can be true together, and the measures that moved.
+
+    Args: measures: a number a cell of the question, of all its cells; deviations: their noise's standard deviations.
+    """
+    known = limits(tuple(measures))
+    found = (
+        _each_cell(measures, deviations, known) if not question.sets else _all(question, measures, deviations, known)
+    )
     return found, tuple(m for m, values in measures.items() if (found[m] != values).any())
 
 
-def _is_at_most_rows(measure: Measure) -> bool:
-    match measure:
-        case Count(clamp=clamp):
-            return clamp is None or clamp[0] <= 0 <= clamp[1]
-        case CountUnits() | CountDistinct():
-            return True
-        case _:
+def _each_cell(
+    measures: Mapping[Measure, IntArray], deviations: Mapping[Measure, float], known: Sequence[Limit]
+) -> Mapping[Measure, IntArray]:
+    """Move the numbers of every cell by itself, in those cells where some limit fails."""
+    failing = np.flatnonzero(np.any([limit.fails(measures) for limit in known], axis=0))
+    if not failing.size:
+        return measures
+    tables = {m: [values[failing].astype(np.float64)] for m, values in measures.items()}
+    move_to_nearest(tables, deviations, known, None)
+    found = in_whole_numbers(tables, known, None)
+    return {m: _with(values, failing, found[m][0]) for m, values in measures.items()}
+
+
+def _with(values: IntArray, places: IndexArray, new: IntArray) -> IntArray:
+    changed = values.astype(object) if new.dtype == object else values.copy()
+    changed[places] = new
+    return changed
+
+
+def _all(
+    question: Question,
+    measures: Mapping[Measure, IntArray],
+    deviations: Mapping[Measure, float],
+    known: Sequence[Limit],
+) -> Mapping[Measure, IntArray]:
+    """Move the numbers of several grouping sets together."""
+    groupings = Groupings.of(question)
+    released: Wholes = {measure: groupings.split(values) for measure, values in measures.items()}
+    if can_be_true(released, known, groupings):
+        return measures
+    tables = {m: [part.astype(np.float64) for part in parts] for m, parts in released.items()}
+    move_to_nearest(tables, deviations, known, groupings)
+    found = in_whole_numbers(tables, known, groupings)
+    return {m: np.concatenate([part.reshape(-1) for part in parts]) for m, parts in found.items()}
+
+
+def can_be_true(numbers: Wholes, known: Sequence[Limit], groupings: Groupings) -> bool:
+    """Tell whether all conditions hold, exactly."""
+    for place in range(len(groupings.sets)):
+        here = {measure: parts[place] for measure, parts in numbers.items()}
+        if any(limit.fails(here).any() for limit in known):
             return False
+    return all(_agree(measure, parts, groupings) for measure, parts in numbers.items())
 
 
-def _wholes(measure: Measure) -> tuple[Measure, ...]:
-    """Return the measures that are nowhere less than a count."""
-    match measure:
-        case Count(argument=None, clamp=None):
-            return ()
-        case Count(argument=argument, clamp=clamp) if argument is not None and clamp is not None:
-            return (Count(), Count(argument=argument), Count(clamp=clamp))
-        case CountUnits(where=where) if where is not None:
-            return (Count(), CountUnits())
-        case CountDistinct(argument=argument):
-            return (Count(), Count(argument=argument))
-        case _:
-            return (Count(),)
-
-
-def _depth(measure: Measure) -> int:
-    return len(_wholes(measure))
-
-
-def _sum_within(measure: Sum, values: IntArray, counts: Mapping[Measure, IntArray]) -> IntArray:
-    low, high = measure.type.low, measure.type.high
-    if low is None or high is None:
-        return values
-    least, most = low - measure.origin, high - measure.origin
-    rows = counts.get(Count(argument=measure.argument))
-    if rows is None:
-        rows = counts.get(Count())
-        if nullable(measure.argument):
-            least, most = min(least, 0), max(most, 0)
-    if rows is None:
-        return values
-    bounds = [product(rows, single(bound)) for bound in (least, most)]
-    result: IntArray = np.minimum(np.maximum(values, bounds[0]), bounds[1])
-    return result
+def _agree(measure: Measure, parts: Sequence[IntArray], groupings: Groupings) -> bool:
+    """Tell whether the numbers of a measure in all sets can be true together."""
+    if not adds_up(measure):
+        return not is_count(measure) or all((parts[part] <= parts[whole]).all() for part, whole in groupings.within)
+    ties = [(a, b, keys, 0) for tied in groupings.tied for a, b, keys in tied.ties]
+    beneath = [(a, b, groupings.sets[a] & groupings.sets[b], sign(measure)) for a, b in groupings.beneath]
+    for one, other, keys, side in (*ties, *(beneath if sign(measure) else ())):
+        common = groupings.sets[one] if keys is None else keys
+        first, second = (groupings.summed_to(parts[place], place, common) for place in (one, other))
+        if (side * first > side * second if side else first != second).any():
+            return False
+    return True

@@ -7,8 +7,8 @@ from fractions import Fraction
 from lapwing.exact.bounds import float_near
 from lapwing.mechanisms import DiscreteLaplace
 from lapwing.mechanisms.additive import NoiseLaw
-from lapwing.query.derive import has_interval, rests_on_ends
-from lapwing.query.derived import (
+from lapwing.query.derivation.derive import has_interval, rests_on_ends
+from lapwing.query.derivation.derived import (
     INTERVAL_CONFIDENCE,
     NUMERIC,
     Average,
@@ -20,10 +20,10 @@ from lapwing.query.derived import (
     measures_of,
     parts_of,
 )
+from lapwing.query.derivation.ranks import rank_error, rank_note
 from lapwing.query.measures import Distribution, Measure
 from lapwing.query.names import measure_names
 from lapwing.query.plan import Plan
-from lapwing.query.ranks import rank_error, rank_note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,18 +8,18 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from lapwing.exact.bounds import float_near
-from lapwing.query.columns import Column, Labels, Truths
-from lapwing.query.derivations import Value
-from lapwing.query.derived import Shape
-from lapwing.query.integers import product
-from lapwing.query.numbers import BoolArray, Numbers
+from lapwing.query.derivation.columns import Column, Labels, Truths
+from lapwing.query.derivation.derivations import Value
+from lapwing.query.derivation.derived import Shape
+from lapwing.query.derivation.integers import product
+from lapwing.query.derivation.numbers import BoolArray, Numbers
 
 Cell = bool | int | float | Decimal | str | date | datetime | None
 _LARGEST: Final = 10**308
@@ -34,6 +34,29 @@ _ARROW: Final[Mapping[Shape, pa.DataType]] = {
     "real": pa.float64(),
     "null": pa.null(),
 }
+
+EndArray = NDArray[Any]
+"""Ends of intervals: float64, or datetime64 of dates and timestamps, with NaN or NaT where there is none.
+
+Which it is follows from the question, which no type knows: a union would make every comparison of two ends an error.
+"""
+
+
+def ends_shown(ends: NDArray[np.float64], shape: Shape) -> EndArray:
+    """Return ends as what they stand for: of a date they are whole days, of a timestamp seconds, since 1970-01-01.
+
+    Seconds of the years 1 to 9999 are fewer than 2³⁹ to either side, so that doubles hold them to a tenth of a
+    millisecond, and whole ones, which ends are, exactly.
+    """
+    if shape not in ("date", "timestamp"):
+        return ends
+    unknown = np.isnan(ends)
+    whole = np.where(unknown, 0, ends).astype(np.int64)
+    found: NDArray[np.datetime64] = whole.astype("datetime64[D]" if shape == "date" else "datetime64[s]")
+    found = found if shape == "date" else found.astype("datetime64[us]")
+    found[unknown] = np.datetime64("NaT")
+    return found
+
 
 # ---- Python values ---------------------------------------------------------------------------------------------------
 

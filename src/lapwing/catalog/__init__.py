@@ -4,6 +4,6 @@ Everything in a catalog is a public fact. Nothing in it may be learned from the 
 group keys and prices are computed from it and shown to everybody.
 """
 
-from lapwing.catalog.model import Budget, Catalog, Column, PublicTable, Table, View
+from lapwing.catalog.model import Budget, Catalog, Column, Link, PublicTable, Table, View
 
-__all__ = ["Budget", "Catalog", "Column", "PublicTable", "Table", "View"]
+__all__ = ["Budget", "Catalog", "Column", "Link", "PublicTable", "Table", "View"]

@@ -1,10 +1,10 @@
 """The catalog as values: data set, budget, tables, views; each is valid or does not exist."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from os.path import normpath
 from pathlib import Path
-from typing import final
+from typing import Self, final
 
 from lapwing.catalog import spelling
 from lapwing.catalog.column import Column
@@ -12,12 +12,24 @@ from lapwing.catalog.facts import digest
 from lapwing.catalog.names import check_text, one_of, refuse_same_names
 from lapwing.catalog.place import refuse
 from lapwing.catalog.public import PublicTable
-from lapwing.catalog.table import ROW, Table
+from lapwing.catalog.table import ROW, Link, Table
 from lapwing.catalog.view import View
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.measures import Loss
 
-__all__ = ["ENGINES", "MEASURES", "NEIGHBOURING", "ROW", "Budget", "Catalog", "Column", "PublicTable", "Table", "View"]
+__all__ = [
+    "ENGINES",
+    "MEASURES",
+    "NEIGHBOURING",
+    "ROW",
+    "Budget",
+    "Catalog",
+    "Column",
+    "Link",
+    "PublicTable",
+    "Table",
+    "View",
+]
 
 ENGINES = ("duckdb", "postgres", "spark")
 MEASURES = ("pure", "gdp", "zcdp")
@@ -88,7 +100,8 @@ class Catalog:
         engine: "duckdb", "postgres" or "spark".
         ledger: where spending is recorded, "sqlite:<file>"; the file is relative to `folder`.
         budget: shared by all tables.
-        tables: those that are protected; at least one. One of them at most has parts.
+        tables: those that are protected; at least one. One of them at most has parts. With a table, all those that
+            its links lead to are among them.
         folder: the folder that relative paths start from.
         public_tables: those in which nobody is protected.
         views: subqueries with a name. No two tables or views share a name.
@@ -118,8 +131,8 @@ class Catalog:
         tables = [*(table.name for table in self.tables), *(table.name for table in self.public_tables)]
         refuse_same_names("tables", tables)
         refuse_same_names("views", (*tables, *(view.name for view in self.views)))
-        _check_parts(self)
-        _check_sources(self)
+        for check in (_check_links, _check_units, _check_parts, _check_sources):
+            check(self)
 
     @property
     def ledger_path(self) -> Path:
@@ -130,22 +143,66 @@ class Catalog:
         """Return the file that holds a table's rows."""
         return self.folder / table.source
 
+    def with_table(self, table: Table) -> Self:
+        """Return the catalog with a table in place of the one of its name, to which links then lead."""
+        return replace(self, tables=tuple(_relinked(known, table) for known in self.tables))
+
     @property
     def digest(self) -> str:
         """A fingerprint of what the tables mean (SHA-256, hexadecimal).
 
         Two catalogs with the same digest give every question the same plan and the same law of its answer at a given
-        price, as long as the data of public tables are the same. It covers names, privacy units, parts, row bounds,
-        types, bounds, steps, values, and the texts of views. It leaves out where data and ledger are (data have digests
-        of their own) and the budget (which the ledger has registered). The order of tables, columns and views has no
-        meaning; the order of values has: answers show keys in that order.
+        price, as long as the data of public tables are the same. It covers names, privacy units and which of them are
+        the same, links, parts, row bounds, types, bounds, steps, values, and the texts of views. It leaves out where
+        data and ledger are (data have digests of their own) and the budget (which the ledger has registered). The order
+        of tables, columns, views and pairs of a link has no meaning; the order of values has: answers show keys in that
+        order.
         """
         facts: dict[str, object] = {"tables": {table.name: table.facts for table in self.tables}}
+        units = {table.name: table.unit for table in self.tables if table.unit is not None}
+        if units:
+            facts["units"] = units
         if self.public_tables:
             facts["public_tables"] = {table.name: table.facts for table in self.public_tables}
         if self.views:
             facts["views"] = {view.name: view.sql for view in self.views}
         return digest(facts)
+
+
+def _relinked(table: Table, fresh: Table) -> Table:
+    if table.name == fresh.name:
+        return fresh
+    if table.link is None:
+        return table
+    return replace(table, link=replace(table.link, parent=_relinked(table.link.parent, fresh)))
+
+
+def _check_links(catalog: Catalog) -> None:
+    """Refuse a link to anything but a table of this catalog."""
+    for table in catalog.tables:
+        if table.link is None or table.link.parent in catalog.tables:
+            continue
+        place, parent = f"tables.{spelling.key(table.name)}.link.table", table.link.parent.name
+        if parent in (other.name for other in catalog.tables):
+            reason = f"leads to another {spelling.text(parent)} than the one of this catalog"
+            refuse(place, f"{reason}; link to that one, or change a table by Catalog.with_table")
+        refuse(place, f"there is no table {spelling.text(parent)}; put it into the catalog")
+
+
+def _check_units(catalog: Catalog) -> None:
+    """Refuse units of one name that cannot be compared: they would be different people where they are the same."""
+    first: dict[str, Table] = {}
+    for table in catalog.tables:
+        if table.unit is None:
+            continue
+        place, other = f"tables.{spelling.key(table.name)}.unit", first.setdefault(table.unit.casefold(), table)
+        if table.unit != other.unit:
+            both = f"{spelling.text(other.unit or '')} and {spelling.text(table.unit)}"
+            refuse(place, f"{both} differ only by case; write both alike, or choose another name")
+        if table.unit_type != other.unit_type:
+            here, there = (f"{spelling.text(t.unit_column)} of {spelling.text(t.name)}" for t in (table, other))
+            reason = f"{here} is of type {table.unit_type}, but {there} is of type {other.unit_type}"
+            refuse(place, f"{reason}; declare both alike")
 
 
 def _check_parts(catalog: Catalog) -> None:

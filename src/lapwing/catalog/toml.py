@@ -6,6 +6,7 @@ Numbers are read exactly (0.1 is one tenth) and what is written reads back as th
 import os
 import threading
 import tomllib
+from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +14,8 @@ from typing import cast
 
 from lapwing.catalog import spelling
 from lapwing.catalog.column import TYPES, Column, Value, default_step
-from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, ROW, Budget, Catalog, PublicTable, Table, View
+from lapwing.catalog.links import parents_first
+from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, ROW, Budget, Catalog, Link, PublicTable, Table, View
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.section import Section
 from lapwing.errors import CatalogError
@@ -43,15 +45,15 @@ def loads(content: str, *, file: str, folder: Path) -> Catalog:
         dataset = document.section("dataset")
         dataset.allow("name", "engine", "ledger")
         tables, views = document.section("tables"), document.section("views")
-        described = [_table(tables.section(name), name) for name in tables.content]
+        protected, public = _tables({name: tables.section(name) for name in tables.content})
         return Catalog(
             name=dataset.text("name", example="visits"),
             engine=dataset.text("engine", "duckdb", example="duckdb"),
             ledger=dataset.text("ledger", example="sqlite:visits.lapwing.db"),
             budget=_budget(document.section("budget")),
-            tables=tuple(table for table in described if isinstance(table, Table)),
+            tables=protected,
             folder=folder,
-            public_tables=tuple(table for table in described if isinstance(table, PublicTable)),
+            public_tables=public,
             views=tuple(_view(views.section(name), name) for name in views.content),
         )
 
@@ -84,23 +86,47 @@ def default_measure(delta: Fraction) -> str:
     return "gdp" if delta > 0 else "pure"
 
 
-def _table(section: Section, name: str) -> Table | PublicTable:
-    if section.boolean("public", False):
-        return _public_table(section, name)
-    section.allow("source", "public", "privacy_unit", "max_rows_per_unit", "part", "columns")
-    unit = section.text("privacy_unit", example="person_id")
+def _tables(sections: Mapping[str, Section]) -> tuple[tuple[Table, ...], tuple[PublicTable, ...]]:
+    """Read protected and public tables, in the order of the file; a table after the one that its link leads to."""
+    public = {name for name, section in sections.items() if section.boolean("public", False)}
+    links = {name: _linked_to(section) for name, section in sections.items() if name not in public}
+    known: dict[str, Table] = {}
+    for name in parents_first(links, public):
+        known[name] = _table(sections[name], name, known)
+    protected = tuple(known[name] for name in sections if name in known)
+    return protected, tuple(_public_table(sections[name], name) for name in sections if name in public)
+
+
+def _linked_to(section: Section) -> str | None:
+    """Return the name of the table that a link leads to."""
+    return section.section("link").text("table", example="customer") if section.has("link") else None
+
+
+def _table(section: Section, name: str, known: Mapping[str, Table]) -> Table:
+    section.allow("source", "public", "privacy_unit", "unit", "link", "max_rows_per_unit", "part", "columns")
+    linked = section.has("link")
+    whose = section.text("privacy_unit", example="person_id") if section.has("privacy_unit") or not linked else None
     return Table(
         name=name,
         source=section.text("source", example="visits.parquet"),
-        privacy_unit=unit,
-        max_rows_per_unit=section.integer("max_rows_per_unit", 1 if unit == ROW else None, example=10),
+        privacy_unit=whose,
+        max_rows_per_unit=section.integer("max_rows_per_unit", 1 if whose == ROW else None, example=10),
         columns=_columns(section),
         part=section.text("part", example="site") if section.has("part") else None,
+        link=_link(section.section("link"), known) if linked else None,
+        unit=section.text("unit", example="person") if section.has("unit") else None,
     )
 
 
+def _link(section: Section, known: Mapping[str, Table]) -> Link:
+    section.allow("table", "on")
+    on = section.section("on")
+    pairs = tuple((here, on.text(here, example="c_custkey")) for here in on.content)
+    return Link(parent=known[section.text("table", example="customer")], on=pairs)
+
+
 def _public_table(section: Section, name: str) -> PublicTable:
-    for key in ("privacy_unit", "max_rows_per_unit", "part"):
+    for key in ("privacy_unit", "unit", "link", "max_rows_per_unit", "part"):
         if section.has(key):
             refuse(section.place(key), "nobody is protected in a public table; remove it, or remove public = true")
     section.allow("source", "public", "columns")
@@ -167,7 +193,7 @@ def _table_lines(table: Table) -> list[str]:
         "",
         f"[{path}]",
         _line("source", table.source, "relative to this file"),
-        _line("privacy_unit", table.privacy_unit, 'the column that says whose row it is, or "row": each stands alone'),
+        *_whose_lines(table),
         _line("max_rows_per_unit", table.max_rows_per_unit, "a unit's rows beyond it do not exist for any question"),
         *([_line("part", table.part, parts)] if table.part is not None else []),
         "",
@@ -179,6 +205,17 @@ def _table_lines(table: Table) -> list[str]:
         f"[{path}.columns]",
         *map(_column_line, table.columns),
     ]
+
+
+def _whose_lines(table: Table) -> list[str]:
+    if table.link is not None:
+        on = ", ".join(f"{spelling.key(here)} = {spelling.text(there)}" for here, there in table.link.on)
+        link = f"link = {{ table = {spelling.text(table.link.parent.name)}, on = {{ {on} }} }}"
+        return [f"{link:<39} # a row belongs to the unit of the row there with this key, which must be unique there"]
+    whose = 'the column that says whose row it is, or "row": each stands alone'
+    same = "tables that say the same protect the same units"
+    named = [_line("unit", table.unit, same)] if table.unit is not None else []
+    return [_line("privacy_unit", table.privacy_unit, whose), *named]
 
 
 def _public_table_lines(table: PublicTable) -> list[str]:

@@ -18,7 +18,7 @@ from rich.text import Text
 
 import lapwing as lw
 from lapwing.cli import figures
-from lapwing.cli.console import labelled, note, on_terminal, print_text, show
+from lapwing.cli.console import labelled, note, on_terminal, print_text, show, text
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import new_table, to_json
 from lapwing.cli.options import FRACTION, number, reader
@@ -110,8 +110,8 @@ def command(
             print_text(as_csv(statements))
         case Form.json:
             print_text(to_json(as_document(parts, statements, relation)))
-    for label, text in _notes(statements, neighbouring):
-        note(label, text)
+    for label, said in _notes(statements, neighbouring):
+        note(label, said)
     if plot is not None and drawn is not None:
         plot.write_text(to_json(drawn.to_dict()), encoding="utf-8")
         note("written", str(plot))
@@ -172,7 +172,7 @@ def as_page(
             cells = (figures.NOTHING, "refused", statement.refused)
         else:
             cells = (_between(statement.lower, value), _label(statement), statement.total)
-        table.add_row(*map(Text, (statement.method, *cells)))
+        table.add_row(*map(text, (statement.method, *cells)))
     labels = {_label(statement): statement.holds for statement in statements if not statement.refused}
     return [Fitted(table), Text(), labelled(*labels.items())]
 

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from lapwing.catalog.model import Budget, Catalog
 from lapwing.cli import figures
+from lapwing.cli.console import text
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import new_table
 from lapwing.privacy.plans import Choice, choices
@@ -40,9 +41,9 @@ def as_page(catalog: Catalog, questions: int, advised: Sequence[Choice]) -> list
     for choice in advised:
         width = f"±{figures.size(float(choice.half_width))}"
         page.add_row(
-            Text(choice.kind), Text(_promise(catalog.budget, choice.kind)), Text(NOISES[choice.noise]), Text(width)
+            text(choice.kind), text(_promise(catalog.budget, choice.kind)), text(NOISES[choice.noise]), text(width)
         )
-    return [Text(f"{planned} a COUNT of {table.name}, {kept}:"), Text(), Fitted(page), Text()]
+    return [text(f"{planned} a COUNT of {table.name}, {kept}:"), Text(), Fitted(page), Text()]
 
 
 def verdict(advised: Sequence[Choice], taken: str, budget: Budget, *, given: bool) -> str:

@@ -10,10 +10,13 @@ import typer
 
 from lapwing import __version__
 from lapwing.cli import account, budget, data, demo, explain, index, init, ledger, progress, query
+from lapwing.cli.characters import visible
 from lapwing.cli.console import complain, print_text
 from lapwing.errors import Fault, InvalidParameter, LapwingError
 
 INTERRUPTED: Final = 130
+LAYOUT: Final = "\n\t"
+"""What a message of several lines keeps: those of others quote what was given."""
 
 app = typer.Typer(
     name="lapwing",
@@ -85,17 +88,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _report(error: Exception) -> int:
     """Say what went wrong and return the exit status that says whose turn it is."""
     if isinstance(error, LapwingError):
-        complain("\n".join([f"lapwing: {error}", *getattr(error, "__notes__", ())]))
+        complain("\n".join([f"lapwing: {visible(str(error))}", *getattr(error, "__notes__", ())]))
         return error.exit_status
     if isinstance(error, typer.TyperException):
         context = getattr(error, "ctx", None)
         path = context.command_path if context is not None else "lapwing"
-        complain(f"lapwing: {error.format_message().rstrip('.')}. `{path} --help` shows how.")
+        complain(f"lapwing: {visible(error.format_message(), keep=LAYOUT).rstrip('.')}. `{path} --help` shows how.")
         return InvalidParameter.exit_status
     if isinstance(error, OSError):
-        complain(f"lapwing: {error.strerror or 'a file could not be used'}: {error.filename or 'output'}")
+        complain(f"lapwing: {error.strerror or 'a file could not be used'}: {visible(str(error.filename or 'output'))}")
         return Fault.exit_status
-    traceback.print_exception(error)
+    complain(visible("".join(traceback.format_exception(error)).rstrip("\n"), keep=LAYOUT))
     complain("lapwing: This is a bug in Lapwing; please report it with the lines above.")
     return Fault.exit_status
 

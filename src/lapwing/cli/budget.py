@@ -7,18 +7,19 @@ from rich.text import Text
 
 import lapwing as lw
 from lapwing.cli import figures
-from lapwing.cli.console import labelled, print_text, show
+from lapwing.cli.console import labelled, print_text, show, text
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import new_table, to_json
 from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Report, ReportFormat
+from lapwing.ledger.faults import FAULTS_ALLOWED
 from lapwing.privacy.amounts import written
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from lapwing.budget import BudgetView
     from lapwing.ledger.records import HistoryRow
     from lapwing.privacy import PartsAccount
-    from lapwing.session import BudgetView
 
 EXAMPLE: Final = """\b
 Examples:
@@ -27,6 +28,7 @@ Examples:
 
 
 MOST_PARTS: Final = 20
+WHY: Final = {"fault": ": failed", "death": ": lost", "interrupt": ": interrupted", "stop": ": stopped"}
 
 
 def command(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
@@ -64,6 +66,7 @@ def _facts(view: "BudgetView", name: str) -> list[tuple[str, str]]:
         ("remaining", figures.loss(view.remaining) + (" for a question about all parts" if view.parts else "")),
         ("", figures.gauge(view.share_spent)),
         *_keys(view),
+        *_faults(view),
         *more,
     ]
 
@@ -88,6 +91,15 @@ def _keys(view: "BudgetView") -> list[tuple[str, str]]:
     return [("keys", f"{spent} spent of delta {figures.delta(view.delta_keys)}, which is kept for private keys")]
 
 
+def _faults(view: "BudgetView") -> list[tuple[str, str]]:
+    """Return how many questions failed, and whether that stops the data set."""
+    if not view.faults:
+        return []
+    effect = "no new question is answered until the curator runs" if view.stopped else "the curator may look:"
+    command = "`lapwing data resume`" if view.stopped else "`lapwing data faults`"
+    return [("faults", f"{view.faults} of {FAULTS_ALLOWED} that stop the data set; {effect} {command}")]
+
+
 def _parts(view: "BudgetView", by_part: "PartsAccount") -> RenderableType:
     """Return what each part has spent and has left, the dearest first if they are many."""
     spent, left = by_part.spent_by_part(), by_part.rooms()
@@ -97,9 +109,9 @@ def _parts(view: "BudgetView", by_part: "PartsAccount") -> RenderableType:
     table = new_table("part", "spent", "left for it", "share left", numbers=["spent", "left for it", "share left"])
     for part in shown:
         part_left = figures.share(float(left[part].amount / view.total.amount))
-        table.add_row(Text(part), figures.loss(spent[part]), figures.loss(left[part]), part_left)
+        table.add_row(text(part), figures.loss(spent[part]), figures.loss(left[part]), part_left)
     if len(spent) > len(shown):
-        table.add_row(Text(f"{len(spent) - len(shown):,} more, none dearer"))
+        table.add_row(text(f"{len(spent) - len(shown):,} more, none dearer"))
     return Fitted(table)
 
 
@@ -114,18 +126,19 @@ def _history(view: "BudgetView", delta: "Fraction") -> RenderableType:
     table = new_table("time (UTC)", "who", "epsilon alone", "share", "question", numbers=["epsilon alone", "share"])
     for row in view.history:
         table.add_row(
-            Text(row.time[:16].replace("T", " ")),
-            Text(row.principal),
+            text(row.time[:16].replace("T", " ")),
+            text(row.principal),
             figures.epsilon(row.loss.to_epsilon(delta=delta)),
             figures.share(float(row.loss.amount / view.total.amount)),
-            Text(_question(row)),
+            text(_question(row)),
         )
     return Fitted(table)
 
 
 def _question(row: "HistoryRow") -> str:
     parts = "" if row.parts is None else f" ({figures.names(row.parts)})"
-    return f"{row.question}{parts}" if row.answered else f"{row.question}{parts} (paid, not answered)"
+    reason = WHY[row.unanswered] if row.unanswered is not None else ""
+    return f"{row.question}{parts}" if row.answered else f"{row.question}{parts} (paid, not answered{reason})"
 
 
 def _parts_document(view: "BudgetView", by_part: "PartsAccount") -> list[dict[str, object]]:
@@ -157,6 +170,8 @@ def as_document(view: "BudgetView") -> dict[str, object]:
         "delta_keys": written(view.delta_keys),
         "delta_keys_spent": written(view.delta_keys_spent),
         "version": view.version,
+        "faults": view.faults,
+        "stopped": view.stopped,
         "more_like_the_last": view.fits(view.history[-1].loss, view.history[-1].parts) if view.history else None,
         "parts": None if view.by_part is None else _parts_document(view, view.by_part),
         "history": [
@@ -169,6 +184,7 @@ def as_document(view: "BudgetView") -> dict[str, object]:
                 "delta": written(row.delta),
                 "version": row.version,
                 "answered": row.answered,
+                "unanswered": row.unanswered,
                 "parts": None if row.parts is None else list(row.parts),
             }
             for row in view.history

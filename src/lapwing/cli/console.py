@@ -1,6 +1,7 @@
 """The two streams: results on standard output, everything said about them on standard error.
 
-Text is never markup: what a question or a catalog says is printed as it is.
+Text is never markup and never a command to the terminal: what a question or a catalog says is printed as it is, but
+for the characters that `characters.visible` escapes. Pages are made of `text`.
 """
 
 import os
@@ -13,6 +14,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from lapwing.cli.characters import visible
+
 PAGE: Final = 100
 """Columns of a page that is not a terminal's."""
 
@@ -22,9 +25,9 @@ def on_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def print_text(text: str) -> None:
+def print_text(content: str) -> None:
     """Write a result as it is."""
-    sys.stdout.write(text)
+    sys.stdout.write(content)
 
 
 def print_bytes(content: bytes) -> None:
@@ -32,6 +35,11 @@ def print_bytes(content: bytes) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()
+
+
+def text(content: str, style: str = "") -> Text:
+    """Return a text of a page: one line, of which every character is seen."""
+    return Text(visible(content), style)
 
 
 def show(*parts: RenderableType, whole: bool = False) -> None:
@@ -42,15 +50,15 @@ def show(*parts: RenderableType, whole: bool = False) -> None:
     sys.stdout.write(rendered(sys.stdout, *parts, whole=whole))
 
 
-def note(label: str, text: str) -> None:
+def note(label: str, content: str) -> None:
     """Say something about a result: its price, what bounds it, where it went."""
-    sys.stderr.write(rendered(sys.stderr, labelled((label, text))))
+    sys.stderr.write(rendered(sys.stderr, labelled((label, content))))
 
 
-def complain(text: str) -> None:
+def complain(message: str) -> None:
     """Write a message as it is on standard error."""
     sys.stdout.flush()
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"{message}\n")
     sys.stderr.flush()
 
 
@@ -60,7 +68,7 @@ def labelled(*facts: tuple[str, RenderableType]) -> Table:
     grid.add_column(style="dim", no_wrap=True, min_width=7)
     grid.add_column()
     for label, content in facts:
-        grid.add_row(label, Text(content) if isinstance(content, str) else content)
+        grid.add_row(label, text(content) if isinstance(content, str) else content)
     return grid
 
 
@@ -90,18 +98,18 @@ def _console(stream: TextIO) -> Console:
     return Console(file=stream, color_system=colours, highlight=False, markup=False, emoji=False)  # type: ignore[arg-type]
 
 
-def pointer(text: str, position: tuple[int, int]) -> str:
-    r"""Return the line of a text at a position, with a caret under it; a long line is cut around the caret.
+def pointer(question: str, position: tuple[int, int]) -> str:
+    r"""Return the line of a question at a position, with a caret under it; a long line is cut around the caret.
 
     >>> print(pointer("SELECT a\nFROM b", (2, 6)))
         FROM b
              ^
     """
     line, column = position
-    lines = text.split("\n")
+    lines = question.split("\n")
     content = lines[line - 1].expandtabs(1) if line <= len(lines) else ""
     room = page_width(sys.stderr) - 8
     start = max(0, column - 1 - room * 2 // 3) if len(content) > room else 0
     shown = ("…" if start else "") + content[start : start + room] + ("…" if start + room < len(content) else "")
     before = ("…" if start else "") + content[start : column - 1]
-    return f"    {shown}\n    {' ' * cell_len(before)}^"
+    return f"    {visible(shown)}\n    {' ' * cell_len(visible(before))}^"

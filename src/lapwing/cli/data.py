@@ -1,16 +1,36 @@
 """`lapwing data`: the data that the questions are about. For the curator."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import typer
+from rich.text import Text
 
 import lapwing as lw
-from lapwing.cli.console import print_text
-from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile
+from lapwing.cli.console import print_text, show, text
+from lapwing.cli.fitting import Fitted
+from lapwing.cli.formats import new_table, to_json
+from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Report, ReportFormat
+from lapwing.ledger.faults import FAULTS_ALLOWED
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from lapwing.ledger.records import FaultRow
 
 EXAMPLE: Final = """\b
+Examples:
+  lapwing data accept
+  lapwing data faults"""
+ACCEPT: Final = """\b
 Example:
   lapwing data accept"""
+FAULTS: Final = """\b
+Example:
+  lapwing data faults --format json"""
+RESUME: Final = """\b
+Example:
+  lapwing data resume"""
+CAUSES: Final = {"fault": "failed", "death": "process died"}
 
 app = typer.Typer(help="The data behind the catalog (for the curator).", epilog=EXAMPLE, rich_markup_mode=None)
 
@@ -20,18 +40,77 @@ def data() -> None:
     """Look after the data behind the catalog (for the curator)."""
 
 
-@app.command(epilog=EXAMPLE, short_help="Make the data as they are now the current version.")
+@app.command(epilog=ACCEPT, short_help="Make the data as they are now the current version.")
 def accept(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     """Make the data as they are now the current version: changed data are refused until then.
 
-    What was spent stays spent: it belongs to the people in the data, not to a version of them.
+    What was spent stays spent: it belongs to the people in the data, not to a version of them. Nor does it end a stop
+    after faults: `lapwing data resume` does.
     """
     with lw.connect(catalog) as session:
         before = session.budget().version
-        version = session.accept_data()
+        version, stopped = session.accept_data(), session.budget().stopped
     if version == before:
         print_text(f"The data are those of version {version}; nothing was changed.\n")
     else:
         print_text(
             f"Version {version} is current from now on. What was spent stays spent; old answers are not mixed in.\n"
         )
+    if stopped:
+        print_text("The data set stays stopped, as too many questions failed: see `lapwing data faults`.\n")
+
+
+@app.command(epilog=FAULTS, short_help="Show the questions that failed after they were charged.")
+def faults(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
+    """Show the questions that failed, or whose process died, after they were charged and since you last looked.
+
+    Whether a question fails can depend on the data: on their memory, their time, the room on the disk. So repeated
+    faults stop the data set until `lapwing data resume`.
+    """
+    with lw.connect(catalog) as session:
+        found, stopped = session.faults(), session.budget().stopped
+    if form is Report.json:
+        print_text(to_json({"faults": [_document(fault) for fault in found], "stopped": stopped}))
+    elif found:
+        show(*_page(found, stopped))
+    else:
+        print_text("No question has failed since the curator last looked.\n")
+
+
+@app.command(epilog=RESUME, short_help="Say that the faults were looked at, and answer questions again.")
+def resume(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
+    """Say that the faults were looked at, and answer questions again.
+
+    Look at `lapwing data faults` first, and mend what they have in common: too little memory or disk, or somebody who
+    asks what is meant to fail. The prices stay paid.
+    """
+    with lw.connect(catalog) as session:
+        count = session.resume()
+    if count:
+        what = "1 fault counts" if count == 1 else f"{count} faults count"
+        print_text(f"{what} no more; questions are answered. What was paid stays paid.\n")
+    else:
+        print_text("No question has failed since the curator last looked; nothing was changed.\n")
+
+
+def _page(found: "tuple[FaultRow, ...]", stopped: bool) -> "list[RenderableType]":
+    table = new_table("time (UTC)", "who", "what", "question")
+    for fault in found:
+        first = fault.charges[0]
+        more = f" and {len(fault.charges) - 1} more" if len(fault.charges) > 1 else ""
+        when = fault.time[:16].replace("T", " ")
+        table.add_row(text(when), text(first.principal), text(CAUSES[fault.cause]), text(f"{first.question}{more}"))
+    effect = "The data set is stopped. Once you have looked, `lapwing data resume`." if stopped else _left(len(found))
+    return [Fitted(table), Text(), text(effect)]
+
+
+def _left(count: int) -> str:
+    left = FAULTS_ALLOWED - count
+    return f"{left} more {'stops' if left == 1 else 'stop'} the data set. Once you have looked, `lapwing data resume`."
+
+
+def _document(fault: "FaultRow") -> dict[str, object]:
+    charges = [
+        {"sequence": row.sequence, "principal": row.principal, "question": row.question} for row in fault.charges
+    ]
+    return {"sequence": fault.sequence, "time": fault.time, "cause": fault.cause, "charges": charges}

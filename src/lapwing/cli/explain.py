@@ -10,8 +10,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 import lapwing as lw
-from lapwing.cli.console import labelled, print_text, show
-from lapwing.cli.figures import delta, loss, names, share, size
+from lapwing.cli.console import labelled, print_text, show, text
+from lapwing.cli.figures import NOTHING, delta, loss, names, share, size
 from lapwing.cli.figures import epsilon as epsilon_text
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import new_table, to_json
@@ -19,7 +19,7 @@ from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Delta, Epsilon, Er
 from lapwing.cli.question import pointing_at, require_at_most_one, text_of, values_of
 
 if TYPE_CHECKING:
-    from lapwing.preview import PartPreview, Preview
+    from lapwing.preview import ColumnPreview, PartPreview, Preview, SelectionPreview
 
 EXAMPLE: Final = """\b
 Examples:
@@ -84,11 +84,13 @@ def _facts(preview: "Preview", neighbouring: str) -> list[tuple[str, str]]:
         case count:
             cells = f"{count:,} cells, each with its own noise"
     price += f", and delta {delta(preview.delta)} for the keys" if preview.delta else ""
+    chosen = preview.selection
     return [
         ("protects", f"{preview.unit}, {NEIGHBOURING[neighbouring]}"),
         ("bounds", preview.bound),
         ("answer", cells),
         ("price", price),
+        *([] if chosen is None else [("of this", f"{share(chosen.price_share)} for the {_chosen(chosen)}")]),
         *([] if preview.parts is None else [("charged to", _parts(preview.parts))]),
         ("cost", cost),
     ]
@@ -113,14 +115,16 @@ NEIGHBOURING: Final = {
 def _columns(preview: "Preview") -> RenderableType:
     table = new_table("column", "± at 95 %", "rests on", numbers=["± at 95 %"])
     for column in preview.columns:
-        table.add_row(Text(column.name), _promise(column.half_width, column.rests_on), Text(", ".join(column.rests_on)))
+        table.add_row(text(column.name), _promise(column), text(", ".join(column.rests_on)))
     return Fitted(table)
 
 
-def _promise(half_width: float | None, rests_on: tuple[str, ...]) -> Text:
-    if half_width is not None:
-        return Text(f"±{size(half_width)}", "cyan")
-    return Text("depends on the data" if rests_on else "public")
+def _promise(column: "ColumnPreview") -> Text:
+    if column.half_width is not None:
+        return text(f"±{size(column.half_width)}", "cyan")
+    if column.rests_on:
+        return text("depends on the data")
+    return text("chosen privately" if column.selected else "public")
 
 
 def _measures(preview: "Preview") -> RenderableType:
@@ -129,9 +133,18 @@ def _measures(preview: "Preview") -> RenderableType:
     for m in preview.measures:
         figures = (f"{m.sensitivity:,.6g}", size(m.scale))
         table.add_row(
-            Text(m.measure), Text(m.mechanism), *map(Text, figures), Text(f"±{size(m.half_width)}"), Text(m.reason)
+            text(m.measure), text(m.mechanism), *map(text, figures), text(f"±{size(m.half_width)}"), text(m.reason)
         )
+    if (s := preview.selection) is not None:
+        scale = NOTHING if s.scale is None else size(s.scale)
+        reason = "chances grow with its units" if s.threshold is None else f"weight above {s.threshold:,.5g} is shown"
+        figures = (NOTHING if s.scale is None else "1", scale)
+        table.add_row(text(_chosen(s)), text(s.mechanism), *map(text, figures), text(NOTHING), text(reason))
     return Fitted(table)
+
+
+def _chosen(selection: "SelectionPreview") -> str:
+    return f"choice of {', '.join(selection.keys)}"
 
 
 def _part_document(part: "PartPreview") -> dict[str, object]:
@@ -156,6 +169,7 @@ def as_document(preview: "Preview", neighbouring: str) -> dict[str, object]:
         "bound": preview.bound,
         "neighbouring": neighbouring,
         "assuming_count": preview.assuming_count,
+        "selection": None if preview.selection is None else asdict(preview.selection),
         "columns": [asdict(column) for column in preview.columns],
         "measures": [asdict(measure) for measure in preview.measures],
         "notes": list(preview.notes),

@@ -4,25 +4,27 @@ Programs get `<column>_low` and `<column>_high` beside every noisy column; peopl
 """
 
 import csv
-import io
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, final
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from lapwing.cli.characters import in_json, visible
+from lapwing.cli.console import text
 from lapwing.cli.figures import noisy, places_of, plain, reach_of
 from lapwing.cli.fitting import Fitted
 
 if TYPE_CHECKING:
     from lapwing.answer import Answer, Cell
+    from lapwing.answer.showing import EndArray
 
 
 class Format(StrEnum):
@@ -40,17 +42,17 @@ def new_table(*names: str, numbers: Iterable[str] = ()) -> Table:
     right = set(numbers)
     for name in names:
         justify: Literal["left", "right"] = "right" if name in right else "left"
-        table.add_column(Text(name), justify=justify, overflow="fold", no_wrap=name in right)
+        table.add_column(text(name), justify=justify, overflow="fold", no_wrap=name in right)
     return table
 
 
 def as_table(answer: "Answer", confidence: Fraction) -> Fitted:
-    """Return the answer with a ± behind every noisy number."""
+    """Return the answer with a ± behind every noisy number, and the ends of its interval behind a date or time."""
     intervals = answer.interval(confidence)
     columns = [
         with_margins([row[name] for row in answer.rows()], *intervals[name])
         if name in intervals
-        else [Text(plain(row[name])) for row in answer.rows()]
+        else [text(plain(row[name])) for row in answer.rows()]
         for name in answer.columns
     ]
     table = new_table(*answer.columns, numbers=intervals)
@@ -59,30 +61,53 @@ def as_table(answer: "Answer", confidence: Fraction) -> Fitted:
     return Fitted(table)
 
 
-def with_margins(values: Sequence["Cell"], low: Iterable[float], high: Iterable[float]) -> list[Text]:
+def with_margins(values: Sequence["Cell"], low: "EndArray", high: "EndArray") -> list[Text]:
     """Return noisy values with their ±, of equal places, so that values and errors stand under each other."""
+    if low.dtype.kind == "M":
+        return [_with_ends(*cell) for cell in zip(values, low.tolist(), high.tolist(), strict=True)]
     cells = [(value, float(least), float(most)) for value, least, most in zip(values, low, high, strict=True)]
     reaches = [reach_of(*cell) for cell in cells]
     places = max((places_of(reach) for reach in reaches if math.isfinite(reach)), default=0)
     pairs = [noisy(*cell, places) for cell in cells]
     width = max((len(margin) for _, margin in pairs), default=0)
-    return [Text.assemble(value, (f" {margin:>{width}}" if width else "", "cyan")) for value, margin in pairs]
+    return [Text.assemble(visible(value), (f" {margin:>{width}}" if width else "", "cyan")) for value, margin in pairs]
 
 
-def as_csv(answer: "Answer", confidence: Fraction) -> str:
-    """Return the answer as CSV with a header; NULL and an interval that does not follow are empty."""
+def _with_ends(value: "Cell", low: date | None, high: date | None) -> Text:
+    """Return a noisy date or time with its interval, which need not be as long before it as after it."""
+    known = low is not None and high is not None
+    return Text.assemble(plain(value), (f" {plain(low)} … {plain(high)}" if known else "", "cyan"))
+
+
+def as_csv(answer: "Answer", confidence: Fraction, written: Callable[[str], str] = str) -> str:
+    """Return the answer as CSV with a header; NULL and an interval that does not follow are empty.
+
+    Args: written: how a text is written; as it is, unless a terminal is to show it.
+    """
     intervals = answer.interval(confidence)
     names = answer.columns
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([label for name in names for label in _labels(name, name in intervals)])
+    lines = _Lines()
+    writer = csv.writer(lines, lineterminator="\r\n")
+    writer.writerow([written(label) for name in names for label in _labels(name, name in intervals)])
     for index, row in enumerate(answer.rows()):
         cells: list[str] = []
         for name in names:
-            cells.append(_text(row[name]))
-            cells += [_end(float(ends[index])) for ends in intervals.get(name, ())]
+            cells.append(written(_text(row[name])))
+            cells += [_end(ends[index].item()) for ends in intervals.get(name, ())]
         writer.writerow(cells)
-    return out.getvalue()
+    return "".join(lines.written)
+
+
+@final
+class _Lines:
+    """Lines that end in LF, of a writer that ends them in CR LF: so that it puts a value with either in quotes."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+
+    def write(self, line: str) -> None:
+        """Take a line."""
+        self.written.append(line.removesuffix("\r\n") + "\n")
 
 
 def _labels(name: str, with_interval: bool) -> tuple[str, ...]:
@@ -93,7 +118,9 @@ def _text(value: "Cell") -> str:
     return "" if value is None else repr(value) if isinstance(value, float) else plain(value)
 
 
-def _end(value: float) -> str:
+def _end(value: float | date | None) -> str:
+    if not isinstance(value, float):
+        return plain(value) if value else ""
     if math.isnan(value):
         return ""
     return str(int(value)) if value.is_integer() else repr(value)
@@ -108,7 +135,7 @@ def as_json(answer: "Answer", confidence: Fraction) -> str:
             "rows": [{name: _value(value) for name, value in row.items()} for row in answer.rows()],
             "confidence": float(confidence),
             "intervals": {
-                name: {"low": [_value(float(x)) for x in low], "high": [_value(float(x)) for x in high]}
+                name: {"low": [_value(x) for x in low.tolist()], "high": [_value(x) for x in high.tolist()]}
                 for name, (low, high) in ends.items()
             },
             "cost": answer.cost.to_record(),
@@ -119,8 +146,8 @@ def as_json(answer: "Answer", confidence: Fraction) -> str:
 
 
 def to_json(document: object) -> str:
-    """Return a document as indented JSON; a number that JSON does not have is null."""
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    """Return a document as indented JSON, of characters that are seen; a number that JSON does not have is null."""
+    return in_json(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
 def _value(value: "Cell") -> bool | int | float | str | None:

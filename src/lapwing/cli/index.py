@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from lapwing.cli.characters import visible
 from lapwing.cli.console import print_text
 from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile
 from lapwing.errors import CatalogError
@@ -46,7 +47,9 @@ def build(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     with _tables(catalog) as (engine, tables):
         for table in tables:
             written = engine.build_index(table)
-            print_text(f"{table.name}: {'the index is written' if written else 'there is an index already'}.\n")
+            print_text(
+                f"{visible(table.name)}: {'the index is written' if written else 'there is an index already'}.\n"
+            )
 
 
 @app.command(epilog=EXAMPLE, short_help="Remove the indexes.")
@@ -55,7 +58,7 @@ def drop(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     with _tables(catalog) as (engine, tables):
         for table in tables:
             existed = engine.drop_index(table)
-            print_text(f"{table.name}: {'the index is removed' if existed else 'there was no index'}.\n")
+            print_text(f"{visible(table.name)}: {'the index is removed' if existed else 'there was no index'}.\n")
 
 
 @app.command(epilog=EXAMPLE, short_help="Say which tables have an index that questions use.")
@@ -63,7 +66,7 @@ def status(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     """Say of every table whether it has an index, and whether questions use it. Changes nothing."""
     with _tables(catalog) as (engine, tables):
         for table in tables:
-            print_text(f"{table.name}: {MEANING[engine.index_state(table)]}.\n")
+            print_text(f"{visible(table.name)}: {MEANING[engine.index_state(table)]}.\n")
 
 
 @contextmanager
@@ -76,6 +79,6 @@ def _tables(catalog: Path) -> Iterator[tuple["DuckDB", tuple["Table", ...]]]:
         raise CatalogError(f'dataset.engine = "{described.engine}" keeps no index beside its data; only "duckdb" does.')
     engine = DuckDB(described)
     try:
-        yield engine, described.tables
+        yield engine, tuple(sorted(described.tables, key=lambda table: len(table.lineage)))  # parents first
     finally:
         engine.close()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
+from lapwing.cli.characters import visible
 from lapwing.cli.console import complain, labelled, note, rendered
 from lapwing.cli.options import DEFAULT_CATALOG, above_zero, part_of_one
 from lapwing.errors import CatalogError, InvalidParameter
@@ -156,7 +157,7 @@ def command(
     for line in drafted.notes:
         note("note", line)
     note("written", f"{output}; look it over, it is the guarantee's fine print.")
-    complain(_next(drafted.catalog, output))
+    complain(visible(_next(drafted.catalog, output), keep="\n"))
 
 
 def _advised(catalog: "Catalog", questions: int, given: Measure | None) -> tuple[str, str]:

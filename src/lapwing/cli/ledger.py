@@ -4,6 +4,7 @@ from typing import Final
 
 import typer
 
+from lapwing.cli.characters import visible
 from lapwing.cli.console import print_text
 from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile
 from lapwing.errors import LedgerFault
@@ -26,7 +27,7 @@ def verify(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     from lapwing.catalog.toml import load  # here, so that `lapwing --help` loads no engine
     from lapwing.ledger import mark
     from lapwing.ledger.sqlite import SqliteLedger
-    from lapwing.session import registration
+    from lapwing.opening import registration
 
     described = load(catalog)
     if not described.ledger_path.exists() and not mark.path_of(described.ledger_path).exists():
@@ -36,4 +37,4 @@ def verify(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
         entries = book.verify()
     finally:
         book.close()
-    print_text(f"{described.ledger_path.name}: {entries:,} entries, an unbroken chain.\n")
+    print_text(f"{visible(described.ledger_path.name)}: {entries:,} entries, an unbroken chain.\n")

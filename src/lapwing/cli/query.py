@@ -13,6 +13,7 @@ import typer
 
 import lapwing as lw
 from lapwing.cli import explain, figures, formats
+from lapwing.cli.characters import visible
 from lapwing.cli.console import note, on_terminal, print_bytes, print_text, rendered
 from lapwing.cli.formats import Format
 from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Delta, Epsilon, Error, Sql, Values, between
@@ -21,7 +22,8 @@ from lapwing.errors import Fault, Interrupted, InvalidParameter
 
 if TYPE_CHECKING:
     from lapwing.answer import Answer
-    from lapwing.session import BudgetView, Session
+    from lapwing.budget import BudgetView
+    from lapwing.session import Session
 
 EXAMPLE: Final = """\b
 Examples:
@@ -157,7 +159,7 @@ def _content(answer: "Answer", form: Format, level: Fraction, page: TextIO) -> s
         case Format.table:
             return rendered(page, formats.as_table(answer, level), whole=True)
         case Format.csv:
-            return formats.as_csv(answer, level)
+            return formats.as_csv(answer, level, visible if page.isatty() else str)
         case Format.json:
             return formats.as_json(answer, level)
         case Format.arrow:

@@ -7,18 +7,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.catalog.model import PublicTable, Table
-from lapwing.query.cleaned import Source
-from lapwing.query.expression import Constant
+from lapwing.catalog.model import Catalog, PublicTable, Table
+from lapwing.engines.holders import Holders
+from lapwing.query.expressions.expression import Constant
 from lapwing.query.measures import Distribution
 from lapwing.query.plan import Question
+from lapwing.query.sql.cleaned import Source
 
 # The cells that hold rows, by the values of their keys in the question's order; one exact integer a measure.
 Cells = Mapping[tuple[Constant, ...], tuple[int, ...]]
-
-
-# How many units hold each value of the private keys, by how many values they hold.
-Holders = Mapping[tuple[Constant, ...], Mapping[int, int]]
 
 
 # The leaves that hold rows and how many rows each holds, in any order, cell by cell; what a leaf has may be in pieces.
@@ -29,12 +26,12 @@ Leaves = Mapping[tuple[Constant, ...], tuple[NDArray[np.int64], NDArray[np.int64
 class Exact:
     """What an engine found: private data, to which noise is still to be added.
 
-    `holders` is empty unless the question has private keys; then it holds every value of them that any unit has, as
-    does `cells` if there is a measure of one integer. `leaves` are those of the question's distributions.
+    `holders` is None unless the question has private keys; then it has every value of them that any unit holds, as does
+    `cells` if there is a measure of one integer. `leaves` are those of the question's distributions.
     """
 
     cells: Cells
-    holders: Holders = field(default_factory=dict)
+    holders: Holders | None = None
     leaves: Mapping[Distribution, Leaves] = field(default_factory=dict)
 
 
@@ -58,12 +55,15 @@ class Engine(Protocol):
 
         It decides only whether a question is served or refused, and is never shown to an analyst.
 
-        Raises: DataFault if the data are missing or unreadable, or their columns are not those of the catalog.
+        Raises: DataFault if the data are missing or unreadable, or their columns are not those of the catalog; or if a
+            key that a link leads to is not unique among the rows. For a linked table, also if its parents have none.
         """
         ...
 
-    def run(self, question: Question, digest: str) -> Exact:
-        """Return the exact measures of every cell that holds rows, of the data with this digest and no other.
+    def run(self, question: Question, digests: Mapping[str, str]) -> Exact:
+        """Return the exact measures of every cell that holds rows, of the data with these digests and no other.
+
+        Args: digests: of all tables of the question's `lineage`, by name.
 
         Raises: EngineFault with one constant message, whatever went wrong; KeyboardInterrupt if the user stopped it.
         """
@@ -72,3 +72,8 @@ class Engine(Protocol):
     def close(self) -> None:
         """Let go of connections and temporary files."""
         ...
+
+
+def digests(catalog: Catalog, engine: Engine) -> dict[str, str]:
+    """Return the digest of every table's data."""
+    return {table.name: engine.digest(table) for table in catalog.tables}

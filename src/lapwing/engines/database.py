@@ -11,17 +11,20 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, final
+from typing import Any, Final, TypeVar, cast, final
 from weakref import finalize
 
 import duckdb
+import pyarrow as pa
 
 from lapwing import progress
 from lapwing.engines import scratch
 from lapwing.interrupts import deferred
-from lapwing.query.printers import text
+from lapwing.query.sql.printers import text
 
 SPILL: Final = "32GB"
 SPILL_PREFIX: Final = "lapwing-spill-"
@@ -37,10 +40,30 @@ DISABLED_OPTIMIZERS: Final = (
     # a row group: whether one row counts would then depend on its neighbours.
     "statistics_propagation",
     "filter_pushdown",
+    # It believes them too: what the one side of a join holds becomes a filter in the reader of the other's file.
+    "join_filter_pushdown",
 )
 
 Rows = list[tuple[Any, ...]]
-Query = Callable[[str], Rows]
+Taken = TypeVar("Taken")
+BATCH: Final = 1 << 21
+"""Rows that are handed over at a time where columns are asked for."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Runs queries that see the same temporary tables."""
+
+    _run: Callable[[str, Callable[[duckdb.DuckDBPyConnection, str], Any]], Any]
+
+    def __call__(self, query: str) -> Rows:
+        """Return the rows of a query."""
+        return cast(Rows, self._run(query, lambda cursor, text: cursor.execute(text).fetchall()))
+
+    def columns(self, query: str, take: Callable[[pa.RecordBatchReader], Taken]) -> Taken:
+        """Return what a function makes of the columns of a query, which come in pieces."""
+        return cast(Taken, self._run(query, lambda cursor, text: take(cursor.sql(text).to_arrow_reader(BATCH))))
 
 
 @final
@@ -70,6 +93,11 @@ class Database:
         with self.session() as ask:
             return ask(query)
 
+    def columns(self, query: str, take: Callable[[pa.RecordBatchReader], Taken]) -> Taken:
+        """Return what a function makes of the columns of a query."""
+        with self.session() as ask:
+            return ask.columns(query, take)
+
     @contextmanager
     def session(self) -> Iterator[Query]:
         """Run several queries that see the same temporary tables."""
@@ -77,17 +105,19 @@ class Database:
         first = self._free.acquire(blocking=False)
         cursor = self._reporting if first else self.connection.cursor()
         try:
-            yield lambda query: self._run(cursor, query)
+            yield Query(partial(self._run, cursor))
         finally:
             if first:
                 self._free.release()
             else:
                 cursor.close()
 
-    def _run(self, cursor: duckdb.DuckDBPyConnection, query: str) -> Rows:
+    def _run(
+        self, cursor: duckdb.DuckDBPyConnection, query: str, take: Callable[[duckdb.DuckDBPyConnection, str], Taken]
+    ) -> Taken:
         deadline = time.monotonic() + self._seconds
         with deferred() as pressed, ThreadPoolExecutor(max_workers=1) as pool:
-            future: Future[Rows] = pool.submit(lambda: cursor.execute(query).fetchall())
+            future: Future[Taken] = pool.submit(take, cursor, query)
             while not wait([future], timeout=0.05).done:
                 progress.report(cursor.query_progress() / 100)
                 if pressed or time.monotonic() > deadline:
@@ -115,6 +145,8 @@ def configured(spill: str, memory: int, threads: int) -> duckdb.DuckDBPyConnecti
             "autoload_known_extensions": False,
             "allow_community_extensions": False,
             "python_enable_replacements": False,
+            # Long texts would not fit into columns with 32-bit offsets, and how long they are is private.
+            "arrow_large_buffer_size": True,
             # The page cache is enough; DuckDB's own could serve blocks of a file that was since replaced.
             "enable_external_file_cache": False,
         },

@@ -10,37 +10,39 @@ first digest of a file also reads all of it through, the way questions will: wha
 and nobody has asked yet. A question runs only on a file that was read through and has not been written since. An index
 is written only of such files, so that who finds one for a digest need not read the file through again.
 
+A question about linked tables stands on the files of all their parents. What holds of one file holds of each: their
+digests are compared before and after, and a digest also says that the `keys` that links lead to are unique among the
+rows that have a unit. That rests on the parents' data too, so it is remembered with the digests of all of them.
+
 A question's rows come from an `index` where there is one. The second question about the same large file makes one: that
 rests on how many questions were asked and how large the file is, never on what is in it. Whether one is there changes
 how long a question takes, and nothing else.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, final
+from typing import Final, final
 
 import duckdb
-import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
 
 from lapwing import progress
 from lapwing.catalog.model import Catalog, PublicTable, Table
 from lapwing.engines import files, index
+from lapwing.engines.asking import Batch, ask, is_additive, queries_of, together
 from lapwing.engines.base import Exact, PublicSources
-from lapwing.engines.database import DISABLED_OPTIMIZERS, Database, Rows
+from lapwing.engines.database import DISABLED_OPTIMIZERS, Database, Rows, Taken
 from lapwing.engines.files import File, Stamp, stamp_of
+from lapwing.engines.holders import BYTES_A_PAIR
+from lapwing.engines.keys import is_repeated, keys_of, linked_columns, not_unique
+from lapwing.engines.layers import Layers, Relations, from_files, held, needed, passes_for
 from lapwing.errors import DataFault, EngineFault, Fault
-from lapwing.query.cleaned import Pass, Source, kept_rows, layers, public_layer, read_through, stored
-from lapwing.query.expression import Constant
-from lapwing.query.keys import Key
-from lapwing.query.measures import CountDistinct, CountUnits, Distribution
 from lapwing.query.plan import Question
-from lapwing.query.render import LEAF, answer, holders, leaves
-from lapwing.query.types import Fixed
+from lapwing.query.sql.cleaned import WHOLE, Pass, Source, public_layer, read_through
 
 __all__ = ["DISABLED_OPTIMIZERS", "FAILED", "MEMORY", "DuckDB", "File", "IndexState", "Stamp"]
 
@@ -53,9 +55,6 @@ INDEXED_AT: Final = 2
 FAILED: Final = (
     "The engine could not finish the question. The price is paid; ask the curator to look at memory, disk and data."
 )
-
-Batch = list[Rows]
-"""Of some units: the rows of each query that a question asks."""
 
 
 class IndexState(StrEnum):
@@ -95,6 +94,7 @@ class DuckDB:
         self._memory = memory
         self._indexing = indexing
         self._digests: dict[tuple[str, Stamp], str] = {}
+        self._unique: set[tuple[str, ...]] = set()
         self._described: dict[tuple[str, Stamp], tuple[File, Source]] = {}
         self._asked: Counter[tuple[str, str]] = Counter()
         self._lock = Lock()
@@ -117,25 +117,15 @@ class DuckDB:
         self._connection = self._database.connection
 
     def digest(self, table: Table) -> str:
-        """Return the SHA-256 of a table's file, remembered for as long as the file's stamp does not change."""
-        path = self._path(table)
-        stamp = stamp_of(path, table)
-        with self._lock:
-            known = self._digests.get((table.name, stamp))
-        if known is None:
-            file = self._describe(table)
-            known = files.hashed(path, table)
-            if self._find_index(table, known) is None:
-                self._read_through(table, file)
-            if stamp_of(path, table) != stamp:
-                raise DataFault(f"The file {table.source} of table {table.name} changed while it was read; try again")
-            with self._lock:
-                self._digests[(table.name, stamp)] = known
-        return known
+        """Return the SHA-256 of a table's file, remembered for as long as the file's stamp does not change.
 
-    def run(self, question: Question, digest: str) -> Exact:
-        """Run a question over the index, or in as many passes as keep its sort in memory."""
-        exact = self._exact(question, digest)
+        By then all of it was read, and the keys that links lead to were found to be unique among its rows.
+        """
+        return self._lineage_digests(table)[table.name]
+
+    def run(self, question: Question, digests: Mapping[str, str]) -> Exact:
+        """Run a question over indexes, or over files in as many passes as keep their sorts in memory."""
+        exact = self._exact(question, digests)
         if exact is None:  # raised out here, the fault drags no engine's message along
             raise EngineFault(FAILED)
         return exact
@@ -145,11 +135,11 @@ class DuckDB:
 
         Raises: DataFault if the data cannot be read; Fault if the index cannot be written.
         """
-        digest = self.digest(table)
-        if self._has_sound_index(table, digest):
+        digests = self._lineage_digests(table)
+        if self._sound_index(table, digests) is not None:
             return False
         try:
-            written = self._build(table, digest)
+            written = self._build(table, digests)
         except (duckdb.Error, OSError):
             written = False
         if not written:
@@ -165,10 +155,10 @@ class DuckDB:
 
     def index_state(self, table: Table) -> IndexState:
         """Return whether a table has an index, and whether it is of these data, this catalog and this engine."""
-        path = self._path(table)
-        if self._has_sound_index(table, files.hashed(path, table)):
+        digests = {above.name: files.hashed(self._path(above), above) for above in table.lineage}
+        if self._sound_index(table, digests) is not None:
             return IndexState.current
-        there = index.path_of(path, table)
+        there = index.path_of(self._path(table), table)
         return IndexState.unusable if there.exists() or there.is_symlink() else IndexState.absent
 
     def close(self) -> None:
@@ -177,100 +167,159 @@ class DuckDB:
 
     # ---- questions ---------------------------------------------------------------------------------------------------
 
-    def _exact(self, question: Question, digest: str) -> Exact | None:
+    def _exact(self, question: Question, digests: Mapping[str, str]) -> Exact | None:
         """Return what was found, or None if anything failed: saying what could tell something about the data."""
-        table = question.table
         try:
-            if self._known(table) != digest:
+            if not self._are_known(question.lineage, digests):
                 return None
-            batches = self._from_index(question, digest)
-            if batches is None:
-                batches = list(self._from_source(question))
+            batches = self._batches(question, digests)
             self._public_layers(question)  # a public file that has changed is a fault, also now
-            return _exact(batches, question) if self._known(table) == digest else None
+            return together(batches, question) if self._are_known(question.lineage, digests) else None
         except Exception:
             return None
 
-    def _from_index(self, question: Question, digest: str) -> list[Batch] | None:
-        """Return what the index says, or None if there is none or it is damaged."""
-        table = question.table
-        relation = self._find_index(table, digest)
-        if relation is None and self._is_due(table, digest):
-            with suppress(duckdb.Error, OSError):
-                self._build(table, digest)
-            relation = self._find_index(table, digest)
-        if relation is None:
-            return None
-        try:
-            with progress.work(f"Asking the index of {table.name}"):
-                rows = ", ".join([stored(relation), *self._public_layers(question)])
-                return [[self._fetch(f"WITH {rows} {query}") for query in _queries(question)]]
-        except duckdb.InterruptException:  # out of time: it would not be faster without
-            raise
-        except Exception:
-            self._indexes.doubt(index.path_of(self._path(table), table))
-            return None
+    def _batches(self, question: Question, digests: Mapping[str, str]) -> list[Batch]:
+        """Ask indexes as far as there are any; if one turns out to be damaged, the files."""
+        indexes = self._indexes_for(question, digests)
+        if indexes:
+            try:
+                return list(self._ask(question, indexes))
+            except duckdb.InterruptException:  # out of time: it would not be faster without
+                raise
+            except Exception:
+                self._doubt(indexes)
+        return list(self._ask(question, {}))
 
-    def _from_source(self, question: Question) -> Iterator[Batch]:
-        """Ask the file, in batches of units whose cells add up."""
-        file, table, queries = self._describe(question.table), question.table, _queries(question)
-        public = self._public_layers(question)
-        passes = self._passes(file, table)
+    def _ask(self, question: Question, indexes: Relations) -> Iterator[Batch]:
+        """Ask a question, in batches of units whose cells add up.
+
+        Args: indexes: of tables that are needed. If there is one of all that are, nothing is left to be bounded, and
+            all units are one batch.
+        """
+        names = ", ".join(table.name for table in question.tables)
+        bounded = from_files(question.tables, indexes)
+        if not bounded:
+            with progress.work(f"Asking the index of {names}"):
+                parts = self._key_parts(question)
+                yield ask(question, self._held(question, indexes), self._fetch, self._columns, parts)
+            return
+        passes = self._passes(bounded)
         parts = [Pass(index=part, of=passes) for part in range(passes)]
         batches = [[part] for part in parts] if is_additive(question) else [parts]
-        with progress.work(f"Reading {table.name}"):
+        direct = queries_of(question) == 1 and len(self._key_parts(question, passes)) == 1
+        with progress.work(f"Reading {names}"):
             for number, batch in enumerate(batches):
                 with progress.step(number, len(batches)):
-                    if len(batch) == len(queries) == 1:
-                        rows = ", ".join([layers(table, file.source, batch[0]), *public])
-                        yield [self._fetch(f"WITH {rows} {queries[0]}")]
+                    if direct and len(batch) == 1:
+                        rows = self._direct(question, indexes, batch[0])
+                        yield ask(question, rows, self._fetch, self._columns)
                     else:
-                        yield self._gathered(table, file.source, batch, queries, public)
+                        yield self._gathered(question, indexes, batch, len(batches))
 
-    def _gathered(
-        self, table: Table, source: Source, parts: Sequence[Pass], queries: Sequence[str], public: Sequence[str]
-    ) -> Batch:
-        """Gather the kept rows of several passes, which may spill, and ask them several queries."""
+    @property
+    def _layers(self) -> Layers:
+        return Layers(describe=self._describe)  # made when asked for: held, it would hold the engine
+
+    def _direct(self, question: Question, indexes: Relations, part: Pass) -> Callable[[Pass], str]:
+        """Return the layers of a batch that is not divided further."""
+        layers = self._layers.of(needed(question.tables, indexes), indexes, part)
+        rows = ", ".join([*layers, *self._public_layers(question)])
+        return lambda _: rows
+
+    def _gathered(self, question: Question, indexes: Relations, parts: Sequence[Pass], batches: int) -> Batch:
+        """Gather the kept rows of several passes, which may spill, and ask them several queries.
+
+        A linked table's rows of a pass are taken from those of its parent, which were gathered just before.
+
+        Args: batches: how many batches like this there are.
+        """
+        tables = from_files(question.tables, indexes)
+        relations = {**indexes, **{table.name: f"temp.kept_{i}" for i, table in enumerate(tables)}}
         with self._database.session() as query:
             try:
                 for number, part in enumerate(parts):
-                    into = "INSERT INTO kept_rows" if number else "CREATE TEMP TABLE kept_rows AS"
                     with progress.step(number, len(parts)):
-                        query(f"{into} {kept_rows(table, source, part)}")
-                rows = ", ".join([stored("temp.kept_rows"), *public])
-                return [query(f"WITH {rows} {asked}") for asked in queries]
+                        for i, table in enumerate(tables):
+                            into = f"INSERT INTO temp.kept_{i}" if number else f"CREATE TEMP TABLE kept_{i} AS"
+                            query(f"{into} {self._layers.rows(table, relations, part)}")
+                rows = self._held(question, relations, parts[0] if len(parts) == 1 else WHOLE)
+                return ask(question, rows, query, query.columns, self._key_parts(question, batches))
             finally:
-                query("DROP TABLE IF EXISTS temp.kept_rows")
+                for i in range(len(tables)):
+                    query(f"DROP TABLE IF EXISTS temp.kept_{i}")
 
-    def _passes(self, file: File, table: Table) -> int:
-        """Return how many passes keep the bounding sort inside the memory limit."""
-        if table.privacy_unit == "row":
-            return 1
-        bytes_a_row = 24 + 16 * len(table.columns)
-        return max(1, -(-file.rows * bytes_a_row * 10 // (self._memory * 6)))
+    def _passes(self, tables: Iterable[Table]) -> int:
+        """Return how many passes keep the bounding sorts of tables inside the memory limit."""
+        return passes_for({table: self._describe(table).rows for table in tables}, self._memory)
+
+    def _key_parts(self, question: Question, batches: int = 1) -> list[Pass]:
+        """Return parts of the units of one batch: who holds which keys is counted in memory, part by part."""
+        if question.table.unit_is_row or not question.private_keys:
+            return [Pass()]
+        rows = question.selection.rows_per_unit
+        pairs = min(
+            self._describe(table).rows * max(1, -(-rows // table.max_rows_per_unit)) for table in question.tables
+        )
+        count = max(1, -(-2 * pairs * BYTES_A_PAIR // (self._memory * batches)))
+        return [Pass(index=index, of=count) for index in range(count)]
+
+    def _held(self, question: Question, relations: Relations, part: Pass = WHOLE) -> Callable[[Pass], str]:
+        """Return the layers of a question over kept rows that are stored, as a function of a part of the units."""
+        public = self._public_layers(question)
+        return lambda within: ", ".join([*held(question.tables, relations, part, within), *public])
 
     def _fetch(self, query: str) -> Rows:
         """Return the rows of a question's query."""
         return self._query(query)
+
+    def _columns(self, query: str, take: Callable[[pa.RecordBatchReader], Taken]) -> Taken:
+        """Return what a function makes of the columns of a question's query."""
+        return self._database.columns(query, take)
 
     def _query(self, query: str) -> Rows:
         return self._database.query(query)
 
     # ---- indexes -----------------------------------------------------------------------------------------------------
 
-    def _find_index(self, table: Table, digest: str) -> str | None:
+    def _find_index(self, table: Table, digests: Mapping[str, str]) -> str | None:
         path = self._path(table)
         there = index.path_of(path, table)
-        return self._indexes.find(self._database, there, self._identity(table, digest), path)
+        return self._indexes.find(self._database, there, self._identity(table, digests), path)
 
-    def _has_sound_index(self, table: Table, digest: str) -> bool:
-        relation = self._find_index(table, digest)
+    def _sound_index(self, table: Table, digests: Mapping[str, str]) -> str | None:
+        """Return the index of a table if it can be read to its end."""
+        relation = self._find_index(table, digests)
         there = index.path_of(self._path(table), table)
-        return relation is not None and self._indexes.is_sound(self._database, there, relation)
+        return relation if relation is not None and self._indexes.is_sound(self._database, there, relation) else None
 
-    def _identity(self, table: Table, digest: str) -> str:
-        """Return what an index must be of: the data by their digest, wherever they are."""
-        return index.identity_of(table, self._facts(table)[1], digest)
+    def _identity(self, table: Table, digests: Mapping[str, str]) -> str:
+        """Return what an index must be of: the data by their digests, wherever they are."""
+        lineage = [
+            index.Origin(table=above, source=self._facts(above)[1], digest=digests[above.name])
+            for above in table.lineage
+        ]
+        return index.identity_of(lineage, keys_of(table, self._catalog))
+
+    def _indexes_for(self, question: Question, digests: Mapping[str, str]) -> dict[str, str]:
+        """Return the indexes of tables that a question stands on, by name; those that are due are made first."""
+        found = self._found(question.lineage, digests)
+        for table in from_files(question.tables, found):
+            if self._is_due(table, digests[table.name]):
+                with suppress(duckdb.Error, OSError):
+                    self._build(table, digests)
+        found = self._found(question.lineage, digests)
+        return {table.name: found[table.name] for table in needed(question.tables, found) if table.name in found}
+
+    def _found(self, tables: Iterable[Table], digests: Mapping[str, str]) -> dict[str, str]:
+        """Return the indexes that there are of tables."""
+        found = {table.name: self._find_index(table, digests) for table in tables}
+        return {name: relation for name, relation in found.items() if relation is not None}
+
+    def _doubt(self, names: Iterable[str]) -> None:
+        """Use the indexes of tables no more while they stay what they are."""
+        for table in self._catalog.tables:
+            if table.name in names:
+                self._indexes.doubt(index.path_of(self._path(table), table))
 
     def _is_due(self, table: Table, digest: str) -> bool:
         """Count a question without an index, and tell whether it is the one that makes one."""
@@ -280,20 +329,59 @@ class DuckDB:
             self._asked[(table.name, digest)] += 1
             return self._asked[(table.name, digest)] == INDEXED_AT
 
-    def _build(self, table: Table, digest: str) -> bool:
-        file, path = self._describe(table), self._path(table)
-        passes = self._passes(file, table)
-        parts = [kept_rows(table, file.source, Pass(index=part, of=passes)) for part in range(passes)]
+    def _build(self, table: Table, digests: Mapping[str, str]) -> bool:
+        """Write the index of a table; its parents' rows are taken from their indexes where there are any."""
+        sound = {above.name: self._sound_index(above, digests) for above in table.lineage[1:]}
+        relations = {name: relation for name, relation in sound.items() if relation is not None}
+        passes = self._passes(from_files((table,), relations))
+        parts = [self._layers.rows(table, relations, Pass(index=part, of=passes)) for part in range(passes)]
         with progress.work(f"Writing the index of {table.name}"):
             return self._indexes.build(
                 self._database,
-                index.path_of(path, table),
-                self._identity(table, digest),
+                index.path_of(self._path(table), table),
+                self._identity(table, digests),
                 parts,
-                lambda: self._known(table) == digest,
+                lambda: self._are_known(table.lineage, digests),
             )
 
     # ---- files -------------------------------------------------------------------------------------------------------
+
+    def _lineage_digests(self, table: Table) -> dict[str, str]:
+        """Return the digests of a table and of all that its links lead to, by name; the root's is found first."""
+        digests: dict[str, str] = {}
+        for above in reversed(table.lineage):
+            digests[above.name] = self._digest(above, digests)
+        return digests
+
+    def _digest(self, table: Table, above: Mapping[str, str]) -> str:
+        path = self._path(table)
+        stamp = stamp_of(path, table)
+        with self._lock:
+            known = self._digests.get((table.name, stamp))
+        own = files.hashed(path, table) if known is None else known
+        digests = {**above, table.name: own}
+        with self._lock:
+            if known is not None and _mark(table, digests) in self._unique:
+                return own
+        file = self._describe(table)
+        if self._find_index(table, digests) is None:
+            if known is None:
+                self._read_through(table, file)
+            self._require_unique(table)
+        if stamp_of(path, table) != stamp or any(self._known(one) != above[one.name] for one in table.lineage[1:]):
+            raise DataFault(f"The file {table.source} of table {table.name} changed while it was read; try again")
+        with self._lock:
+            self._digests[(table.name, stamp)] = own
+            self._unique.add(_mark(table, digests))
+        return own
+
+    def _require_unique(self, table: Table) -> None:
+        for key in keys_of(table, self._catalog):
+            what = f"Looking for repeated keys of {table.name}"
+            with files.readable(self._path(table), table), self._database.session() as query, progress.work(what):
+                repeated = is_repeated(key, table, self._layers, self._passes(table.lineage), query)
+            if repeated:
+                raise not_unique(key, table, self._catalog)
 
     def _public_layers(self, question: Question) -> list[str]:
         """Return the layers of the public tables that a question joins."""
@@ -301,6 +389,13 @@ class DuckDB:
         if self._public is None:
             return []
         return [public_layer(self._public.described(table), self._public.source(table)) for table in wanted]
+
+    def _are_known(self, tables: Iterable[Table], digests: Mapping[str, str]) -> bool:
+        """Tell whether tables have these digests, their files were read through and their keys found to be unique."""
+        if any(self._known(table) != digests[table.name] for table in tables):
+            return False
+        with self._lock:
+            return all(_mark(table, digests) in self._unique for table in tables)
 
     def _known(self, table: Table) -> str | None:
         """Return the digest of a file that was read through, or None for one that was not.
@@ -348,81 +443,25 @@ class DuckDB:
         with files.readable(path, table):
             rows, names = files.metadata(path)
             relation = files.relation(path, names)
-            unit = [] if table.privacy_unit == "row" else [table.privacy_unit]
+            unit = [] if table.unit_is_row or table.link is not None else [table.unit_column]
             source = files.columns(self._connection, relation, names, table, *unit)
-        types = source.types
-        if table.privacy_unit != "row" and types[table.privacy_unit] in {"DOUBLE", "FLOAT", "BOOLEAN"}:
-            raise DataFault(
-                f"The privacy unit {table.privacy_unit} of {table.name} is a {types[table.privacy_unit].lower()} in "
-                f"{table.source}; it must be an integer or a text"
-            )
+        self._check_types(table, source.types, unit)
         anywhere = files.relation(Path(f"source{path.suffix}"), names)
         file = File(path=path, source=source, rows=rows)
-        return file, Source(relation=anywhere, types=types)
+        return file, Source(relation=anywhere, types=source.types)
+
+    def _check_types(self, table: Table, types: Mapping[str, str], unit: Sequence[str]) -> None:
+        """Refuse identifiers of a type that does not tell them apart."""
+        linked = linked_columns(table, self._catalog)
+        named = [*((name, "privacy unit") for name in unit), *((name, "key") for name in linked)]
+        for name, what in named:
+            if types[name] in {"DOUBLE", "FLOAT", "BOOLEAN"}:
+                raise DataFault(
+                    f"The {what} {name} of {table.name} is a {types[name].lower()} in {table.source}; it must be "
+                    "an integer or a text"
+                )
 
 
-# ---- what was found --------------------------------------------------------------------------------------------------
-
-
-def is_additive(question: Question) -> bool:
-    """Tell whether the cells of disjoint sets of units add up to the cells of all: different values do not."""
-    return not any(isinstance(measure, CountDistinct) for measure in question.measures)
-
-
-def _queries(question: Question) -> list[str]:
-    """Return what is asked of the kept rows: the cells, of private keys who holds them, and distributions."""
-    numbers = [answer(question)] if question.numbers and not _are_holders(question) else []
-    held = [holders(question)] if question.private_keys else []
-    return [*numbers, *held, *(leaves(question, measure) for measure in question.distributions)]
-
-
-def _exact(batches: Sequence[Batch], question: Question) -> Exact:
-    """Add the answers of batches of units."""
-    cells: dict[tuple[Constant, ...], tuple[int, ...]] = {}
-    held: dict[tuple[Constant, ...], dict[int, int]] = {}
-    packed: dict[Distribution, dict[tuple[Constant, ...], list[int]]] = {m: {} for m in question.distributions}
-    all_keys, private_keys = _reader(question.keys), _reader(question.private_keys)
-    counted = _are_holders(question)
-    for batch in batches:
-        answers = iter(batch)
-        for row in next(answers) if question.numbers and not counted else ():
-            key, values = all_keys(row)
-            sums = cells.get(key)
-            cells[key] = values if sums is None else tuple(map(sum, zip(sums, values, strict=True)))
-        for row in next(answers) if question.private_keys else ():
-            key, (degree, units) = private_keys(row)
-            degrees = held.setdefault(key, {})
-            degrees[degree] = degrees.get(degree, 0) + units
-        for measure, rows in zip(question.distributions, answers, strict=True):
-            for row in rows:
-                packed[measure].setdefault(all_keys(row)[0], []).extend(row[-1] or ())
-    if counted:
-        cells = {key: (sum(degrees.values()),) * len(question.numbers) for key, degrees in held.items()}
-    found = {measure: {key: _unpacked(values) for key, values in rows.items()} for measure, rows in packed.items()}
-    return Exact(cells=cells, holders=held, leaves=found)
-
-
-def _unpacked(values: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return leaves and their numbers of rows."""
-    array = np.array(values, dtype=np.int64)
-    return array // LEAF, array % LEAF
-
-
-def _are_holders(question: Question) -> bool:
-    """Tell whether all that is counted is how many units hold each private key, which is asked for anyway."""
-    private = question.private_keys
-    return bool(private) and private == question.keys and question.numbers == (CountUnits(),)
-
-
-def _reader(keys: Sequence[Key]) -> Callable[[tuple[Any, ...]], tuple[tuple[Constant, ...], tuple[int, ...]]]:
-    """Return a function that takes a row apart: its keys, as answers hold them, and its integers."""
-    count = len(keys)
-    steps = [key.expression.type.step if isinstance(key.expression.type, Fixed) else None for key in keys]
-    if not any(steps):
-        return lambda row: (row[:count], row[count:])
-
-    def read(row: tuple[Any, ...]) -> tuple[tuple[Constant, ...], tuple[int, ...]]:
-        pairs = zip(row, steps, strict=False)
-        return tuple(x if step is None or x is None else x * step for x, step in pairs), row[count:]
-
-    return read
+def _mark(table: Table, digests: Mapping[str, str]) -> tuple[str, ...]:
+    """Name a table and the data that its rows that exist follow from."""
+    return (table.name, *(digests[above.name] for above in table.lineage))

@@ -11,8 +11,8 @@ import pyarrow.parquet
 
 from lapwing.catalog.model import PublicTable, Table
 from lapwing.errors import DataFault
-from lapwing.query.cleaned import Source
-from lapwing.query.printers import text
+from lapwing.query.sql.cleaned import Source
+from lapwing.query.sql.printers import text
 
 _UNREADABLE: Final = (OSError, pyarrow.ArrowException, UnicodeError, csv.Error, duckdb.Error, StopIteration)
 TEXT_SUFFIXES: Final = {".csv", ".tsv"}

@@ -2,10 +2,11 @@
 
 Theory of operation. An index is a DuckDB file of two tables: the rows of `kept`, and the identity of what they are the
 rows of. The identity is a hash of everything that `kept` is a function of: the bytes of the data, the text of the SQL
-that cleans and bounds them (which the catalog's declarations determine), and the build of the engine that ran it, whose
-hash function and arithmetic may change. So an index is either exactly the relation that a question would compute
-(`query.cleaned` says why), or it has another identity and is not used. DuckDB checks every block that it reads against
-a checksum: what is damaged raises, and the question runs without an index.
+that cleans and bounds them (which the catalog's declarations determine), both of a linked table's parents too, and the
+build of the engine that ran it, whose hash function and arithmetic may change. It also says which keys were found to be
+unique before the index was written: who finds it need not look again. So an index is either exactly the relation that a
+question would compute (`query.sql.cleaned` says why), or it has another identity and is not used. DuckDB checks every
+block that it reads against a checksum: what is damaged raises, and the question runs without an index.
 
 Whose file it is counts too. It is used only if it is a regular file of the user who asks or of the owner of the data,
 which nobody else can write, and has no log beside it. It is written in a private folder, readable by its owner alone
@@ -37,10 +38,10 @@ from lapwing.catalog.model import Table
 from lapwing.engines import scratch
 from lapwing.engines.database import Database
 from lapwing.engines.files import Stamp
-from lapwing.query.cleaned import WHOLE, Source, kept_rows
-from lapwing.query.printers import text
+from lapwing.query.sql.cleaned import WHOLE, Source, kept_rows
+from lapwing.query.sql.printers import text
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 SUFFIX: Final = ".lapwing.index"
 BUILD_PREFIX: Final = ".lapwing-index-"
 ROWS: Final = "kept"
@@ -55,12 +56,27 @@ def path_of(source: Path, table: Table) -> Path:
     return source.with_name(f"{name}{SUFFIX}")
 
 
-def identity_of(table: Table, source: Source, digest: str) -> str:
-    """Return the identity of the kept rows of a table whose data have a digest.
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """A table whose data kept rows are a function of.
 
-    Args: source: as a path-independent relation, so that data and index may move together.
+    Args: source: as a path-independent relation, so that data and index may move together. digest: of the data.
     """
-    facts = [FORMAT, _engine(), digest, table.digest, kept_rows(table, source, WHOLE)]
+
+    table: Table
+    source: Source
+    digest: str
+
+
+def identity_of(lineage: Sequence[Origin], keys: Sequence[Sequence[str]]) -> str:
+    """Return the identity of the kept rows of a table.
+
+    Args: lineage: the table, its parent, and so on. keys: columns that were found to be unique among its rows.
+    """
+    meaning = lineage[0].table.digest
+    origins = [[origin.digest, kept_rows(origin.table, origin.source, WHOLE)] for origin in lineage]
+    facts = [FORMAT, _engine(), meaning, origins, sorted(map(sorted, keys))]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 

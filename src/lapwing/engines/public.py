@@ -26,11 +26,11 @@ from lapwing.engines import files
 from lapwing.engines.database import Database
 from lapwing.engines.files import File, Stamp
 from lapwing.errors import DataFault, InvalidParameter
-from lapwing.query.cleaned import Source, clean
-from lapwing.query.declared import column_type
-from lapwing.query.domains import constant
-from lapwing.query.expression import Column, Constant
-from lapwing.query.types import Fixed, Real, Type
+from lapwing.query.expressions.declared import column_type
+from lapwing.query.expressions.expression import Column, Constant
+from lapwing.query.expressions.types import Fixed, Real, Type
+from lapwing.query.relations.domains import constant
+from lapwing.query.sql.cleaned import Source, clean
 
 MEMORY: Final = 1_000_000_000  # bytes
 SECONDS: Final = 600.0

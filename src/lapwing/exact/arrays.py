@@ -1,6 +1,7 @@
 """Integer arrays that never wrap: int64 where the values fit, Python integers where they do not."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,29 @@ IntArray = NDArray[np.int64] | NDArray[np.object_]
 # Chunks of this many numbers stay in the processor's cache.
 _CHUNK = 1 << 16
 _INT64 = range(-(1 << 63), 1 << 63)
+
+ROOM: Final = 1 << 62
+"""Integers to which noise is added are held in 64 bits while they are smaller than this in size."""
+
+
+def largest(values: IntArray) -> int:
+    """Return the largest magnitude in an int64 array."""
+    return max(abs(int(values.min())), abs(int(values.max()))) if values.size else 0
+
+
+def integer_array(values: Sequence[int] | IntArray, *, below: int = 1 << 63) -> IntArray:
+    """Return integers as int64 where all are smaller than `below` in size, else as Python's own.
+
+    Unless told otherwise, whatever is int64 then has a negative that is, too.
+    """
+    if isinstance(values, np.ndarray):
+        array: IntArray = values
+    else:
+        try:
+            array = np.array(values, dtype=np.int64)
+        except OverflowError:
+            array = np.array(values, dtype=object)
+    return array.astype(object) if array.dtype == np.int64 and largest(array) >= below else array
 
 
 def assign(array: IntArray, index: int, value: int) -> IntArray:

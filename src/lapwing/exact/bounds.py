@@ -163,11 +163,6 @@ def normal_two_sided_quantile_ball(tail: Ball) -> Ball:
     return arb(2).sqrt() * tail.erfcinv()
 
 
-def normal_cdf(x: Fraction, bits: int = 128) -> Bounds:
-    """Bound the standard normal distribution function Φ(x)."""
-    return enclose(normal_cdf_ball, x, bits=bits)
-
-
 def float_up(x: Fraction) -> float:
     """Return the smallest float that is at least x (infinity if x is beyond them all)."""
     try:

@@ -15,7 +15,8 @@ or the machine dies
 - *before the commit*: SQLite rolls back; there is no entry and nobody was told that there is.
 - *after the commit, before the mark moves*: the entry counts. The mark is behind, but in the chain: it is caught up.
 - *after the mark moved, before the caller acted*: the entry counts: budget is wasted, nothing leaks.
-- *between a charge and its answer*: the charge counts and has no answer; asking again pays again. Nothing is refunded.
+- *between a charge and its answer*: the charge counts and has no answer; asking again pays again. Nothing is refunded,
+  and the death is a fault (`ledger.faults`).
 - *at a power failure*: the synced entries survive; the unsynced mark may show an older entry and is caught up.
 
 No order of deaths shows a charge as made that is not in the file, or moves the mark beyond the file.
@@ -42,7 +43,8 @@ from weakref import WeakSet
 from lapwing.errors import LedgerFault
 from lapwing.ledger import database
 from lapwing.ledger import mark as marks
-from lapwing.ledger.entries import GENESIS, RESTORE, Entry, State, fold
+from lapwing.ledger.entries import GENESIS, RESTORE, Entry
+from lapwing.ledger.folding import State, fold
 from lapwing.ledger.mark import HeldMark, Mark
 
 
@@ -128,8 +130,18 @@ class Chain:
 
     def close(self) -> None:
         """Close the file. A later operation opens it again."""
+        with self.closed():
+            pass
+
+    @contextmanager
+    def closed(self) -> Iterator[frozenset[str]]:
+        """Close the file, and let no other thread begin before the block has ended.
+
+        Gives who has a charge under way, as far as this object knows: so of its own ones, all.
+        """
         with self._lock:
             self._disconnect()
+            yield frozenset() if self._state is None else frozenset(self._state.under_way.values())
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

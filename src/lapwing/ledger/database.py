@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from lapwing.errors import LedgerFault
-from lapwing.ledger.entries import RESTORE, Entry
+from lapwing.ledger.entries import RESTORE, Entry, Kind
 from lapwing.ledger.mark import sync_folder
 
 APPLICATION: Final = int.from_bytes(b"LAPW", "big")
@@ -162,9 +162,9 @@ def entry(connection: sqlite3.Connection, sequence: int) -> Entry | None:
     return next(_read(connection.execute(f"{_SELECT} WHERE sequence = ?", (sequence,))), None)
 
 
-def charges(connection: sqlite3.Connection) -> Iterator[Entry]:
-    """Yield all charges, in order."""
-    return _read(connection.execute(f"{_SELECT} WHERE kind = 'charge' ORDER BY sequence"))
+def of_kind(connection: sqlite3.Connection, kind: Kind) -> Iterator[Entry]:
+    """Yield all entries of a kind, in order."""
+    return _read(connection.execute(f"{_SELECT} WHERE kind = ? ORDER BY sequence", (kind,)))
 
 
 def answered_charges(connection: sqlite3.Connection, subject: str) -> Iterator[Entry]:

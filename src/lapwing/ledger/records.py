@@ -6,6 +6,8 @@ from fractions import Fraction
 from typing import Any, Self, final
 
 from lapwing.errors import CatalogMismatch
+from lapwing.ledger.faults import Cause
+from lapwing.ledger.presence import NAME
 from lapwing.privacy import measures
 from lapwing.privacy.amounts import grid_up, read, written
 from lapwing.privacy.filters import Account
@@ -93,7 +95,8 @@ class Charge:
 
     `key` names the question up to what cannot change its answer; `version` is the version of the data that the asker
     has in hand; `delta` is what it takes of the part of the budget's delta that is kept for private keys. `parts` are
-    those of the data that it is charged to, if it reads no others; None for all.
+    those of the data that it is charged to, if it reads no others; None for all. `asker` is who waits for the answer
+    (`ledger.presence`), if that is known.
     """
 
     key: str
@@ -104,15 +107,17 @@ class Charge:
     version: int
     delta: Fraction = Fraction(0)
     parts: tuple[str, ...] | None = None
+    asker: str | None = None
 
     def to_record(self) -> dict[str, object]:
         """Return the charge as JSON, the loss as it is charged (rounded up to the grid), in exact text.
 
-        A charge without delta has none in the record, as before there were charges with one, and one to all parts does
-        not name them.
+        A charge without delta has none in the record, as before there were charges with one, one to all parts does not
+        name them, and one of nobody known names nobody.
         """
         more: dict[str, object] = {"delta": written(grid_up(self.delta))} if self.delta else {}
         more |= {"parts": list(self.parts)} if self.parts is not None else {}
+        more |= {"asker": self.asker} if self.asker is not None else {}
         return {
             "key": self.key,
             "question": self.question,
@@ -134,6 +139,7 @@ class Charge:
             version=record["version"],
             delta=read(record["delta"], "delta") if "delta" in record else Fraction(0),
             parts=_names(record["parts"]) if "parts" in record else None,
+            asker=_asker(record["asker"]) if "asker" in record else None,
         )
 
 
@@ -141,6 +147,12 @@ def _names(record: object) -> tuple[str, ...]:
     if not isinstance(record, list) or not all(isinstance(name, str) for name in record):
         raise TypeError("not a list of names")
     return tuple(record)
+
+
+def _asker(record: object) -> str:
+    if not isinstance(record, str) or not NAME.fullmatch(record):  # it becomes a part of a path
+        raise TypeError("not the name of an asker")
+    return record
 
 
 @final
@@ -165,7 +177,7 @@ class StoredAnswer:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRow:
-    """One charge, for people to read."""
+    """One charge, for people to read; `unanswered` says why it bought nothing, once that is known."""
 
     sequence: int
     time: str
@@ -176,3 +188,19 @@ class HistoryRow:
     answered: bool
     delta: Fraction = Fraction(0)
     parts: tuple[str, ...] | None = None
+    unanswered: Cause | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultRow:
+    """One fault that stands, for the curator: when it was noticed, why, and the charges that ended by it.
+
+    The question of the first of them is the one that failed, where the cause is a fault; after a death it may have been
+    any.
+    """
+
+    sequence: int
+    time: str
+    cause: Cause
+    charges: tuple[HistoryRow, ...]

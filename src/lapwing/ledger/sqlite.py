@@ -1,33 +1,35 @@
 """The durable ledger in a SQLite file: what a session asks of it.
 
 Each method is one transaction of `ledger.chain`, where the crash argument stands; what may be appended is decided by
-the pure functions of `ledger.entries`. Here the two meet: look up, decide, commit, return.
+the pure functions of `ledger.decisions`. Here the two meet: look up, decide, commit, return.
 """
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Final, Self, final
+from typing import Final, NamedTuple, Self, final
 
-from lapwing.errors import InvalidParameter
-from lapwing.ledger import database
-from lapwing.ledger.chain import Chain
-from lapwing.ledger.entries import (
-    Entry,
-    State,
-    accepting,
-    answering,
-    broken,
-    charging,
-    dividing,
-    fold,
-    opening,
-    subject_of,
-)
+from lapwing.errors import DataStopped, InvalidParameter, LedgerFault
+from lapwing.ledger import database, reading
+from lapwing.ledger.chain import Chain, Transaction
+from lapwing.ledger.decisions import accepting, answering, charging, dividing, leaving, opening, resuming
+from lapwing.ledger.entries import Entry, broken, subject_of
+from lapwing.ledger.faults import Cause
+from lapwing.ledger.folding import State, fold
 from lapwing.ledger.parts import Parts
-from lapwing.ledger.records import Charge, Charged, HistoryRow, Registration, StoredAnswer, require_same
+from lapwing.ledger.presence import Presence
+from lapwing.ledger.records import (
+    Charge,
+    Charged,
+    FaultRow,
+    HistoryRow,
+    Registration,
+    StoredAnswer,
+    require_same,
+)
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import Loss
 
@@ -44,8 +46,11 @@ class SqliteLedger:
         read-only or full; nothing is reported as charged then.
     """
 
-    def __init__(self, chain: Chain) -> None:
+    def __init__(self, chain: Chain, presence: Presence) -> None:
         self._chain = chain
+        self._presence = presence
+        # What could not be written when it happened: paid from the front, with the ledger held.
+        self._owed: list[tuple[tuple[int, ...], Cause]] = []
 
     @classmethod
     def open(
@@ -57,7 +62,8 @@ class SqliteLedger:
             users of the ledger.
         Raises: CatalogMismatch if it was registered, or the data were divided, otherwise; nothing is changed then.
         """
-        chain = Chain(database.followed(path), patience)
+        path = database.followed(path)
+        chain = Chain(path, patience)
         chain.prepare()
         try:
             with chain.transaction() as transaction:
@@ -73,7 +79,7 @@ class SqliteLedger:
         except BaseException:
             chain.close()
             raise
-        return cls(chain)
+        return cls(chain, Presence(path))
 
     def state(self) -> State:
         """Return what all entries so far add up to."""
@@ -122,8 +128,9 @@ class SqliteLedger:
         Args: key: names the question up to what cannot change its answer; question: for people; version: of the data
             that the asker has in hand (default: the current one); delta: for private keys, from `delta_keys`; parts:
             those that it reads, if it reads no others (default: all).
-        Raises: DataChanged if no version was accepted yet or `version` is not the current one; InvalidParameter if the
-            loss is not of the budget's measure, or a part is unknown. Nothing is charged then.
+        Raises: DataStopped if too many questions failed since the curator looked; DataChanged if no version was
+            accepted yet or `version` is not the current one; InvalidParameter if the loss is not of the budget's
+            measure, or a part is unknown. Nothing is charged then.
         """
         request = Charge(
             key=key,
@@ -143,40 +150,80 @@ class SqliteLedger:
 
         Raises: as `charge`.
         """
+        if not requests:
+            return ()
         with self._chain.transaction() as transaction:
-            state, entries, charged = transaction.state, [], []
-            for request in requests:
-                entry = charging(state, request, _now())
-                if isinstance(entry, Refused):
-                    return entry
-                state = fold(state, entry)
-                entries.append(entry)
-                charged.append(Charged(sequence=entry.sequence, account=state.account))
-            if entries:
-                transaction.commit(*entries)
+            settled = self._settled(transaction.state)
+            try:
+                decided = self._decided(settled.state, requests)
+            except DataStopped:
+                self._commit(transaction, settled)
+                raise
+            if isinstance(decided, Refused):
+                return decided
+            entries, charged = decided
+            self._commit(transaction, settled, *entries)
             return tuple(charged)
 
     def record_answer(self, sequence: int, payload: str) -> None:
         """Keep the answer that the charge `sequence` bought.
 
-        Raises: InvalidParameter if there is no such charge, or it has another answer; answers never change.
+        Raises: InvalidParameter if there is no such charge, or it has another answer; answers never change. EngineFault
+            if the question was given up or the data set is stopped: then the answer must not be released either.
         """
         with self._chain.transaction() as transaction:
             charge = database.entry(transaction.connection, sequence)
             if charge is None:
                 raise InvalidParameter(f"The ledger has no entry {sequence}. Give the sequence that a charge returned.")
-            entry = answering(transaction.state, charge, payload, _now())
             if database.answer(transaction.connection, sequence) is None:
-                transaction.commit(entry)
+                transaction.commit(answering(transaction.state, charge, payload, _now()))
             elif _payload(transaction.connection, sequence) != payload:
                 raise InvalidParameter(f"Charge {sequence} has another answer already, and answers never change.")
+
+    def record_unanswered(self, sequences: Sequence[int], cause: Cause) -> bool:
+        """Note that charges ended without an answer, the first of them for this cause, those after it with it.
+
+        Returns: whether nothing may be told of what came of them, as they had ended otherwise, or the data set was
+            stopped: then raise `faults.given_up`. A ledger that cannot be written does not raise here, where something
+            else went wrong already: this object owes it, and writes it before the next charge that it makes.
+        """
+        if not sequences:
+            return False
+        try:
+            with self._chain.transaction() as transaction:
+                entry = leaving(transaction.state, sequences, cause, _now())
+                taken = entry is None and database.answer(transaction.connection, sequences[0]) is None
+                silent = transaction.state.stopped or taken
+                if entry is not None:
+                    transaction.commit(entry)
+        except (LedgerFault, MemoryError):
+            self._owed.append((tuple(sequences), cause))
+            return False
+        return silent
+
+    def faults(self) -> tuple[FaultRow, ...]:
+        """Return the faults that stand since the curator last looked, the deaths that nobody noted yet among them."""
+        with self._chain.transaction() as transaction:
+            settled = self._settled(transaction.state)
+            found = reading.faults(transaction.connection) if not settled.entries else None
+            self._commit(transaction, settled)
+        return self.faults() if found is None else found
+
+    def resume(self, principal: str) -> int:
+        """Note that the curator has looked at the faults that stand, and return how many; charges are made again.
+
+        Nothing is refunded.
+        """
+        with self._chain.transaction() as transaction:
+            settled = self._settled(transaction.state)
+            entry = resuming(settled.state, principal, _now())
+            self._commit(transaction, settled, *([] if entry is None else [entry]))
+            return settled.state.faults
 
     def history(self) -> tuple[HistoryRow, ...]:
         """Return all charges, in the order in which they were made."""
         with self._chain.transaction() as transaction:
-            answered = database.answered(transaction.connection)
-            charges = database.charges(transaction.connection)
-            return tuple(_history_row(entry, str(entry.sequence) in answered) for entry in charges)
+            return reading.history(transaction.connection)
 
     def verify(self) -> int:
         """Walk the whole chain anew, check the file page by page, and return the number of entries.
@@ -184,24 +231,60 @@ class SqliteLedger:
         Raises: LedgerFault, naming the first entry that cannot be what Lapwing wrote.
         """
         with self._chain.transaction() as transaction:
-            state: State | None = None
-            unanswered: set[str] = set()
-            for entry in database.entries(transaction.connection, since=1):
-                state = fold(state, entry)
-                if entry.kind == "charge":
-                    unanswered.add(str(entry.sequence))
-                if entry.kind == "answer":
-                    if entry.subject not in unanswered:
-                        raise broken(entry.sequence, "answers no charge, or one that has an answer")
-                    unanswered.remove(entry.subject)
+            state = reading.verified(transaction.connection)
             if state is None or state.hash != transaction.state.hash:
                 raise broken(transaction.state.sequence, "is not the one that was read before")
             database.require_sound(transaction.connection, self._chain.name)
             return state.sequence
 
     def close(self) -> None:
-        """Close the file. A later operation opens it again."""
-        self._chain.close()
+        """Close the file, and let go of the name unless questions are under way. A later operation opens it again."""
+        with self._chain.closed() as askers:  # no charge begins in between, which would bear a name that is dropped
+            self._presence.drop(unless=askers)
+
+    def _decided(self, state: State, requests: Sequence[Charge]) -> tuple[list[Entry], list[Charged]] | Refused:
+        """Return the entries of several charges, or the refusal of the first that does not fit after the others."""
+        entries, charged = [], []
+        for request in requests:
+            entry = charging(state, replace(request, asker=self._presence.name()), _now())
+            if isinstance(entry, Refused):
+                return entry
+            state = fold(state, entry)
+            entries.append(entry)
+            charged.append(Charged(sequence=entry.sequence, account=state.account))
+        return entries, charged
+
+    def _commit(self, transaction: Transaction, settled: "_Settled", *entries: Entry) -> None:
+        """Commit what is settled, and more after it; from then on it is no longer owed.
+
+        What other threads come to owe meanwhile is appended, and stays.
+        """
+        transaction.commit(*settled.entries, *entries)
+        del self._owed[: settled.debts]
+
+    def _settled(self, state: State) -> "_Settled":
+        """Note what could not be noted before, and who has died with questions under way: one fault each."""
+        lost: dict[str, list[int]] = {}
+        for charge, asker in state.under_way.items():
+            lost.setdefault(asker, []).append(charge)
+        owed = tuple(self._owed)
+        ended: list[tuple[Sequence[int], Cause]] = [*owed]
+        ended += [(charges, "death") for asker, charges in lost.items() if not self._presence.is_alive(asker)]
+        entries = []
+        for charges, cause in ended:
+            entry = leaving(state, charges, cause, _now())
+            if entry is not None:
+                state = fold(state, entry)
+                entries.append(entry)
+        return _Settled(state, tuple(entries), len(owed))
+
+
+class _Settled(NamedTuple):
+    """What is to be written before anything else: the state after it, its entries, and how many debts they pay."""
+
+    state: State
+    entries: tuple[Entry, ...]
+    debts: int
 
 
 def _now() -> str:
@@ -213,18 +296,3 @@ def _payload(connection: sqlite3.Connection, charge: int) -> str:
     if answer is None:
         raise broken(charge, "has lost its answer")
     return str(answer.contents()["payload"])
-
-
-def _history_row(entry: Entry, answered: bool) -> HistoryRow:
-    charge = Charge.from_record(entry.contents())
-    return HistoryRow(
-        sequence=entry.sequence,
-        time=entry.time,
-        principal=charge.principal,
-        question=charge.question,
-        loss=charge.loss,
-        version=charge.version,
-        answered=answered,
-        delta=charge.delta,
-        parts=charge.parts,
-    )

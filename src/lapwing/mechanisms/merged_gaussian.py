@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, final
 
-import numpy as np
-
 from lapwing.errors import InvalidParameter
-from lapwing.exact.arrays import IntArray
+from lapwing.exact.arrays import ROOM, IntArray, integer_array
 from lapwing.exact.bounds import enclose_tightly, normal_two_sided_quantile_ball, square_root_up
 from lapwing.mechanisms.noisy import TAIL_BITS
 from lapwing.mechanisms.parameters import LARGEST_SCALE, SMALLEST_SCALE, positive
@@ -81,12 +79,10 @@ def merged(
     """
     weight = (1 / bought.sigma**2) / (1 / bought.sigma**2 + 1 / fresh.sigma**2)
     values = [_rounded(weight * a + (1 - weight) * b) for a, b in zip(first.tolist(), second.tolist(), strict=True)]
-    wide = any(abs(value) >= 2**62 for value in values)
     if wanted**2 < 1 / (1 / bought.sigma**2 + 1 / fresh.sigma**2):
         raise InvalidParameter("The mean of two answers is less accurate than it is said to be.")
     slack = weight * _slack(bought) + (1 - weight) * _slack(fresh) + Fraction(1, 2)
-    mean = np.array(values, dtype=object) if wide else np.array(values, dtype=np.int64)
-    return mean, MergedGaussian(sigma=wanted, slack=slack)
+    return integer_array(values, below=ROOM), MergedGaussian(sigma=wanted, slack=slack)
 
 
 def _slack(noise: Noisy) -> Fraction:

@@ -3,9 +3,7 @@
 A loss is a number for one relation. The catalog names it, and losses for different ones do not mix.
 """
 
-from typing import NoReturn, Protocol, Self, TypeVar
-
-from lapwing.errors import InvalidParameter
+from typing import Protocol, Self, TypeVar
 
 
 class Grouped(Protocol):
@@ -22,19 +20,9 @@ def replaced(loss: G) -> G:
     """Return the replace_one loss of a mechanism with this add_remove loss: that of a group of two.
 
     To replace a unit is to remove it and to add another, two steps of add_remove. So ε and μ double, ρ is four times as
-    large, (ε, δ) is (2ε, (1 + e^ε)·δ), and (μ, δ) is (2μ, F(δ)) (`groups`).
+    large, (ε, δ) is (2ε, (1 + e^ε)·δ), and (μ, δ) is (2μ, F(δ)) (`groups`). There is no way back: a mechanism may
+    publish the number of units at no loss under replace_one.
 
     Raises: InvalidParameter where no group loss is known.
     """
     return loss.for_group(2)
-
-
-def added_or_removed(loss: object) -> NoReturn:
-    """Refuse to read a replace_one loss as one for add_remove.
-
-    Raises: InvalidParameter, always.
-    """
-    raise InvalidParameter(
-        f"A replace_one loss ({loss}) implies none for add_remove: a mechanism may publish the number of units at no "
-        "loss under replace_one. State the mechanism's loss for add_remove."
-    )

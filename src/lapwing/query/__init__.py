@@ -1,1 +1,6 @@
-"""From text to a priced plan: parse, bind, bound, calibrate, render. Reads the question and the catalog, never data."""
+"""From text to a priced plan, reading the question and the catalog, never data.
+
+`text` parses; `bind` makes a `plan` of `expressions`, `relations`, `keys`, `measures` and what `aggregates` ask for;
+`stability` bounds what a unit can change; `calibrate` finds noise and cost; `render` and `sql` write it for an engine;
+`derivation` makes columns of noisy numbers.
+"""

@@ -5,41 +5,54 @@ a remedy. Row expressions are bound in `calls`, aggregates and what is derived f
 the clauses around them: the table, the filter, the keys, the order.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
+from types import MappingProxyType
 
 from sqlglot import exp
 
 from lapwing.catalog.model import Catalog
 from lapwing.errors import QueryRefused
-from lapwing.query.calls import bind_expression, exact_number
-from lapwing.query.contribution import Asked, check_options, limited
-from lapwing.query.derived import Derived, KeyValue, Order, Output, measures_of
-from lapwing.query.domains import MAX_VALUES, values_of
-from lapwing.query.expression import Literal
-from lapwing.query.grouping_sets import Sets, grouping_sets
+from lapwing.query.aggregates.grouping_sets import Sets, grouping_sets
+from lapwing.query.aggregates.outputs import Scope, derived, has_aggregate
+from lapwing.query.aggregates.searches import Searching
+from lapwing.query.derivation.derived import Derived, KeyValue, Order, Output, measures_of
+from lapwing.query.derivation.over import over_in
+from lapwing.query.expressions.calls import bind_expression, exact_number
+from lapwing.query.expressions.expression import Literal, columns_of
+from lapwing.query.expressions.limits import require_bounded
+from lapwing.query.expressions.magnitudes import Bounds
+from lapwing.query.expressions.rows import Rows, is_column, only, refusal, same_name
+from lapwing.query.expressions.types import Real
 from lapwing.query.keys import Key
-from lapwing.query.limits import require_bounded
-from lapwing.query.measures import Count, CountUnits, Measure, Sum, argument_of
-from lapwing.query.outputs import Scope, derived, has_aggregate
-from lapwing.query.parameters import Parameters
-from lapwing.query.parse import parse
-from lapwing.query.plan import Plan, Question
-from lapwing.query.public import NOTHING_PUBLIC, PublicFacts
-from lapwing.query.relations import Relation
-from lapwing.query.rows import Rows, is_column, only, refusal, same_name
-from lapwing.query.sources import Scope as From
-from lapwing.query.sources import bind_from, rows_of
-from lapwing.query.types import Real
+from lapwing.query.measures import Count, CountUnits, Distribution, Measure, Sum, argument_of
+from lapwing.query.plan import Plan, Question, Search
+from lapwing.query.relations.contribution import Asked, check_options, limited
+from lapwing.query.relations.domains import MAX_VALUES, listed_by, values_of
+from lapwing.query.relations.pruned import pruned
+from lapwing.query.relations.public import NOTHING_PUBLIC, PublicFacts
+from lapwing.query.relations.relation import Selection
+from lapwing.query.relations.sources import Scope as From
+from lapwing.query.relations.sources import bind_from, rows_of
+from lapwing.query.text.parameters import Parameters
+from lapwing.query.text.parse import parse
 
 MAX_CELLS = 1_000_000
 MAX_OUTPUTS = 200
+NOTHING_FOUND: Mapping[Distribution, Bounds] = MappingProxyType({})
 
 
-def bind(text: str, catalog: Catalog, facts: PublicFacts = NOTHING_PUBLIC, parameters: Parameters = ()) -> Plan:
+def bind(
+    text: str,
+    catalog: Catalog,
+    facts: PublicFacts = NOTHING_PUBLIC,
+    parameters: Parameters = (),
+    found: Mapping[Distribution, Bounds] = NOTHING_FOUND,
+) -> Plan:
     """Parse a question and return its plan.
 
+    Args: found: the bounds that the plan's searches have found; without them it stands with the widest.
     Raises: QueryRefused with reason, position and remedy; nothing has been read but the text, the catalog and what is
         public. InvalidParameter for a parameter's value.
     """
@@ -48,12 +61,18 @@ def bind(text: str, catalog: Catalog, facts: PublicFacts = NOTHING_PUBLIC, param
     bound, within = bind_from(select, From(text=text, catalog=catalog, facts=facts))
     rows = rows_of(bound, within)
     only(rows, select, "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "with_")
-    sets = _keys(select, rows, bound.selection.relation, facts)
+    sets = _keys(select, rows, bound.selection, facts)
     keys = tuple(dict.fromkeys(key for grouped in sets for key in grouped))
     _check_cells(sets)
     check_options(options, keys, rows)
     scope = Scope(
-        rows=rows, keys=keys, aliases={}, arguments=parsed.arguments, rows_per_unit=bound.selection.rows_per_unit
+        rows=rows,
+        keys=keys,
+        sets=sets,
+        aliases={},
+        arguments=parsed.arguments,
+        rows_per_unit=bound.selection.rows_per_unit,
+        searching=Searching(found=found),
     )
     outputs = _outputs(select, scope)
     named = replace(scope, aliases={output.name.casefold(): output.value for output in outputs})
@@ -63,8 +82,9 @@ def bind(text: str, catalog: Catalog, facts: PublicFacts = NOTHING_PUBLIC, param
     measures = _measures(derived)
     _check_mixture(measures)
     sorted_keys = tuple(sorted(keys, key=str))
+    selection = limited(bound.selection, sorted_keys, options)
     question = Question(
-        selection=limited(bound.selection, sorted_keys, options),
+        selection=_without_unread(selection, sorted_keys, measures),
         keys=sorted_keys,
         measures=measures,
         fewest_units=options.min_privacy_units_per_group or 1,
@@ -86,6 +106,27 @@ def bind(text: str, catalog: Catalog, facts: PublicFacts = NOTHING_PUBLIC, param
             selection=options.group_selection_epsilon,
         ),
         explain=parsed.explain,
+        searches=_searches(scope.searching, selection),
+        unsettled=frozenset(scope.unsettled) if scope.searching.wanted and not found else frozenset(),
+    )
+
+
+def _without_unread(selection: Selection, keys: Sequence[Key], measures: Sequence[Measure]) -> Selection:
+    """Return a selection whose joins show only what a question reads."""
+    read = [*(key.expression for key in keys), *map(argument_of, measures)]
+    return pruned(selection, frozenset[str]().union(*map(columns_of, read)))
+
+
+def _searches(searching: Searching, selection: Selection) -> tuple[Search, ...]:
+    """Return the questions that find bounds: of the same rows, whatever their keys."""
+    require_bounded(measure.argument for measure in searching.wanted)
+    return tuple(
+        Search(
+            question=Question(selection=_without_unread(selection, (), (measure,)), keys=(), measures=(measure,)),
+            magnitudes=magnitudes,
+            name=name,
+        )
+        for measure, (magnitudes, name) in sorted(searching.wanted.items(), key=lambda pair: str(pair[0]))
     )
 
 
@@ -115,7 +156,7 @@ def _measures(derived: Sequence[Derived]) -> tuple[Measure, ...]:
 # ---- GROUP BY -------------------------------------------------------------------------------------------------------
 
 
-def _keys(select: exp.Select, rows: Rows, relation: Relation, facts: PublicFacts) -> Sets:
+def _keys(select: exp.Select, rows: Rows, selection: Selection, facts: PublicFacts) -> Sets:
     """Return the keys of every grouping set, in the order of the text."""
     clause = select.args.get("group")
     if clause is None:
@@ -123,7 +164,7 @@ def _keys(select: exp.Select, rows: Rows, relation: Relation, facts: PublicFacts
     only(rows, clause, "expressions", "all")
 
     def key(node: exp.Expression) -> Key:
-        return _key(_aliased(node, select, rows), rows, relation, facts)
+        return _key(_aliased(node, select, rows), rows, selection, facts)
 
     if clause.args.get("all"):
         items = [item.this if type(item) is exp.Alias else item for item in select.expressions]
@@ -147,7 +188,7 @@ def _aliased(node: exp.Expression, select: exp.Select, rows: Rows) -> exp.Expres
     return node
 
 
-def _key(node: exp.Expression, rows: Rows, relation: Relation, facts: PublicFacts) -> Key:
+def _key(node: exp.Expression, rows: Rows, selection: Selection, facts: PublicFacts) -> Key:
     if rows.is_unit(node):
         raise refusal(
             rows,
@@ -160,7 +201,9 @@ def _key(node: exp.Expression, rows: Rows, relation: Relation, facts: PublicFact
     expression = bind_expression(node, rows)
     if isinstance(expression, Literal):
         raise refusal(rows, node, "GROUP BY takes columns, not constants", "Leave it out.")
-    found = values_of(expression, relation, facts)
+    found = values_of(expression, selection.relation, facts)
+    if found is None and not isinstance(expression.type, Real):
+        found = listed_by(selection, expression)
     if found is not None:
         return Key(expression=expression, values=found.listed, other=found.other)
     if isinstance(expression.type, Real):
@@ -249,6 +292,8 @@ def _having(select: exp.Select, scope: Scope) -> Derived | None:
         return None
     only(scope.rows, clause, "this")
     condition = derived(clause.this, scope)
+    if any(True for _ in over_in(condition)):
+        raise refusal(scope.rows, clause, "HAVING comes before window functions", "Use ORDER BY and LIMIT.")
     if condition.shape != "boolean":
         raise refusal(scope.rows, clause, f"HAVING needs a condition, not {condition.shape}", "Write a comparison.")
     return condition

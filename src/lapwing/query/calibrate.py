@@ -6,7 +6,7 @@ and says nothing about the data. Guarantee: the losses of the chosen mechanisms 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from lapwing.catalog.model import Budget
@@ -26,12 +26,13 @@ from lapwing.privacy.measures import (
     ZeroConcentratedDP,
     exact,
 )
-from lapwing.query.contribution import Asked, Share
-from lapwing.query.derived import Released, measures_of
+from lapwing.query.aggregates.order_statistics import check_nodes
+from lapwing.query.aggregates.searches import SHARE
+from lapwing.query.derivation.derived import Released, measures_of
+from lapwing.query.derivation.ranks import rank_error
 from lapwing.query.measures import Distribution, Measure
-from lapwing.query.order_statistics import check_nodes
 from lapwing.query.plan import Plan, Question
-from lapwing.query.ranks import rank_error
+from lapwing.query.relations.contribution import Asked, Share
 from lapwing.query.stability import Candidate, of_question
 
 CONFIDENCE = Fraction(95, 100)
@@ -83,18 +84,25 @@ class Selecting:
 class Priced:
     """A question with its mechanisms and its price.
 
-    `delta` is what the selection of keys takes of the delta that is kept for keys.
+    `delta` is what the selection of keys takes of the delta that is kept for keys. `searches` are the questions that
+    find bounds for this one, priced by themselves: they are bought before, and `loss` does not hold their price.
     """
 
     question: Question
     terms: tuple[Term, ...]
     loss: Loss
     selecting: Selecting | None = None
+    searches: tuple["Priced", ...] = ()
 
     @property
     def delta(self) -> Fraction:
         """The delta of the selection of private keys; 0 if there are none."""
         return Fraction(0) if self.selecting is None else self.selecting.delta
+
+    @property
+    def together(self) -> Loss:
+        """The price of the question and of the searches for its bounds."""
+        return self.loss.from_amount(sum((search.loss.amount for search in self.searches), self.loss.amount))
 
     def __post_init__(self) -> None:
         spent = self.loss.nothing() if self.selecting is None else self.selecting.loss
@@ -125,8 +133,11 @@ def calibrate(
     bounds = _bounds(plan.question, budget)
     keys_delta = _delta_for_keys(plan.question, budget, delta)
     if epsilon is not None:
-        loss = request(epsilon, budget)
-        return _at_price(plan.question, bounds, loss, _shares(plan, loss, budget, selects=bool(keys_delta)), keys_delta)
+        return _with_searches(plan, bounds, request(epsilon, budget), budget, keys_delta)
+    if plan.searches:
+        raise QueryRefused(
+            "The error of a question whose bounds are found is not a public fact", remedy="Give epsilon instead."
+        )
     if plan.asked.shares or plan.asked.selection is not None:
         raise InvalidParameter("An aggregate of the question says its own epsilon; give epsilon, and not error.")
     if plan.question.private_keys:
@@ -156,9 +167,36 @@ def calibrate_together(
     for question, plan in questions.items():
         part = type(loss).from_amount(grid_down(loss.amount * counts[question] / sum(counts.values())))
         keys_delta = _delta_for_keys(question, budget, each)
-        shares = _shares(plan, part, budget, selects=bool(keys_delta))
-        priced[question] = _at_price(question, _bounds(question, budget), part, shares, keys_delta)
+        priced[question] = _with_searches(plan, _bounds(question, budget), part, budget, keys_delta)
     return tuple(priced[plan.question] for plan in plans)
+
+
+def calibrate_found(plan: Plan, budget: Budget, priced: Priced) -> Priced:
+    """Price a plan whose bounds are found as it was priced before they were: what is charged does not change."""
+    return _at_loss(plan, _bounds(plan.question, budget), priced.loss, budget, priced.delta)
+
+
+def _with_searches(
+    plan: Plan, bounds: tuple[tuple[Candidate, ...], ...], loss: Loss, budget: Budget, delta: Fraction
+) -> Priced:
+    """Divide a price between a plan and the searches for its bounds, which get a fixed part of it, each the same.
+
+    The parts of the searches are rounded down to the grid of the ledger, so that all charges add up to the price.
+    """
+    each = grid_down(loss.amount * SHARE / len(plan.searches)) if plan.searches else Fraction(0)
+    part = loss.from_amount(each)
+    searches = tuple(
+        _at_price(search.question, _bounds(search.question, budget), part, (each,), Fraction(0))
+        for search in plan.searches
+    )
+    rest = loss.from_amount(loss.amount - each * len(searches)) if searches else loss
+    return replace(_at_loss(plan, bounds, rest, budget, delta), searches=searches)
+
+
+def _at_loss(
+    plan: Plan, bounds: tuple[tuple[Candidate, ...], ...], loss: Loss, budget: Budget, delta: Fraction
+) -> Priced:
+    return _at_price(plan.question, bounds, loss, _shares(plan, loss, budget, selects=bool(delta)), delta)
 
 
 def _bounds(question: Question, budget: Budget) -> tuple[tuple[Candidate, ...], ...]:

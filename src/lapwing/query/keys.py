@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from lapwing.query.expression import Column, Constant, Expression
+from lapwing.query.expressions.expression import Column, Constant, Expression, written_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +27,9 @@ class Key:
 
     @property
     def name(self) -> str:
-        """The key's name in the plan: of a column its own, else its canonical text."""
-        return self.expression.name if isinstance(self.expression, Column) else str(self.expression)
+        """The key's name for people: of a column what the question calls it, else the columns that it is made of."""
+        columns = " and ".join(sorted(written_in(self.expression)))
+        return columns if isinstance(self.expression, Column) else f"an expression of {columns or 'nothing'}"
 
     @property
     def domain(self) -> tuple[Constant, ...]:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from lapwing.mechanisms.trees import sizes_of
-from lapwing.query.expression import Expression
-from lapwing.query.types import Fixed
+from lapwing.query.expressions.expression import Expression
+from lapwing.query.expressions.types import Fixed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

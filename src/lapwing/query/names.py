@@ -1,12 +1,15 @@
 """Names of measures for people."""
 
-from lapwing.query.derived import Average, OrderStatistic, Released
-from lapwing.query.measures import Measure
+from collections.abc import Iterator
+
+from lapwing.query.derivation.derived import Average, OrderStatistic, Released, measures_of
+from lapwing.query.expressions.expression import Expression, Literal, Operation, written_in
+from lapwing.query.measures import Count, CountDistinct, CountUnits, Distribution, Measure, Sum, argument_of
 from lapwing.query.plan import Plan
 
 
 def measure_names(plan: Plan) -> dict[Measure, str]:
-    """Name every measure: by the column that is nothing else, or as its part of a column."""
+    """Name every measure: by the column that is nothing else, as its part of a column, or by what it is of."""
     names: dict[Measure, str] = {}
     for output in plan.outputs:
         match output.value:
@@ -17,6 +20,62 @@ def measure_names(plan: Plan) -> dict[Measure, str]:
                 names.setdefault(count, f"count of {output.name}")
             case OrderStatistic(distribution=distribution):
                 names.setdefault(distribution, f"ranks of {output.name}")
-    for number, measure in enumerate(plan.question.measures, start=1):
-        names.setdefault(measure, f"measure {number}")
+    for measure in _in_order(plan):
+        if measure not in names:
+            names[measure] = _free(_described(measure), set(names.values()))
     return names
+
+
+def _in_order(plan: Plan) -> Iterator[Measure]:
+    """Yield all measures: those of the columns first, as they stand there, then those that only sort or filter."""
+    for output in plan.outputs:
+        yield from measures_of(output.value)
+    yield from plan.question.measures
+
+
+def _described(measure: Measure) -> str:
+    """Say what is counted or summed, by the columns of the value."""
+    argument = argument_of(measure)
+    value = None if argument is None else _value(argument)
+    columns = " and ".join(sorted(written_in(value)))
+    match measure:
+        case CountUnits():
+            return "count of units"
+        case CountDistinct():
+            return f"count of distinct {columns or 'values'}"
+        case Distribution():
+            return f"ranks of {columns or 'values'}"
+        case Count():
+            name = f"count of {columns or 'rows'}"
+        case Sum():
+            name = f"sum of {_factors(_value(measure.argument))}{columns or 'values'}"
+    if measure.clamp is None:
+        return name
+    low, high = (float(end * measure.step) for end in measure.clamp)
+    return f"{name}, {low:,.10g} to {high:,.10g} a unit"
+
+
+def _value(argument: Expression) -> Expression:
+    """Return what is left of an argument without its conditions and roundings."""
+    match argument:
+        case Operation(function="round_to" | "to_fixed" | "rescale", arguments=(inner, *_)):
+            return _value(inner)
+        case Operation(function="case", arguments=(_, Literal(value=None), inner)):
+            return _value(inner)
+        case Operation(function="case", arguments=(_, inner, Literal(value=None))):
+            return _value(inner)
+    return argument
+
+
+def _factors(value: Expression) -> str:
+    """Tell sums of squares and of products from others."""
+    if not isinstance(value, Operation) or value.function != "multiply":
+        return ""
+    return "squares of " if value.arguments[0] == value.arguments[1] else "products of "
+
+
+def _free(name: str, taken: set[str]) -> str:
+    candidate, number = name, 2
+    while candidate in taken:
+        candidate, number = f"{name} ({number})", number + 1
+    return candidate

@@ -1,20 +1,21 @@
 """Which parts of the data a question can read, if its table is in parts.
 
 A condition confines a relation to some parts if it is an equality of the part's column with a constant, or an IN with a
-list of constants; if it is an AND of which one side does; or an OR of which both do, to those of either. The part's
+list of constants, or, of a column of conditions, the column itself or its denial; if it is an AND of which one part
+does; or an OR of which all do, to those of any. The part's
 column is followed upwards where a relation hands it on unchanged, and a relation reads no more than what it is made
 from. Whatever is not understood confines to nothing: the question then reads all parts.
 
 Guarantee: the answer is a function of the rows of these parts, and of public data. Proof. Every row of a unit has the
 unit's part in the part's column, as its other rows do not exist (`cleaned`), and it still has it in every column that
-hands it on: `Windowed`, `PublicJoin`, `FirstRows` and `FirstGroups` keep their source's columns as they are, `Distinct`
-shows the column itself, `PerUnit` groups by it, and in a `Union` every part does. Every relation is unit-local
-(`relations`): R(D) = ⋃_u R(D_u). Let a condition that confines to P stand above such a relation. For a row of a unit
-whose part is not in P the equalities are false, so an AND is not true and an OR of such is false: no row of the unit is
-left. So what is selected is ⋃ R(D_u) over the units of P. By induction over the relations above, each made unit by
-unit of what is below it, rows of other units never come back: a relation made of one selection reads the parts of it,
-a union those of all of its selections. Keys, measures, the selection of private keys and the noise are functions of
-what is selected, as the question's selection is all that an engine computes with. ∎
+hands it on: `Windowed`, `PublicJoin`, `UnitJoin`, `FirstRows` and `FirstGroups` keep their source's columns as they
+are, `Distinct` shows the column itself, `PerUnit` groups by it, and in a `Union` every part does. Every relation is
+unit-local (`relations`): R(D) = ⋃_u R(D_u). Let a condition that confines to P stand above such a relation. For a row
+of a unit whose part is not in P the equalities are false, so an AND is not true and an OR of such is false: no row of
+the unit is left. So what is selected is ⋃ R(D_u) over the units of P. By induction over the relations above, each made
+unit by unit of what is below it, rows of other units never come back: a relation made of one selection reads the parts
+of it, a union or a join of a unit's rows those of all of its selections. Keys, measures, the selection of private keys
+and the noise are functions of what is selected, as the question's selection is all that an engine computes with. ∎
 
 A FILTER of one aggregate is an argument of a measure, not a condition on the selection, and does not confine.
 """
@@ -22,10 +23,12 @@ A FILTER of one aggregate is an argument of a measure, not a condition on the se
 from collections.abc import Mapping, Sequence
 
 from lapwing.catalog.facts import value_text
-from lapwing.query.domains import constant
-from lapwing.query.expression import Column, Constant, Expression, Literal, Operation
+from lapwing.query.expressions.expression import Column, Constant, Expression, Literal, Operation
+from lapwing.query.expressions.normal_forms import FALSE, TRUE
 from lapwing.query.plan import Question
-from lapwing.query.relations import (
+from lapwing.query.relations.domains import constant
+from lapwing.query.relations.lineage import sources_of
+from lapwing.query.relations.relation import (
     Distinct,
     FirstGroups,
     FirstRows,
@@ -35,8 +38,8 @@ from lapwing.query.relations import (
     Relation,
     Selection,
     Union,
+    UnitJoin,
     Windowed,
-    sources_of,
 )
 
 Names = Mapping[Constant, str]
@@ -76,7 +79,7 @@ def _part_columns(relation: Relation) -> frozenset[str]:
         case Union():
             handed = [_handed_on(relation.columns, part.expressions, part.source) for part in relation.parts]
             return frozenset.intersection(*handed)
-        case Windowed() | PublicJoin() | FirstRows() | FirstGroups():
+        case Windowed() | PublicJoin() | UnitJoin() | FirstRows() | FirstGroups():
             return _part_columns(relation.source.relation)
 
 
@@ -89,9 +92,13 @@ def _handed_on(columns: Sequence[Column], shown: Sequence[Expression], source: S
 
 def _confined(condition: Expression, columns: frozenset[str], names: Names) -> frozenset[str] | None:
     """Return the parts whose rows can meet a condition; None if it is not known to confine."""
+    if isinstance(condition, Column):  # the normal form of an equality with TRUE
+        return _listed((condition, TRUE), columns, names)
     if not isinstance(condition, Operation):
         return None
     match condition.function:
+        case "not":
+            return _listed((*condition.arguments, FALSE), columns, names)
         case "and":
             return _both([_confined(part, columns, names) for part in condition.arguments])
         case "or":

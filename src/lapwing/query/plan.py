@@ -9,12 +9,14 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from lapwing.catalog.model import Table
-from lapwing.query.contribution import Asked
-from lapwing.query.derived import Derived, Order, Output
-from lapwing.query.expression import Expression, columns_of
+from lapwing.query.derivation.derived import Derived, Order, Output
+from lapwing.query.expressions.expression import Expression, columns_of
+from lapwing.query.expressions.magnitudes import Magnitudes
 from lapwing.query.keys import Key
 from lapwing.query.measures import Distribution, Measure, NumberMeasure, argument_of
-from lapwing.query.relations import FirstGroups, Selection, declared_columns_of, public_tables_of, table_of
+from lapwing.query.relations.contribution import Asked
+from lapwing.query.relations.lineage import declared_columns_of, public_tables_of, table_of, tables_of
+from lapwing.query.relations.relation import FirstGroups, Selection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +43,18 @@ class Question:
 
     @property
     def table(self) -> Table:
-        """The protected table that the question is about."""
+        """The protected table that the question is about: of several, the one that it begins with."""
         return table_of(self.selection.relation)
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The protected tables that the question names, each once, in the order of their names."""
+        return tables_of(self.selection.relation)
+
+    @property
+    def lineage(self) -> tuple[Table, ...]:
+        """These, and all tables that their links lead to: parents first, each once."""
+        return tuple(dict.fromkeys(table for named in self.tables for table in reversed(named.lineage)))
 
     @property
     def where(self) -> Expression | None:
@@ -101,8 +113,8 @@ class Question:
         return rows if groups is None else min(rows, groups)
 
     @property
-    def columns(self) -> frozenset[str]:
-        """The names of the declared columns that the question reads."""
+    def columns(self) -> frozenset[tuple[str, str]]:
+        """The declared columns that the question reads: names of tables, each with the name of a column."""
         outer = [*(key.expression for key in self.keys), *map(argument_of, self.measures)]
         return declared_columns_of(self.selection, frozenset().union(*map(columns_of, outer)))
 
@@ -112,8 +124,29 @@ def _listed(keys: Sequence[Key]) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """A question of its own, from whose answer bounds follow: how many rows there are of each class of a value.
+
+    `magnitudes` are the candidates, one for each class; `name` says of what they are bounds.
+    """
+
+    question: Question
+    magnitudes: Magnitudes
+    name: str
+
+    @property
+    def measure(self) -> Distribution:
+        """What the question measures."""
+        return self.question.distributions[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A bound question and how its answer is shown."""
+    """A bound question and how its answer is shown.
+
+    `searches` find the bounds that the question leaves open. Until they are found it stands with the widest that may
+    be, and `unsettled` are the sums that will change.
+    """
 
     question: Question
     keys: tuple[Key, ...]
@@ -124,3 +157,5 @@ class Plan:
     offset: int = 0
     asked: Asked = field(default_factory=Asked)
     explain: bool = False
+    searches: tuple[Search, ...] = ()
+    unsettled: frozenset[Measure] = frozenset()

@@ -1,47 +1,50 @@
 """From a question to the SQL that an engine runs: bounded rows, then exact integers per cell.
 
 The SQL is printed from the plan alone; no text of an analyst reaches it but constants, quoted by `printers`. Three
-layers, in this order, carry the privacy argument of `stability`: cleaned, kept (both in `cleaned`), and the answer: the
-filter, then integers summed per cell.
+layers, in this order, carry the privacy argument of `stability`: cleaned, kept (both in `cleaned`, for every table that
+the question stands on, parents first), and the answer: the filter, then integers summed per cell.
 
 A question may be run in several passes, each over the units of one residue of their hash: units are disjoint, so the
 passes' cells add up.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast
 
-from lapwing.query import render_keys
-from lapwing.query.cleaned import WHOLE, Pass, Source, layers, unit_name
-from lapwing.query.expression import Column, Expression, Literal
+from lapwing.query.expressions.expression import Column, Expression, Literal
 from lapwing.query.keys import Key
 from lapwing.query.measures import Count, CountDistinct, CountUnits, Distribution, NumberMeasure, Sum
 from lapwing.query.plan import Question
-from lapwing.query.printers import clamp, expression, whole
-from lapwing.query.render_relations import selected
+from lapwing.query.sql import keys as render_keys
+from lapwing.query.sql.cleaned import WHOLE, Pass, Source, layer, unit_name
+from lapwing.query.sql.printers import clamp, expression, whole
+from lapwing.query.sql.relations import selected
 
 LEAF: Final = 1 << 40
 """By what a leaf's number is multiplied where it shares an integer with the number of its rows, which is smaller."""
 
 
-def render(question: Question, source: Source, part: Pass = WHOLE) -> str:
+def render(question: Question, sources: Mapping[str, Source], part: Pass = WHOLE) -> str:
     """Return the DuckDB query whose rows are cells: the keys, then one exact integer a measure.
 
     Of a question about distributions alone, it is the query for the leaves of the first.
+
+    Args: sources: where the tables that the question stands on are, by name.
     """
     asked = answer(question) if question.numbers else leaves(question, question.distributions[0])
-    return f"WITH {layers(question.table, source, part)} {asked}"
+    layers = [layer(table, sources[table.name], part) for table in question.lineage]
+    return f"WITH {', '.join(layers)} {asked}"
 
 
 def answer(question: Question) -> str:
-    """Return the last layer: what is computed from the relation `kept`, of all measures of one integer a cell."""
+    """Return the last layer: what is computed from the kept rows, of all measures of one integer a cell."""
     if question.sets:
         names = [f"measure{i}" for i in range(len(question.numbers))]
         return _by_set(question, answer, names)
     keys = [f"{render_keys.key_value(key)} AS key{i}" for i, key in enumerate(question.keys)]
     if any(_clamp_of(measure) is not None for measure in question.numbers):
         return _clamped(question, keys)
-    unit = unit_name(question.table)
+    unit = unit_name(*question.tables)
     measures = [f"{measured(measure, unit)} AS measure{i}" for i, measure in enumerate(question.numbers)]
     return f"SELECT {', '.join([*keys, *measures])} {_rows(question)}{_by_position(len(keys))}"
 
@@ -81,21 +84,16 @@ def _null(key: Key) -> str:
 
 
 def holders(question: Question) -> str:
-    """Return the query for how many units hold each value of the private keys, by how many values they hold.
+    """Return the query for who holds which values of the private keys: a pair of a unit and values for every row.
 
-    Where rows are the units, every row of the relation is taken for a unit of one value. That holds while a unit has
-    one row of it: a question of which it has more is refused (`calibrate`), as nothing would tell them apart.
+    Where rows are the units, it is the query for how many rows have each value, as so many units of one value each.
+    That holds while a unit has one row of the relation: a question of which it has more is refused (`calibrate`), as
+    nothing would tell them apart.
     """
     keys = [f"{render_keys.key_value(key)} AS key{i}" for i, key in enumerate(question.private_keys)]
-    names = ", ".join(f"key{i}" for i in range(len(keys)))
     if question.table.unit_is_row:
         return f"SELECT {', '.join(keys)}, 1 AS degree, COUNT(*) AS units {_rows(question)}{_by_position(len(keys))}"
-    unit = unit_name(question.table)
-    held = f"SELECT DISTINCT {unit} AS holder, {', '.join(keys)} {_rows(question)}"
-    degrees = "SELECT holder, COUNT(*) AS degree FROM held GROUP BY holder"
-    joined = "FROM held JOIN degrees USING (holder)"
-    counted = f"SELECT {names}, degree, COUNT(*) AS units {joined} GROUP BY {names}, degree"
-    return f"SELECT * FROM (WITH held AS MATERIALIZED ({held}), degrees AS ({degrees}) {counted})"
+    return f"SELECT {unit_name(*question.tables)} AS holder, {', '.join(keys)} {_rows(question)}"
 
 
 def _rows(question: Question, *conditions: str) -> str:
@@ -115,7 +113,7 @@ def _clamp_of(measure: NumberMeasure) -> tuple[int, int] | None:
 
 def _clamped(question: Question, keys: Sequence[str]) -> str:
     """Aggregate unit by unit and cell by cell first, so that what a unit adds to a cell can be clamped."""
-    unit = unit_name(question.table)
+    unit = unit_name(*question.tables)
     parts = [f"{measured(measure, unit)} AS measure{i}" for i, measure in enumerate(question.numbers)]
     partials = (
         f"SELECT {', '.join([*keys, f'{unit} AS holder', *parts])} {_rows(question)}{_by_position(len(keys) + 1)}"

@@ -19,7 +19,8 @@ from lapwing.errors import LapwingError
 
 if TYPE_CHECKING:
     from lapwing.answer import Answer
-    from lapwing.session import BudgetView, Session
+    from lapwing.budget import BudgetView
+    from lapwing.session import Session
 
 TEACHING: Final = "truth –\nteaching only"
 WARNING: Final = "truth – teaching only, computed outside Lapwing from the raw file; never do this with real data"

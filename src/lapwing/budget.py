@@ -1,0 +1,113 @@
+"""What a data set may lose, has lost and can still lose."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Final, final
+
+from lapwing.catalog.model import Budget
+from lapwing.ledger.folding import State
+from lapwing.ledger.records import HistoryRow
+from lapwing.privacy.filters import Account, fits
+from lapwing.privacy.measures import Loss, PureDP
+from lapwing.privacy.odometers import WHENEVER, Odometer, Reading, as_if_cap
+from lapwing.privacy.parts import PartsAccount
+
+ODOMETER_STEPS: Final = 12
+ODOMETER_RATIO: Final = Fraction(3, 2)
+"""The caps of the odometer of every ledger. An odometer holds if it is fixed before the first answer: so they stay."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetView:
+    """What a data set may lose, has lost and can still lose, in the ledger's measure.
+
+    Guarantee: (epsilon, delta)-DP of everything ever released, whatever is asked, in whatever order: that is `total`.
+        What is spent so far has two readings in (epsilon, delta), and each says when it holds: `as_if_cap`, "as if this
+        total had been the cap from the start", and `whenever`, "at whatever moment one stops", which is wider. In a
+        pure ledger they are the same: a sum of epsilons holds at any moment. The delta of both has what private keys
+        took, `delta_keys_spent` of the `delta_keys` kept for them.
+
+    `faults` stand since the curator last looked; `stopped` says that they stop the data set (`ledger.faults`).
+    """
+
+    total: Loss
+    spent: Loss
+    remaining: Loss
+    epsilon: Fraction
+    delta: Fraction
+    as_if_cap: Reading
+    whenever: Reading
+    version: int
+    history: tuple[HistoryRow, ...]
+    delta_keys: Fraction = Fraction(0)
+    delta_keys_spent: Fraction = Fraction(0)
+    by_part: PartsAccount | None = None
+    delta_by_part: Mapping[str, Fraction] = field(default_factory=dict)
+    faults: int = 0
+    stopped: bool = False
+
+    @property
+    def parts(self) -> dict[str, Loss]:
+        """What each part of the data has spent; empty if the ledger has none. `spent` is then the total over them."""
+        return {} if self.by_part is None else self.by_part.spent_by_part()
+
+    @property
+    def spent_epsilon(self) -> float:
+        """The epsilon of `as_if_cap`."""
+        return self.as_if_cap.epsilon
+
+    @property
+    def share_spent(self) -> float:
+        """The spent share of the budget, between 0 and 1."""
+        return float(self.spent.amount / self.total.amount)
+
+    def room(self, parts: Sequence[str] | None = None) -> Loss:
+        """Return the largest loss that still fits for a question that reads these parts; None for all."""
+        return self.remaining if self.by_part is None else self.by_part.room(parts)
+
+    def fits(self, loss: Loss, parts: Sequence[str] | None = None) -> int:
+        """Return how many more questions of this price, about these parts or all, the budget holds."""
+        room = self.room(parts)
+        return fits(Account(budget=room, spent=room.nothing()), loss)
+
+
+def budget_view(budget: Budget, state: State, history: tuple[HistoryRow, ...]) -> BudgetView:
+    """Return what a budget has become, by the state of its ledger."""
+    account, delta = state.account, budget.delta - budget.delta_keys
+    return BudgetView(
+        total=account.budget,
+        spent=account.spent,
+        remaining=account.remaining,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        as_if_cap=_with_keys(as_if_cap(account.spent, delta), state.delta_spent),
+        whenever=_with_keys(_whenever(account.spent, account.budget, delta), state.delta_spent),
+        delta_keys=budget.delta_keys,
+        delta_keys_spent=state.delta_spent,
+        version=state.version,
+        history=history,
+        by_part=None if state.division is None else state.division.losses,
+        delta_by_part={} if state.division is None else state.division.delta_by_part(),
+        faults=state.faults,
+        stopped=state.stopped,
+    )
+
+
+def _with_keys(reading: Reading, delta: Fraction) -> Reading:
+    """Return a reading with the delta that private keys took: the two add up (`privacy.approximate`)."""
+    return replace(reading, delta=reading.delta + delta)
+
+
+def _whenever(spent: Loss, total: Loss, delta: Fraction) -> Reading:
+    """Return what is spent as an (epsilon, delta) that holds whenever one stops.
+
+    While nothing is spent, what was answered has one law for all data, so that nothing is to be taken from delta: the
+    sum in the proof of `Odometer` has one part more, which is P(E) = Q(E).
+    """
+    if isinstance(spent, PureDP):
+        return as_if_cap(spent, delta)
+    if spent <= spent.nothing():
+        return Reading(epsilon=0.0, delta=delta, holds=WHENEVER)
+    return Odometer.up_to(total, delta, steps=ODOMETER_STEPS, ratio=ODOMETER_RATIO).reading(spent)

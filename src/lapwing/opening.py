@@ -1,0 +1,177 @@
+"""How a session is opened: by a catalog, or by protecting a file."""
+
+import getpass
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from lapwing.catalog.column import Bound, Column
+from lapwing.catalog.infer import draft
+from lapwing.catalog.model import Catalog
+from lapwing.catalog.toml import load, write
+from lapwing.engines import DuckDB, digests
+from lapwing.engines.public import PublicData
+from lapwing.errors import CatalogError, CatalogMismatch
+from lapwing.exact.entropy import Entropy, SystemEntropy
+from lapwing.ledger.parts import Parts
+from lapwing.ledger.records import Registration
+from lapwing.ledger.sqlite import SqliteLedger
+from lapwing.privacy.measures import Number
+from lapwing.session import Session
+
+
+def registration(catalog: Catalog) -> Registration:
+    """Return what a catalog's ledger is registered for."""
+    budget = catalog.budget
+    return Registration(
+        dataset=catalog.name,
+        privacy_unit=", ".join(sorted({f"{table.root.privacy_unit}" for table in catalog.tables})),
+        neighbouring=budget.neighbouring,
+        budget=budget.loss,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        delta_keys=budget.delta_keys,
+    )
+
+
+def open_session(catalog: Catalog, *, entropy: Entropy | None = None) -> Session:
+    """Open a session on a catalog; a new ledger takes the data as they are as version 1."""
+    if catalog.engine != "duckdb":
+        raise CatalogError(f'dataset.engine = "{catalog.engine}" is not available in this version; use "duckdb".')
+    public = PublicData(catalog)
+    engine = DuckDB(catalog, public=public)
+    try:
+        if not catalog.ledger_path.exists():
+            digests(catalog, engine)  # missing or unreadable data leave no ledger behind
+        ledger = SqliteLedger.open(catalog.ledger_path, registration(catalog), parts=Parts.of_catalog(catalog))
+        try:
+            if ledger.state().version == 0:
+                ledger.accept(digests(catalog, engine), principal())
+        except BaseException:
+            ledger.close()
+            raise
+    except BaseException:
+        engine.close()
+        raise
+    return Session(catalog, engine, ledger, entropy or SystemEntropy(), principal(), public)
+
+
+def principal() -> str:
+    """Return who asks: the name of the operating system's user."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return str(os.getuid())
+
+
+def connect(catalog: str | Path = "lapwing.toml") -> Session:
+    """Open the data set that a catalog describes.
+
+    Args: catalog: the path of a TOML file, as `lapwing init` writes it.
+    Raises: CatalogError, CatalogMismatch, DataFault, LedgerFault.
+    """
+    return open_session(load(Path(catalog)))
+
+
+def protect(
+    source: str | Path,
+    *,
+    privacy_unit: str,
+    epsilon: Number,
+    delta: Number = 0,
+    max_rows_per_unit: int | None = None,
+    bounds: Mapping[str, tuple[Number, Number]] | None = None,
+    domains: Mapping[str, Sequence[object]] | None = None,
+    measure: str | None = None,
+    neighbouring: str = "add_remove",
+) -> Session:
+    """Put one file behind differential privacy, keeping catalog and ledger beside it.
+
+    The curator's call: bounds and domains must be public knowledge; taken from the data they are outside the guarantee.
+
+    Args:
+        source: a Parquet or CSV file; the table is named after it.
+        privacy_unit: the column that says whose row it is, or "row".
+        epsilon, delta: the budget of everything ever asked; delta = 0 for pure differential privacy.
+        max_rows_per_unit: rows of a unit beyond it do not exist for any question.
+        bounds: public (lower, upper) of numeric columns. domains: public values of columns to group by. Left out for a
+            file that is protected already, they stay as its catalog has them.
+
+    Raises: CatalogMismatch if the file, or another of the same stem, is already protected with another unit, epsilon,
+        delta or measure; nothing is changed then. Bounds and domains may change: the ledger stays.
+    """
+    path = Path(source)
+    beside = path.parent / f"{path.stem}.lapwing.toml"
+    before = load(beside) if beside.exists() else None
+    known = before.tables[0].columns if before is not None else ()
+    drafted = draft(
+        path,
+        privacy_unit=privacy_unit,
+        epsilon=epsilon,
+        delta=delta,
+        max_rows_per_unit=max_rows_per_unit,
+        bounds=_known_bounds(known) if bounds is None else bounds,
+        values=_known_values(known) if domains is None else domains,
+        measure=measure,
+        neighbouring=neighbouring,
+    ).catalog
+    if before is not None:
+        _require_same(before, drafted)
+        rows = drafted.tables[0].max_rows_per_unit
+        if bounds is None and domains is None and rows == before.tables[0].max_rows_per_unit:
+            return open_session(before)
+        drafted = _updated(before, drafted)
+    session = open_session(drafted)
+    if before != drafted:
+        write(drafted, beside, overwrite=True)
+    return session
+
+
+def _updated(before: Catalog, drafted: Catalog) -> Catalog:
+    """Return a catalog with the bounds, values and rows of a new draft, and all else that it said before."""
+    known = {column.name: column for column in before.tables[0].columns}
+    columns = tuple(_merged(known.get(column.name), column) for column in drafted.tables[0].columns)
+    table = replace(before.tables[0], columns=columns, max_rows_per_unit=drafted.tables[0].max_rows_per_unit)
+    return before.with_table(table)
+
+
+def _merged(before: Column | None, drafted: Column) -> Column:
+    if before is None or before.type != drafted.type:
+        return drafted
+    same = (before.lower, before.upper) == (drafted.lower, drafted.upper)
+    return replace(
+        before,
+        lower=drafted.lower,
+        upper=drafted.upper,
+        step=before.step if same else drafted.step,
+        values=drafted.values,
+        other=before.other if drafted.values is not None else None,
+    )
+
+
+def _known_bounds(columns: Sequence[Column]) -> dict[str, tuple[Bound, Bound]]:
+    return {c.name: (c.lower, c.upper) for c in columns if c.lower is not None and c.upper is not None}
+
+
+def _known_values(columns: Sequence[Column]) -> dict[str, Sequence[object]]:
+    return {c.name: c.values for c in columns if c.values is not None and c.type != "boolean"}
+
+
+def _require_same(before: Catalog, after: Catalog) -> None:
+    """Refuse a second protection of the same file that promises something else."""
+    old, new = before.tables[0], after.tables[0]
+    pairs = [
+        ("source", old.source, new.source),
+        ("privacy_unit", old.privacy_unit, new.privacy_unit),
+        ("epsilon", before.budget.epsilon, after.budget.epsilon),
+        ("delta", before.budget.delta, after.budget.delta),
+        ("measure", before.budget.measure, after.budget.measure),
+        ("neighbouring", before.budget.neighbouring, after.budget.neighbouring),
+    ]
+    different = [f"{name} was {was} and is now {now}" for name, was, now in pairs if was != now]
+    if different:
+        raise CatalogMismatch(
+            f"{before.tables[0].source} is already protected: {'; '.join(different)}. Nothing was changed. "
+            "Open it with lapwing.connect, or protect it as before."
+        )

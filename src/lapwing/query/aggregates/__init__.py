@@ -1,0 +1,1 @@
+"""What each aggregate asks the data for, and what is derived from it."""

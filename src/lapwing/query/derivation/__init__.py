@@ -1,0 +1,1 @@
+"""What follows from noisy numbers: columns, intervals, order and rank, by post-processing alone."""

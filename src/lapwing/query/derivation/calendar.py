@@ -1,0 +1,83 @@
+"""Dates and timestamps of an answer that stand for noisy numbers: days or seconds since 1970-01-01.
+
+A quantile of dates is one of whole numbers, and is written as a date at the end (`date_at`, `moment_at`). So its
+interval is that of the number. A formula over two dates goes back to their numbers first, so that its interval follows
+by the rules for numbers.
+"""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Final
+
+from lapwing.errors import QueryRefused
+from lapwing.query.derivation.derive import compute, interval_end
+from lapwing.query.derivation.derived import Compute, Derived, Fixture, Shape, Side, measures_of
+from lapwing.query.expressions.temporal import unit_of
+
+TEMPORAL: Final[tuple[Shape, ...]] = ("date", "timestamp")
+_WRITTEN: Final = ("date_at", "moment_at")
+_SECONDS: Final[Mapping[str, int]] = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
+
+
+def date_of(days: Derived) -> Compute:
+    """Write days since 1970-01-01 as a date."""
+    return compute("date_at", days)
+
+
+def moment_of(seconds: Derived) -> Compute:
+    """Write seconds since 1970-01-01 as a timestamp."""
+    return compute("moment_at", seconds)
+
+
+def midnights(days: Derived) -> Compute:
+    """Write days since 1970-01-01, and parts of days, as a timestamp."""
+    return moment_of(compute("multiply", days, _whole(_SECONDS["day"])))
+
+
+def days_between(later: Derived, earlier: Derived) -> Compute:
+    """Subtract two dates: the days between them."""
+    return compute("subtract", _number(later), _number(earlier))
+
+
+def difference(unit: str, start: Derived, end: Derived) -> Compute:
+    """Count the seconds, minutes, hours or days that begin after `start` and not after `end`.
+
+    Raises: QueryRefused if it is another unit, or they are no dates and timestamps.
+    """
+    size = _SECONDS.get(unit_of(unit))
+    if size is None:
+        reason = f"DATE_DIFF over the answer does not count in '{unit[:40]}'"
+        raise QueryRefused(reason, remedy=f"Use {', '.join(_SECONDS)}.")
+    if any(part.shape not in TEMPORAL for part in (start, end)):
+        raise QueryRefused("DATE_DIFF over the answer needs dates or timestamps", remedy="Write MAX(d) - MIN(d).")
+    if size == _SECONDS["day"] and start.shape == end.shape == "date":
+        return days_between(end, start)
+    return compute("subtract", _begun(end, size), _begun(start, size))
+
+
+def end_of(value: Derived, side: Side) -> Derived:
+    """Take an end of the 95 % interval of a noisy number, or of a date or timestamp that stands for one."""
+    if isinstance(value, Compute) and value.function in _WRITTEN and measures_of(value):
+        return compute(value.function, interval_end(value.arguments[0], side))
+    return interval_end(value, side)
+
+
+def _begun(value: Derived, size: int) -> Derived:
+    """Return how many spans of so many seconds have begun since 1970-01-01."""
+    per_unit = _SECONDS["day"] if value.shape == "date" else 1
+    return compute("floor", compute("multiply", _number(value), _exact(Fraction(per_unit, size))))
+
+
+def _number(value: Derived) -> Derived:
+    """Return the number of days or seconds that a date or timestamp stands for."""
+    if isinstance(value, Compute) and value.function in _WRITTEN:
+        return value.arguments[0]
+    return compute("day_number" if value.shape == "date" else "second_number", value)
+
+
+def _whole(value: int) -> Fixture:
+    return Fixture(value=Fraction(value), shape="integer")
+
+
+def _exact(value: Fraction) -> Fixture:
+    return Fixture(value=value, shape="integer" if value.denominator == 1 else "real")

@@ -1,0 +1,189 @@
+"""What is derived: post-processing of released numbers and keys, which costs nothing and cannot leak."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+from typing import Literal as Choice
+
+from lapwing.query.expressions.expression import Constant
+from lapwing.query.keys import Key
+from lapwing.query.measures import Count, Distribution, Measure, Sum
+
+Shape = Choice["integer", "decimal", "real", "text", "boolean", "date", "timestamp", "null"]
+NUMERIC: Final[tuple[Shape, ...]] = ("integer", "decimal", "real")
+Side = Choice["low", "high"]
+RankKind = Choice["discrete", "continuous", "extreme"]
+INTERVAL_CONFIDENCE: Final = Fraction(95, 100)
+"""The confidence of the intervals whose ends a question may use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released:
+    """The released value of a measure."""
+
+    measure: Measure
+
+    @property
+    def shape(self) -> Shape:
+        """The type of the value as the analyst sees it."""
+        return "integer" if self.measure.step.denominator == 1 else "decimal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Average:
+    """origin + sum/count, clamped to the argument's bounds; NULL where the released count is below 1."""
+
+    total: Sum
+    count: Count
+    shape: Shape = "real"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderStatistic:
+    """The value of a row by its rank in a distribution; NULL where the noisy number of rows is below 1.
+
+    Discrete is the first value with a share of the rows up to it; continuous lies between two rows. An extreme, of
+    share 0 or 1, is the outermost value that is seen through the noise (`noisy_trees`).
+
+    Args: unit: what a unit of the number is called, "days" or "seconds" where it stands for a time (`calendar`).
+    """
+
+    distribution: Distribution
+    share: Fraction
+    kind: RankKind
+    shape: Shape
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyValue:
+    """The value of a key."""
+
+    key: Key
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fixture:
+    """A constant of the question."""
+
+    value: Constant
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compute:
+    """A function of `derivations.FUNCTIONS` over derived values. Made by `derive.compute`, which checks it."""
+
+    function: str
+    arguments: tuple["Derived", ...]
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalEnd:
+    """An end of a noisy number's 95 % interval; NULL where it is infinite. Made by `derive.interval_end`.
+
+    It is computed from released numbers and hides nothing itself, so that it has no interval of its own.
+    """
+
+    value: "Derived"
+    side: Side
+
+    @property
+    def shape(self) -> Shape:
+        """The type of the value as the analyst sees it."""
+        return self.value.shape
+
+
+OverFunction = Choice["sum", "rows", "rank", "dense_rank", "row_number"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Over:
+    """A function over the rows of the answer with the same values of `partition`, as HAVING leaves them (`over`)."""
+
+    function: OverFunction
+    argument: "Derived | None"
+    partition: tuple["Derived", ...]
+    order: tuple["Order", ...]
+    shape: Shape
+
+    @property
+    def inside(self) -> tuple["Derived", ...]:
+        """What it is computed from."""
+        own = () if self.argument is None else (self.argument,)
+        return (*own, *self.partition, *(term.value for term in self.order))
+
+
+Derived = Released | Average | OrderStatistic | KeyValue | Fixture | Compute | IntervalEnd | Over
+
+
+def measures_of(derived: Derived) -> tuple[Measure, ...]:
+    """Return the measures that a derived value rests on, each once, in order of appearance."""
+    match derived:
+        case Released():
+            return (derived.measure,)
+        case Average():
+            return (derived.total, derived.count)
+        case OrderStatistic():
+            return (derived.distribution,)
+        case IntervalEnd():
+            return measures_of(derived.value)
+        case Compute():
+            return tuple(dict.fromkeys(m for argument in derived.arguments for m in measures_of(argument)))
+        case Over():
+            return tuple(dict.fromkeys(m for part in derived.inside for m in measures_of(part)))
+        case _:
+            return ()
+
+
+def keys_of(derived: Derived) -> tuple[Key, ...]:
+    """Return the keys whose values a derived value shows, each once, in order of appearance."""
+    match derived:
+        case KeyValue():
+            return (derived.key,)
+        case IntervalEnd():
+            return keys_of(derived.value)
+        case Compute():
+            return tuple(dict.fromkeys(key for argument in derived.arguments for key in keys_of(argument)))
+        case Over():
+            return tuple(dict.fromkeys(key for part in derived.inside for key in keys_of(part)))
+        case _:
+            return ()
+
+
+Part = Measure | OrderStatistic
+"""What an interval rests on: released numbers, and order statistics, each of which may miss the truth by itself."""
+
+
+def parts_of(derived: Derived) -> tuple[Part, ...]:
+    """Return the parts that a derived value's interval rests on, each once, in order of appearance."""
+    match derived:
+        case OrderStatistic():
+            return (derived,)
+        case IntervalEnd():
+            return parts_of(derived.value)
+        case Compute():
+            return tuple(dict.fromkeys(part for argument in derived.arguments for part in parts_of(argument)))
+        case Over():
+            return tuple(dict.fromkeys(part for inner in derived.inside for part in parts_of(inner)))
+        case _:
+            return measures_of(derived)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """A column of the answer."""
+
+    name: str
+    value: Derived
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One ORDER BY term."""
+
+    value: Derived
+    descending: bool
+    nulls_first: bool

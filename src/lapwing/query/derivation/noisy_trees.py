@@ -1,0 +1,160 @@
+"""Quantiles, least and greatest values, and their intervals, from the released nodes of a distribution.
+
+Everything is post-processing of noisy integers, for all cells at once, in floating point. Leaves are numbered from 0;
+F(v) is the number of rows up to leaf v, n = F(last), and F̂ and n̂ their estimates (`mechanisms.trees`).
+
+Values. F̂ may fall. So ranks are read off G, the mean of its largest value so far and its least value from there on,
+kept between 0 and n̂: it never falls, and where |F̂ − F| ≤ e everywhere, |G − F| ≤ e too. The row of rank t is in the
+first leaf with G ≥ t; within a leaf of several steps the rows are taken to be spread evenly. A quantile is of rank
+⌈q·n̂⌉, or between two ranks around q·(n̂ − 1), as in SQL, so that without noise it is SQL's wherever a leaf is one step.
+Quantiles ascend with q. There is none where n̂ < 1.
+
+Intervals. Let e(v) bound the error of A(v) = F̂(v) − q·n̂ at one leaf v, with probability 1 − β/2 to either side. Any
+definition of a quantile lies between the rows of ranks i > q·n − q and j < q·n + 2 − q, in leaves a ≤ b. The first has
+F(a) ≥ i, so that A(a) ≥ −q − e(a) with probability 1 − β/2; the second has F(b − 1) ≤ j − 1, so that
+A(b − 1) ≤ 1 − q + e(b − 1) or b = 0 with probability 1 − β/2. So from the first leaf where A ≥ −q − e to the last one
+whose predecessor has A ≤ 1 − q + e, all values of a quantile are covered with probability 1 − β, whatever the data: two
+fixed points are looked at, not all. It holds the released value, as G(v) ≥ t > q·n̂ − q means that F̂ ≥ t somewhere up to
+v, and G(v − 1) < t < q·n̂ + 2 − q that F̂ < t somewhere from v − 1 on, and e ≥ 1.
+
+Extremes. The least row is in leaf a with F(a − 1) = 0. So F̂(a − 1) ≤ r(a − 1) or a = 0 with probability 0.95, where r
+bounds the error to one side, and MIN is the start of the leaf after the last one with F̂ ≤ r: it is below all rows, but
+for the width of a leaf, with probability 0.05 at most, and about r rows are below it. MAX is its mirror image. Neither
+passes the median, which it is where there are few rows.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Final, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lapwing.exact.arrays import IntArray
+from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.mechanisms.trees import Floats, consistent
+from lapwing.query.derivation.derived import INTERVAL_CONFIDENCE, OrderStatistic
+from lapwing.query.derivation.numbers import Numbers, some
+from lapwing.query.derivation.ranks import rank_margins
+from lapwing.query.measures import Distribution
+
+_FINE: Final = 1 << 16
+"""Estimated counts are rounded to this part of a row."""
+_BETWEEN: Final = 10**6
+"""Values between two steps are rounded to this part of a step."""
+_CLOSE: Final = 1e-9
+
+Places = NDArray[np.int64]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)  # without slots, for what is computed once
+class NoisyTrees:
+    """The estimated numbers of rows up to each leaf, a row of the array a cell, and the noise they come from."""
+
+    measure: Distribution
+    noise: NoiseLaw
+    up_to: Floats
+
+    @classmethod
+    def of(cls, measure: Distribution, noise: NoiseLaw, nodes: IntArray) -> Self:
+        """Return the trees of released nodes, a row of the array a cell."""
+        levels = np.split(nodes, np.cumsum(measure.sizes)[:-1], axis=-1)
+        up_to = np.cumsum(consistent(levels, measure.branching), axis=-1)
+        return cls(measure=measure, noise=noise, up_to=np.round(up_to * _FINE) / _FINE)
+
+    def taken(self, places: Places) -> "NoisyTrees":
+        """Return some cells, in the order of `places`."""
+        return replace(self, up_to=self.up_to[places])
+
+    @property
+    def totals(self) -> Floats:
+        """The estimated number of rows of each cell."""
+        return self.up_to[:, -1]
+
+    # ---- values ------------------------------------------------------------------------------------------------------
+
+    def values(self, statistic: OrderStatistic) -> Numbers:
+        """Return an order statistic of every cell; NULL where the estimated number of rows is below 1."""
+        few = self.totals < 1
+        if statistic.kind == "extreme":
+            found = self._edge(self._extreme(statistic), upper=statistic.share == 1)
+            return Numbers(tops=found, scale=self.measure.type.step, null=some(few))
+        ranks = np.maximum(self.totals, 1)
+        if statistic.kind == "discrete":
+            wanted = np.clip(np.ceil(float(statistic.share) * ranks - _CLOSE), 1, ranks)
+            steps = np.floor(self._at(wanted) + 0.5).astype(np.int64)
+            return Numbers(tops=steps + self.measure.low, scale=self.measure.type.step, null=some(few))
+        place = float(statistic.share) * (ranks - 1)
+        before = np.floor(place + _CLOSE)
+        first, second = (self._at(np.minimum(before + more, ranks)) for more in (1, 2))
+        between = first + np.maximum(place - before, 0) * (second - first)
+        fine = np.floor(between * _BETWEEN + 0.5).astype(np.int64)
+        scale = self.measure.type.step / _BETWEEN
+        return Numbers(tops=fine + self.measure.low * _BETWEEN, scale=scale, null=some(few))
+
+    @cached_property
+    def _ascending(self) -> Floats:
+        """G, which never falls."""
+        highest = np.maximum.accumulate(self.up_to, axis=-1)
+        least = np.minimum.accumulate(self.up_to[:, ::-1], axis=-1)[:, ::-1]
+        return np.clip((highest + least) / 2, 0, np.maximum(self.totals, 0)[:, None])
+
+    def _at(self, ranks: Floats) -> Floats:
+        """Return the value of the row of a rank, in steps from the lower bound."""
+        ascending = self._ascending
+        leaf = _first(ascending >= ranks[:, None])
+        cells = np.arange(len(leaf))
+        before = np.where(leaf > 0, ascending[cells, np.maximum(leaf - 1, 0)], 0.0)
+        rows = np.maximum(ascending[cells, leaf] - before, 1 / _FINE)
+        start, end = (self._edge(leaf, upper=upper) - self.measure.low for upper in (False, True))
+        inside = np.clip((ranks - 0.5 - before) / rows, 0, 1) * (end - start + 1) - 0.5
+        return np.clip(start + inside, start, end)
+
+    def _edge(self, leaf: Places, *, upper: bool) -> Places:
+        """Return the first or the last step of a leaf."""
+        first = self.measure.low + leaf * self.measure.width
+        return np.minimum(first + self.measure.width - 1, self.measure.high) if upper else first
+
+    def _extreme(self, statistic: OrderStatistic) -> Places:
+        """Return the outermost leaf that noise lets one see, no further in than the median."""
+        noise = rank_margins(self.measure, self.noise, statistic.share, 2 * (1 - INTERVAL_CONFIDENCE))
+        totals, ascending = self.totals[:, None], self._ascending
+        if statistic.share == 1:
+            median = _first(ascending >= np.minimum((totals + 3) / 2, np.maximum(totals, 0)))
+            return np.maximum(_first(totals - self.up_to <= noise), median)
+        median = _first(ascending >= np.maximum((totals - 1) / 2, 0.5))
+        return np.minimum(_last(self.up_to <= noise) + 1, median)
+
+    # ---- intervals ---------------------------------------------------------------------------------------------------
+
+    def ends(self, statistic: OrderStatistic, chance: Fraction) -> tuple[Numbers, Numbers]:
+        """Return an interval in every cell that misses the true value with a probability of at most `chance`."""
+        share = float(statistic.share)
+        margins = rank_margins(self.measure, self.noise, statistic.share, chance) + 2**-10
+        margins = margins + _CLOSE * np.abs(self.up_to).max(axis=-1, keepdims=True, initial=0)
+        above = self.up_to - share * self.totals[:, None]
+        low = _first(above >= -share - margins)
+        high = _last(above[:, :-1] <= 1 - share + margins[:, :-1]) + 1
+        if statistic.kind == "extreme":
+            seen = self._extreme(statistic)
+            low, high = np.minimum(low, seen), np.maximum(high, seen)
+        step = self.measure.type.step
+        return (
+            Numbers(tops=self._edge(low, upper=False), scale=step),
+            Numbers(tops=self._edge(high, upper=True), scale=step),
+        )
+
+
+def _first(holds: NDArray[np.bool_]) -> Places:
+    """Return in each row the first place where it holds; 0 if nowhere."""
+    return np.asarray(holds.argmax(axis=-1), dtype=np.int64)
+
+
+def _last(holds: NDArray[np.bool_]) -> Places:
+    """Return in each row the last place where it holds; −1 if nowhere."""
+    if holds.shape[-1] == 0:
+        return np.full(len(holds), -1)
+    last = holds.shape[-1] - 1 - holds[:, ::-1].argmax(axis=-1)
+    return np.where(holds.any(axis=-1), last, -1)

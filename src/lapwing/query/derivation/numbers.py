@@ -1,0 +1,310 @@
+"""Columns of exact rational numbers: the arithmetic of `Fraction` for many cells at once.
+
+Theory of operation. A column is integers over integers times one scale: tops/bottoms·scale, bottoms positive. Integers
+are int64 as long as the bound on a result, computed from the largest entries of its parts, stays below 2^63; beyond,
+they are Python's own, of any size. So every operation is exact, and fractions are put into lowest terms only where
+numbers grow out of int64. Arrays of one entry stand for the same number in every cell.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import inf, lcm
+from typing import Final, cast, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lapwing.exact.arrays import IntArray, integer_array
+from lapwing.query.derivation.integers import product, raised, single, total
+from lapwing.query.expressions.types import common_step
+
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+
+_EXACT: Final = 1 << 53
+"""Integers up to here are doubles."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Numbers:
+    """tops/bottoms·scale in every cell, and NULL where `null` says so (tops and bottoms are valid there, too).
+
+    Args: tops: integers; bottoms: positive integers, None for 1; scale: > 0; null: None for nowhere.
+    """
+
+    tops: IntArray
+    bottoms: IntArray | None = None
+    scale: Fraction = Fraction(1)
+    null: BoolArray | None = None
+
+    def expanded(self, size: int) -> "Numbers":
+        """Return the column with one entry a cell."""
+        return replace(
+            self,
+            tops=_spread(self.tops, (size,)),
+            bottoms=None if self.bottoms is None else _spread(self.bottoms, (size,)),
+            null=None if self.null is None else np.broadcast_to(self.null, size),
+        )
+
+    def taken(self, places: NDArray[np.int64]) -> "Numbers":
+        """Return the entries at some places of an expanded column."""
+        return replace(
+            self,
+            tops=self.tops[places],
+            bottoms=None if self.bottoms is None else self.bottoms[places],
+            null=None if self.null is None else self.null[places],
+        )
+
+    @property
+    def size(self) -> int:
+        """The number of entries."""
+        arrays = (array for array in (self.tops, self.bottoms, self.null) if array is not None)
+        return int(np.broadcast_shapes(*(array.shape for array in arrays))[0])
+
+    def values(self) -> list[Fraction | None]:
+        """Return every entry as a Fraction, or None."""
+        p, q = self.scale.numerator, self.scale.denominator
+        full = self.expanded(self.size)
+        tops: list[int] = full.tops.tolist()
+        bottoms: list[int] = [1] * len(tops) if full.bottoms is None else full.bottoms.tolist()
+        found: list[Fraction | None] = [Fraction(t * p, b * q) for t, b in zip(tops, bottoms, strict=True)]
+        return found if full.null is None else [None if n else v for v, n in zip(found, full.null, strict=True)]
+
+    def integers(self) -> tuple[IntArray, IntArray | None]:
+        """Return numerators and denominators (None: 1) without a scale, not in lowest terms."""
+        bottoms = self.bottoms
+        if self.scale.denominator != 1:
+            ones: IntArray = np.ones(1, dtype=np.int64)
+            bottoms = product(ones if bottoms is None else bottoms, single(self.scale.denominator))
+        return product(self.tops, single(self.scale.numerator)), bottoms
+
+    def floats(self) -> FloatArray:
+        """Return the nearest double of every entry, ±infinity beyond them all; what is NULL has some value."""
+        tops, bottoms = self.integers()
+        if tops.dtype == object or (bottoms is not None and bottoms.dtype == object):
+            return _divided_one_by_one(tops, bottoms)
+        if bottoms is None:
+            return tops.astype(np.float64)
+        if self.bottoms is None and _is_power_of_two(self.scale.denominator):
+            return tops.astype(np.float64) / float(self.scale.denominator)
+        found = np.asarray(tops / bottoms, dtype=np.float64)  # of two doubles: rounded once, as IEEE 754 does
+        wide = np.broadcast_to((np.abs(tops) > _EXACT) | (bottoms > _EXACT), found.shape)
+        if wide.any():
+            found[wide] = _divided_one_by_one(_spread(tops, found.shape)[wide], _spread(bottoms, found.shape)[wide])
+        return found
+
+
+def _spread(values: IntArray, shape: tuple[int, ...]) -> IntArray:
+    """Return integers with as many entries as there are cells."""
+    return cast(IntArray, np.broadcast_to(values, shape))
+
+
+def _is_power_of_two(value: int) -> bool:
+    return value & (value - 1) == 0 and value.bit_length() <= 900
+
+
+def _divided_one_by_one(tops: IntArray, bottoms: IntArray | None) -> FloatArray:
+    """Divide Python's integers, which is rounded correctly at any size."""
+    pairs = np.broadcast_arrays(tops, np.ones(1, dtype=np.int64) if bottoms is None else bottoms)
+    return np.array([_divided(t, b) for t, b in zip(*(part.tolist() for part in pairs), strict=True)], dtype=np.float64)
+
+
+def _divided(top: int, bottom: int) -> float:
+    try:
+        return top / bottom
+    except OverflowError:
+        return inf if top > 0 else -inf
+
+
+# ---- making columns --------------------------------------------------------------------------------------------------
+
+
+def constant(value: Fraction | None) -> Numbers:
+    """Return the same number in every cell."""
+    if value is None:
+        return replace(constant(Fraction(0)), null=np.ones(1, dtype=np.bool_))
+    sign = (value > 0) - (value < 0)
+    return Numbers(tops=np.full(1, sign, dtype=np.int64), scale=abs(value) if value else Fraction(1))
+
+
+def of_values(values: Sequence[Fraction | None]) -> Numbers:
+    """Return a column of fractions."""
+    known = [Fraction(0) if value is None else value for value in values]
+    denominators = {value.denominator for value in known}
+    common = lcm(*denominators) if len(denominators) <= 64 else 0
+    null = np.array([value is None for value in values], dtype=np.bool_)
+    tops = integer_array([v.numerator * (common // v.denominator) if common else v.numerator for v in known])
+    bottoms = None if common else integer_array([value.denominator for value in known])
+    scale = Fraction(1, common) if common else Fraction(1)
+    return Numbers(tops=tops, bottoms=bottoms, scale=scale, null=null if null.any() else None)
+
+
+def of_floats(values: FloatArray) -> Numbers:
+    """Return a column of the exact values of finite doubles."""
+    mantissas, exponents = np.frexp(values)
+    digits = (mantissas * 2.0**53).astype(np.int64)
+    lowest = np.where(digits == 0, 1, digits & -digits)
+    digits, exponents = digits // lowest, exponents.astype(np.int64) - 53 + np.frexp(lowest.astype(np.float64))[1] - 1
+    used = exponents[digits != 0]
+    least = int(used.min()) if used.size else 0
+    shifts = np.where(digits == 0, 0, exponents - least)
+    if (np.frexp(digits.astype(np.float64))[1] + shifts < 63).all():
+        tops: IntArray = digits << shifts
+    else:
+        tops = digits.astype(object) << shifts.astype(object)
+    return Numbers(tops=tops, scale=Fraction(2) ** least)
+
+
+def _lowest_terms(numbers: Numbers) -> Numbers:
+    """Keep fractions small where they have grown out of int64."""
+    tops, bottoms = numbers.tops, numbers.bottoms
+    if bottoms is None or (tops.dtype == np.int64 and bottoms.dtype == np.int64):
+        return numbers
+    common = np.gcd(tops.astype(object), bottoms.astype(object))
+    return replace(numbers, tops=tops // common, bottoms=bottoms // common)
+
+
+# ---- NULL ------------------------------------------------------------------------------------------------------------
+
+
+def either(x: BoolArray | None, y: BoolArray | None) -> BoolArray | None:
+    """Return where one of two masks says yes; None is nowhere."""
+    return y if x is None else x if y is None else x | y
+
+
+def mask_of(mask: BoolArray | None) -> BoolArray:
+    """Return a mask as an array."""
+    return np.zeros(1, dtype=np.bool_) if mask is None else mask
+
+
+def some(mask: BoolArray) -> BoolArray | None:
+    """Return a mask, None if it is empty."""
+    return mask if mask.any() else None
+
+
+# ---- arithmetic ------------------------------------------------------------------------------------------------------
+
+
+def _scaled(x: Numbers, y: Numbers) -> tuple[IntArray, IntArray, Fraction]:
+    """Return the tops of two columns over one scale."""
+    if x.scale == y.scale:
+        return x.tops, y.tops, x.scale
+    scale = common_step(x.scale, y.scale)
+    return product(x.tops, single(int(x.scale / scale))), product(y.tops, single(int(y.scale / scale))), scale
+
+
+def aligned(x: Numbers, y: Numbers) -> tuple[IntArray, IntArray, IntArray | None, Fraction]:
+    """Return the tops of two columns over common bottoms and one scale."""
+    first, second, scale = _scaled(x, y)
+    a, b = x.bottoms, y.bottoms
+    if a is b:
+        return first, second, a, scale
+    if a is None:
+        return product(first, bottoms_of(b)), second, b, scale
+    if b is None:
+        return first, product(second, a), a, scale
+    common = np.gcd(a, b)
+    left, right = b // common, a // common
+    return product(first, left), product(second, right), product(a, left), scale
+
+
+def bottoms_of(bottoms: IntArray | None) -> IntArray:
+    """Return bottoms as an array."""
+    return np.ones(1, dtype=np.int64) if bottoms is None else bottoms
+
+
+def add(x: Numbers, y: Numbers) -> Numbers:
+    """Return x + y."""
+    first, second, bottoms, scale = aligned(x, y)
+    return _lowest_terms(Numbers(tops=total(first, second), bottoms=bottoms, scale=scale, null=either(x.null, y.null)))
+
+
+def negate(x: Numbers) -> Numbers:
+    """Return −x."""
+    return replace(x, tops=product(x.tops, single(-1)))
+
+
+def subtract(x: Numbers, y: Numbers) -> Numbers:
+    """Return x − y."""
+    return add(x, negate(y))
+
+
+def multiply(x: Numbers, y: Numbers) -> Numbers:
+    """Return xy."""
+    bottoms = y.bottoms if x.bottoms is None else x.bottoms if y.bottoms is None else product(x.bottoms, y.bottoms)
+    return _lowest_terms(
+        Numbers(tops=product(x.tops, y.tops), bottoms=bottoms, scale=x.scale * y.scale, null=either(x.null, y.null))
+    )
+
+
+def divide(x: Numbers, y: Numbers) -> Numbers:
+    """Return x/y, NULL where y is 0."""
+    signs = np.sign(y.tops).astype(np.int64)
+    zero = signs == 0
+    size = np.where(zero, 1, abs(y.tops))
+    tops = product(x.tops, product(signs, bottoms_of(y.bottoms)))
+    return _lowest_terms(
+        Numbers(
+            tops=tops,
+            bottoms=size if x.bottoms is None else product(x.bottoms, size),
+            scale=x.scale / y.scale,
+            null=either(either(x.null, y.null), some(zero)),
+        )
+    )
+
+
+def absolute(x: Numbers) -> Numbers:
+    """Return |x|."""
+    return replace(x, tops=product(x.tops, signs(x)))
+
+
+def signs(x: Numbers) -> NDArray[np.int64]:
+    """Return −1, 0 or 1 in every cell."""
+    return np.sign(x.tops).astype(np.int64)
+
+
+def power(x: Numbers, k: int) -> Numbers:
+    """Return x^k for a whole k, NULL where it divides by 0."""
+    if k < 0:
+        return divide(constant(Fraction(1)), power(x, -k))
+    bottoms = None if x.bottoms is None else raised(x.bottoms, k)
+    return _lowest_terms(Numbers(tops=raised(x.tops, k), bottoms=bottoms, scale=x.scale**k, null=x.null))
+
+
+def floor(x: Numbers) -> Numbers:
+    """Return the largest whole number that is at most x."""
+    tops, bottoms = x.integers()
+    return Numbers(tops=tops if bottoms is None else tops // bottoms, null=x.null)
+
+
+def ceiling(x: Numbers) -> Numbers:
+    """Return the smallest whole number that is at least x."""
+    return negate(floor(negate(x)))
+
+
+def rounded(x: Numbers, digits: int = 0) -> Numbers:
+    """Round half up to a number of decimal places."""
+    unit = Fraction(10) ** -digits
+    halves = add(replace(x, scale=x.scale / unit), constant(Fraction(1, 2)))
+    return replace(floor(halves), scale=unit)
+
+
+# ---- order and choice ------------------------------------------------------------------------------------------------
+
+
+def compared(rule: Callable[[IntArray, IntArray], BoolArray], x: Numbers, y: Numbers) -> BoolArray:
+    """Compare exactly; what is NULL compares somehow."""
+    first, second, _, _ = aligned(x, y)
+    return np.asarray(rule(first, second), dtype=np.bool_)
+
+
+def choose(mask: BoolArray, x: Numbers, y: Numbers) -> Numbers:
+    """Return x where the mask says so, else y."""
+    first, second, scale = _scaled(x, y)
+    plain = x.bottoms is None and y.bottoms is None
+    bottoms = None if plain else np.where(mask, bottoms_of(x.bottoms), bottoms_of(y.bottoms))
+    no_null = x.null is None and y.null is None
+    null = None if no_null else np.where(mask, mask_of(x.null), mask_of(y.null))
+    return Numbers(tops=np.where(mask, first, second), bottoms=bottoms, scale=scale, null=null)

@@ -1,0 +1,198 @@
+"""What a function of released numbers may be applied to, and the type of its result.
+
+Everything is checked when the question is bound, so that nothing can fail once the answer is paid.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, time
+from fractions import Fraction
+from typing import Final
+
+from lapwing.errors import QueryRefused
+from lapwing.query.derivation.derived import NUMERIC, Compute, Derived, Fixture, IntervalEnd, Shape
+from lapwing.query.expressions.conversion import temporal
+from lapwing.query.expressions.types import DATE, TIMESTAMP, Plain
+
+_SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "negate": "-", "concatenate": "||"}
+_SPELLED = {
+    "absolute": "ABS",
+    "square_root": "SQRT",
+    "logarithm": "LN",
+    "exponential": "EXP",
+    "null_if": "NULLIF",
+    "modulo": "MOD",
+}
+
+MOST_EXPONENT: Final = 64
+MOST_DEGREE: Final = 256
+"""How many factors a power may multiply in all: powers of powers would let numbers grow without end."""
+
+_TEMPORAL: Mapping[Shape, Plain] = {"date": DATE, "timestamp": TIMESTAMP}
+
+
+def alike(arguments: Sequence[Derived]) -> tuple[Derived, ...]:
+    """Read constant texts as dates or timestamps where other arguments are, and constant dates as timestamps.
+
+    Raises: QueryRefused if a text is none.
+    """
+    kinds = {argument.shape for argument in arguments} & _TEMPORAL.keys()
+    if len(kinds) == 2:
+        arguments = [_at_midnight(argument) for argument in arguments]
+        kinds = {argument.shape for argument in arguments} & _TEMPORAL.keys()
+    if len(kinds) != 1:
+        return tuple(arguments)
+    (kind,) = kinds
+    return tuple(_as_temporal(argument, kind) for argument in arguments)
+
+
+def _as_temporal(argument: Derived, kind: Shape) -> Derived:
+    if isinstance(argument, Fixture) and isinstance(argument.value, str):
+        return Fixture(value=temporal(argument.value, _TEMPORAL[kind]).value, shape=kind)
+    return argument
+
+
+def _at_midnight(argument: Derived) -> Derived:
+    if isinstance(argument, Fixture) and isinstance(argument.value, date) and argument.shape == "date":
+        return Fixture(value=datetime.combine(argument.value, time()), shape="timestamp")
+    return argument
+
+
+def shape_of(function: str, arguments: Sequence[Derived]) -> Shape:
+    """Return the type of a function's result.
+
+    Raises: QueryRefused if the arguments do not fit it.
+    """
+    return _RULES.get(function, _numeric)(function, arguments)
+
+
+def _numeric(function: str, arguments: Sequence[Derived]) -> Shape:
+    for argument in arguments:
+        if argument.shape not in NUMERIC:
+            name = _SYMBOLS.get(function) or _SPELLED.get(function, function.upper())
+            raise QueryRefused(f"{name} over the answer needs numbers, not {argument.shape}")
+    return NUMERIC[max(NUMERIC.index(argument.shape) for argument in arguments)]
+
+
+def _real(function: str, arguments: Sequence[Derived]) -> Shape:
+    _numeric(function, arguments)
+    return "real"
+
+
+def _whole(function: str, arguments: Sequence[Derived]) -> Shape:
+    _numeric(function, arguments)
+    return "integer"
+
+
+def _rounded(function: str, arguments: Sequence[Derived]) -> Shape:
+    _numeric(function, arguments)
+    return "decimal" if len(arguments) > 1 else "integer"
+
+
+def _power(function: str, arguments: Sequence[Derived]) -> Shape:
+    shape = _numeric(function, arguments[:1])
+    base, exponent = arguments
+    value = exponent.value if isinstance(exponent, Fixture) else None
+    if not isinstance(value, Fraction) or value.denominator != 1 or abs(value) > MOST_EXPONENT:
+        raise QueryRefused(
+            f"POWER over the answer takes a whole exponent up to {MOST_EXPONENT}",
+            remedy="Write POWER(x, 2); the square root is SQRT(x).",
+        )
+    if abs(value) * _degree(base) > MOST_DEGREE:
+        raise QueryRefused(
+            f"POWER over the answer would multiply more than {MOST_DEGREE} numbers", remedy="Use a smaller exponent."
+        )
+    return shape if value >= 0 else "real"
+
+
+def _degree(derived: Derived) -> int:
+    """Return how many numbers are multiplied in a value, at most."""
+    if isinstance(derived, IntervalEnd):
+        return _degree(derived.value)
+    if not isinstance(derived, Compute):
+        return 1
+    if derived.function == "power":
+        base, exponent = derived.arguments
+        value = exponent.value if isinstance(exponent, Fixture) else None
+        return _degree(base) * max(1, abs(int(value)) if isinstance(value, Fraction) else 1)
+    if derived.function == "exponential":  # a double's 1,100 binary digits
+        return 16
+    return sum(map(_degree, derived.arguments))
+
+
+def _common(_function: str, arguments: Sequence[Derived]) -> Shape:
+    known = [argument.shape for argument in arguments if argument.shape != "null"]
+    if not known:
+        return "null"
+    if all(shape in NUMERIC for shape in known):
+        return NUMERIC[max(NUMERIC.index(shape) for shape in known)]
+    if len(set(known)) > 1:
+        raise QueryRefused(f"{' and '.join(sorted(set(known)))} do not go together in the answer")
+    return known[0]
+
+
+def _first(function: str, arguments: Sequence[Derived]) -> Shape:
+    _common(function, arguments)
+    return arguments[0].shape
+
+
+def _chosen(function: str, arguments: Sequence[Derived]) -> Shape:
+    _require(("boolean", "null"), "A condition over the answer is needed", arguments[:-1:2], "Write a comparison.")
+    return _common(function, [*arguments[1::2], arguments[-1]])
+
+
+def _condition(_function: str, arguments: Sequence[Derived]) -> Shape:
+    _require(("boolean", "null"), "A condition over the answer is needed", arguments, "Write a comparison.")
+    return "boolean"
+
+
+def _comparison(function: str, arguments: Sequence[Derived]) -> Shape:
+    _common(function, arguments)
+    return "boolean"
+
+
+def _text(function: str, arguments: Sequence[Derived]) -> Shape:
+    name = _SYMBOLS.get(function, function.upper())
+    _require(("text", "null"), f"{name} over the answer needs text", arguments)
+    return "text"
+
+
+def _written(shape: Shape) -> "_Rule":
+    def rule(function: str, arguments: Sequence[Derived]) -> Shape:
+        _numeric(function, arguments)
+        return shape
+
+    return rule
+
+
+def _counted(shape: Shape) -> "_Rule":
+    def rule(_function: str, arguments: Sequence[Derived]) -> Shape:
+        _require(tuple(_TEMPORAL), "A date or timestamp of the answer is needed", arguments)
+        return shape
+
+    return rule
+
+
+def _require(allowed: Sequence[Shape], reason: str, arguments: Sequence[Derived], remedy: str = "") -> None:
+    for argument in arguments:
+        if argument.shape not in allowed:
+            raise QueryRefused(f"{reason}, not {argument.shape}", remedy=remedy)
+
+
+_Rule = Callable[[str, Sequence[Derived]], Shape]
+_RULES: Mapping[str, _Rule] = {
+    **dict.fromkeys(("divide", "square_root", "logarithm", "exponential", "sample_factor"), _real),
+    **dict.fromkeys(("round", "floor", "ceiling"), _rounded),
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "between", "in"), _comparison),
+    **dict.fromkeys(("and", "or", "not"), _condition),
+    **dict.fromkeys(("concatenate", "upper", "lower"), _text),
+    "sign": _whole,
+    "date_at": _written("date"),
+    "moment_at": _written("timestamp"),
+    "day_number": _counted("integer"),
+    "second_number": _counted("real"),
+    "power": _power,
+    "coalesce": _common,
+    "null_if": _first,
+    "case": _chosen,
+    "is_null": lambda _function, _arguments: "boolean",
+}

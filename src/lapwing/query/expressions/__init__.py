@@ -1,0 +1,1 @@
+"""Total functions of one row: their types, their meaning, and what each is written as."""

@@ -1,0 +1,89 @@
+"""Casts that cannot fail: to a number with room for it, to a truth value, a text, a date, a timestamp.
+
+Those of texts are TRY_CASTs, NULL where the text is none; a plain CAST of them is refused, as it would raise.
+"""
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from sqlglot import exp
+
+from lapwing.errors import QueryRefused
+from lapwing.query.expressions import arithmetic, conversion, functions, instants, strings
+from lapwing.query.expressions.expression import Expression, Literal, is_number
+from lapwing.query.expressions.types import BOOLEAN, DATE, TEXT, TIMESTAMP, Plain, describe, is_temporal
+
+_CASTS = "Cast numbers to DOUBLE, DECIMAL, integers or VARCHAR, dates to TIMESTAMP or VARCHAR; TRY_CAST texts."
+_TEMPORAL: Mapping[exp.DType, Plain] = {
+    exp.DType.DATE: DATE,
+    exp.DType.TIMESTAMP: TIMESTAMP,
+    exp.DType.TIMESTAMPNTZ: TIMESTAMP,
+}
+_INTEGERS = {
+    kind: (name, -(2 ** (bits - 1)) if signed else 0, 2 ** (bits - signed) - 1)
+    for kind, name, bits, signed in (
+        (exp.DType.TINYINT, "TINYINT", 8, True),
+        (exp.DType.SMALLINT, "SMALLINT", 16, True),
+        (exp.DType.INT, "INTEGER", 32, True),
+        (exp.DType.BIGINT, "BIGINT", 64, True),
+        (exp.DType.INT128, "HUGEINT", 128, True),
+        (exp.DType.UTINYINT, "UTINYINT", 8, False),
+        (exp.DType.USMALLINT, "USMALLINT", 16, False),
+        (exp.DType.UINT, "UINTEGER", 32, False),
+        (exp.DType.UBIGINT, "UBIGINT", 64, False),
+    )
+}
+_PLAIN_DECIMAL = (18, 3)  # as in DuckDB
+_TIMES = {exp.DType.TIME: "TIME", exp.DType.TIMETZ: "TIME", exp.DType.TIMESTAMPTZ: "TIMESTAMPTZ"}
+
+
+def cast(argument: Expression, kind: object, parameters: list[int], *, attempt: bool) -> Expression:
+    """Convert an expression to a type, given its parameters, or refuse a cast that could fail on some row.
+
+    Args: attempt: whether it is a TRY_CAST.
+    """
+    if attempt and argument.type == TEXT and kind in _INTEGERS:
+        return functions.try_integer(argument, _INTEGERS[kind][0])
+    if kind in _INTEGERS:
+        return functions.to_integer(argument, *_INTEGERS[kind])
+    if kind in (exp.DType.DOUBLE, exp.DType.FLOAT):
+        return functions.try_number(argument) if attempt else functions.to_number(argument)
+    if kind == exp.DType.DECIMAL:
+        return _to_decimal(argument, *(parameters or _PLAIN_DECIMAL))
+    if kind in (exp.DType.TEXT, exp.DType.VARCHAR):
+        return strings.to_text(argument)
+    if kind == exp.DType.BOOLEAN and (argument.type == BOOLEAN or is_number(argument.type)):
+        return (
+            argument if argument.type == BOOLEAN else functions.compare("<>", argument, conversion.number(Fraction(0)))
+        )
+    if isinstance(kind, exp.DType) and kind in _TEMPORAL:
+        return _to_temporal(argument, _TEMPORAL[kind], attempt=attempt)
+    name = kind.value if isinstance(kind, exp.DType) else "that type"
+    remedy = "Timestamps are in UTC: cast to TIMESTAMP, or use HOUR(x) and MINUTE(x)." if kind in _TIMES else _CASTS
+    raise QueryRefused(f"A cast of {describe(argument.type)} to {name} is not answered", remedy=remedy)
+
+
+def _to_temporal(argument: Expression, kind: Plain, *, attempt: bool) -> Expression:
+    if isinstance(argument, Literal) and isinstance(argument.value, str):
+        return conversion.temporal(argument.value, kind)
+    if is_temporal(argument.type):
+        return instants.to_date(argument) if kind == DATE else instants.to_timestamp(argument)
+    if argument.type == TEXT and attempt:
+        return instants.read(argument, kind)
+    wanted = kind.name
+    if argument.type == TEXT:
+        raise QueryRefused(f"A cast of text to {wanted} can fail", remedy=f"Write TRY_CAST(x AS {wanted.upper()}).")
+    raise QueryRefused(f"A cast of {describe(argument.type)} to {wanted.upper()} is not answered", remedy=_CASTS)
+
+
+def _to_decimal(argument: Expression, width: int, scale: int = 0) -> Expression:
+    """Round half up to `scale` decimals; `width` digits must hold the number for certain."""
+    if argument.type == TEXT:
+        raise QueryRefused("A cast of text to DECIMAL can fail", remedy="Write TRY_CAST(x AS DOUBLE).")
+    rounded = arithmetic.round_to(functions.to_number(argument), conversion.number(Fraction(scale)))
+    arithmetic.require_numbers("A cast to DECIMAL", (rounded,))
+    if max(map(abs, conversion.interval_of(rounded))) >= Fraction(10) ** (width - scale):
+        raise QueryRefused(
+            f"A cast to DECIMAL({width}, {scale}) can fail: the number may be larger", remedy="Use more digits."
+        )
+    return rounded

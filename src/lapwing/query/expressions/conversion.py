@@ -1,0 +1,284 @@
+"""Constants, and the conversions between the kinds of number: steps, doubles, and what is summed.
+
+What these rules let through is *total* (see `functions`); what would not stay inside 128 bits, or inside doubles, is
+refused here.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import date, datetime
+from fractions import Fraction
+from math import floor
+from typing import cast
+
+from lapwing.errors import QueryRefused
+from lapwing.query.expressions.days import bounded_temporal
+from lapwing.query.expressions.doubles import in_steps, nearest
+from lapwing.query.expressions.expression import Expression, Literal, Operation, unbounded_columns
+from lapwing.query.expressions.instants import to_timestamp
+from lapwing.query.expressions.types import (
+    BOOLEAN,
+    DATE,
+    LARGEST_INTEGER,
+    LARGEST_REAL,
+    NULL,
+    TEXT,
+    TIMESTAMP,
+    Fixed,
+    Number,
+    Plain,
+    Real,
+    Type,
+    common_step,
+    describe,
+    inside,
+    is_temporal,
+)
+
+# An unbounded 64-bit integer stays inside 128 bits when it is counted in steps down to this.
+FINEST_STEP = Fraction(1, 10**18)
+# Steps beyond these come only from long products; they stay far inside what doubles can hold.
+STEPS = (Fraction(1, 10**100), Fraction(10**100))
+# A Real is rounded to this many steps over its range before it is summed.
+REAL_STEPS = 2**20
+# The widest integers that are summed: noise of their scale still fits 64 bits, and sums of 10²⁰ rows fit 128.
+SUMMABLE_BITS = 40
+
+GUARDED_CAST = "Write TRY_CAST(x AS DOUBLE): it is NULL where there is no number."
+NEEDS_BOUNDS = "Declare `lower` and `upper` for its columns in the catalog, or write LEAST(GREATEST(x, 0), 100)."
+
+
+def interval_of(argument: Expression) -> tuple[Fraction, Fraction]:
+    """Return the bounds of a number that is known to be bounded."""
+    return cast(tuple[Fraction, Fraction], cast(Number, argument.type).interval())
+
+
+def integers_of(argument: Expression) -> tuple[int, int]:
+    """Return the bounds, in steps, of a fixed-point value that is known to be bounded."""
+    kind = cast(Fixed, argument.type)
+    return cast(tuple[int, int], (kind.low, kind.high))
+
+
+def number(value: Fraction) -> Literal:
+    """Return an exact numeric constant."""
+    if abs(value) > 10**30 or value.denominator > 10**18:
+        raise QueryRefused("A number has more than 18 decimals or is above 1e30", remedy="Write it with fewer digits.")
+    return Literal(value=value, type=fixed(Fraction(1, value.denominator), value.numerator, value.numerator))
+
+
+def fixed(step: Fraction, low: int | None, high: int | None) -> Fixed:
+    """Return a fixed-point type, refusing integers that would not stay inside 128 bits."""
+    if max(abs(low or 0), abs(high or 0)) > LARGEST_INTEGER or not STEPS[0] <= step <= STEPS[1]:
+        raise _too_wide()
+    return Fixed(step=step, low=low, high=high)
+
+
+def _too_wide() -> QueryRefused:
+    return QueryRefused(
+        "An expression may grow beyond 128-bit integers",
+        remedy="Declare coarser steps or narrower bounds in the catalog, or shorten the product.",
+    )
+
+
+def multiple(coarse: Fraction, fine: Fraction) -> int:
+    """Return how many fine steps a coarse one has, refusing what 128 bits could not hold."""
+    if coarse / fine > LARGEST_INTEGER:
+        raise _too_wide()
+    return int(coarse / fine)
+
+
+def real(low: Fraction | None, high: Fraction | None) -> Real:
+    """Return a real type whose bounds are doubles, refusing what doubles could not hold.
+
+    A result of + − * / is rounded to the nearest double; so are its bounds, and rounding keeps order (`doubles`).
+    """
+    if any(abs(end) > LARGEST_REAL for end in (low, high) if end is not None):
+        raise QueryRefused("An expression may grow beyond 1e150", remedy="Narrow the bounds of its columns.")
+    return Real(low=None if low is None else nearest(low), high=None if high is None else nearest(high))
+
+
+def rescale(argument: Expression, step: Fraction) -> Expression:
+    """Express a fixed-point value in a finer step of which its own is a whole multiple."""
+    kind = cast(Fixed, argument.type)
+    if kind.step == step:
+        return argument
+    if not kind.bounded and step < FINEST_STEP:
+        raise QueryRefused("An unbounded number is compared at more than 18 decimals", remedy=NEEDS_BOUNDS)
+    factor = multiple(kind.step, step)
+    low = None if kind.low is None else kind.low * factor
+    high = None if kind.high is None else kind.high * factor
+    finer = fixed(step, low, high)
+    if isinstance(argument, Literal):
+        return Literal(value=argument.value, type=finer)
+    return Operation(function="rescale", arguments=(argument,), type=finer)
+
+
+def to_real(argument: Expression) -> Expression:
+    """Convert a number to a double."""
+    if isinstance(argument.type, Real):
+        return argument
+    kind = cast(Fixed, argument.type)
+    if isinstance(argument, Literal):
+        return Literal(value=argument.value, type=real(*kind.interval()))
+    low = None if kind.low is None else as_double(kind.low - _last_bits(kind.low), kind.step)
+    high = None if kind.high is None else as_double(kind.high + _last_bits(kind.high), kind.step)
+    return Operation(function="to_real", arguments=(argument,), type=real(low, high))
+
+
+def as_double(count: int, step: Fraction) -> Fraction:
+    """Return the double that a number of steps becomes."""
+    return in_steps(nearest(Fraction(count)), 1 / step)
+
+
+def _last_bits(count: int) -> int:
+    """Return more than what engines differ by when an integer above 2⁵³ becomes a double."""
+    return abs(count) >> 50 if abs(count) > 2**53 else 0
+
+
+def without_bounds(argument: Expression, otherwise: str) -> QueryRefused:
+    """Return the refusal of an expression that needs bounds, naming the columns that have none."""
+    names = sorted(unbounded_columns(argument))
+    known = f"The catalog declares no bounds of {' and '.join(names)}" if names else otherwise
+    return QueryRefused(known, remedy=NEEDS_BOUNDS)
+
+
+def to_fixed(argument: Expression) -> Expression:
+    """Round a bounded real half up to 2²⁰ steps over its range; a fixed-point value stays as it is.
+
+    The least and greatest values may round to a step beyond the bounds; whoever sums them clamps (`render.measured`).
+    """
+    kind = argument.type
+    if isinstance(kind, Fixed):
+        return argument
+    if not isinstance(kind, Real) or kind.low is None or kind.high is None:
+        raise without_bounds(argument, "The bounds of an expression are not known")
+    span = max(kind.high - kind.low, abs(kind.high), abs(kind.low))
+    # A power of two just above range/2²⁰ keeps the step short and exact as a double.
+    step = Fraction(2) ** _log2_up(span / REAL_STEPS) if span else Fraction(1)
+    if step < STEPS[0]:
+        raise QueryRefused("An expression is never larger than 1e-94", remedy="Multiply it by a constant.")
+    return Operation(function="to_fixed", arguments=(argument,), type=inside(kind, step))
+
+
+def summable(argument: Expression) -> Expression:
+    """Return a bounded fixed-point value of at most 2⁴⁰ steps, rounding to a coarser step where it has more."""
+    argument = to_fixed(argument)
+    kind = cast(Fixed, argument.type)
+    if not kind.bounded:
+        raise without_bounds(argument, "The bounds of an expression are not known")
+    widest = max(map(abs, integers_of(argument)))
+    excess = widest.bit_length() - SUMMABLE_BITS
+    if excess <= 0:
+        return argument
+    step = kind.step * 2**excess
+    low, high = (floor(k / Fraction(2) ** excess + Fraction(1, 2)) for k in integers_of(argument))
+    return Operation(function="round_to", arguments=(argument,), type=fixed(step, low, high))
+
+
+def _log2_up(value: Fraction) -> int:
+    exponent = value.numerator.bit_length() - value.denominator.bit_length() - 1
+    while Fraction(2) ** exponent < value:
+        exponent += 1
+    return exponent
+
+
+def alike(arguments: Sequence[Expression]) -> tuple[Expression, ...]:
+    """Bring arguments to one type: numbers to a common step or to doubles, text constants to dates beside dates."""
+    typed = [argument for argument in arguments if argument.type != NULL]
+    kinds = {describe(argument.type) for argument in typed}
+    if "text" in kinds and kinds & {"date", "timestamp"}:
+        kind = DATE if "timestamp" not in kinds else TIMESTAMP
+        typed = [_temporal(argument, kind) if argument.type == TEXT else argument for argument in typed]
+        kinds = {describe(argument.type) for argument in typed}
+    if kinds == {"date", "timestamp"}:
+        typed = [to_timestamp(argument) if describe(argument.type) == "date" else argument for argument in typed]
+        kinds = {"timestamp"}
+    if "text" in kinds and len(kinds) == 2 and kinds & {"number", "boolean"}:
+        typed = [_read(argument, (kinds - {"text"}).pop()) for argument in typed]
+        kinds = {describe(argument.type) for argument in typed}
+    if len(kinds) > 1:
+        remedy = _TOGETHER.get(frozenset(kinds), "Compare values of one type.")
+        raise QueryRefused(f"{' and '.join(sorted(kinds))} do not go together", remedy=remedy)
+    if kinds == {"number"}:
+        if any(isinstance(argument.type, Real) for argument in typed):
+            typed = [to_real(argument) for argument in typed]
+        else:
+            step = cast(Fixed, typed[0].type).step
+            for argument in typed[1:]:
+                step = common_step(step, cast(Fixed, argument.type).step)
+            typed = [rescale(argument, step) for argument in typed]
+    known = typed[0].type if typed else NULL
+    remaining = iter(typed)
+    return tuple(
+        Literal(value=None, type=_null_of(known)) if argument.type == NULL else next(remaining)
+        for argument in arguments
+    )
+
+
+_TOGETHER = {
+    frozenset({"number", "text"}): "Write numbers without quotes; TRY_CAST(x AS DOUBLE) reads them from texts.",
+    frozenset({"boolean", "number"}): "Write the condition itself, x or NOT x, or CAST(x AS INTEGER).",
+    frozenset({"boolean", "text"}): "Write the condition itself, x or NOT x.",
+}
+_TRUTHS = {"true": True, "false": False}
+
+
+def _read(argument: Expression, kind: str) -> Expression:
+    """Return a constant text beside numbers or conditions as what it says, if it is a whole number, true or false."""
+    if not isinstance(argument, Literal) or not isinstance(argument.value, str):
+        return argument
+    if kind == "number" and _WHOLE.fullmatch(argument.value):
+        return number(Fraction(argument.value))
+    if kind == "boolean" and argument.value.lower() in _TRUTHS:
+        return Literal(value=_TRUTHS[argument.value.lower()], type=BOOLEAN)
+    return argument
+
+
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+
+
+def _null_of(kind: Type) -> Type:
+    if isinstance(kind, Fixed):
+        return Fixed(step=kind.step, low=0, high=0)
+    if isinstance(kind, Real):
+        return Real(low=Fraction(0), high=Fraction(0))
+    return Plain(name=kind.name, low=0, high=0) if is_temporal(kind) else kind
+
+
+def _temporal(argument: Expression, kind: Type) -> Expression:
+    if not isinstance(argument, Literal) or not isinstance(argument.value, str):
+        raise QueryRefused("A text column is compared with a date", remedy="Compare it with a date constant.")
+    return temporal(argument.value, kind)
+
+
+def temporal(text: str, kind: Type) -> Literal:
+    """Read an ISO date or timestamp (UTC) constant."""
+    try:
+        if kind == DATE:
+            day = date.fromisoformat(text)
+            return Literal(value=day, type=bounded_temporal("date", day, day))
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise QueryRefused(
+            f"'{text}' is not a {describe(kind)}", remedy="Write 2026-03-31 or 2026-03-31 12:00:00."
+        ) from None
+    if moment.tzinfo is not None:
+        raise QueryRefused("A timestamp constant has a time zone", remedy="Timestamps are UTC: leave the zone out.")
+    return Literal(value=moment, type=bounded_temporal("timestamp", moment, moment))
+
+
+def nullable(argument: Expression) -> bool:
+    """Tell whether an expression may be NULL."""
+    if isinstance(argument, Literal):
+        return argument.value is None
+    if isinstance(argument, Operation):
+        match argument.function:
+            case "coalesce" | "least" | "greatest":
+                return all(map(nullable, argument.arguments))
+            case "case":
+                return any(map(nullable, (*argument.arguments[1::2], argument.arguments[-1])))
+            case "is_null":
+                return False
+            case "rescale" | "to_real" | "to_fixed" | "round_to" | "floor_to" | "negate" | "absolute" | "from_boolean":
+                return nullable(argument.arguments[0])
+    return True

@@ -1,0 +1,202 @@
+"""The functions an analyst may use in an expression, each with its typing rule and its bounds by interval arithmetic.
+
+A rule takes checked arguments and returns a checked expression, or refuses. What a rule lets through is *total*: no
+engine raises on any row, because integers stay inside 128 bits by their bounds, divisions are guarded, and casts that
+could fail do not exist. Bounds are proven from the bounds of the arguments; NULL arguments are accounted for.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import cast
+
+from lapwing.errors import QueryRefused
+from lapwing.query.expressions import normal_forms
+from lapwing.query.expressions.arithmetic import require_numbers, round_to
+from lapwing.query.expressions.conversion import (
+    GUARDED_CAST,
+    alike,
+    fixed,
+    interval_of,
+    real,
+    to_real,
+)
+from lapwing.query.expressions.expression import Expression, Literal, Operation, is_number, nodes_of
+from lapwing.query.expressions.types import (
+    BOOLEAN,
+    NULL,
+    TEXT,
+    UNBOUNDED_INTEGER,
+    UNBOUNDED_REAL,
+    Fixed,
+    Plain,
+    Real,
+    Type,
+    describe,
+    greatest,
+    least,
+)
+
+# ---- choice, comparison, logic --------------------------------------------------------------------------------------
+
+
+def hull(arguments: Sequence[Expression]) -> Type:
+    """Return the type that holds any of the values; NULL constants do not widen it."""
+    real_values = [a for a in arguments if not (isinstance(a, Literal) and a.value is None)] or list(arguments)
+    kind = real_values[0].type
+    for argument in real_values[1:]:
+        other = argument.type
+        if isinstance(kind, Fixed) and isinstance(other, Fixed):
+            low, high = least(kind.low, other.low), greatest(kind.high, other.high)
+            kind = fixed(kind.step, cast(int | None, low), cast(int | None, high))
+        elif isinstance(kind, Real) and isinstance(other, Real):
+            kind = real(
+                cast(Fraction | None, least(kind.low, other.low)),
+                cast(Fraction | None, greatest(kind.high, other.high)),
+            )
+        elif isinstance(kind, Plain) and isinstance(other, Plain):
+            low, high = least(kind.low, other.low), greatest(kind.high, other.high)
+            kind = Plain(name=kind.name, low=cast(int | None, low), high=cast(int | None, high))
+    return kind
+
+
+def coalesce(*arguments: Expression) -> Expression:
+    """Return the first argument that is not NULL."""
+    arguments = alike(arguments)
+    return Operation(function="coalesce", arguments=arguments, type=hull(arguments))
+
+
+def case(conditions: Sequence[Expression], values: Sequence[Expression], default: Expression) -> Expression:
+    """Choose the value of the first condition that holds."""
+    for condition in conditions:
+        _boolean("CASE WHEN", condition)
+    chosen = alike((*values, default))
+    pairs = [part for pair in zip(conditions, chosen[:-1], strict=True) for part in pair]
+    return Operation(function="case", arguments=(*pairs, chosen[-1]), type=hull(chosen))
+
+
+COMPARISONS = {"=": "equal", "<>": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
+
+
+def compare(symbol: str, left: Expression, right: Expression) -> Expression:
+    """Compare two values of one type: numbers by value, strings by bytes."""
+    if NULL in (left.type, right.type):
+        raise QueryRefused("A comparison with NULL is never true", remedy="Write IS NULL or IS NOT NULL.")
+    return normal_forms.comparison(COMPARISONS[symbol], *alike((left, right)))
+
+
+MOST_COMPARED_TWICE = 30
+
+
+def between(argument: Expression, low: Expression, high: Expression) -> Expression:
+    """Tell whether a value lies between two others, ends included: two comparisons, unless the value is long."""
+    if NULL in (argument.type, low.type, high.type):
+        raise QueryRefused("A comparison with NULL is never true", remedy="Write IS NULL or IS NOT NULL.")
+    together = alike((argument, low, high))
+    if nodes_of(argument) > MOST_COMPARED_TWICE:
+        return Operation(function="between", arguments=together, type=BOOLEAN)
+    if not is_number(together[0].type):
+        argument, low, high = together
+    return both(compare(">=", argument, low), compare("<=", argument, high))
+
+
+def member(argument: Expression, choices: Sequence[Expression]) -> Expression:
+    """Tell whether a value is one of a list of constants."""
+    if not choices or not all(isinstance(choice, Literal) and choice.value is not None for choice in choices):
+        raise QueryRefused("IN takes a list of constants", remedy="Write x IN (1, 2, 3), without NULL.")
+    together = alike((argument, *choices))
+    return normal_forms.membership(together[0], together[1:])
+
+
+def is_null(argument: Expression) -> Expression:
+    """Tell whether a value is NULL."""
+    return Operation(function="is_null", arguments=(argument,), type=BOOLEAN)
+
+
+def distinct(left: Expression, right: Expression) -> Expression:
+    """Tell whether two values differ, where NULL is a value of its own: never NULL."""
+    return normal_forms.commuting("distinct", alike((left, right)), BOOLEAN)
+
+
+def null_if(argument: Expression, other: Expression) -> Expression:
+    """Return the first value, or NULL where it equals the second."""
+    argument, other = alike((argument, other))
+    return Operation(function="null_if", arguments=(argument, other), type=argument.type)
+
+
+def exclusive(left: Expression, right: Expression) -> Expression:
+    """Tell whether exactly one of two conditions holds."""
+    _boolean("XOR", left)
+    _boolean("XOR", right)
+    return normal_forms.comparison("not_equal", *alike((left, right)))
+
+
+def _boolean(name: str, argument: Expression) -> None:
+    if argument.type not in (BOOLEAN, NULL):
+        raise QueryRefused(f"{name} needs a condition, not {describe(argument.type)}", remedy="Write a comparison.")
+
+
+def both(*conditions: Expression) -> Expression:
+    """Conjoin conditions."""
+    for condition in conditions:
+        _boolean("AND", condition)
+    return normal_forms.conjunction(conditions)
+
+
+def either(*conditions: Expression) -> Expression:
+    """Disjoin conditions."""
+    for condition in conditions:
+        _boolean("OR", condition)
+    return normal_forms.disjunction(conditions)
+
+
+def negation(argument: Expression) -> Expression:
+    """Deny a condition."""
+    _boolean("NOT", argument)
+    return normal_forms.denial(argument)
+
+
+# ---- casts ----------------------------------------------------------------------------------------------------------
+
+
+def to_number(argument: Expression) -> Expression:
+    """Cast what can always be cast to a double: numbers and booleans."""
+    if argument.type == BOOLEAN:
+        kind = fixed(Fraction(1), 0, 1)
+        return Operation(function="from_boolean", arguments=(argument,), type=kind)
+    if not is_number(argument.type):
+        raise QueryRefused(f"A cast of {describe(argument.type)} to a number can fail", remedy=GUARDED_CAST)
+    return argument
+
+
+def to_integer(argument: Expression, target: str, low: int, high: int) -> Expression:
+    """Cast a number or a boolean to a whole number, rounding half up; it must fit the integer type for certain."""
+    if argument.type == TEXT:
+        raise QueryRefused("A cast of text to a number can fail", remedy=f"Write TRY_CAST(x AS {target}).")
+    rounded = round_to(to_number(argument))
+    require_numbers(f"A cast to {target}", (rounded,))
+    least_value, greatest_value = interval_of(rounded)
+    if not low <= least_value <= greatest_value <= high:
+        raise QueryRefused(
+            f"A cast to {target} can fail: the number may be {least_value if least_value < low else greatest_value}",
+            remedy="Cast to a wider integer type, or to DOUBLE.",
+        )
+    return rounded
+
+
+def try_number(argument: Expression) -> Expression:
+    """Read a number from text; NULL where there is none. Its bounds are unknown."""
+    if argument.type != TEXT:
+        return to_real(to_number(argument))
+    return Operation(function="try_number", arguments=(argument,), type=UNBOUNDED_REAL)
+
+
+def try_integer(argument: Expression, target: str) -> Expression:
+    """Read a whole number of at most 64 bits from text; NULL where there is none. Its bounds are not used."""
+    if target not in INTEGERS_READ:
+        raise QueryRefused(f"A cast of text to {target} is not answered", remedy="Write TRY_CAST(x AS BIGINT).")
+    name = Literal(value=target, type=TEXT)
+    return Operation(function="try_integer", arguments=(argument, name), type=UNBOUNDED_INTEGER)
+
+
+INTEGERS_READ = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+NULL_LITERAL = Literal(value=None, type=NULL)

@@ -1,0 +1,172 @@
+"""What a part of a question is called by people, and what to write instead of what is not answered."""
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from lapwing.query.text.places import WRITTEN
+
+
+def name_of(node: exp.Expression) -> str:
+    """Name what a syntax node is, as the question has it."""
+    if isinstance(node, exp.Anonymous):
+        return f"The function {node.name.upper()}"
+    if isinstance(node, exp.Subquery | exp.Select | exp.Exists):
+        return "A subquery"
+    if isinstance(node, exp.Var):
+        return f"The word {node.name}"
+    if type(node) in _NODES:
+        return _NODES[type(node)]
+    if isinstance(node, exp.IgnoreNulls):
+        return f"The aggregate {written_name(node) or 'of this kind'}"
+    name = written_name(node) or _FUNCTIONS.get(type(node))
+    if isinstance(node, exp.AggFunc):
+        return f"The aggregate {name or node.sql_name()}"
+    return f"The function {name or node.sql_name()}" if isinstance(node, exp.Func) else node.key.upper()
+
+
+def written_name(node: exp.Expression) -> str:
+    """Return the name of a function as it was written, if `parse` has kept it."""
+    return str(node.meta.get(WRITTEN, "")).strip('"').upper()
+
+
+_NODES: Mapping[type[exp.Expression], str] = {
+    exp.All: "ALL",
+    exp.And: "AND",
+    exp.Any: "ANY",
+    exp.ArrayContainsAll: "@>",
+    exp.AtTimeZone: "AT TIME ZONE",
+    exp.BitwiseAnd: "&",
+    exp.BitwiseLeftShift: "<<",
+    exp.BitwiseNot: "~",
+    exp.BitwiseOr: "|",
+    exp.BitwiseRightShift: ">>",
+    exp.BitwiseXor: "XOR",
+    exp.Bracket: "A list, or an element of one,",
+    exp.ByteString: "An e'…' text",
+    exp.Cast: "A cast",
+    exp.Collate: "COLLATE",
+    exp.DPipe: "||",
+    exp.Distinct: "DISTINCT inside a function",
+    exp.Dot: "A field after a point",
+    exp.EQ: "=",
+    exp.Glob: "GLOB",
+    exp.IntDiv: "//",
+    exp.Interval: "An INTERVAL on its own",
+    exp.JSONExtract: "->",
+    exp.JSONExtractScalar: "->>",
+    exp.Kwarg: "A named argument",
+    exp.Lambda: "A function of your own",
+    exp.Mod: "%",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.NullSafeNEQ: "IS DISTINCT FROM",
+    exp.Order: "ORDER BY inside an aggregate",
+    exp.Ordered: "ORDER BY inside an aggregate",
+    exp.Placeholder: "A parameter",
+    exp.PositionalColumn: "#",
+    exp.Pow: "A power",
+    exp.PropertyEQ: "A named argument",
+    exp.RawString: "A $$…$$ text",
+    exp.RegexpILike: "~*",
+    exp.SimilarTo: "SIMILAR TO",
+    exp.Star: "*",
+    exp.TryCast: "A cast",
+    exp.Tuple: "A list in parentheses",
+    exp.Window: "OVER",
+    exp.WithinGroup: "WITHIN GROUP",
+}
+# Functions whose place in the text the parser does not keep.
+_FUNCTIONS: Mapping[type[exp.Expression], str] = {
+    exp.ApproxDistinct: "APPROX_COUNT_DISTINCT",
+    exp.DateBin: "TIME_BUCKET",
+    exp.GroupConcat: "STRING_AGG",
+    exp.LogicalAnd: "BOOL_AND",
+    exp.LogicalOr: "BOOL_OR",
+    exp.Rand: "RANDOM",
+    exp.StrToTime: "STRPTIME",
+    exp.UnixToTime: "TO_TIMESTAMP",
+}
+
+ALLOWED = "Use columns, constants, operators, CASE, CAST and the functions of the SQL reference."
+_BETWEEN = "Write DATE_DIFF('year', x, y), or DATE_DIFF('day', x, y) / 365.25."
+_CALENDAR = (
+    "Write DATE_DIFF('month', earlier, later), which counts the months that begin after the one and by the other."
+)
+_READ_DATE = "Write TRY_CAST(x AS DATE), which reads 2026-03-31."
+_READ_NUMBER = "Write TRY_CAST(x AS DOUBLE): it is NULL where there is no number."
+_NOISE = "Answers have noise of their own; rows are not drawn."
+_BITS = "Write % and // instead, as in x % 2 = 1."
+_CODES = "Compare texts with =, < or LIKE."
+_SPLIT = "Write SPLIT_PART(x, '-', 1)."
+_NAN = "Write x IS NULL: NaN counts as NULL."
+
+# What to write instead, by the name of a function or the kind of a node.
+REMEDIES: Mapping[str, str] = {
+    "ADD_MONTHS": "Write x + INTERVAL 3 MONTH.",
+    "AGE": _BETWEEN,
+    "ASCII": _CODES,
+    "BITAND": _BITS,
+    "CENTURY": "Write CEIL(YEAR(x) / 100).",
+    "CONTAINS_SUBSTR": "Write x ILIKE '%abc%'.",
+    "DATESUB": _BETWEEN,
+    "DATE_SUB": _BETWEEN,
+    "EXPM1": "Write EXP(x) - 1.",
+    "FIND_IN_SET": "Write x IN ('a', 'b').",
+    "INITCAP": "Write UPPER(LEFT(x, 1)) || LOWER(SUBSTRING(x, 2)) for one word.",
+    "ISFINITE": _NAN,
+    "LOG1P": "Write LN(x + 1).",
+    "MD5": _CODES,
+    "MILLENNIUM": "Write CEIL(YEAR(x) / 1000).",
+    "MONTHS_BETWEEN": _CALENDAR,
+    "PARSE_DATE": _READ_DATE,
+    "PARSE_TIMESTAMP": "Write TRY_CAST(x AS TIMESTAMP), which reads 2026-03-31 12:00:00.",
+    "TO_DATE": _READ_DATE,
+    "TRY_TO_NUMBER": _READ_NUMBER,
+    "TRY_STRPTIME": _READ_DATE,
+    "UNIX_SECONDS": "Write EPOCH(x).",
+    "UNIX_TIMESTAMP": "Write EPOCH(x).",
+    "YEARWEEK": "Write ISOYEAR(x) * 100 + WEEK(x).",
+}
+_REMEDIES_OF_NODES: Mapping[type[exp.Expression], str] = {
+    exp.AddMonths: REMEDIES["ADD_MONTHS"],
+    exp.Ascii: _CODES,
+    exp.AtTimeZone: "Timestamps are in UTC. Write x + INTERVAL 2 HOUR for another zone.",
+    exp.BitwiseAnd: _BITS,
+    exp.BitwiseOr: _BITS,
+    exp.BitwiseLeftShift: "Write x * 2.",
+    exp.BitwiseRightShift: "Write x // 2.",
+    exp.Cbrt: "Write EXP(LN(x) / 3).",
+    exp.Collate: "Compare LOWER(x), or write x ILIKE 'abc'.",
+    exp.DateBin: "Write DATE_TRUNC('week', x).",
+    exp.Glob: "Write x LIKE 'A%'.",
+    exp.Initcap: REMEDIES["INITCAP"],
+    exp.IsInf: _NAN,
+    exp.IsNan: _NAN,
+    exp.Levenshtein: _CODES,
+    exp.MD5: _CODES,
+    exp.MonthsBetween: _CALENDAR,
+    exp.Rand: _NOISE,
+    exp.RegexpSubstr: "Write REGEXP_EXTRACT(x, '[0-9]+').",
+    exp.RegexpCount: "Write REGEXP_MATCHES(x, 'abc').",
+    exp.RegexpInstr: "Write REGEXP_MATCHES(x, 'abc'), or STRPOS(x, 'abc').",
+    exp.Repeat: "Write x || x.",
+    exp.SimilarTo: "Write REGEXP_FULL_MATCH(x, '(a|b).*').",
+    exp.Soundex: _CODES,
+    exp.StrToDate: _READ_DATE,
+    exp.StrToTime: _READ_DATE,
+    exp.SubstringIndex: _SPLIT,
+    exp.TimestampDiff: "Write DATE_DIFF('hour', earlier, later): it counts the hours that begin in between.",
+    exp.UnixSeconds: "Write EPOCH(x).",
+    exp.Overlaps: "Compare the ends: a <= d AND c <= b.",
+    exp.ToNumber: _READ_NUMBER,
+    exp.Tuple: "Compare one value at a time.",
+    exp.Unicode: _CODES,
+    exp.UnixToTime: "Write TRY_CAST(x AS TIMESTAMP).",
+}
+
+
+def remedy_of(node: exp.Expression) -> str:
+    """Return what to write instead of a node that is not answered."""
+    if isinstance(node, exp.Anonymous):
+        return REMEDIES.get(node.name.upper(), ALLOWED)
+    return _REMEDIES_OF_NODES.get(type(node), ALLOWED)

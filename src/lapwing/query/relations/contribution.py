@@ -1,0 +1,137 @@
+"""What a question itself says about how much of a unit may count, and what it is willing to pay.
+
+`max_rows_contributed` and `max_groups_contributed` bound the rows or groups of each unit, after WHERE.
+`contribution_bounds_per_row` clamps each value before it is aggregated; `contribution_bounds_per_group` clamps what all
+rows of a unit together add to a group. All are public facts of the question, from which sensitivities follow.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import ceil, floor
+
+from sqlglot import exp
+
+from lapwing.errors import QueryRefused
+from lapwing.query.expressions import arithmetic, conversion, functions
+from lapwing.query.expressions.expression import Expression
+from lapwing.query.expressions.rows import Rows
+from lapwing.query.keys import Key
+from lapwing.query.measures import Count, Measure, Sum
+from lapwing.query.relations.lineage import table_of
+from lapwing.query.relations.relation import FirstGroups, FirstRows, Selection
+from lapwing.query.text.options import NamedArguments, Options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """An epsilon that an aggregate may take, and among how many measures it is divided evenly."""
+
+    epsilon: Fraction
+    among: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a question says about its own price: None where it leaves that to the caller.
+
+    Args: shares: what each measure may take, where its aggregate says so; selection: the same of the
+        choice of private keys; weights: the part of the rest that a measure gets, where that is not 1.
+    """
+
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    shares: Mapping[Measure, Share] = field(default_factory=dict)
+    selection: Fraction | None = None
+    weights: Mapping[Measure, Fraction] = field(default_factory=dict)
+
+
+def limited(selection: Selection, keys: Sequence[Key], options: Options) -> Selection:
+    """Return a selection of which each unit has as much as a question's options allow."""
+    most_rows, most_groups = options.max_rows_contributed, options.max_groups_contributed
+    name = "max_groups_contributed" if most_rows is None else "max_rows_contributed"
+    most = most_groups if most_rows is None else most_rows
+    if most is None or most >= selection.rows_per_unit or (most_rows is None and not keys):
+        return selection
+    if table_of(selection.relation).unit_is_row:
+        reason = "The privacy unit is the row, and what a join or a union makes of one row bears no mark of it"
+        raise _refused(options, name, reason, "Leave it out, or join and unite less.")
+    if most_rows is not None:
+        return Selection(relation=FirstRows(source=selection, most=most))
+    return Selection(relation=FirstGroups(source=selection, keys=tuple(keys), most=most))
+
+
+def check_options(options: Options, keys: Sequence[Key], rows: Rows) -> None:
+    """Refuse options that say of the question what it is not."""
+    column = options.privacy_unit_column
+    if column is not None:
+        table, name = column[:-1], exp.to_identifier(column[-1].text, quoted=column[-1].quoted)
+        named = exp.Column(this=name, table=exp.to_identifier(table[0].text, quoted=table[0].quoted) if table else None)
+        if not rows.is_unit(named):
+            reason = f"'{column[-1].text}' is not the privacy unit"
+            remedy = (
+                f"It is {rows.unit}; leave the option out."
+                if rows.unit
+                else "It is the row, or a subquery hides it; leave the option out."
+            )
+            raise _refused(options, "privacy_unit_column", reason, remedy)
+    private = [key for key in keys if key.private]
+    if options.group_selection_strategy == "PUBLIC_GROUPS" and private:
+        names = ", ".join(key.name for key in private)
+        raise _refused(
+            options,
+            "group_selection_strategy",
+            f"The values of {names} are not public",
+            "Declare them in the catalog, or join a public table that has them.",
+        )
+    if options.min_privacy_units_per_group is not None and not private:
+        raise _refused(
+            options,
+            "min_privacy_units_per_group",
+            "Every group of public keys is shown, whatever its size",
+            "Use HAVING COUNT(DISTINCT unit) >= n on the released count.",
+        )
+    if options.group_selection_epsilon is not None and not private:
+        raise _refused(
+            options, "group_selection_epsilon", "The question has no private keys to choose", "Leave it out."
+        )
+
+
+def per_row(argument: Expression, named: NamedArguments | None) -> Expression:
+    """Return a value clamped to what an aggregate says of its rows; NULL stays NULL."""
+    if named is None or named.contribution_bounds_per_row is None:
+        return argument
+    if named.contribution_bounds_per_row == "auto":
+        raise QueryRefused("This aggregate needs numbers for its contribution bounds", remedy="Write (0, 100).")
+    return kept_inside(argument, named.contribution_bounds_per_row)
+
+
+def kept_inside(argument: Expression, bounds: tuple[Fraction, Fraction]) -> Expression:
+    """Return a value clamped to bounds; NULL stays NULL."""
+    low, high = map(conversion.number, bounds)
+    inside = arithmetic.smallest(arithmetic.largest(argument, low), high)
+    if not conversion.nullable(argument):
+        return inside
+    return functions.case([functions.is_null(argument)], [functions.NULL_LITERAL], inside)
+
+
+def per_group(measure: Count | Sum, named: NamedArguments | None, rows: Rows) -> Count | Sum:
+    """Return a measure that clamps what a unit adds to a group to what an aggregate says."""
+    if named is None or named.contribution_bounds_per_group is None:
+        return measure
+    if named.contribution_bounds_per_group == "auto":
+        raise QueryRefused("This aggregate needs numbers for its contribution bounds", remedy="Write (0, 100).")
+    low, high = (end / measure.step for end in named.contribution_bounds_per_group)
+    clamp = (ceil(low), floor(high))
+    if clamp[0] > clamp[1]:
+        raise QueryRefused("No value lies between the contribution bounds", remedy="Widen them.")
+    if rows.unit is None:
+        raise QueryRefused(
+            "The privacy unit is not at hand: it is the row, which adds one value to one group, or a subquery hides it",
+            remedy="Show it in the subquery, or write contribution_bounds_per_row.",
+        )
+    return replace(measure, clamp=clamp)
+
+
+def _refused(options: Options, name: str, reason: str, remedy: str) -> QueryRefused:
+    return QueryRefused(reason, remedy=remedy, position=options.positions.get(name))

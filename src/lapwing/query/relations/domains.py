@@ -1,0 +1,162 @@
+"""Which values a grouping expression can take, where that is public.
+
+A key's values must be known without looking at private rows: every one of them appears in the answer, whether any row
+has it or not. They are known of a column that declares them, of a public column, of a condition, of a bounded whole
+number, and of a choice among constants.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from lapwing.query.expressions.expression import Column, Constant, Expression, Literal, Operation, columns_of
+from lapwing.query.expressions.types import BOOLEAN, Fixed, Real, Type
+from lapwing.query.relations.public import PublicFacts
+from lapwing.query.relations.relation import (
+    Distinct,
+    FirstGroups,
+    FirstRows,
+    Kept,
+    PerUnit,
+    PublicJoin,
+    Relation,
+    Selection,
+    Union,
+    UnitJoin,
+    Values,
+    Windowed,
+)
+
+MAX_VALUES = 10_000
+"""The most values of a key that nobody listed: a number's range, or a public column."""
+
+
+def values_of(expression: Expression, relation: Relation, facts: PublicFacts) -> Values | None:
+    """Return the public values of an expression over a relation, without NULL; None if they are not public, or none."""
+    if isinstance(expression.type, Real):  # doubles have no text that is theirs alone
+        return None
+    found = _known(expression, relation, facts)
+    if found is None and expression.type == BOOLEAN:
+        found = Values(listed=(False, True))
+    if found is None:
+        found = _range(expression.type)
+    return found if found is not None and found.listed else None
+
+
+def listed_by(selection: Selection, expression: Expression) -> Values | None:
+    """Return the constants among which an expression is in all rows of a selection, as the text says; None if not.
+
+    Rows for which it is another value are not selected, so that no cell but these has any.
+    """
+    found = _listed_by(selection.where, expression)
+    match selection.relation:
+        case Windowed() | PublicJoin() | UnitJoin() | FirstRows() | FirstGroups() as relation if found is None:
+            below = {column.name for column in relation.source.relation.columns}  # handed on as they are
+            return listed_by(relation.source, expression) if columns_of(expression) <= below else None
+    return found
+
+
+def _listed_by(condition: Expression | None, expression: Expression) -> Values | None:
+    if not isinstance(condition, Operation):
+        return None
+    if condition.function == "and":
+        found = (_listed_by(part, expression) for part in condition.arguments)
+        return next((values for values in found if values is not None), None)
+    sides = condition.arguments
+    if condition.function == "equal" and sides[1] == expression:
+        sides = sides[::-1]
+    if condition.function not in ("member", "equal") or sides[0] != expression:
+        return None
+    listed = [side.value for side in sides[1:] if isinstance(side, Literal) and side.value is not None]
+    if len(listed) < len(sides) - 1:
+        return None
+    return Values(listed=tuple(sorted(dict.fromkeys(listed), key=_order)))
+
+
+def _range(kind: Type) -> Values | None:
+    """Return the values of a bounded number."""
+    if not isinstance(kind, Fixed) or kind.low is None or kind.high is None or kind.high - kind.low >= MAX_VALUES:
+        return None
+    return Values(listed=tuple(k * kind.step for k in range(kind.low, kind.high + 1)))
+
+
+def _known(expression: Expression, relation: Relation, facts: PublicFacts) -> Values | None:
+    """Return the values of a column that somebody listed, or of a choice among such columns and constants."""
+    if isinstance(expression, Column):
+        return _of_column(expression, relation, facts)
+    if isinstance(expression, Literal):
+        return Values(listed=() if expression.value is None else (expression.value,))
+    if expression.function == "rescale":
+        return _known(expression.arguments[0], relation, facts)
+    if expression.function == "case":
+        return _any_of((*expression.arguments[1::2], expression.arguments[-1]), relation, facts)
+    return _any_of(expression.arguments, relation, facts) if expression.function == "coalesce" else None
+
+
+def _any_of(chosen: Sequence[Expression], relation: Relation, facts: PublicFacts) -> Values | None:
+    """Return the values of any of several expressions: those of the first first, and constants in order."""
+    found = [_known(part, relation, facts) for part in chosen]
+    known = [values for values in found if values is not None]
+    if len(known) < len(found):
+        return None
+    listed = dict.fromkeys(value for values in known for value in values.listed)
+    constants = all(isinstance(part, Literal) for part in chosen)
+    return Values(listed=tuple(sorted(listed, key=_order) if constants else listed))
+
+
+def _of_column(column: Column, relation: Relation, facts: PublicFacts) -> Values | None:
+    """Follow a column down to where it is declared or made."""
+    match relation:
+        case Kept():
+            declared = next((d for d in relation.table.columns if d.name == column.name), None)
+            if declared is None or declared.values is None:
+                return None
+            return Values(listed=tuple(map(constant, declared.values)), other=declared.other)
+        case PublicJoin() if column in relation.added:
+            public = relation.public.columns[relation.added.index(column)]
+            listed = facts.values(relation.public.table, public.name, MAX_VALUES)
+            return None if listed is None else Values(listed=listed)
+        case UnitJoin() if column in relation.added:
+            return _known(relation.shown[relation.added.index(column)], relation.other.relation, facts)
+        case PerUnit() | Distinct():
+            made = _made(relation)[relation.columns.index(column)]
+            return _known(made, relation.source.relation, facts) if made is not None else None
+        case Union():
+            place = relation.columns.index(column)
+            return _of_parts([_known(part.expressions[place], part.source.relation, facts) for part in relation.parts])
+        case Windowed() if column in relation.added:
+            window = relation.windows[relation.added.index(column)]
+            passed = window.arguments[:1] if window.function in _PASSING and len(window.arguments) < 3 else ()
+            return _known(passed[0], relation.source.relation, facts) if passed else None
+    return _of_column(column, relation.source.relation, facts)
+
+
+_PASSING = {"lag", "lead", "first_value", "last_value", "nth_value", "least", "greatest"}
+"""The window functions and aggregates whose value is one that their argument has in some row."""
+
+
+def _made(relation: PerUnit | Distinct) -> tuple[Expression | None, ...]:
+    """Return, for every column, an expression one of whose values it has."""
+    if isinstance(relation, Distinct):
+        return relation.expressions
+    passing = (part.argument if part.function in _PASSING else None for part in relation.aggregates)
+    return (*relation.groups, *passing)
+
+
+def _of_parts(found: Sequence[Values | None]) -> Values | None:
+    known = [values for values in found if values is not None]
+    if len(known) < len(found):
+        return None
+    others = {values.other for values in known}
+    listed = dict.fromkeys(value for values in known for value in values.listed)
+    return Values(listed=tuple(listed), other=others.pop() if len(others) == 1 else None)
+
+
+def constant(value: object) -> Constant:
+    """Return a declared value as plans hold it: numbers are fractions."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Fraction(value)
+    return value  # type: ignore[return-value]  # the catalog has checked it
+
+
+def _order(value: Constant) -> tuple[str, object]:
+    return (type(value).__name__, value)

@@ -1,0 +1,94 @@
+"""A window function as a value: what it computes, in which order it sees a unit's rows, and which of them.
+
+Proof of the law that windows keep: what they add to the rows of a unit is a function of these rows alone, as a bag.
+Let r₁ … rₘ be the rows of a unit that a window sees. A function of the bag of rows in a part, or of those whose ORDER
+BY values lie before or between given ones (its *peers* included), is such a function, whoever holds the rows in which
+order: RANK, DENSE_RANK, CUME_DIST, PERCENT_RANK, and aggregates over whole parts or RANGE frames. What counts rows one
+by one is *positional*: ROW_NUMBER, NTILE, LAG, LEAD, FIRST_VALUE, LAST_VALUE, NTH_VALUE, and aggregates over ROWS
+frames. Where ORDER BY leaves ties it needs one more rule, and the printed SQL gives it: ties are broken by all columns
+of the relation, in their order. Then only rows that are equal in every column are still tied. Swap two of them: the
+i-th row has the same values as before for every i, so the bag of (row, what the window adds) is the same. ∎
+
+Of two positional functions each could swap equal rows in its own way, and the bag of (row, first, second) would depend
+on it. So where there are several, the rows are numbered once, by all columns, and every order ends in that number: the
+bag of (row, number) is a function of the unit's rows, as above, and in it no two rows are equal.
+
+Frames in ROWS are cut off at the most rows of a unit, and those in RANGE are over integers whose sum with the offset
+stays inside 64 bits, so that none can overflow on data.
+"""
+
+from dataclasses import dataclass
+from typing import Literal as Choice
+
+from lapwing.query.expressions.expression import Expression
+from lapwing.query.expressions.types import Type
+
+POSITIONAL = {"row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"}
+"""The functions that count rows one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortTerm:
+    """One ORDER BY term of a window."""
+
+    value: Expression
+    descending: bool
+    nulls_first: bool
+
+    def __str__(self) -> str:
+        return f"{self.value}{' DESC' if self.descending else ''}{' NULLS FIRST' if self.nulls_first else ''}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """Which rows around its own a window function sees: from `start` to `end`, both included, 0 being its own.
+
+    Args: unit: whether the ends are numbers of rows, or distances of the ORDER BY value in its steps; start, end: None
+        for the first or last row of the part.
+    """
+
+    unit: Choice["rows", "range"]
+    start: int | None
+    end: int | None
+
+    def __str__(self) -> str:
+        return f"{self.unit} {'' if self.start is None else self.start}:{'' if self.end is None else self.end}"
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is all rows of the part."""
+        return self.start is None and self.end is None
+
+    def most(self, rows: int) -> int:
+        """Return the most rows in it, of so many."""
+        if self.unit == "range" or self.start is None or self.end is None:
+            return rows
+        return min(rows, self.end - self.start + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """A window function over the rows of one unit.
+
+    Args: frame: None for the function's own: with an order the rows up to the last peer, else all; ignores_nulls:
+        whether rows whose argument is NULL are passed over.
+    """
+
+    function: str
+    arguments: tuple[Expression, ...]
+    partition: tuple[Expression, ...]
+    order: tuple[SortTerm, ...]
+    type: Type
+    frame: Frame | None = None
+    ignores_nulls: bool = False
+
+    def __str__(self) -> str:
+        nulls = " IGNORE NULLS" if self.ignores_nulls else ""
+        called = f"{self.function}({', '.join(map(str, self.arguments))}{nulls})"
+        frame = f"; {self.frame}" if self.frame is not None else ""
+        return f"{called} OVER (unit; {', '.join(map(str, self.partition))}; {', '.join(map(str, self.order))}{frame})"
+
+    @property
+    def positional(self) -> bool:
+        """Whether it counts rows one by one, so that ties must be broken."""
+        return self.function in POSITIONAL or (self.frame is not None and self.frame.unit == "rows")

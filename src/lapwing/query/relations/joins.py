@@ -1,0 +1,223 @@
+"""Bind joins to public tables: a row is joined with the public rows that equal it in what ON or USING compares.
+
+What a row is joined with depends on that row and on public data alone. How many rows it becomes is bounded by how often
+the compared values repeat in the public table: for a given row every compared value is one, so that at most as many
+public rows match as share one combination of the columns compared.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from lapwing.query.expressions.expression import Column, Expression, Operation
+from lapwing.query.expressions.rows import Rows, Source, only, refusal
+from lapwing.query.relations.equalities import Pairs, binds, column_called, equal, separated
+from lapwing.query.relations.lineage import names_in
+from lapwing.query.relations.relation import JoinKind, PublicJoin, PublicRows, Relation, Selection
+from lapwing.query.relations.scope import (
+    Input,
+    PublicInput,
+    Scope,
+    bound_condition,
+    conjunction,
+    conjuncts,
+    filtered,
+    pointing,
+    rows_of,
+)
+from lapwing.query.relations.unit_joins import bind_unit_join, join_using
+
+# Rows without a unit do not exist, so that a RIGHT JOIN to a public table keeps what an inner one keeps: `preserved`.
+KINDS: Mapping[tuple[str, str], JoinKind] = {
+    ("", ""): "inner",
+    ("", "INNER"): "inner",
+    ("LEFT", ""): "left",
+    ("LEFT", "OUTER"): "left",
+    ("RIGHT", ""): "inner",
+    ("RIGHT", "OUTER"): "inner",
+    ("", "SEMI"): "semi",
+    ("LEFT", "SEMI"): "semi",
+    ("", "ANTI"): "anti",
+    ("LEFT", "ANTI"): "anti",
+}
+
+
+_MIRRORED = {"LEFT": "RIGHT", "RIGHT": "LEFT", "": ""}
+
+
+def bind_join(
+    node: exp.Expression, bound: Input, public: Input | PublicInput, scope: Scope, *, mirrored: bool = False
+) -> Input:
+    """Bind JOIN … ON and JOIN … USING.
+
+    Args: mirrored: whether the public table stands before the join, and the protected one after it.
+    """
+    found = _bound_join(node, bound, public, scope, mirrored)
+    side = _side(node, mirrored)
+    own = frozenset(column.name for column in bound.selection.relation.columns)
+    dark = bound.dark if side != "RIGHT" else own if bound.dark is None else own & bound.dark
+    sources = (found.sources[-1], *found.sources[:-1]) if mirrored else found.sources
+    return replace(found, sources=sources, dark=dark)
+
+
+def _side(node: exp.Expression, mirrored: bool) -> str:
+    """Return the side of a join as if the protected table stood before it; none if it has no mirror image."""
+    side = str(node.args.get("side") or "").upper()
+    return _MIRRORED.get(side, side) if mirrored else side
+
+
+def _bound_join(node: exp.Expression, bound: Input, public: Input | PublicInput, scope: Scope, mirrored: bool) -> Input:
+    rows = rows_of(bound, scope)
+    only(rows, node, "this", "on", "using", "side", "kind")
+    if isinstance(public, Input):
+        return _of_units(node, bound, public, scope)
+    check_name(node, bound, public, rows)
+    side, kind = _side(node, mirrored), str(node.args.get("kind") or "").upper()
+    wanted = KINDS.get((side, kind))
+    if wanted is None or (mirrored and wanted in ("semi", "anti")):
+        asked = f"{node.args.get('side') or ''} {kind}".strip().upper()
+        remedy = "Begin FROM with the protected table." if mirrored else "Use JOIN, LEFT or RIGHT JOIN."
+        raise refusal(rows, node, f"{asked} JOIN is not answered", remedy)
+    if node.args.get("using"):
+        pairs = _shared(node.args["using"], rows, rows_of(public, scope))
+        return _without_shared(node, joined(bound, public, wanted, pairs, scope), public)
+    if node.args.get("on") is None:
+        raise refusal(rows, node, "A join without ON would pair every row with every public row", "Write ON or USING.")
+    pairs, conditions = equalities(conjuncts(node.args["on"], rows), bound, public, scope)
+    outside, public = split(conditions, bound, public, scope)
+    if outside and wanted != "inner":
+        reason = f"{wanted.upper()} JOIN takes equalities and conditions on the public table"
+        raise refusal(rows, outside[0], reason, "Use WHERE.")
+    found = joined(bound, public, wanted, pairs, scope)
+    for condition in outside:
+        where = bound_condition(condition, rows_of(found, scope), "ON")
+        found = replace(found, selection=filtered(found.selection, where))
+    return found
+
+
+def _of_units(node: exp.Expression, bound: Input, other: Input, scope: Scope) -> Input:
+    """Bind a join with rows of the same protected table."""
+    side, kind = (str(node.args.get(part) or "").upper() for part in ("side", "kind"))
+    wanted = KINDS.get((side, kind))
+    if wanted is None or wanted == "not_in" or side == "RIGHT":
+        asked = f"{side} {kind}".strip()
+        reason = f"{asked} JOIN of a protected table is not answered"
+        raise refusal(rows_of(bound, scope), node, reason, "Use JOIN or LEFT JOIN, with the other side first.")
+    if node.args.get("using"):
+        return join_using(node, wanted, bound, other, node.args["using"], scope)
+    on = node.args.get("on")
+    return bind_unit_join(node, wanted, bound, other, conjuncts(on, scope.nowhere) if on is not None else [], scope)
+
+
+def check_name(node: exp.Expression, bound: Input, public: PublicInput, rows: Rows) -> None:
+    """Refuse a public table that is called like another of the question."""
+    if any(source.name.casefold() == public.source.name.casefold() for source in bound.sources):
+        raise refusal(rows, node, f"Two tables are called '{public.source.name}'", "Rename one with AS.")
+
+
+def _shared(using: Sequence[exp.Expression], private: Rows, public: Rows) -> Pairs:
+    pairs = []
+    for name in using:
+        column = column_called(name)
+        with pointing(private, name):
+            pairs.append(equal(private.column(column), public.column(column)))
+    return pairs
+
+
+def _without_shared(node: exp.Expression, found: Input, public: PublicInput) -> Input:
+    """After USING a column is one: in an inner join the public one stands for both, so that its values are known.
+
+    Only the unit stays what it is.
+    """
+    names = {name.name.casefold() for name in node.args["using"]}
+    units = {source.unit.casefold() for source in found.sources if source.unit is not None}
+    inner = isinstance(found.selection.relation, PublicJoin) and found.selection.relation.kind == "inner"
+
+    def remaining(source: Source) -> Source:
+        of_public = source.name == public.source.name
+        gone = names & units if of_public and inner else names if of_public else names - units if inner else set()
+        return replace(source, columns={n: e for n, e in source.columns.items() if n.casefold() not in gone})
+
+    return replace(found, sources=tuple(map(remaining, found.sources)))
+
+
+# ---- conditions -----------------------------------------------------------------------------------------------------
+
+
+def equalities(
+    conditions: Sequence[exp.Expression], bound: Input, public: PublicInput, scope: Scope
+) -> tuple[Pairs, list[exp.Expression]]:
+    """Separate the equalities between a row and a public row from other conditions."""
+    private_rows = rows_of(bound, scope)
+    pairs, rest = separated(conditions, private_rows, rows_of(public, scope))
+    if not pairs:
+        raise refusal(private_rows, conditions[0], "A join needs an equality with a column of the public table")
+    return pairs, rest
+
+
+def split(
+    conditions: Sequence[exp.Expression], bound: Input, public: PublicInput, scope: Scope
+) -> tuple[list[exp.Expression], PublicInput]:
+    """Put conditions on the public table alone into its rows; return the others."""
+    rows = rows_of(public, scope)
+    outside: list[exp.Expression] = []
+    for node in conditions:
+        if binds(node, rows) and not binds(node, rows_of(bound, scope)):
+            where = conjunction(public.rows.where, bound_condition(node, rows, "ON"))
+            public = replace(public, rows=replace(public.rows, where=where))
+        else:
+            outside.append(node)
+    return outside, public
+
+
+# ---- the relation ---------------------------------------------------------------------------------------------------
+
+
+def joined(bound: Input, public: PublicInput, kind: JoinKind, pairs: Pairs, scope: Scope) -> Input:
+    """Return rows joined on pairs of equal values."""
+    keys = [_injective(right) for _, right in pairs]
+    known = sorted({key.name for key in keys if key is not None})
+    multiplicity = _multiplicity(public.rows, known, scope)
+    shows = kind in ("inner", "left")
+    added = _added(public.rows, bound.selection.relation) if shows else ()
+    relation = PublicJoin(
+        kind=kind,
+        source=bound.selection,
+        public=public.rows,
+        on=tuple(sorted(dict.fromkeys(pairs), key=lambda pair: (str(pair[0]), str(pair[1])))),
+        multiplicity=multiplicity,
+        added=added,
+    )
+    if not shows:
+        return replace(bound, selection=Selection(relation=relation))
+    places = dict(zip(public.rows.columns, added, strict=True))
+    named = {name: places[column] for name, column in public.source.columns.items() if isinstance(column, Column)}
+    return Input(
+        selection=Selection(relation=relation),
+        sources=(*bound.sources, Source(name=public.source.name, columns=named)),
+    )
+
+
+def _multiplicity(rows: PublicRows, known: Sequence[str], scope: Scope) -> int:
+    """Return the most public rows that share one combination of values; of distinct rows, one of whole rows."""
+    if rows.distinct and {column.name for column in rows.columns} <= set(known):
+        return 1
+    return scope.facts.multiplicity(rows.table, known)
+
+
+def _added(rows: PublicRows, relation: Relation) -> tuple[Column, ...]:
+    """Name the public columns after where they come from, as the relation has no such name yet."""
+    taken = names_in(relation)
+    suffix, number = "", 1
+    while any(f"{rows.table.name}.{column.name}{suffix}".casefold() in taken for column in rows.columns):
+        number += 1
+        suffix = f" {number}"
+    return tuple(Column(name=f"{rows.table.name}.{c.name}{suffix}", type=c.type) for c in rows.columns)
+
+
+def _injective(expression: Expression) -> Column | None:
+    """Return the column that a joined value is, up to a change of units that keeps different values different."""
+    if isinstance(expression, Operation) and expression.function == "rescale":
+        expression = expression.arguments[0]
+    return expression if isinstance(expression, Column) else None

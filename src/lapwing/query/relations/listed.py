@@ -1,0 +1,122 @@
+"""FROM a, b, c WHERE …: tables that are listed, and joined by what WHERE compares.
+
+SQL pairs every row of one with every row of the others and keeps the pairs for which WHERE is true. The same pairs are
+kept by joining one table after the other on those conditions of WHERE that name both sides, and filtering by the rest:
+inner joins may be made in any order, and a condition of a conjunction may be asked wherever its columns are there.
+
+So the tables are joined in the order in which they can be: the first protected one, then again and again the first of
+the rest that is connected to what is there already, by equality with a public table's columns, or, with protected rows,
+by what says that they are of one unit. What cannot be connected would be paired with everybody's rows, and is refused.
+"""
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from lapwing.query.expressions.rows import Rows, only, refusal
+from lapwing.query.relations.equalities import sides_of
+from lapwing.query.relations.joins import bind_join
+from lapwing.query.relations.scope import Binder, Input, PublicInput, Scope, conjuncts, rows_of
+from lapwing.query.relations.unit_joins import compares_units, connects
+
+Item = tuple[exp.Join, Input | PublicInput]
+
+
+def is_listed(join: exp.Expression) -> bool:
+    """Tell whether a table stands after a comma, or CROSS JOIN, with nothing said about what it is joined on."""
+    kind = str(join.args.get("kind") or "").upper()
+    said = any(join.args.get(name) for name in ("on", "using", "side", "method"))
+    return not said and kind in ("", "CROSS")
+
+
+def bind_listed(
+    select: exp.Select,
+    first: Input | PublicInput,
+    joins: Sequence[exp.Expression],
+    where: Sequence[exp.Expression],
+    scope: Scope,
+    item: Binder,
+) -> tuple[Input, list[exp.Expression]]:
+    """Join what FROM lists; return the rows, and the conditions of WHERE that are still to be asked."""
+    begin = exp.Join(this=select.args["from_"].this)
+    items: list[Item] = [
+        (begin, first),
+        *((join, item(join.this, scope)) for join in joins if isinstance(join, exp.Join)),
+    ]
+    for join, _ in items:
+        only(scope.nowhere, join, "this", "on", "using", "side", "kind")
+    bound, items = _begun(select, items, scope)
+    conditions = [*where, *(common for part in where for common in _in_all_branches(part, scope.nowhere))]
+    while items:
+        place, found = _next(items, bound, conditions, scope)
+        if place is None:
+            join, other = items[0]
+            name = (other.source if isinstance(other, PublicInput) else other.sources[0]).name
+            reason = f"Nothing says what rows of '{name}' are joined with"
+            raise refusal(scope.nowhere, join.this, reason, "Compare its columns with those of the other tables.")
+        join, other = items.pop(place)
+        bound = bind_join(_said(join, found), bound, other, scope)
+        conditions = [part for part in conditions if part not in found]
+    return bound, [part for part in conditions if part in where]
+
+
+def _begun(select: exp.Select, items: list[Item], scope: Scope) -> tuple[Input, list[Item]]:
+    """Return the first protected table of the list, and the others."""
+    for place, (join, found) in enumerate(items):
+        if place and not is_listed(join):
+            break
+        if isinstance(found, Input):
+            return found, [*items[:place], *items[place + 1 :]]
+    reason = "FROM lists public tables alone: no answer about them needs protection"
+    raise refusal(scope.nowhere, select.args["from_"].this, reason, "Begin with a protected table.")
+
+
+def _next(
+    items: Sequence[Item], bound: Input, conditions: Sequence[exp.Expression], scope: Scope
+) -> tuple[int | None, list[exp.Expression]]:
+    """Return which table comes next, and what it is joined on; of joins that say it, only the first in the list."""
+    for place, (join, other) in enumerate(items):
+        if not is_listed(join):
+            return (place, []) if place == 0 else (None, [])
+        found = _connecting(bound, other, conditions, scope)
+        if found:
+            return place, found
+    return None, []
+
+
+def _connecting(
+    bound: Input, other: Input | PublicInput, conditions: Sequence[exp.Expression], scope: Scope
+) -> list[exp.Expression]:
+    """Return the conditions that compare two inputs, if they are enough to join them; none otherwise."""
+    ours, theirs = rows_of(bound, scope), rows_of(other, scope)
+    equal = [part for part in conditions if sides_of(part, ours, theirs) is not None]
+    if isinstance(other, PublicInput):
+        return equal
+    units = [part for part in conditions if part not in equal and compares_units(part, ours, theirs)]
+    found = [*equal, *units]
+    return found if found and connects(bound, other, found, scope) else []
+
+
+def _said(join: exp.Join, conditions: Sequence[exp.Expression]) -> exp.Join:
+    """Return a join that says what it is on."""
+    if not conditions:
+        return join
+    return exp.Join(this=join.this, on=exp.and_(*conditions, copy=False, wrap=False))
+
+
+def _in_all_branches(node: exp.Expression, rows: Rows) -> list[exp.Expression]:
+    """Return the conditions that all branches of an OR have in common: they are true where the OR is."""
+    while type(node) is exp.Paren:
+        node = node.this
+    if type(node) is not exp.Or:
+        return []
+    branches = [conjuncts(branch, rows) for branch in _branches(node)]
+    return [part for part in branches[0] if all(part in branch for branch in branches[1:])]
+
+
+def _branches(node: exp.Expression) -> list[exp.Expression]:
+    while type(node) is exp.Paren:
+        node = node.this
+    if type(node) is not exp.Or:
+        return [node]
+    return [*_branches(node.this), *_branches(node.expression)]

@@ -1,0 +1,50 @@
+"""What a plan may know of public tables: their columns, their values, and how often values repeat."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from lapwing.catalog.public import PublicTable
+from lapwing.query.expressions.expression import Column, Constant
+
+
+class PublicFacts(Protocol):
+    """Facts of the public tables of one catalog, after cleaning. They are no secret: errors may name values."""
+
+    def columns(self, table: PublicTable) -> tuple[Column, ...]:
+        """Return a table's columns, with the bounds that its data have."""
+        ...
+
+    def values(self, table: PublicTable, column: str, limit: int) -> tuple[Constant, ...] | None:
+        """Return the distinct values of a column in order, without NULL; None if there are more than `limit`."""
+        ...
+
+    def multiplicity(self, table: PublicTable, columns: Sequence[str]) -> int:
+        """Return the most rows that share one combination of values; of no columns, the number of rows."""
+        ...
+
+    def digest(self, table: PublicTable) -> str:
+        """Return a fingerprint of a table's data."""
+        ...
+
+
+class _NothingPublic:
+    """The facts of a catalog without public tables: nobody can ask for any."""
+
+    def columns(self, table: PublicTable) -> tuple[Column, ...]:
+        """Raise, as there is no such table."""
+        raise LookupError(table.name)
+
+    def values(self, table: PublicTable, column: str, limit: int) -> tuple[Constant, ...] | None:
+        """Raise, as there is no such table."""
+        raise LookupError(table.name)
+
+    def multiplicity(self, table: PublicTable, columns: Sequence[str]) -> int:
+        """Raise, as there is no such table."""
+        raise LookupError(table.name)
+
+    def digest(self, table: PublicTable) -> str:
+        """Raise, as there is no such table."""
+        raise LookupError(table.name)
+
+
+NOTHING_PUBLIC: PublicFacts = _NothingPublic()

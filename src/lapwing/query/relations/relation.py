@@ -1,0 +1,333 @@
+"""Relations over the rows of one protected table: what stands between the table and what is measured.
+
+Guarantee: every relation here is unit-local. Its rows carry the unit, and the rows of a unit are a function of that
+unit's own kept rows and of public data: R(D) = ⋃_u R(D_u). By induction over the nodes: `Kept` is so by `cleaned`; a
+filter, a projection and a join to a public table work row by row; `PerUnit`, `Distinct` and `Windowed` group,
+deduplicate and look around within the rows of one unit alone; `FirstRows` and `FirstGroups` choose among them by values
+of their own; `Union` unites unit-local relations of one unit, and `UnitJoin` pairs rows of one unit with each other.
+
+So a unit's rows can be counted: `rows_per_unit` is a bound on how many there are of one unit, from public facts. It is
+K for `Kept`; a filter and DISTINCT do not raise it; a join to a public table multiplies it by the most public rows that
+share the joined values (at least 1 for a LEFT join), and a join to other rows of the unit by their number; UNION ALL
+adds; GROUP BY the unit alone makes it 1, and GROUP BY the unit and more leaves it, as every group has a row.
+ROW_NUMBER() OVER (PARTITION BY unit …) <= n leaves at most n, as no two rows of a unit have the same number;
+`FirstRows` leaves as many as it says.
+
+Columns have names of their own here, not those of the question, so that two questions which differ only in aliases are
+the same plan. Filters and projections are folded into the expressions above them for the same reason.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal as Choice
+
+from lapwing.catalog.model import Table
+from lapwing.catalog.public import PublicTable
+from lapwing.query.expressions.declared import column_type
+from lapwing.query.expressions.expression import Column, Constant, Expression
+from lapwing.query.expressions.types import Type
+from lapwing.query.keys import Key
+from lapwing.query.relations.frames import Window
+from lapwing.query.relations.row_numbers import limits_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Values:
+    """The public values of a column, in order; `other` stands for every value not listed, NULL included."""
+
+    listed: tuple[Constant, ...]
+    other: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """The rows of a protected table that exist for questions: cleaned, and bounded unit by unit."""
+
+    table: Table
+
+    def __str__(self) -> str:
+        return json.dumps(self.table.name)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The declared columns."""
+        return tuple(Column(name=column.name, type=column_type(column)) for column in self.table.columns)
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows of one unit."""
+        return self.table.max_rows_per_unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The rows of a relation for which a condition is true."""
+
+    relation: "Relation"
+    where: Expression | None = None
+
+    def __str__(self) -> str:
+        return f"{self.relation}{f' WHERE {self.where}' if self.where is not None else ''}"
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows of one unit: fewer where a condition keeps rows by their number within the unit."""
+        numbers = self.relation.numbers if isinstance(self.relation, Windowed) else frozenset[str]()
+        return min([self.relation.rows_per_unit, *limits_of(self.where, numbers)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distinct:
+    """The distinct values of expressions, unit by unit."""
+
+    source: Selection
+    columns: tuple[Column, ...]
+    expressions: tuple[Expression, ...]
+
+    def __str__(self) -> str:
+        return f"(DISTINCT {_named(self.columns, self.expressions)} FROM {self.source})"
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows of one unit."""
+        return self.source.rows_per_unit if self.expressions else 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One part of a union: rows, and what each column is in them."""
+
+    source: Selection
+    expressions: tuple[Expression, ...]
+
+    def __str__(self) -> str:
+        return f"{', '.join(map(str, self.expressions))} FROM {self.source}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Union:
+    """The rows of several parts, all of the same table's units."""
+
+    parts: tuple[Part, ...]
+    columns: tuple[Column, ...]
+
+    def __str__(self) -> str:
+        return f"({' UNION ALL '.join(map(str, self.parts))} AS {', '.join(map(str, self.columns))})"
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows of one unit."""
+        return sum(part.source.rows_per_unit for part in self.parts)
+
+
+UnitFunction = Choice["count", "count_distinct", "sum", "average", "least", "greatest", "all", "any"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitAggregate:
+    """An exact aggregate over the rows of one unit (and group); a count without an argument is of rows."""
+
+    function: UnitFunction
+    argument: Expression | None
+    type: Type
+
+    def __str__(self) -> str:
+        return f"{self.function}({'*' if self.argument is None else self.argument})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PerUnit:
+    """One row for each unit, or for each unit and group: the group, and aggregates over it."""
+
+    source: Selection
+    groups: tuple[Expression, ...]
+    aggregates: tuple[UnitAggregate, ...]
+    columns: tuple[Column, ...]
+
+    def __str__(self) -> str:
+        shown = _named(self.columns, (*self.groups, *self.aggregates))
+        return f"({shown} FROM {self.source} GROUP BY unit{''.join(f', {group}' for group in self.groups)})"
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows of one unit."""
+        return self.source.rows_per_unit if self.groups else 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Windowed:
+    """A selection's rows with window functions as further columns."""
+
+    source: Selection
+    windows: tuple[Window, ...]
+    added: tuple[Column, ...]
+
+    def __str__(self) -> str:
+        return f"({_named(self.added, self.windows)} OVER {self.source})"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The source's columns, then the window functions."""
+        return (*self.source.relation.columns, *self.added)
+
+    @property
+    def numbers(self) -> frozenset[str]:
+        """The names of the columns in which the rows of a unit have the numbers 1, 2, 3 and so on, each once."""
+        pairs = zip(self.windows, self.added, strict=True)
+        return frozenset(c.name for window, c in pairs if window.function == "row_number" and not window.partition)
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows of one unit."""
+        return self.source.rows_per_unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicRows:
+    """Rows of a public table for which a condition over its columns is true; distinct in their columns, if so asked.
+
+    Args: digest: the fingerprint of its data, on which bounds and multiplicities rest.
+    """
+
+    table: PublicTable
+    digest: str
+    columns: tuple[Column, ...]
+    where: Expression | None = None
+    distinct: bool = False
+
+    def __str__(self) -> str:
+        rows = f"PUBLIC {json.dumps(self.table.name)}{f' WHERE {self.where}' if self.where is not None else ''}"
+        return f"(DISTINCT {', '.join(map(str, self.columns))} FROM {rows})" if self.distinct else rows
+
+
+JoinKind = Choice["inner", "left", "semi", "anti", "not_in"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicJoin:
+    """A selection's rows joined to public rows on equalities.
+
+    A semi-join keeps the rows that match, an anti-join those that do not; `not_in` is SQL's NOT IN, which holds where
+    the value equals no public one for certain: neither it nor any of them is NULL, or there are none.
+
+    Args: on: pairs of an expression over the selection and one over the public rows; multiplicity: the most public
+        rows that share the joined values; added: the public columns under names of their own, for inner and left.
+    """
+
+    kind: JoinKind
+    source: Selection
+    public: PublicRows
+    on: tuple[tuple[Expression, Expression], ...]
+    multiplicity: int
+    added: tuple[Column, ...]
+
+    def __str__(self) -> str:
+        pairs = " AND ".join(f"{left} = {right}" for left, right in self.on)
+        return f"({self.source} {self.kind.upper()} JOIN {self.public} ON {pairs})"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The source's columns, then the public table's."""
+        return (*self.source.relation.columns, *self.added)
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows of one unit."""
+        # At least 1 for an inner join to no rows too: then bounds that follow from it are in order.
+        return self.source.rows_per_unit * (max(1, self.multiplicity) if self.kind in ("inner", "left") else 1)
+
+
+UnitJoinKind = Choice["inner", "left", "semi", "anti"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitJoin:
+    """A selection's rows joined with others of their unit, on equalities, where a condition on the pair is true.
+
+    Args: shown: what is taken of the other rows; added: that, under names of its own; on: pairs of an expression over
+        the source and one over the other side; where: over the source's columns and the added ones, for the kinds in
+        which it is not a condition on the result; matches: the most rows of the other side that a row of the source
+        equals, matched: the most rows of the source that one of the other side equals, both within a unit.
+    """
+
+    kind: UnitJoinKind
+    source: Selection
+    other: Selection
+    shown: tuple[Expression, ...]
+    added: tuple[Column, ...]
+    on: tuple[tuple[Expression, Expression], ...]
+    matches: int
+    matched: int
+    where: Expression | None = None
+
+    def __str__(self) -> str:
+        pairs = "".join(f" AND {left} = {right}" for left, right in self.on)
+        where = f" AND {self.where}" if self.where is not None else ""
+        other = f"{_named(self.added, self.shown)} FROM {self.other}"
+        return f"({self.source} {self.kind.upper()} JOIN ({other}) ON unit{pairs}{where})"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The source's columns, then what is shown of the other rows."""
+        own = self.source.relation.columns
+        return (*own, *self.added) if self.kind in ("inner", "left") else own
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows of one unit."""
+        own, other = self.source.rows_per_unit, self.other.rows_per_unit
+        if self.kind not in ("inner", "left"):
+            return own
+        unmatched = own if self.kind == "left" else 0
+        return min(own * max(1, self.matches), other * self.matched + unmatched)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstRows:
+    """At most `most` rows of each unit: the first by a hash of the unit and their values."""
+
+    source: Selection
+    most: int
+
+    def __str__(self) -> str:
+        return f"(FIRST {self.most} ROWS OF {self.source})"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The source's columns."""
+        return self.source.relation.columns
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows of one unit."""
+        return min(self.most, self.source.rows_per_unit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstGroups:
+    """The rows of each unit in at most `most` of its groups: the first by a hash of their keys."""
+
+    source: Selection
+    keys: tuple[Key, ...]
+    most: int
+
+    def __str__(self) -> str:
+        return f"(FIRST {self.most} GROUPS BY {', '.join(map(str, self.keys))} OF {self.source})"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The source's columns."""
+        return self.source.relation.columns
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows of one unit."""
+        return self.source.rows_per_unit
+
+
+Relation = Kept | Distinct | Union | PerUnit | Windowed | PublicJoin | UnitJoin | FirstRows | FirstGroups
+
+
+def _named(columns: Sequence[Column], values: Sequence[object]) -> str:
+    return ", ".join(f"{value} AS {column}" for column, value in zip(columns, values, strict=True))

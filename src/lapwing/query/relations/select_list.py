@@ -1,0 +1,135 @@
+"""Bind the SELECT list of a subquery: its columns, their names, and whether it shows the privacy unit."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from lapwing.query.expressions.calls import bind_expression
+from lapwing.query.expressions.expression import Expression
+from lapwing.query.expressions.limits import MOST_COLUMNS, require_few
+from lapwing.query.expressions.rows import Rows, is_column, only, refusal, same_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A column of a subquery. The unit is carried along: only where it is declared is it a column with a value too."""
+
+    name: str
+    value: Expression | None
+    unit: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectList:
+    """The columns of a subquery by name, and the name of the unit, if it is shown.
+
+    Args: unit_place: where the unit is among the columns, if they are listed.
+    """
+
+    columns: Mapping[str, Expression]
+    unit: str | None = None
+    unit_place: int | None = None
+
+
+def bind_list(select: exp.Select, rows: Rows) -> SelectList:
+    """Bind a SELECT list, in which no two columns have the same name."""
+    items: list[Item] = []
+    for node in select.expressions:
+        items += _of_star(node, rows) if _is_star(node) else [_item(node, rows, len(items))]
+    names = [item.name.casefold() for item in items]
+    twice = next((item.name for item in items if names.count(item.name.casefold()) > 1), None)
+    if twice is not None:
+        raise refusal(rows, select, f"Two columns of a subquery are called '{twice}'", "Rename one with AS.")
+    places = [place for place, item in enumerate(items) if item.unit]
+    if any(items[place].value is None for place in places[1:]):  # further ones are columns like others
+        raise refusal(rows, select, "A subquery shows the privacy unit twice", "Name it once.")
+    if len(items) > MOST_COLUMNS:
+        raise refusal(rows, select, f"A subquery has more than {MOST_COLUMNS} columns", "Use fewer.")
+    columns = {item.name: item.value for item in items if item.value is not None}
+    require_few(columns.values(), select, rows)
+    listed = not any(map(_is_star, select.expressions))
+    return SelectList(
+        columns=columns,
+        unit=items[places[0]].name if places else None,
+        unit_place=places[0] if places and listed else None,
+    )
+
+
+def _is_star(node: exp.Expression) -> bool:
+    return isinstance(node, exp.Star) or (type(node) is exp.Column and isinstance(node.this, exp.Star))
+
+
+def _of_star(node: exp.Expression, rows: Rows) -> list[Item]:
+    star = node if isinstance(node, exp.Star) else node.this
+    only(rows, star)
+    if rows.lost:
+        raise refusal(rows, node, "SELECT * after GROUP BY", "Name the columns.")
+    items = []
+    for source in rows.sources if star is node else rows.qualified(node):
+        unit = source.unit
+        if unit is not None and not any(name.casefold() == unit.casefold() for name in source.columns):
+            items.append(Item(name=unit, value=None, unit=True))
+        for name, value in source.columns.items():
+            items.append(Item(name=name, value=value, unit=unit is not None and name.casefold() == unit.casefold()))
+    return items
+
+
+def _item(node: exp.Expression, rows: Rows, place: int) -> Item:
+    inner, name = named(node, rows)
+    name = name or f"column{place + 1}"
+    unit = rows.is_unit(inner)
+    value = None if unit and not _is_declared(inner, rows) else bind_expression(inner, rows)
+    return Item(name=name, value=value, unit=unit)
+
+
+def named(node: exp.Expression, rows: Rows) -> tuple[exp.Expression, str | None]:
+    """Return what an item of a SELECT list is of, and its name if it has one."""
+    if type(node) is exp.Alias:
+        only(rows, node, "this", "alias")
+        only(rows, node.args["alias"], "this", "quoted")
+        return node.this, str(node.alias)
+    return node, str(node.this.name) if is_column(node) else None
+
+
+def _is_declared(node: exp.Expression, rows: Rows) -> bool:
+    """Tell whether the unit is also a column that questions may read."""
+    return any(same_name(node.this, name) for source in rows.sources for name in source.columns)
+
+
+# ---- aliases --------------------------------------------------------------------------------------------------------
+
+
+def chosen(node: exp.Expression, select: exp.Select, rows: Rows) -> exp.Expression:
+    """Resolve GROUP BY 1 and GROUP BY alias to what the SELECT list says there; columns come before aliases."""
+    items = select.expressions
+    if isinstance(node, exp.Literal) and not node.is_string:
+        if not str(node.this).isdecimal() or not 1 <= int(node.this) <= len(items):
+            raise refusal(rows, node, f"There is no column {node.this} in the SELECT list")
+        return named(items[int(node.this) - 1], rows)[0]
+    return _aliased(node, items, rows) or node
+
+
+def _aliased(node: exp.Expression, items: Sequence[exp.Expression], rows: Rows) -> exp.Expression | None:
+    if not is_column(node) or node.args.get("table") is not None:
+        return None
+    sources = (*rows.sources, *rows.lost)
+    if any(same_name(node.this, name) for source in sources for name in (*source.columns, source.unit or "")):
+        return None
+    found = [named(item, rows)[0] for item in items if type(item) is exp.Alias and same_name(node.this, item.alias)]
+    if found:
+        only(rows, node, "this")
+        only(rows, node.this, "this", "quoted")
+    if len(found) > 1:
+        raise refusal(rows, node, f"'{node.name}' is the name of several columns", "Rename one.")
+    return found[0] if found else None
+
+
+def with_aliases(clause: exp.Expression | None, select: exp.Select, rows: Rows) -> Rows:
+    """Return rows in which a clause after GROUP BY or a window may name the columns of the SELECT list."""
+    prepared = dict(rows.prepared)
+    for node in clause.find_all(exp.Column) if clause is not None else ():
+        aliased = _aliased(node, select.expressions, rows)
+        if aliased is not None:
+            prepared[id(node)] = bind_expression(aliased, rows)
+    return Rows(text=rows.text, sources=rows.sources, prepared=prepared, lost=rows.lost)

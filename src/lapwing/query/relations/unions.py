@@ -1,0 +1,82 @@
+"""Bind UNION ALL, INTERSECT and EXCEPT of subqueries over one protected table, whose rows carry the unit."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from lapwing.query.expressions import functions
+from lapwing.query.expressions.conversion import alike
+from lapwing.query.expressions.rows import Source, only, refusal
+from lapwing.query.relations.lineage import fresh, table_of
+from lapwing.query.relations.relation import Part, Selection, Union
+from lapwing.query.relations.scope import Input, PublicInput, Scope, pointing
+
+
+def parts_of(node: exp.SetOperation, scope: Scope) -> tuple[exp.Expression, exp.Expression]:
+    """Return the subqueries that a set operation unites."""
+    if not isinstance(node, exp.Union) and not node.args.get("distinct"):
+        what = type(node).__name__.upper()
+        raise refusal(scope.nowhere, node, f"{what} ALL is not answered", f"Write {what}.")
+    only(scope.nowhere, node, "this", "expression", "distinct", "with_")
+    return node.this, node.expression
+
+
+def aligned(node: exp.Expression, parts: Sequence[Input | PublicInput], scope: Scope) -> tuple[Input, ...]:
+    """Return the two sides of INTERSECT or EXCEPT, whose columns have one type; both show the unit, in one place."""
+    inputs = tuple(part for part in parts if isinstance(part, Input))
+    what = type(node).__name__.upper()
+    if len(inputs) < len(parts) or any(part.sources[0].unit is None for part in inputs):
+        reason = f"{what} without the privacy unit compares the rows of different units"
+        raise refusal(scope.nowhere, node, reason, "Show the privacy unit in both, or write UNION ALL.")
+    sources = [part.sources[0] for part in inputs]
+    shown = [list(source.columns.values()) for source in sources]
+    places = {part.unit_place for part in inputs if part.unit_place is not None}
+    if len({len(columns) for columns in shown}) > 1 or len(places) > 1:
+        reason = f"The sides of {what} have different columns, or the privacy unit among them in different places"
+        raise refusal(scope.nowhere, node, reason, "List the same columns in the same order.")
+    with pointing(scope.nowhere, node):
+        rows = [alike(column) for column in zip(*shown, strict=True)]
+    return tuple(
+        replace(part, sources=(replace(source, columns=dict(zip(sources[0].columns, column, strict=True))),))
+        for part, source, column in zip(inputs, sources, zip(*rows, strict=True) if rows else [(), ()], strict=True)
+    )
+
+
+def united(node: exp.Expression, parts: Sequence[Input | PublicInput], name: str, scope: Scope) -> Input:
+    """Unite rows: column by column in their order, the unit with the unit."""
+    inputs = [part for part in parts if isinstance(part, Input)]
+    if len(inputs) < len(parts) or len({_units(part) for part in inputs}) > 1:
+        raise refusal(scope.nowhere, node, "UNION ALL takes rows of the same privacy units", "Ask for each by itself.")
+    names = list(inputs[0].sources[0].columns)
+    shown = [list(part.sources[0].columns.values()) for part in inputs]
+    units = [part.sources[0].unit for part in inputs]
+    places = {part.unit_place for part in inputs if part.unit_place is not None}
+    if len({len(columns) for columns in shown}) > 1 or len({unit is None for unit in units}) > 1 or len(places) > 1:
+        reason = "The parts of UNION ALL have different columns, or the privacy unit among them in different places"
+        raise refusal(scope.nowhere, node, reason, "List the same columns in the same order.")
+    with pointing(scope.nowhere, node):
+        rows = [alike(column) for column in zip(*shown, strict=True)]
+        types = [functions.hull(column) for column in rows]
+    found = _flat([Part(source=part.selection, expressions=tuple(c[i] for c in rows)) for i, part in enumerate(inputs)])
+    columns = fresh("u", types, *(part.source.relation for part in found))
+    relation = Union(parts=tuple(sorted(found, key=str)), columns=columns)
+    source = Source(name=name, columns=dict(zip(names, columns, strict=True)), unit=units[0])
+    return Input(selection=Selection(relation=relation), sources=(source,), unit_place=inputs[0].unit_place)
+
+
+def _units(part: Input) -> str:
+    """Return whose rows these are; rows that are units themselves are those of one table alone."""
+    return table_of(part.selection.relation).units
+
+
+def _flat(parts: Sequence[Part]) -> list[Part]:
+    """Take the parts of a union that is a part itself, if all of its rows and columns are taken as they are."""
+    found: list[Part] = []
+    for part in parts:
+        relation = part.source.relation
+        if isinstance(relation, Union) and part.source.where is None and part.expressions == relation.columns:
+            found += relation.parts
+        else:
+            found.append(part)
+    return found

@@ -1,0 +1,239 @@
+"""Bind joins of protected rows with protected rows of the same units: on the privacy unit, and further conditions.
+
+Guarantee: a row is joined with rows of its own unit alone, so that the result is the union over units of a join of the
+unit's own rows: R(D) = ⋃_u (R₁(D_u) ⋈ R₂(D_u)), unit-local as both sides are, whichever tables they rest on: D_u are
+the unit's rows in all of them. A unit with k₁ and k₂ rows has at most k₁·k₂ of them, in a LEFT JOIN k₁·max(k₂, 1), and
+in a semi- or anti-join, which keeps or leaves out rows of the left side, k₁. Where no two rows of a side agree in what
+the join compares (`identity.at_most_one`), each row of the other side meets one of it at most: then there are no more
+rows than the other side has, and in a LEFT JOIN no more than both sides have together. Which pairs match is a function
+of their values, so that the bag of them does not depend on any order. Rows have a unit always, so that NOT IN leaves
+out exactly the units of the other side.
+
+A join has to say that the rows are of one unit: by the unit, or by a key that the catalog links, which names the unit
+as well (`identity`). The first is asked for in any case.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice, product
+from typing import Final
+
+from sqlglot import exp
+
+from lapwing.errors import QueryRefused
+from lapwing.query.expressions import functions
+from lapwing.query.expressions.expression import Expression
+from lapwing.query.expressions.rows import Rows, Source, refusal
+from lapwing.query.relations.equalities import Pairs, binds, column_called, equal, separated
+from lapwing.query.relations.identity import Origin, at_most_one, names_unit, origin, same_unit
+from lapwing.query.relations.lineage import fresh, table_of
+from lapwing.query.relations.relation import Selection, UnitJoin, UnitJoinKind
+from lapwing.query.relations.scope import Input, Scope, bound_condition, conjunction, filtered, rows_of
+
+MOST_NAMED: Final = 3
+"""How many ways to join an error names at most."""
+
+
+def bind_unit_join(
+    node: exp.Expression,
+    kind: UnitJoinKind,
+    bound: Input,
+    other: Input,
+    conditions: Sequence[exp.Expression],
+    scope: Scope,
+) -> Input:
+    """Join rows of units with others of theirs.
+
+    Args: conditions: what stands in ON, or in the WHERE of an EXISTS; some of them say that the units are the same.
+    Raises: QueryRefused if none does, or the rows are not of the same units.
+    """
+    rows = rows_of(bound, scope)
+    check_units(node, bound, other, rows)
+    theirs = rows_of(other, scope)
+    rest = [part for part in conditions if not compares_units(part, rows, theirs)]
+    pairs, others = separated(rest, rows, theirs)
+    if len(rest) == len(conditions) and not is_linked(pairs, bound, other, scope):
+        raise refusal(rows, node, *unlinked(bound, other, scope))
+    return paired(kind, bound, other, pairs, others, scope)
+
+
+def connects(bound: Input, other: Input, conditions: Sequence[exp.Expression], scope: Scope) -> bool:
+    """Tell whether conditions say that rows of two inputs are of one unit."""
+    rows, theirs = rows_of(bound, scope), rows_of(other, scope)
+    if _units_of(bound) != _units_of(other):
+        return False
+    rest = [part for part in conditions if not compares_units(part, rows, theirs)]
+    return len(rest) < len(conditions) or is_linked(separated(rest, rows, theirs)[0], bound, other, scope)
+
+
+def _units_of(bound: Input) -> str:
+    return table_of(bound.selection.relation).units
+
+
+def is_linked(pairs: Pairs, bound: Input, other: Input, scope: Scope) -> bool:
+    """Tell whether equalities imply that rows are of one unit, as the catalog links what they compare."""
+    ours, theirs = bound.selection.relation, other.selection.relation
+    return same_unit([(origin(left, ours), origin(right, theirs)) for left, right in pairs], scope.catalog)
+
+
+def unlinked(bound: Input, other: Input, scope: Scope) -> tuple[str, str]:
+    """Return why rows are not joined, and what to write."""
+    reason = "A join between protected rows pairs rows of one unit with each other"
+    ours, theirs = (next(((s.name, s.unit) for s in side.sources if s.unit), None) for side in (bound, other))
+    by_unit = [f"{'.'.join(ours)} = {'.'.join(theirs)}"] if ours is not None and theirs is not None else []
+    ways = list(dict.fromkeys([*by_unit, *islice(_linking(bound, other, scope), MOST_NAMED)]))
+    if not ways:
+        return reason, "Show the privacy unit, or a key that the catalog links, on both sides."
+    return reason, f"Join ON {' or ON '.join(ways[:MOST_NAMED])}, with further conditions beside it."
+
+
+def _linking(bound: Input, other: Input, scope: Scope) -> Iterator[str]:
+    """Yield the equalities of two columns that say that rows are of one unit."""
+    ours, theirs = _naming(bound, scope), _naming(other, scope)
+    for (here, left), (there, right) in product(ours.items(), theirs.items()):
+        if same_unit([(left, right)], scope.catalog):
+            yield f"{here} = {there}"
+
+
+def _naming(bound: Input, scope: Scope) -> dict[str, Origin]:
+    """Return the columns, as the text may call them, each of which says by itself whose row it is."""
+    relation = bound.selection.relation
+    found = {
+        f"{source.name}.{name}": come
+        for source in bound.sources
+        for name, value in source.columns.items()
+        if (come := origin(value, relation)) is not None
+    }
+    return {name: come for name, come in found.items() if names_unit([come], scope.catalog)}
+
+
+def paired(
+    kind: UnitJoinKind,
+    bound: Input,
+    other: Input,
+    pairs: Pairs,
+    rest: Sequence[exp.Expression],
+    scope: Scope,
+) -> Input:
+    """Join rows with those of their unit that are equal in pairs of expressions, and for which conditions hold."""
+    theirs = rows_of(other, scope)
+    own = [part for part in rest if binds(part, theirs) and not binds(part, rows_of(bound, scope))]
+    for part in own:
+        other = replace(other, selection=filtered(other.selection, bound_condition(part, theirs, "ON")))
+    found, combined = _joined(kind, bound, other, pairs, scope)
+    where: Expression | None = None
+    for part in rest:
+        if part not in own:
+            where = conjunction(where, bound_condition(part, combined, "ON"))
+    if kind == "inner":
+        return replace(found, selection=filtered(found.selection, where))
+    return _asking(found, where)
+
+
+def join_using(
+    node: exp.Expression, kind: UnitJoinKind, bound: Input, other: Input, names: Sequence[exp.Expression], scope: Scope
+) -> Input:
+    """Join on columns of one name, the unit or a linked key among them, which the result has once."""
+    rows, theirs = rows_of(bound, scope), rows_of(other, scope)
+    check_units(node, bound, other, rows)
+    columns = list(map(column_called, names))
+    shared = [column for column in columns if not (rows.is_unit(column) and theirs.is_unit(column))]
+    pairs = [equal(rows.column(column), theirs.column(column)) for column in shared]
+    if len(shared) == len(columns) and not is_linked(pairs, bound, other, scope):
+        _, remedy = unlinked(bound, other, scope)
+        raise refusal(rows, node, "USING names neither the privacy unit nor a linked key", remedy)
+    found, _ = _joined(kind, bound, other, pairs, scope)
+    gone = {name.name.casefold() for name in names}
+    sources = tuple(
+        source
+        if source in bound.sources
+        else replace(source, unit=None, columns={n: e for n, e in source.columns.items() if n.casefold() not in gone})
+        for source in found.sources
+    )
+    return replace(found, sources=sources)
+
+
+def _asking(found: Input, where: Expression | None) -> Input:
+    """Return a join that asks for a condition on the pair, which is none on its result."""
+    relation = found.selection.relation
+    if isinstance(relation, UnitJoin):
+        relation = replace(relation, where=where)
+    return replace(found, selection=Selection(relation=relation))
+
+
+def compared(node: exp.Expression, bound: Input, other: Input, scope: Scope) -> Input:
+    """Bind INTERSECT and EXCEPT of distinct rows with rows of the same columns, in which NULL is a value."""
+    check_units(node, bound, replace(other, sources=(replace(other.sources[0], name=""),)), rows_of(bound, scope))
+    found, combined = _joined("semi" if isinstance(node, exp.Intersect) else "anti", bound, other, [], scope)
+    ours, theirs = combined.sources
+    where: Expression | None = None
+    for name, value in ours.columns.items():
+        where = conjunction(where, functions.negation(functions.distinct(value, theirs.columns[name])))
+    return _asking(found, where)
+
+
+def check_units(node: exp.Expression, bound: Input, other: Input, rows: Rows) -> None:
+    """Refuse to join rows that are not of the same units, or are units themselves."""
+    table, second = (table_of(side.selection.relation) for side in (bound, other))
+    if table.units != second.units:
+        reason = f"{table.name} and {second.name} are not joined: the units of one are not those of the other"
+        remedy = "Ask about each by itself, or let the curator link them in the catalog if they are the same."
+        raise refusal(rows, node, reason, remedy)
+    if table.unit_is_row:
+        raise refusal(rows, node, "Rows that are privacy units themselves are not joined with one another")
+    names = {source.name.casefold() for source in bound.sources}
+    twice = next((source.name for source in other.sources if source.name.casefold() in names), None)
+    if twice is not None:
+        raise refusal(rows, node, f"Two tables are called '{twice}'", "Rename one with AS.")
+
+
+def compares_units(node: exp.Expression, ours: Rows, theirs: Rows) -> bool:
+    """Tell whether a condition is that a row's unit is the other row's."""
+    if type(node) is not exp.EQ:
+        return False
+    left, right = node.this, node.expression
+    pairs = ((left, right), (right, left))
+    return any(_is_unit(one, ours, theirs) and _is_unit(other, theirs, ours) for one, other in pairs)
+
+
+def _is_unit(node: exp.Expression, rows: Rows, others: Rows) -> bool:
+    """Tell whether a node names the unit of these rows, and nothing of the others."""
+    try:
+        named = rows.is_unit(node)
+    except QueryRefused:
+        return False
+    try:
+        return named and not others.is_unit(node)
+    except QueryRefused:
+        return named
+
+
+def _joined(kind: UnitJoinKind, bound: Input, other: Input, pairs: Pairs, scope: Scope) -> tuple[Input, Rows]:
+    """Return the join, and the rows that conditions on a pair may name."""
+    shown = tuple(sorted({value for source in other.sources for value in source.columns.values()}, key=str))
+    added = fresh("j", [value.type for value in shown], bound.selection.relation, other.selection.relation)
+    ours, theirs = (frozenset(side) for side in zip(*pairs, strict=True)) if pairs else (frozenset(), frozenset())
+    relation = UnitJoin(
+        kind=kind,
+        source=bound.selection,
+        other=other.selection,
+        shown=shown,
+        added=added,
+        on=tuple(sorted(dict.fromkeys(pairs), key=lambda pair: (str(pair[0]), str(pair[1])))),
+        matches=1 if at_most_one(other.selection, theirs, scope.catalog) else other.selection.rows_per_unit,
+        matched=1 if at_most_one(bound.selection, ours, scope.catalog) else bound.selection.rows_per_unit,
+    )
+    places = dict(zip(shown, added, strict=True))
+    unit_too = kind != "left"  # in a LEFT JOIN it may be NULL
+    sources: tuple[Source, ...] = tuple(
+        replace(
+            source,
+            columns={name: places[value] for name, value in source.columns.items()},
+            unit=source.unit if unit_too else None,
+        )
+        for source in other.sources
+    )
+    both = (*bound.sources, *sources)
+    kept = both if kind in ("inner", "left") else bound.sources
+    found = replace(bound, selection=Selection(relation=relation), sources=kept)
+    return found, Rows(text=scope.text, sources=both)

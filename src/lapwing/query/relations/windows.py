@@ -1,0 +1,153 @@
+"""Bind window functions over the rows of one unit.
+
+Guarantee: a window is partitioned by the privacy unit, so that what it adds to a row depends on rows of the same unit
+alone. It must also not depend on the order in which an engine happens to hold them: the law and its proof are in
+`frames`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from lapwing.query.expressions.calls import bind_expression
+from lapwing.query.expressions.expression import Literal
+from lapwing.query.expressions.limits import require_few
+from lapwing.query.expressions.rows import Rows, only, refusal, same_name
+from lapwing.query.relations.frames import SortTerm, Window
+from lapwing.query.relations.lineage import fresh
+from lapwing.query.relations.relation import Selection, Windowed
+from lapwing.query.relations.window_frames import bind_frame, settled
+from lapwing.query.relations.window_functions import Called, bind_function, function_of, name_in_plan
+
+Definitions = Mapping[str, "Written"]
+
+
+def windows_in(select: exp.Select) -> list[exp.Window]:
+    """Return the window functions of a SELECT list and QUALIFY, outermost first."""
+    parts = [*select.expressions, *([select.args["qualify"]] if select.args.get("qualify") is not None else [])]
+    found: list[exp.Window] = []
+    for part in parts:
+        _find(part, found)
+    return found
+
+
+def _find(node: exp.Expression, found: list[exp.Window]) -> None:
+    if isinstance(node, exp.Window):
+        found.append(node)
+    elif not isinstance(node, exp.Subquery | exp.Select):
+        for child in node.iter_expressions():
+            _find(child, found)
+
+
+def bind_windows(
+    nodes: Sequence[exp.Window], definitions: Definitions, selection: Selection, rows: Rows
+) -> tuple[Selection, Rows]:
+    """Return a selection's rows with the windows as further columns, and the rows that may be named afterwards.
+
+    Args: definitions: the windows of the WINDOW clause by name.
+    """
+    bound = [_window(node, _written(node, definitions, rows), selection.rows_per_unit, rows) for node in nodes]
+    parts = [part for w in bound for part in (*w.arguments, *w.partition, *(term.value for term in w.order))]
+    require_few(parts, nodes[0], rows)
+    windows = tuple(sorted(dict.fromkeys(bound), key=str))
+    added = fresh("w", [window.type for window in windows], selection.relation)
+    places = dict(zip(windows, added, strict=True))
+    prepared = {**rows.prepared, **{id(node): places[window] for node, window in zip(nodes, bound, strict=True)}}
+    relation = Windowed(source=selection, windows=windows, added=added)
+    return Selection(relation=relation), Rows(text=rows.text, sources=rows.sources, prepared=prepared, lost=rows.lost)
+
+
+# ---- WINDOW w AS (…) ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What is written of a window in parentheses, after OVER or in the WINDOW clause."""
+
+    partition: Sequence[exp.Expression] = ()
+    order: exp.Expression | None = None
+    spec: exp.Expression | None = None
+
+
+def definitions_in(select: exp.Select, rows: Rows) -> Definitions:
+    """Return the windows of the WINDOW clause by name; each may build on those before it."""
+    found: dict[str, Written] = {}
+    for node in select.args.get("windows") or []:
+        only(rows, node, "this", "partition_by", "order", "spec", "alias")
+        name = node.this
+        only(rows, name, "this", "quoted")
+        if any(name.name.casefold() == known.casefold() for known in found):
+            raise refusal(rows, node, f"Two windows are called '{name.name}'", "Rename one.")
+        found[name.name] = _written(node, found, rows)
+    return found
+
+
+def _written(node: exp.Window, definitions: Definitions, rows: Rows) -> Written:
+    """Return what a window says, together with the one that it names; SQL lets it add an order and a frame."""
+    own = Written(
+        partition=node.args.get("partition_by") or (), order=node.args.get("order"), spec=node.args.get("spec")
+    )
+    alias = node.args.get("alias")
+    if alias is None:
+        return own
+    only(rows, alias, "this", "quoted")
+    base = next((written for name, written in definitions.items() if same_name(alias, name)), None)
+    if base is None:
+        known = ", ".join(definitions) or "none"
+        raise refusal(rows, node, f"There is no window '{alias.name}'", f"Windows: {known}.")
+    changes = own.partition or (own.order and base.order) or ((own.order or own.spec) and base.spec)
+    if changes:
+        reason = f"OVER ({alias.name} …) changes what the window '{alias.name}' says"
+        raise refusal(rows, node, reason, "Write the window out.")
+    return Written(partition=base.partition, order=own.order or base.order, spec=own.spec or base.spec)
+
+
+# ---- a window -------------------------------------------------------------------------------------------------------
+
+
+def _window(node: exp.Window, written: Written, most: int, rows: Rows) -> Window:
+    only(rows, node, "this", "partition_by", "order", "over", "spec", "alias")
+    if node.args.get("over") not in (None, "OVER"):
+        raise refusal(rows, node, f"{node.args['over']} is not answered here", "Write OVER (PARTITION BY …).")
+    if not any(rows.is_unit(part) for part in written.partition):
+        unit = rows.unit
+        raise refusal(
+            rows,
+            node,
+            "A window over the rows of different units is not answered",
+            f"Write OVER (PARTITION BY {unit} …)." if unit else "The privacy unit is not at hand here.",
+        )
+    groups = {bind_expression(part, rows) for part in written.partition if not rows.is_unit(part)}
+    called, where, ignores_nulls = function_of(node, rows)
+    frame, order = bind_frame(written.spec, node, _order(written.order, rows), most, rows)
+    frame, order = settled(str(name_in_plan(called)), node, order, frame, ignores_nulls, rows)
+    seen = most if frame is None else frame.most(most)
+    function, arguments, kind = bind_function(node, Called(node=called, where=where, most=seen, rows=rows))
+    return Window(
+        function=function,
+        arguments=arguments,
+        partition=tuple(sorted(groups, key=str)),
+        order=order,
+        type=kind,
+        frame=frame,
+        ignores_nulls=ignores_nulls,
+    )
+
+
+def _order(clause: exp.Expression | None, rows: Rows) -> tuple[SortTerm, ...]:
+    if clause is None:
+        return ()
+    only(rows, clause, "expressions")
+    terms = []
+    for part in clause.expressions:
+        only(rows, part, "this", "desc", "nulls_first")
+        value = bind_expression(part.this, rows)
+        if isinstance(value, Literal):
+            raise refusal(rows, part, "ORDER BY in a window takes columns, not constants")
+        terms.append(
+            SortTerm(
+                value=value, descending=bool(part.args.get("desc")), nulls_first=bool(part.args.get("nulls_first"))
+            )
+        )
+    return tuple(terms)

@@ -1,0 +1,1 @@
+"""A plan as the SQL of an engine."""

@@ -1,0 +1,301 @@
+"""Relations as SQL over `kept`: every one carries the unit beside its columns.
+
+What an engine runs is printed so that a unit's rows come out the same whatever order the engine reads them in: windows
+that number rows break ties by all columns. And every column of a relation is inside its bounds: what is computed with
+doubles is clamped before it becomes one, because it may stray past a proven bound by a rounding.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import cast
+
+from lapwing.query.expressions.doubles import double, print_in_steps
+from lapwing.query.expressions.expression import Expression, Literal, Operation
+from lapwing.query.expressions.types import Fixed, Real, Type
+from lapwing.query.relations.frames import Frame, SortTerm, Window
+from lapwing.query.relations.lineage import table_of, tables_of
+from lapwing.query.relations.relation import (
+    Distinct,
+    FirstGroups,
+    FirstRows,
+    Kept,
+    PerUnit,
+    PublicJoin,
+    Relation,
+    Selection,
+    Union,
+    UnitAggregate,
+    UnitJoin,
+    Windowed,
+)
+from lapwing.query.sql import keys as render_keys
+from lapwing.query.sql.cleaned import kept_name, public_name, unit_name
+from lapwing.query.sql.printers import clamp, engine_type, expression, identifier, text, whole, width
+
+
+def selected(selection: Selection, further: Sequence[str] = ()) -> str:
+    """Return the FROM and WHERE clauses of a selection, with further conditions."""
+    conditions = [*([f"({expression(selection.where)})"] if selection.where is not None else []), *further]
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    return f"FROM {relation(selection.relation)}{where}"
+
+
+def relation(node: Relation) -> str:
+    """Return a relation as an item of a FROM clause."""
+    if isinstance(node, Kept):
+        return kept_name(node.table)
+    carried = [] if table_of(node).unit_is_row else [unit_name(*tables_of(node))]
+    match node:
+        case Distinct():
+            return f"(SELECT DISTINCT {_items([*carried, *_columns(node)])} {selected(node.source)})"
+        case Union():
+            return f"({' UNION ALL '.join(_parts(node, carried))})"
+        case PerUnit():
+            return _per_unit(node, carried[0])
+        case Windowed():
+            return _windowed(node, carried[0])
+        case PublicJoin():
+            return _joined(node, carried)
+        case UnitJoin():
+            return _joined_by_unit(node, carried[0])
+        case FirstRows():
+            columns = [identifier(column.name) for column in node.columns]
+            order = ", ".join([_hash(node, [carried[0], *columns]), *columns])
+            return f"(SELECT * {selected(node.source)} QUALIFY {_numbered('row_number', carried[0], order, node.most)})"
+        case FirstGroups():
+            keys = [render_keys.key_value(key) for key in node.keys]
+            listed = [render_keys.listed(key) for key in node.keys if key.other is None]
+            # Units that prefer the same groups meet there, which private keys need, and public ones suffer from.
+            preferred = keys if any(key.private for key in node.keys) else [carried[0], *keys]
+            order = ", ".join([_hash(node, preferred), *keys])
+            chosen = _numbered("dense_rank", carried[0], order, node.most)
+            return f"(SELECT * {selected(node.source, listed)} QUALIFY {chosen})"
+
+
+def _hash(node: Relation, values: Sequence[str]) -> str:
+    """Return the order in which the rows or groups of a unit are taken: a function of these values alone."""
+    return f"hash({', '.join([text(table_of(node).name), *values])})"
+
+
+def _numbered(function: str, unit: str, order: str, most: int) -> str:
+    return f"{function}() OVER (PARTITION BY {unit} ORDER BY {order}) <= {most}"
+
+
+def _items(items: Sequence[str]) -> str:
+    return ", ".join(items) or "NULL AS nothing"
+
+
+def _columns(node: Distinct) -> list[str]:
+    pairs = zip(node.expressions, node.columns, strict=True)
+    return [f"{_column(value)} AS {identifier(column.name)}" for value, column in pairs]
+
+
+def _parts(node: Union, carried: Sequence[str]) -> list[str]:
+    parts = []
+    for part in node.parts:
+        pairs = zip(part.expressions, node.columns, strict=True)
+        # The parts are brought to one engine type: 64 bits in one and 128 in the other would be united unseen.
+        items = [f"{_of_type(_column(value), column.type)} AS {identifier(column.name)}" for value, column in pairs]
+        unit = [f"{unit_name(*tables_of(part.source.relation))} AS {name}" for name in carried]
+        parts.append(f"SELECT {_items([*unit, *items])} {selected(part.source)}")
+    return parts
+
+
+def _of_type(value: str, kind: Type) -> str:
+    return f"TRY_CAST({value} AS {engine_type(kind)})"
+
+
+def _column(value: Expression) -> str:
+    """Return an expression as it becomes a column: inside its bounds, and zero without a sign.
+
+    What is summed of a column is not clamped again. So a bound is enforced here even where it is proven: a mistake in a
+    proof then costs accuracy and not privacy.
+
+    Rows that are equal are merged, and of 0.0 and -0.0 the one would be taken that happens to come first.
+    """
+    printed, kind = expression(value), value.type
+    if isinstance(kind, Real) and not isinstance(value, Literal):
+        return f"CASE WHEN {printed} = 0.0::DOUBLE THEN 0.0::DOUBLE ELSE {printed} END"
+    if not isinstance(value, Operation) or not isinstance(kind, Fixed) or not kind.bounded:
+        return printed
+    return _inside(printed, kind)
+
+
+# ---- per unit -------------------------------------------------------------------------------------------------------
+
+
+def _per_unit(node: PerUnit, unit: str) -> str:
+    groups = [_column(group) for group in node.groups]
+    values = [*groups, *map(_aggregate, node.aggregates)]
+    items = [f"{value} AS {identifier(column.name)}" for value, column in zip(values, node.columns, strict=True)]
+    return f"(SELECT {_items([unit, *items])} {selected(node.source)} GROUP BY {', '.join([unit, *groups])})"
+
+
+def _aggregate(aggregate: UnitAggregate) -> str:
+    argument = "*" if aggregate.argument is None else _column(aggregate.argument)
+    match aggregate.function:
+        case "sum" | "average":
+            if aggregate.function == "sum":
+                return f"TRY_CAST(SUM({argument}) AS {width(cast(Fixed, aggregate.type))})"
+            step = cast(Fixed, cast(Expression, aggregate.argument).type).step
+            return _averaged(f"SUM({argument})", f"COUNT({argument})", cast(Real, aggregate.type), step)
+        case function:
+            return _FUNCTIONS[function](argument)
+
+
+def _inside(value: str, kind: Fixed) -> str:
+    """Clamp an integer to its bounds."""
+    low, high = cast(tuple[int, int], (kind.low, kind.high))
+    return f"CASE WHEN {value} IS NULL THEN NULL ELSE {clamp(value, low, high)} END"
+
+
+def _averaged(total: str, count: str, kind: Real, step: Fraction) -> str:
+    """Divide a sum of steps by a count: a double, which a rounding could take past the bounds."""
+    mean = print_in_steps(f"CAST({total} AS DOUBLE) / CAST({count} AS DOUBLE)", 1 / step)
+    low, high = (double(cast(Fraction, end)) for end in (kind.low, kind.high))
+    return f"CASE WHEN {count} = 0 THEN NULL ELSE LEAST(GREATEST({mean}, {low}), {high}) END"
+
+
+_FUNCTIONS: Mapping[str, Callable[[str], str]] = {
+    "count": "COUNT({})".format,
+    "count_distinct": "COUNT(DISTINCT {})".format,
+    "least": "MIN({})".format,
+    "greatest": "MAX({})".format,
+    "all": "BOOL_AND({})".format,
+    "any": "BOOL_OR({})".format,
+}
+
+
+# ---- windows --------------------------------------------------------------------------------------------------------
+
+
+def _windowed(node: Windowed, unit: str) -> str:
+    """Add windows to rows; where several count rows one by one, all break ties by one numbering of the unit's rows."""
+    columns = [identifier(column.name) for column in node.source.relation.columns]
+    ties = [f"{column} NULLS LAST" for column in columns]
+    source, shown = selected(node.source), ["*"]
+    if sum(_positions(window) for window in node.windows) > 1:
+        place = identifier(_free("place", {column.name.casefold() for column in node.columns}))
+        numbered = f"row_number() OVER (PARTITION BY {unit} ORDER BY {', '.join(ties)}) AS {place}"
+        source, shown, ties = f"FROM (SELECT {_items(['*', numbered])} {source})", [unit, *columns], [place]
+    windows = [
+        f"{_window(window, ties, unit)} AS {identifier(column.name)}"
+        for window, column in zip(node.windows, node.added, strict=True)
+    ]
+    return f"(SELECT {_items([*shown, *windows])} {source})"
+
+
+def _positions(window: Window) -> int:
+    """Return how often a window's text counts rows one by one: an average is a sum over a count."""
+    return (2 if window.function == "average" else 1) if window.positional else 0
+
+
+def _window(window: Window, ties: Sequence[str], unit: str) -> str:
+    arguments = [_column(argument) for argument in window.arguments]
+    over = _over(window, ties, unit)
+    nulls = " IGNORE NULLS" if window.ignores_nulls else ""
+    match window.function:
+        case "sum":
+            return f"TRY_CAST(SUM({arguments[0]}) {over} AS {width(cast(Fixed, window.type))})"
+        case "average":
+            step = cast(Fixed, window.arguments[0].type).step
+            total, count = f"SUM({arguments[0]}) {over}", f"COUNT({arguments[0]}) {over}"
+            return _averaged(total, count, cast(Real, window.type), step)
+        case "lag" | "lead":
+            # Value and default are brought to one engine type: the default is cast to the value's where it is taken.
+            value, offset, *default = arguments
+            given = ", ".join([_of_type(value, window.type), offset, *(_of_type(d, window.type) for d in default)])
+            return f"{window.function}({given}{nulls}) {over}"
+        case "percent_rank" | "cume_dist":
+            return f"LEAST(GREATEST({window.function}() {over}, 0.0::DOUBLE), 1.0::DOUBLE)"
+        case function if function in _FUNCTIONS:
+            return f"{_FUNCTIONS[function](arguments[0] if arguments else '*')} {over}"
+        case function:
+            return f"{function}({', '.join(arguments)}{nulls}) {over}"
+
+
+def _over(window: Window, ties: Sequence[str], unit: str) -> str:
+    partition = ", ".join([unit, *map(expression, window.partition)])
+    terms = [_sorted(term) for term in window.order]
+    if window.positional:
+        terms += ties
+    order = f" ORDER BY {', '.join(terms)}" if terms else ""
+    return f"OVER (PARTITION BY {partition}{order}{_framed(window.frame)})"
+
+
+def _framed(frame: Frame | None) -> str:
+    if frame is None:
+        return ""
+    start = "UNBOUNDED PRECEDING" if frame.start is None else _distance(frame.start)
+    end = "UNBOUNDED FOLLOWING" if frame.end is None else _distance(frame.end)
+    return f" {frame.unit.upper()} BETWEEN {start} AND {end}"
+
+
+def _distance(rows: int) -> str:
+    if rows == 0:
+        return "CURRENT ROW"
+    return f"{whole(abs(rows))} {'PRECEDING' if rows < 0 else 'FOLLOWING'}"
+
+
+def _sorted(term: SortTerm) -> str:
+    direction = " DESC" if term.descending else ""
+    return f"{_column(term.value)}{direction} NULLS {'FIRST' if term.nulls_first else 'LAST'}"
+
+
+# ---- joins ----------------------------------------------------------------------------------------------------------
+
+
+def _joined(node: PublicJoin, carried: Sequence[str]) -> str:
+    """Join on values computed on either side, so that no name can be taken for the other side's."""
+    own = [*carried, *(identifier(column.name) for column in node.source.relation.columns)]
+    names = [*own, *(identifier(column.name) for column in node.public.columns)]
+    shared = _free("on", {name.strip('"').casefold() for name in names})
+    left = [f"{_column(pair[0])} AS {shared}{i}" for i, pair in enumerate(node.on)]
+    right = [f"{_column(pair[1])} AS {shared}{i}" for i, pair in enumerate(node.on)]
+    pairs = zip(node.public.columns, node.added, strict=True) if node.added else ()
+    added = [f"{identifier(public.name)} AS {identifier(column.name)}" for public, column in pairs]
+    ours = f"(SELECT {_items([*own, *left])} {selected(node.source)}) AS ours"
+    theirs = f"(SELECT {_items([*right, *added])} {_public_rows(node)}) AS theirs"
+    shown = [f"ours.{name}" for name in own] + [f"theirs.{identifier(column.name)}" for column in node.added]
+    if node.kind == "not_in":
+        return f"(SELECT {_items(shown)} FROM {ours} WHERE {shared}0 NOT IN (SELECT {shared}0 FROM {theirs}))"
+    on = " AND ".join(f"ours.{shared}{i} = theirs.{shared}{i}" for i in range(len(node.on)))
+    return f"(SELECT {_items(shown)} FROM {ours} {node.kind.upper()} JOIN {theirs} ON {on})"
+
+
+def _joined_by_unit(node: UnitJoin, unit: str) -> str:
+    """Join rows of a unit with each other; no two columns of the sides have one name."""
+    columns = [identifier(column.name) for column in node.source.relation.columns]
+    ours_unit, theirs_unit = (unit_name(*tables_of(side.relation)) for side in (node.source, node.other))
+    names = (unit, *columns, *(column.name for column in node.added))
+    taken = {name.strip('"').casefold() for name in names}
+    holder, shared = identifier(_free("holder", taken)), _free("on", taken)
+    left = [f"{_column(pair[0])} AS {shared}{i}" for i, pair in enumerate(node.on)]
+    right = [f"{_column(pair[1])} AS {shared}{i}" for i, pair in enumerate(node.on)]
+    own = [f"{ours_unit} AS {unit}" if ours_unit != unit else unit, *columns, *left]
+    pairs = zip(node.shown, node.added, strict=True)
+    added = [f"{_column(value)} AS {identifier(column.name)}" for value, column in pairs]
+    ours = f"(SELECT {_items(own)} {selected(node.source)}) AS ours"
+    theirs = f"(SELECT {_items([f'{theirs_unit} AS {holder}', *added, *right])} {selected(node.other)}) AS theirs"
+    equal = "".join(f" AND ours.{shared}{i} = theirs.{shared}{i}" for i in range(len(node.on)))
+    where = "" if node.where is None else f" AND ({expression(node.where)})"
+    further = [identifier(column.name) for column in node.added] if node.kind in ("inner", "left") else []
+    shown = [*(f"ours.{name}" for name in (unit, *columns)), *(f"theirs.{name}" for name in further)]
+    on = f"ours.{unit} = theirs.{holder}{equal}{where}"
+    return f"(SELECT {_items(shown)} FROM {ours} {node.kind.upper()} JOIN {theirs} ON {on})"
+
+
+def _public_rows(node: PublicJoin) -> str:
+    """Return the FROM and WHERE clauses of the public rows."""
+    public = node.public
+    where = f" WHERE ({expression(public.where)})" if public.where is not None else ""
+    rows = f"FROM {public_name(public.table)}{where}"
+    if not public.distinct:
+        return rows
+    return f"FROM (SELECT DISTINCT {_items([identifier(column.name) for column in public.columns])} {rows})"
+
+
+def _free(prefix: str, taken: set[str]) -> str:
+    while any(name.startswith(prefix) for name in taken):
+        prefix += "_"
+    return prefix

@@ -1,0 +1,224 @@
+"""What GoogleSQL says about privacy, taken out of the tokens before the parser sees them.
+
+`SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (…)` and the named arguments of an aggregate, `SUM(x, epsilon => 0.1)`, are no
+SQL to the parser. They are cut out of the list of tokens and remembered; what stays keeps its place in the text, so
+that every refusal still points at the right character. Nothing of the parser is subclassed or patched, which its
+compiled build would not bear.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from lapwing.errors import QueryRefused
+from lapwing.query.text.options import NamedArguments, Options, read_named_arguments, read_options
+from lapwing.query.text.places import place, refused_at
+
+_WORD: Final = "DIFFERENTIAL_PRIVACY"
+_CLAUSE: Final = "Write SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (…) once, at the SELECT of the whole question."
+_CALL: Final = "Named arguments come last in an aggregate: SUM(x, contribution_bounds_per_group => (0, 5))."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A function call with named arguments: the token of its name, and the offset where they end."""
+
+    name: Token
+    end: int
+    arguments: NamedArguments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """A statement's tokens without what is said about privacy, and that."""
+
+    tokens: list[Token]
+    options: Options
+    calls: tuple[Call, ...]
+
+
+def cut(tokens: Sequence[Token], text: str) -> Cut:
+    """Take options and named arguments out of a statement.
+
+    Raises: QueryRefused at the position of what is misspelled, not allowed, or in the wrong place.
+    """
+    script = _read(tokens, text)
+    clause, options = _options(script)
+    dropped = set(clause)
+    calls = []
+    for opening in _called(script, clause):
+        named, call = _call(script, opening)
+        dropped.update(named)
+        calls.append(call)
+    kept = [token for i, token in enumerate(tokens) if i not in dropped]
+    return Cut(tokens=kept, options=options, calls=tuple(calls))
+
+
+# ---- parentheses ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Script:
+    """Tokens with their parentheses: `scopes` says in which each token stands, `closings` where each ends."""
+
+    text: str
+    tokens: Sequence[Token]
+    scopes: Sequence[int | None]
+    closings: Mapping[int, int]
+
+    def kind(self, i: int) -> TokenType | None:
+        return self.tokens[i].token_type if 0 <= i < len(self.tokens) else None
+
+    def is_word(self, i: int, word: str) -> bool:
+        return self.kind(i) == TokenType.VAR and self.tokens[i].text.upper() == word
+
+    def refused(self, i: int, reason: str, remedy: str) -> QueryRefused:
+        return refused_at(self.tokens[i], self.text, reason, remedy)
+
+    def items(self, opening: int) -> list[range]:
+        """Return what stands between the commas of a parenthesis: none of them empty, or no item at all."""
+        closing = self.closings.get(opening)
+        if closing is None:
+            raise self.refused(opening, "A parenthesis is not closed", "Write ) where it ends.")
+        inside = range(opening + 1, closing)
+        commas = [i for i in inside if self.kind(i) == TokenType.COMMA and self.scopes[i] == opening]
+        starts, ends = [opening + 1, *(i + 1 for i in commas)], [*commas, closing]
+        items = [range(start, end) for start, end in zip(starts, ends, strict=True)]
+        if commas and not all(items):
+            raise self.refused(commas[0], "A comma has nothing on one side", "Leave it out.")
+        return items if inside else []
+
+    def read(self, items: Sequence[range]) -> list[Sequence[Token]]:
+        return [self.tokens[item.start : item.stop] for item in items]
+
+
+def _read(tokens: Sequence[Token], text: str) -> _Script:
+    scopes: list[int | None] = []
+    closings: dict[int, int] = {}
+    opened: list[int] = []
+    for i, token in enumerate(tokens):
+        if token.token_type == TokenType.R_PAREN and opened:
+            closings[opened.pop()] = i
+        scopes.append(opened[-1] if opened else None)
+        if token.token_type == TokenType.L_PAREN:
+            opened.append(i)
+    return _Script(text=text, tokens=tokens, scopes=scopes, closings=closings)
+
+
+# ---- options --------------------------------------------------------------------------------------------------------
+
+
+def _options(script: _Script) -> tuple[range, Options]:
+    """Return the tokens of the clause after the SELECT of the statement, if there is one, and what it says."""
+    main = next((i for i in range(len(script.tokens)) if _is_select(script, i) and script.scopes[i] is None), None)
+    found, options = range(0), Options()
+    for i in range(len(script.tokens)):
+        if _is_select(script, i) and script.kind(i + 1) == TokenType.WITH:
+            if not script.is_word(i + 2, _WORD):
+                raise script.refused(i + 1, "SELECT WITH … is not answered here", _CLAUSE)
+            if i != main:
+                raise script.refused(i + 1, f"WITH {_WORD} stands in a part of the question", _CLAUSE)
+            found, options = _clause(script, i + 1)
+    for i in range(len(script.tokens)):
+        if i not in found and _is_stray(script, i):
+            raise script.refused(i, "An option clause stands in the wrong place", _CLAUSE)
+    return found, options
+
+
+def _is_select(script: _Script, i: int) -> bool:
+    return script.kind(i) == TokenType.SELECT
+
+
+def _clause(script: _Script, start: int) -> tuple[range, Options]:
+    opening = start + 3
+    if not (script.is_word(start + 2, "OPTIONS") and script.kind(opening) == TokenType.L_PAREN):
+        return range(start, start + 2), Options(written=True)
+    items = script.items(opening)
+    return range(start, script.closings[opening] + 1), read_options(script.read(items), script.text)
+
+
+def _is_stray(script: _Script, i: int) -> bool:
+    """Tell whether a clause begins here; a table of the same name, WITH differential_privacy AS (…), is none."""
+    if script.is_word(i, "OPTIONS"):
+        return script.kind(i + 1) == TokenType.L_PAREN and script.kind(i + 3) == TokenType.EQ
+    named = script.kind(i + 2) in (TokenType.ALIAS, TokenType.L_PAREN)
+    return script.kind(i) == TokenType.WITH and script.is_word(i + 1, _WORD) and not named
+
+
+# ---- named arguments ------------------------------------------------------------------------------------------------
+
+
+def _called(script: _Script, clause: range) -> list[int]:
+    """Return the opening parentheses of the calls that hold named arguments."""
+    openings: dict[int, None] = {}
+    for i in range(len(script.tokens)):
+        if script.kind(i) == TokenType.FARROW and i not in clause:
+            opening = script.scopes[i]
+            if opening is None or script.kind(opening - 1) not in (TokenType.VAR, TokenType.IDENTIFIER):
+                raise script.refused(max(i - 1, 0), "A named argument stands outside a function", _CALL)
+            openings[opening] = None
+    return list(openings)
+
+
+def _call(script: _Script, opening: int) -> tuple[range, Call]:
+    """Return the tokens to drop from a call, with the comma before them, and what they say."""
+    items = script.items(opening)
+    named = [item for item in items if script.kind(item.start + 1) == TokenType.FARROW]
+    first = len(items) - len(named)
+    if items[first:] != named:
+        last = next(item for item in reversed(items) if item not in named)
+        raise script.refused(last.start, "A plain argument stands after a named one", _CALL)
+    name = script.tokens[opening - 1]
+    arguments = read_named_arguments(script.read(named), script.text, place(script.text, name.start))
+    end = script.closings[opening]
+    start = named[0].start - (first > 0) if named else end
+    return range(start, end), Call(name=name, end=script.tokens[end].start, arguments=arguments)
+
+
+def placed(select: exp.Select, calls: Sequence[Call], text: str) -> dict[int, NamedArguments]:
+    """Return the named arguments by the offset of the function's name, having found each call in the tree.
+
+    The parser gives the position of its name to every function but those that it reads in a way of its own, such as
+    QUANTILE_CONT; an aggregate of these takes the offset of the innermost call around its arguments that no other
+    aggregate has taken, deeper ones first. So `node.meta["start"]` is the key of every aggregate that has any.
+
+    Raises: QueryRefused at a call that is no aggregate, or one of a subquery, where nothing is released.
+    """
+    if not calls:
+        return {}
+    waiting = {call.name.start: call for call in calls}
+    unplaced = []
+    for node in select.walk(bfs=False):
+        if not isinstance(node, exp.AggFunc | exp.Anonymous):
+            continue
+        start = node.meta.get("start")
+        if start is None:
+            unplaced.append(node)
+        elif start in waiting:
+            _require_released(node, waiting.pop(start), select, text)
+    for node in reversed(unplaced):
+        around = _innermost(waiting.values(), node)
+        if around is not None:
+            node.update_positions(around.name)
+            _require_released(node, waiting.pop(around.name.start), select, text)
+    for call in waiting.values():
+        raise refused_at(call.name, text, f"{call.name.text[:40].upper()} takes no named arguments", _CALL)
+    return {call.name.start: call.arguments for call in calls}
+
+
+def _require_released(node: exp.Expr, call: Call, select: exp.Select, text: str) -> None:
+    if node.find_ancestor(exp.Select) is not select:
+        reason = "Named arguments stand in a part of the question, where nothing is released"
+        raise refused_at(call.name, text, reason, "Give them to the aggregates of the whole question.")
+
+
+def _innermost(calls: Iterable[Call], node: exp.Expr) -> Call | None:
+    starts = [part.meta["start"] for part in node.walk(bfs=False) if "start" in part.meta]
+    if not starts:
+        return None
+    first, last = min(starts), max(starts)
+    around = [call for call in calls if call.name.end < first and last < call.end]
+    return max(around, key=lambda call: call.name.start, default=None)

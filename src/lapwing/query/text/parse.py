@@ -1,0 +1,224 @@
+"""From text to one SELECT: the only place that hands an analyst's text to a parser.
+
+The text is measured before it is parsed (bytes, tokens, nesting), so that no question can exhaust the parser; what is
+said about privacy is cut out of its tokens (`dialect`), and parameters come in as constants (`parameters`). What the
+parser returns is never trusted for meaning and never printed back as SQL: `bind` copies what it understands into a
+plan of our own.
+"""
+
+import logging
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from lapwing.errors import QueryRefused
+from lapwing.query.text import parameters as values
+from lapwing.query.text.dialect import cut, placed
+from lapwing.query.text.options import NamedArguments, Options
+from lapwing.query.text.parameters import Parameters
+from lapwing.query.text.places import WRITTEN, place, position_of, refused_at
+
+__all__ = ["Parsed", "parse", "place", "position_of"]
+
+MAX_BYTES = 64 * 1024
+MAX_TOKENS = 10_000
+# The parser takes up to 34 of Python's 1,000 stack frames for a level; this leaves 300 to whoever calls.
+MAX_NESTING = 20
+MAX_TREE_DEPTH = 150
+
+_OPENING = {TokenType.L_PAREN, TokenType.CASE}
+_CLOSING = {TokenType.R_PAREN, TokenType.END}
+_FOREIGN = {TokenType.L_BRACKET, TokenType.L_BRACE}
+_PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
+_BEGINS_A_LIST = {TokenType.SELECT, TokenType.L_PAREN, TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.COMMA}
+_ENDS_A_LIST = {
+    None, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT,
+    TokenType.OFFSET, TokenType.R_PAREN, TokenType.SEMICOLON, TokenType.COMMA,
+}  # fmt: skip
+_FLATTER = "Write it flatter, for example with IN instead of many ORs."
+_LISTS = "Lists go into (…), as in x IN ('a', 'b'); SPLIT_PART(x, '-', 1) takes one part of a text."
+_ALLOWED = "Ask one SELECT of aggregates, such as COUNT, SUM or AVG."
+_EXPLAIN = "Write EXPLAIN PRIVACY SELECT …: what a question would cost, and how exact its answer would be."
+
+
+# The parser warns of some texts and quotes them; whoever asks is told by the refusal, and no log is.
+_PARSING: ContextVar[bool] = ContextVar("parsing", default=False)
+logging.getLogger("sqlglot").addFilter(lambda _record: not _PARSING.get())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed:
+    """A question as it is written.
+
+    Args:
+        select: the syntax tree, with parameters as constants, without what is said about privacy.
+        options: what it says about its own privacy.
+        arguments: what its aggregates say about theirs, by the offset of an aggregate's name: `meta["start"]` of its
+            node.
+        explain: whether only its price and errors are asked for.
+    """
+
+    select: exp.Select
+    options: Options = field(default_factory=Options)
+    arguments: Mapping[int, NamedArguments] = field(default_factory=dict)
+    explain: bool = False
+
+    def plain(self) -> exp.Select:
+        """Return the syntax tree of a question that says nothing about privacy.
+
+        Raises: QueryRefused if it does.
+        """
+        positions = [*self.options.positions.values(), *(named.position for named in self.arguments.values())]
+        if self.explain or self.options.written or self.arguments:
+            reason = "EXPLAIN PRIVACY, WITH DIFFERENTIAL_PRIVACY and named arguments are not answered here"
+            raise QueryRefused(reason, remedy="Leave them out.", position=min(positions, default=None))
+        return self.select
+
+
+def parse(text: str, parameters: Parameters = ()) -> Parsed:
+    """Return what a question says, with the values of its parameters.
+
+    Args: parameters: a list with the value of every `?`, or a mapping with those of every `$name` or `:name`.
+
+    Raises: QueryRefused if the text is too long or too deep, is not SQL, holds more than one statement, or is not a
+    plain SELECT, and at the position of an option, a named argument or a parameter that is not understood;
+    InvalidParameter for a value that is not allowed, or that no parameter takes.
+    """
+    if not isinstance(text, str):
+        raise QueryRefused(f"A question is a text, not {type(text).__name__}", remedy=_ALLOWED)
+    if len(text) > MAX_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        raise QueryRefused(f"The question is longer than {MAX_BYTES:,} bytes", remedy="Shorten it.")
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise QueryRefused("The question holds a character that is not text", remedy="Remove NUL and broken Unicode.")
+    tokens = _tokens(text, text)
+    explain = bool(tokens) and tokens[0].token_type == TokenType.COMMAND and tokens[0].text.upper() == "EXPLAIN"
+    if explain:
+        tokens = _explained(tokens[0], text)
+    _require_one_select(tokens, text)
+    without = cut(tokens, text)
+    kept, slots = values.slots(without.tokens, text)
+    nodes = values.bound(slots, parameters, text)
+    select = _tree(kept, text)
+    values.fill(select, slots, nodes, text)
+    arguments = placed(select, without.calls, text)
+    return Parsed(select=select, options=without.options, arguments=arguments, explain=explain)
+
+
+def _tokens(shown: str, text: str) -> list[Token]:
+    """Return the tokens of what is shown of a text, having measured them."""
+    characters, dollar = values.marked(shown)
+    try:
+        tokens = values.restored(DuckDB().tokenize(characters), dollar)
+    except SqlglotError as error:
+        raise _syntax_refusal(error) from None
+    _measure(tokens, text)
+    return tokens
+
+
+def _explained(command: Token, text: str) -> list[Token]:
+    """Return the tokens after EXPLAIN PRIVACY.
+
+    The tokenizer does not look into what an EXPLAIN explains, so the word is blanked out; all else keeps its place.
+    """
+    blanks = " " * len(command.text)
+    tokens = _tokens(text[: command.start] + blanks + text[command.end + 1 :], text)
+    if not tokens or tokens[0].token_type != TokenType.VAR or tokens[0].text.upper() != "PRIVACY":
+        raise refused_at(command, text, "EXPLAIN is not a question", _EXPLAIN)
+    return tokens[1:]
+
+
+def _tree(tokens: list[Token], text: str) -> exp.Select:
+    _require_items(tokens, text)
+    quiet = _PARSING.set(True)
+    try:
+        statement = DuckDB().parser().parse(tokens, text)[0]
+    except (SqlglotError, RecursionError) as error:
+        raise _syntax_refusal(error) from None
+    finally:
+        _PARSING.reset(quiet)
+    if not isinstance(statement, exp.Select):
+        what = "A set operation" if isinstance(statement, exp.SetOperation) else type(statement).__name__.upper()
+        raise QueryRefused(f"{what} is not a question", remedy=_ALLOWED)
+    for part in statement.find_all(exp.CTE):
+        if not isinstance(part.this, exp.Query):
+            raise QueryRefused(
+                f"'{part.alias[:40]}' is not a SELECT",
+                remedy="Write WITH name AS (SELECT …).",
+                position=position_of(part.args["alias"], text),
+            )
+    _measure_depth(statement)
+    _keep_names(statement, text)
+    return statement
+
+
+def _keep_names(statement: exp.Select, text: str) -> None:
+    """Remember how functions are written: the parser gives its own names to several of them."""
+    for node in statement.walk():
+        if isinstance(node, exp.Func | exp.IgnoreNulls) and "start" in node.meta:
+            node.meta[WRITTEN] = text[node.meta["start"] : node.meta["end"] + 1]
+
+
+def _measure_depth(statement: exp.Expression) -> None:
+    """Refuse long chains of operators too: they nest in the tree without a parenthesis in the text."""
+    pending = [(statement, 1)]
+    while pending:
+        node, depth = pending.pop()
+        if depth > MAX_TREE_DEPTH:
+            raise QueryRefused("A chain of operators is too long", remedy="Use IN for many alternatives.")
+        pending.extend((child, depth + 1) for child in node.iter_expressions())
+
+
+def _measure(tokens: list[Token], text: str) -> None:
+    if len(tokens) > MAX_TOKENS:
+        raise QueryRefused(f"The question has more than {MAX_TOKENS:,} words", remedy="Shorten it.")
+    depth = run = 0
+    for token in tokens:
+        if token.token_type in _FOREIGN:
+            raise refused_at(token, text, f"{token.text} is not answered", _LISTS)
+        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        run = run + 1 if token.token_type in _PREFIX else 0
+        if max(depth, run) > MAX_NESTING:
+            raise refused_at(token, text, f"The question is nested more than {MAX_NESTING} deep", _FLATTER)
+
+
+def _require_one_select(tokens: list[Token], text: str) -> None:
+    """Refuse what is not one SELECT before it is parsed, and numbers that the parser would read in two pieces."""
+    if not tokens:
+        raise QueryRefused("The text holds no question", remedy=_ALLOWED)
+    first, *others = tokens
+    if first.token_type not in (TokenType.SELECT, TokenType.WITH):
+        raise refused_at(first, text, f"{first.text[:40].upper()} is not a question", _ALLOWED)
+    previous = first
+    for token in others:
+        if previous.token_type == TokenType.SEMICOLON and token.token_type != TokenType.SEMICOLON:
+            raise refused_at(token, text, "The text holds more than one statement", "Ask exactly one SELECT at a time.")
+        if previous.token_type == TokenType.NUMBER and token.start == previous.end + 1 and token.text[:1].isalnum():
+            number = (previous.text + token.text)[:40]
+            raise refused_at(previous, text, f"'{number}' is not a number", "Write decimal digits.")
+        previous = token
+    _require_items(tokens, text)
+
+
+def _require_items(tokens: list[Token], text: str) -> None:
+    """Refuse a comma with nothing before or after it, which the parser would leave out without a word."""
+    kinds = [None, *(token.token_type for token in tokens), None]
+    for token, before, after in zip(tokens, kinds, kinds[2:], strict=False):
+        if token.token_type == TokenType.COMMA and (before in _BEGINS_A_LIST or after in _ENDS_A_LIST):
+            raise refused_at(token, text, "A comma has nothing on one side", "Leave it out.")
+
+
+def _syntax_refusal(error: Exception) -> QueryRefused:
+    if isinstance(error, RecursionError):
+        return QueryRefused("The question is nested too deep", remedy=_FLATTER)
+    details = getattr(error, "errors", None)
+    if details and details[0].get("line"):
+        first = details[0]
+        near = first.get("highlight") or "the end"
+        position = (int(first["line"]), max(1, int(first["col"]) - len(near) + 1))
+        return QueryRefused(f"The question is not understood at '{near[:40]}'", remedy=_ALLOWED, position=position)
+    return QueryRefused("The question is not understood", remedy=_ALLOWED)

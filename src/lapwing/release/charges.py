@@ -1,0 +1,118 @@
+"""What a question is charged, to which parts of the data, and what is said where the budget cannot bear it."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Final
+
+from lapwing.catalog.model import Catalog
+from lapwing.errors import BudgetExhausted
+from lapwing.ledger.folding import State, paid
+from lapwing.ledger.parts import Parts
+from lapwing.ledger.records import Charge
+from lapwing.privacy.amounts import exact, short
+from lapwing.privacy.filters import Refused
+from lapwing.privacy.measures import Loss
+from lapwing.query.calibrate import Priced, request
+from lapwing.query.parts import parts_read
+from lapwing.query.plan import Question
+from lapwing.release.stored import key_of
+
+MOST_NAMED: Final = 10
+"""How many parts an error names at most."""
+
+
+def charge_of(priced: Priced, catalog: Catalog, principal: str, version: int, state: State) -> Charge:
+    """Return what the ledger is to be asked for a question."""
+    return Charge(
+        key=key_of(priced.question),
+        question=str(priced.question),
+        loss=priced.loss,
+        catalog_digest=catalog.digest,
+        principal=principal,
+        version=version,
+        delta=priced.delta,
+        parts=parts_charged(priced.question, state),
+    )
+
+
+def parts_charged(question: Question, state: State) -> tuple[str, ...] | None:
+    """Return the parts that a question is charged to, in order; None for all.
+
+    These are the parts that it reads, if the ledger has divided the data by the parts of the question's table.
+    """
+    if state.division is None or state.division.parts != Parts.of_table(question.table):
+        return None
+    read = parts_read(question)
+    return None if read is None else tuple(part for part in state.division.parts.values if part in read)
+
+
+def bears(state: State, charges: Sequence[Charge]) -> bool:
+    """Tell whether the budget holds several charges together; a function of the ledger alone."""
+    for charge in charges:
+        outcome = paid(state, charge)
+        if isinstance(outcome, Refused):
+            return False
+        state = outcome
+    return True
+
+
+def exhausted(asked: Sequence[Priced], state: State, catalog: Catalog) -> BudgetExhausted:
+    """Return the refusal of questions that the budget cannot bear, saying what would still fit, and in which parts."""
+    loss, charged = asked[0].loss.nothing(), [parts_charged(priced.question, state) for priced in asked]
+    for priced in asked:
+        loss = loss + priced.loss
+    delta = sum((priced.delta for priced in asked), Fraction(0))
+    parts = _united(charged, state)
+    where = _lacking(asked, charged, state)
+    if delta > state.delta_room(parts):
+        return BudgetExhausted(
+            f"The selection of keys takes delta = {float(delta):g}, and {float(state.delta_room(parts)):g} of the "
+            f"{float(catalog.budget.delta_keys):g} kept for keys is left{where}. Nothing was charged. Give a smaller "
+            "delta, or group by columns with public values."
+        )
+    remaining = state.room(parts)
+    fitting = largest_epsilon(remaining, catalog)
+    what = "The question costs" if len(asked) == 1 else f"The {len(asked)} questions together cost"
+    still = f"A question of epsilon = {fitting} would still fit" if fitting else "No further question fits"
+    price, left = (100 * share.amount / state.account.budget.amount for share in (loss, remaining))
+    return BudgetExhausted(
+        f"{what} {short(price)} % of the budget, of which {float(left):.4g} % is left{where}. "
+        f"Nothing was charged. {still}; answers that were bought before stay free."
+    )
+
+
+def _united(charged: Sequence[tuple[str, ...] | None], state: State) -> tuple[str, ...] | None:
+    """Return all parts that several questions are charged to, in order; None for all."""
+    if state.division is None or None in charged:
+        return None
+    named = {part for parts in charged if parts is not None for part in parts}
+    return tuple(part for part in state.division.parts.values if part in named)
+
+
+def _lacking(asked: Sequence[Priced], charged: Sequence[tuple[str, ...] | None], state: State) -> str:
+    """Name the parts that lack budget for the questions that read them; nothing where there are no parts."""
+    if state.division is None:
+        return ""
+    nothing = (asked[0].loss.nothing(), Fraction(0))
+    wanted = dict.fromkeys(state.division.parts.values, nothing)
+    for priced, parts in zip(asked, charged, strict=True):
+        for part in wanted if parts is None else parts:
+            loss, delta = wanted[part]
+            wanted[part] = loss + priced.loss.rounded_up(), delta + priced.delta
+    short_of = state.division.short(wanted, state.registration.delta_keys)
+    if not short_of:
+        return " for the parts that are read together"
+    more = f" and {len(short_of) - MOST_NAMED:,} more" if len(short_of) > MOST_NAMED else ""
+    named = f"{'part' if len(short_of) == 1 else 'parts'} {', '.join(short_of[:MOST_NAMED])}{more}"
+    return f" for the parts that are read, too little in {named}"
+
+
+def largest_epsilon(remaining: Loss, catalog: Catalog) -> str:
+    """Return the largest query `epsilon`, in thousandths, whose loss fits into what remains; empty if there is none."""
+    if remaining.amount <= 0:
+        return ""
+    budget = catalog.budget
+    thousandths = int(exact(remaining.to_epsilon(delta=budget.delta - budget.delta_keys), "epsilon") * 1000)
+    while thousandths > 0 and not request(Fraction(thousandths, 1000), budget) <= remaining:
+        thousandths -= 1
+    return f"{thousandths / 1000:.3f}".rstrip("0").rstrip(".") if thousandths else ""

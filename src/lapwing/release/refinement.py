@@ -1,0 +1,100 @@
+"""A sharper answer to a question that was answered before: pay the difference, and take the mean.
+
+Guarantee: the further answer is a release of its own, charged before data are touched; what is returned is
+post-processing of it and of the stored one. Its noise is such that the mean of both, weighted by the inverse of their
+variances, is as accurate as one answer at the wanted price: 1/σ² adds. In a gdp or zcdp ledger a Gaussian answer costs
+Δ²/σ² (or half of it), which adds in the same way: the two together cost what one sharp answer would have, and a
+little more where noise is few steps wide, as the mean is rounded once more.
+
+The further mechanism follows from the stored one's and from what is wanted, never from stored values: so its noise is
+independent of the stored answer's, as the proof of `MergedGaussian` takes for granted. The mean's interval covers with
+its probability over both noises together. Whoever asks again only because of what the first answer was looks at a part
+of the cases, for which no interval of the first answer would cover as said either; the loss is not touched by that.
+
+Not so for Laplace noise, where the mean of two errs by more than one answer of their joint price: in pure ledgers a
+sharper answer is bought afresh. Nor are private keys chosen twice, nor are distributions refined: what the means of
+their nodes err by together, rounded to integers, is not bounded here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from lapwing.exact.arrays import IntArray
+from lapwing.mechanisms import Mechanism, RoundedGaussian
+from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.mechanisms.merged_gaussian import MergedGaussian, merged, sharpened
+from lapwing.privacy.measures import PureDP
+from lapwing.query.calibrate import CONFIDENCE, Priced, Term
+
+Bought = RoundedGaussian | MergedGaussian
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refinement:
+    """What is still to be bought, for each measure that is not accurate enough yet, by its place.
+
+    Args: terms: the further answers; aims: the sigmas of the means with them.
+    """
+
+    wanted: Priced
+    bought: tuple[Bought, ...]
+    terms: Mapping[int, Term]
+    aims: Mapping[int, Fraction]
+
+    @property
+    def priced(self) -> Priced:
+        """The further answer and its price."""
+        loss = self.wanted.loss.nothing()
+        for term in self.terms.values():
+            loss = loss + term.loss(loss.kind)
+        return replace(self.wanted, terms=tuple(self.terms.values()), loss=loss)
+
+    def merge(
+        self, stored: Sequence[IntArray], fresh: Sequence[IntArray]
+    ) -> tuple[tuple[IntArray, ...], tuple[Bought, ...]]:
+        """Return the values of all measures with what they err by; `fresh` are those of the terms, in order."""
+        values, noises = list(stored), list(self.bought)
+        for (place, term), added in zip(self.terms.items(), fresh, strict=True):
+            if isinstance(term.mechanism, RoundedGaussian):
+                values[place], noises[place] = merged(
+                    stored[place], self.bought[place], added, term.mechanism, self.aims[place]
+                )
+        return tuple(values), tuple(noises)
+
+
+def is_refinable(wanted: Priced) -> bool:
+    """Tell whether answers of this kind can be made sharper for the difference: all of their noise is normal."""
+    return not (isinstance(wanted.loss, PureDP) or wanted.selecting is not None or wanted.question.distributions)
+
+
+def refinement(wanted: Priced, bought: Sequence[object]) -> Refinement | None:
+    """Return what a wanted answer needs beyond a stored one; None if it must be bought afresh.
+
+    Args: bought: the mechanisms of the stored answer, in the order of the question's measures.
+    """
+    if not is_refinable(wanted):
+        return None
+    known = tuple(noise for noise in bought if isinstance(noise, RoundedGaussian | MergedGaussian))
+    if len(known) < len(wanted.terms):
+        return None
+    terms: dict[int, Term] = {}
+    aims: dict[int, Fraction] = {}
+    for place, (term, noise) in enumerate(zip(wanted.terms, known, strict=True)):
+        if not isinstance(term.mechanism, RoundedGaussian):
+            return None
+        if as_accurate(noise, term.mechanism):
+            continue
+        further = sharpened(noise, term.mechanism, CONFIDENCE)
+        if further is None:
+            return None
+        fresh, aims[place] = further
+        terms[place] = replace(term, mechanism=fresh)
+    return Refinement(wanted=wanted, bought=known, terms=terms, aims=aims) if terms else None
+
+
+def as_accurate(bought: NoiseLaw, asked: Mechanism) -> bool:
+    """Tell whether a stored number errs by no more than is asked for."""
+    return bought.standard_deviation <= asked.standard_deviation and bought.half_width(CONFIDENCE) <= asked.half_width(
+        CONFIDENCE
+    )
