@@ -17,12 +17,21 @@ HEAD = '[dataset]\nname = "t"\nledger = "sqlite:t.db"\n[budget]\nepsilon = 10\nd
 
 
 def catalog(
-    folder: Path, columns: dict[str, str], *, source: str = "t.parquet", unit: str = "row", rows: int = 2
+    folder: Path,
+    columns: dict[str, str],
+    *,
+    source: str = "t.parquet",
+    unit: str = "row",
+    rows: int = 2,
+    more: str = "",
 ) -> Catalog:
-    """Return the catalog of one table t."""
+    """Return the catalog of one table t.
+
+    Args: more: lines of the budget.
+    """
     limit = "" if unit == "row" else f"max_rows_per_unit = {rows}\n"
     table = f'[tables.t]\nsource = "{source}"\nprivacy_unit = "{unit}"\n{limit}[tables.t.columns]\n'
-    text = HEAD + table + "".join(f'"{name}" = {declared}\n' for name, declared in columns.items())
+    text = HEAD + more + table + "".join(f'"{name}" = {declared}\n' for name, declared in columns.items())
     return loads(text, file="t.toml", folder=folder)
 
 

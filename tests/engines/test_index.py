@@ -39,8 +39,15 @@ def cold(found: Catalog, text: str, **options: Any) -> dict[Any, Any]:
         engine.close()
 
 
-def relation(engine: DuckDB, table: Table) -> str | None:
+def relation(engine: DuckDB, table: Table) -> index.Stored | None:
     return engine._find_index(table, {table.name: engine.digest(table)})
+
+
+def texts(engine: DuckDB, table: Table) -> str:
+    """Return an index that is there as a relation whose texts are texts."""
+    stored = relation(engine, table)
+    assert stored is not None
+    return stored.relation()
 
 
 @pytest.fixture
@@ -156,9 +163,83 @@ def test_values_come_back_as_they_were(unit: str, tmp_path: Path) -> None:
     source = engine._describe(table).source
     asked = f'SELECT {columns} FROM "kept t" ORDER BY ALL'
     before = engine._query(f"WITH {cleaned.layer(table, source)} {asked}")
-    after = engine._query(f"WITH {cleaned.stored(table, str(relation(engine, table)))} {asked}")
+    after = engine._query(f"WITH {cleaned.stored(table, texts(engine, table))} {asked}")
     assert before == after
     engine.close()
+
+
+# ---- words -----------------------------------------------------------------------------------------------------------
+
+WORDS = {
+    "person": [n % 40 for n in range(400)],
+    "s": pa.array([["", " ", "b", "a\x00b", "é", "zz", "B", None][n % 8] for n in range(400)], pa.string()),
+    "x": list(range(400)),
+}
+SELECTED = {
+    "SELECT s, COUNT(*) FROM t GROUP BY s": {"s"},
+    "SELECT s, COUNT(DISTINCT person) FROM t WHERE x < 9 GROUP BY s": {"s"},
+    "SELECT s, x > 20 AS late, SUM(x) FROM t GROUP BY s, late": {"s"},
+    "SELECT s, COUNT(*) FROM t WHERE s <> 'b' GROUP BY s": set(),
+    "SELECT s, COUNT(*) FROM t WHERE s = 'no such word' GROUP BY s": set(),
+    "SELECT s, COUNT(*) FILTER (WHERE s < 'b') FROM t GROUP BY s": set(),
+    "SELECT s, COUNT(DISTINCT person) FILTER (WHERE s LIKE '%b') FROM t GROUP BY s": set(),
+    "SELECT s, COUNT(s) FROM t GROUP BY s": set(),
+    "SELECT s, s = 'b' AS known, COUNT(*) FROM t GROUP BY s, known": set(),
+    "SELECT UPPER(s) AS big, COUNT(*) FROM t GROUP BY big": set(),
+    "SELECT s, COUNT(*) FROM (SELECT DISTINCT person, s FROM t) GROUP BY s": set(),
+    "SELECT COUNT(DISTINCT s) FROM t WHERE s >= 'B'": set(),
+}
+
+
+@pytest.fixture
+def worded(tmp_path: Path) -> Iterator[tuple[DuckDB, Catalog]]:
+    """An engine, and a table with a column of eight words."""
+    parquet(tmp_path, WORDS)
+    kinds = {"s": '{ type = "string" }', "x": '{ type = "integer", lower = 0, upper = 50 }'}
+    found = catalog(tmp_path, kinds, unit="person", more="delta_keys = 1e-7\n")
+    engine = DuckDB(found)
+    yield engine, found
+    engine.close()
+
+
+def everything(engine: DuckDB, found: Catalog, text: str) -> list[object]:
+    question = bind(text, found).question
+    return plainly(engine.run(question, digests(engine, question)))
+
+
+@pytest.mark.parametrize(("text", "passed_on"), SELECTED.items())
+def test_words_are_texts_to_every_question(text: str, passed_on: set[str], worded: tuple[DuckDB, Catalog]) -> None:
+    engine, found = worded
+    assert bind(text, found).question.passed_on == passed_on
+    before = everything(engine, found, text)
+    engine.build_index(found.tables[0])
+    stored = relation(engine, found.tables[0])
+    assert stored is not None
+    assert stored.by_words == {"s"}
+    assert everything(engine, found, text) == before
+    assert relation(engine, found.tables[0]) == stored  # it was not doubted
+
+
+def test_a_question_that_looks_at_words_is_not_handed_numbers(
+    worded: tuple[DuckDB, Catalog],
+) -> None:
+    """What is stored is not a text to everything: a hash, by which rows are chosen, tells them apart."""
+    engine, found = worded
+    engine.build_index(found.tables[0])
+    stored = relation(engine, found.tables[0])
+    assert stored is not None
+    hashes = [engine._query(f"SELECT max(hash(s)) FROM {stored.relation(these)}") for these in ((), ("s",))]
+    assert hashes[0] != hashes[1]
+
+
+@pytest.mark.parametrize("limit", ["MOST_WORDS", "MOST_LETTERS"])
+def test_too_many_words_stay_texts(limit: str, worded: tuple[DuckDB, Catalog], monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, found = worded
+    monkeypatch.setattr(index, limit, 6)
+    engine.build_index(found.tables[0])
+    stored = relation(engine, found.tables[0])
+    assert stored is not None
+    assert stored.by_words == set()
 
 
 def test_a_csv_file_has_an_index(tmp_path: Path) -> None:

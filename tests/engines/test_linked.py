@@ -162,8 +162,9 @@ def test_rows_of_files_exist_by_the_definition(kind: str, seed: int, tmp_path: P
         parts = [rows(engine, table, part=Pass(index=i, of=3)) for i in range(3)]
         assert sum(parts, type(wanted)()) == wanted
         assert engine.build_index(table)
-        relation = engine._find_index(table, engine._lineage_digests(table))
-        assert rows(engine, table, {table.name: str(relation)}) == wanted
+        stored = engine._find_index(table, engine._lineage_digests(table))
+        assert stored is not None
+        assert rows(engine, table, {table.name: stored.relation()}) == wanted
     engine.close()
 
 

@@ -20,7 +20,7 @@ how long a question takes, and nothing else.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
@@ -42,7 +42,7 @@ from lapwing.engines.keys import is_repeated, keys_of, linked_columns, not_uniqu
 from lapwing.engines.layers import Layers, Relations, from_files, held, needed, passes_for
 from lapwing.errors import DataFault, EngineFault, Fault
 from lapwing.query.plan import Question
-from lapwing.query.sql.cleaned import WHOLE, Pass, Source, public_layer, read_through
+from lapwing.query.sql.cleaned import WHOLE, Pass, Source, public_layer, read_through, words
 
 __all__ = ["DISABLED_OPTIMIZERS", "FAILED", "MEMORY", "DuckDB", "File", "IndexState", "Stamp"]
 
@@ -281,16 +281,16 @@ class DuckDB:
 
     # ---- indexes -----------------------------------------------------------------------------------------------------
 
-    def _find_index(self, table: Table, digests: Mapping[str, str]) -> str | None:
+    def _find_index(self, table: Table, digests: Mapping[str, str]) -> index.Stored | None:
         path = self._path(table)
         there = index.path_of(path, table)
         return self._indexes.find(self._database, there, self._identity(table, digests), path)
 
-    def _sound_index(self, table: Table, digests: Mapping[str, str]) -> str | None:
+    def _sound_index(self, table: Table, digests: Mapping[str, str]) -> index.Stored | None:
         """Return the index of a table if it can be read to its end."""
-        relation = self._find_index(table, digests)
+        stored = self._find_index(table, digests)
         there = index.path_of(self._path(table), table)
-        return relation if relation is not None and self._indexes.is_sound(self._database, there, relation) else None
+        return stored if stored is not None and self._indexes.is_sound(self._database, there, stored) else None
 
     def _identity(self, table: Table, digests: Mapping[str, str]) -> str:
         """Return what an index must be of: the data by their digests, wherever they are."""
@@ -307,13 +307,15 @@ class DuckDB:
             if self._is_due(table, digests[table.name]):
                 with suppress(duckdb.Error, OSError):
                     self._build(table, digests)
-        found = self._found(question.lineage, digests)
+        found = self._found(question.lineage, digests, question.passed_on)
         return {table.name: found[table.name] for table in needed(question.tables, found) if table.name in found}
 
-    def _found(self, tables: Iterable[Table], digests: Mapping[str, str]) -> dict[str, str]:
-        """Return the indexes that there are of tables."""
+    def _found(
+        self, tables: Iterable[Table], digests: Mapping[str, str], passed_on: Collection[str] = ()
+    ) -> dict[str, str]:
+        """Return the indexes that there are of tables, as relations."""
         found = {table.name: self._find_index(table, digests) for table in tables}
-        return {name: relation for name, relation in found.items() if relation is not None}
+        return {name: stored.relation(passed_on) for name, stored in found.items() if stored is not None}
 
     def _doubt(self, names: Iterable[str]) -> None:
         """Use the indexes of tables no more while they stay what they are."""
@@ -332,15 +334,19 @@ class DuckDB:
     def _build(self, table: Table, digests: Mapping[str, str]) -> bool:
         """Write the index of a table; its parents' rows are taken from their indexes where there are any."""
         sound = {above.name: self._sound_index(above, digests) for above in table.lineage[1:]}
-        relations = {name: relation for name, relation in sound.items() if relation is not None}
+        relations = {name: stored.relation() for name, stored in sound.items() if stored is not None}
         passes = self._passes(from_files((table,), relations))
-        parts = [self._layers.rows(table, relations, Pass(index=part, of=passes)) for part in range(passes)]
+        parts = [Pass(index=part, of=passes) for part in range(passes)]
+        rows = index.Rows(
+            parts=lambda types: [self._layers.rows(table, relations, part, types) for part in parts],
+            words=words(table, self._describe(table).source),
+        )
         with progress.work(f"Writing the index of {table.name}"):
             return self._indexes.build(
                 self._database,
                 index.path_of(self._path(table), table),
                 self._identity(table, digests),
-                parts,
+                rows,
                 lambda: self._are_known(table.lineage, digests),
             )
 

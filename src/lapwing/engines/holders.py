@@ -140,7 +140,12 @@ def counted(pairs: pa.RecordBatchReader) -> pa.Table:
 
 
 def _first_encoded(batch: pa.RecordBatch) -> list[pa.Array]:
-    return [batch.column(0), *map(pc.dictionary_encode, batch.columns[1:])]
+    return [batch.column(0), *map(_as_dictionary, batch.columns[1:])]
+
+
+def _as_dictionary(column: pa.Array) -> pa.DictionaryArray:
+    """Return a column by its different values; an engine may hand it over so."""
+    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,8 +213,11 @@ def _degrees(holders: _Codes, keys: _Codes) -> tuple[Integers, NDArray[np.int32]
 
 
 def _distinct(pairs: Integers) -> Integers:
-    """Return the different pairs in order, where those of one unit are beside each other."""
-    pairs.sort()
+    """Return the different pairs in order, where those of one unit are beside each other.
+
+    Kept rows mostly come unit by unit already, of which a merging sort takes advantage.
+    """
+    pairs.sort(kind="stable")
     return pairs[_new(pairs)]
 
 

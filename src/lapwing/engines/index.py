@@ -13,13 +13,18 @@ which nobody else can write, and has no log beside it. It is written in a privat
 before the first row is in it, and takes its name in one step when it is complete and on the disk. So readers see a
 whole index or none, builders may race, and a killed one leaves a folder that the next removes. Those who read an index
 when it is replaced or dropped notice at their next question.
+
+A column of texts that may become private keys is stored as numbers of its words, of which there is a list (an ENUM of
+DuckDB), if they are few: then nobody needs to compare ten million texts to count who holds which. Reading it gives the
+texts again, or, where a question only passes a column on, its values by number, with the list. The list is of all words
+in the file, in their own order. So it holds what no kept row has too: it is private data, like the rows.
 """
 
 import hashlib
 import json
 import os
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -36,16 +41,19 @@ import duckdb
 from lapwing import progress
 from lapwing.catalog.model import Table
 from lapwing.engines import scratch
-from lapwing.engines.database import Database
+from lapwing.engines.database import Database, Query
 from lapwing.engines.files import Stamp
 from lapwing.query.sql.cleaned import WHOLE, Source, kept_rows
-from lapwing.query.sql.printers import text
+from lapwing.query.sql.printers import identifier, text
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 SUFFIX: Final = ".lapwing.index"
 BUILD_PREFIX: Final = ".lapwing-index-"
 ROWS: Final = "kept"
 LONGEST_NAME: Final = 150
+MOST_WORDS: Final = 1 << 20
+MOST_LETTERS: Final = 1 << 25
+"""Bytes of all words of a column: the list of them is held in memory by whoever reads the index."""
 
 
 def path_of(source: Path, table: Table) -> Path:
@@ -89,13 +97,40 @@ def _engine() -> tuple[str, ...]:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """Where rows are stored, and which columns as numbers of words."""
+
+    rows: str
+    by_words: frozenset[str]
+
+    def relation(self, passed_on: Collection[str] = ()) -> str:
+        """Return the relation to select from.
+
+        Args: passed_on: columns whose values are not looked at before they come out: they may stay as they are stored.
+        """
+        names = [identifier(name) for name in sorted(self.by_words.difference(passed_on))]
+        texts = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in names)
+        return f"(SELECT * REPLACE ({texts}) FROM {self.rows})" if texts else self.rows
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """What is to be written into an index: queries for its rows, and for the words of some columns."""
+
+    parts: Callable[[Mapping[str, str]], Sequence[str]]
+    words: Mapping[str, str]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Held:
     """An index as it was found: where its rows are to be selected from, or None if it is not to be used."""
 
     stamp: Stamp
     identity: str
     alias: str
-    relation: str | None
+    stored: Stored | None
 
 
 @final
@@ -112,29 +147,30 @@ class Indexes:
         """Return the folders in which indexes will be built, which the database must be allowed."""
         return sorted({f"{source.parent / self._building}/" for source in sources})
 
-    def find(self, database: Database, path: Path, identity: str, source: Path) -> str | None:
-        """Return the relation that holds the rows of this identity, or None if there is no index to be trusted."""
+    def find(self, database: Database, path: Path, identity: str, source: Path) -> Stored | None:
+        """Return where the rows of this identity are stored, or None if there is no index to be trusted."""
         with self._lock:
             stamp, held = _stamp(path, source), self._held.get(path)
             if held is not None and held.stamp == stamp and held.identity == identity:
-                return held.relation
+                return held.stored
             if held is not None:
                 self._let_go(database, held)
                 del self._held[path]
             if stamp is None:
                 return None
             alias = f"index_{next(self._aliases)}"
-            found = _attached(database, path, alias) == identity and _stamp(path, source) == stamp
-            held = _Held(stamp=stamp, identity=identity, alias=alias, relation=f"{alias}.{ROWS}" if found else None)
-            if not found:
+            stored = _attached(database, path, alias, identity)
+            stored = stored if _stamp(path, source) == stamp else None
+            held = _Held(stamp=stamp, identity=identity, alias=alias, stored=stored)
+            if stored is None:
                 self._let_go(database, held)
             self._held[path] = held
-            return held.relation
+            return stored
 
-    def is_sound(self, database: Database, path: Path, relation: str) -> bool:
-        """Tell whether a relation that was found can be read to its end; if not, it is not found again."""
+    def is_sound(self, database: Database, path: Path, stored: Stored) -> bool:
+        """Tell whether an index that was found can be read to its end; if not, it is not found again."""
         try:
-            database.query(f"SELECT bit_xor(hash({ROWS})) FROM {relation} AS {ROWS}")
+            database.query(f"SELECT bit_xor(hash({ROWS})) FROM {stored.relation()} AS {ROWS}")
         except duckdb.Error:
             self.doubt(path)
             return False
@@ -145,12 +181,10 @@ class Indexes:
         with self._lock:
             held = self._held.get(path)
             if held is not None:
-                self._held[path] = replace(held, relation=None)
+                self._held[path] = replace(held, stored=None)
 
-    def build(
-        self, database: Database, path: Path, identity: str, parts: Sequence[str], still: Callable[[], bool]
-    ) -> bool:
-        """Write an index of the rows that queries select, each a part of them; return whether it was written.
+    def build(self, database: Database, path: Path, identity: str, rows: Rows, still: Callable[[], bool]) -> bool:
+        """Write an index; return whether it was written.
 
         Args: still: whether the data are still those of the identity.
         Raises: OSError or duckdb.Error if it cannot be written; nothing is left behind then.
@@ -159,7 +193,7 @@ class Indexes:
         folder = scratch.fresh_at(path.parent / self._building)
         try:
             draft = folder.path / "index"
-            _write(database, draft, identity, parts, f"draft_{next(self._aliases)}")
+            _write(database, draft, identity, rows, f"draft_{next(self._aliases)}")
             if not still():
                 return False
             _publish(draft, path)
@@ -183,7 +217,7 @@ def drop(path: Path) -> bool:
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 
-def _write(database: Database, draft: Path, identity: str, parts: Sequence[str], alias: str) -> None:
+def _write(database: Database, draft: Path, identity: str, rows: Rows, alias: str) -> None:
     attach, detach = f"ATTACH {text(str(draft))} AS {alias}", f"DETACH DATABASE IF EXISTS {alias}"
     with database.session() as query:
         try:
@@ -191,6 +225,7 @@ def _write(database: Database, draft: Path, identity: str, parts: Sequence[str],
             query(detach)  # an empty database is a file now
             draft.chmod(0o600)
             query(attach)
+            parts = rows.parts(_types(query, alias, rows.words))
             for index, part in enumerate(parts):
                 into = f"INSERT INTO {alias}.{ROWS}" if index else f"CREATE TABLE {alias}.{ROWS} AS"
                 with progress.step(index, len(parts)):
@@ -198,6 +233,21 @@ def _write(database: Database, draft: Path, identity: str, parts: Sequence[str],
             query(f"CREATE TABLE {alias}.identity AS SELECT {text(identity)} AS identity")
         finally:
             query(detach)
+
+
+def _types(query: Query, alias: str, words: Mapping[str, str]) -> dict[str, str]:
+    """Make a type of the words of each column that has few, and return the types by the names of the columns."""
+    types = {}
+    for number, (name, listed) in enumerate(words.items()):
+        ((about,),) = query(f"SELECT approx_count_distinct(word) FROM ({listed})")
+        if not 0 < about <= MOST_WORDS:
+            continue
+        different = f"SELECT DISTINCT word FROM ({listed}) WHERE word IS NOT NULL"
+        ((count, letters),) = query(f"SELECT COUNT(*), SUM(strlen(word)) FROM ({different})")
+        if 0 < count <= MOST_WORDS and letters <= MOST_LETTERS:
+            types[name] = f"{alias}.words_{number}"
+            query(f"CREATE TYPE {types[name]} AS ENUM ({different} ORDER BY word)")
+    return types
 
 
 def _publish(draft: Path, path: Path) -> None:
@@ -235,11 +285,16 @@ def _stamp(path: Path, source: Path) -> Stamp | None:
     return Stamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
-def _attached(database: Database, path: Path, alias: str) -> str | None:
-    """Attach an index for reading and return the identity that it states."""
+def _attached(database: Database, path: Path, alias: str, wanted: str) -> Stored | None:
+    """Attach an index for reading and return where its rows are, if it states the identity that is wanted."""
+    rows = f"{alias}.{ROWS}"
     try:
         database.query(f"ATTACH {text(str(path))} AS {alias} (READ_ONLY)")
         ((identity,),) = database.query(f"SELECT identity FROM {alias}.identity")
+        columns = database.query(f"DESCRIBE {rows}") if identity == wanted else None
     except (duckdb.Error, ValueError):
         return None
-    return str(identity)
+    if columns is None:
+        return None
+    by_words = frozenset(str(name) for name, kind, *_ in columns if str(kind).startswith("ENUM"))
+    return Stored(rows=rows, by_words=by_words)

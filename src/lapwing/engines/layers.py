@@ -58,9 +58,9 @@ class Layers:
         parents = () if table.link is None else (table.link.parent,)
         return self.of(needed(parents, relations), relations, part)
 
-    def rows(self, table: Table, relations: Relations, part: Pass) -> str:
+    def rows(self, table: Table, relations: Relations, part: Pass, types: Mapping[str, str] | None = None) -> str:
         """Return the query for the rows of a table that exist, made from its file."""
-        return kept_rows(table, self.describe(table).source, part, self.above(table, relations, part))
+        return kept_rows(table, self.describe(table).source, part, self.above(table, relations, part), types)
 
 
 def held(tables: Iterable[Table], relations: Relations, part: Pass = WHOLE, within: Pass = WHOLE) -> list[str]:

@@ -10,13 +10,13 @@ from math import prod
 
 from lapwing.catalog.model import Table
 from lapwing.query.derivation.derived import Derived, Order, Output
-from lapwing.query.expressions.expression import Expression, columns_of
+from lapwing.query.expressions.expression import Column, Expression, columns_of
 from lapwing.query.expressions.magnitudes import Magnitudes
 from lapwing.query.keys import Key
 from lapwing.query.measures import Distribution, Measure, NumberMeasure, argument_of
 from lapwing.query.relations.contribution import Asked
 from lapwing.query.relations.lineage import declared_columns_of, public_tables_of, table_of, tables_of
-from lapwing.query.relations.relation import FirstGroups, Selection
+from lapwing.query.relations.relation import FirstGroups, Kept, Selection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +111,16 @@ class Question:
         """The most values of the private keys, together, that a unit holds."""
         rows, groups = self.selection.rows_per_unit, self.groups_per_unit
         return rows if groups is None else min(rows, groups)
+
+    @property
+    def passed_on(self) -> frozenset[str]:
+        """The columns of a table that are private keys as they are, and that nothing else looks at."""
+        if not isinstance(self.selection.relation, Kept):
+            return frozenset()
+        plain = [key.expression for key in self.private_keys if isinstance(key.expression, Column)]
+        others = [key.expression for key in self.keys if key.expression not in plain]
+        looked_at = [self.where, *others, *map(argument_of, self.measures)]
+        return frozenset(column.name for column in plain).difference(*map(columns_of, looked_at))
 
     @property
     def columns(self) -> frozenset[tuple[str, str]]:

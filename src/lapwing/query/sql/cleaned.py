@@ -106,13 +106,27 @@ def stored(table: Table, relation: str, part: Pass = WHOLE, within: Pass = WHOLE
     return f"{kept_name(table)} AS (SELECT * FROM {relation}{where})"
 
 
-def kept_rows(table: Table, source: Source, part: Pass, parents: Sequence[str] = ()) -> str:
+def kept_rows(
+    table: Table, source: Source, part: Pass, parents: Sequence[str] = (), types: Mapping[str, str] | None = None
+) -> str:
     """Return a query whose rows are those of `kept`, a unit's beside each other.
 
-    Args: parents: the layers beneath that of a linked table, of the same part.
+    Args: parents: the layers beneath that of a linked table, of the same part. types: in which columns are wanted.
     """
     order = "" if table.unit_is_row else f" ORDER BY {unit_name(table)}"
-    return f"WITH {', '.join([*parents, layer(table, source, part)])} SELECT * FROM {kept_name(table)}{order}"
+    wanted = {identifier(name): kind for name, kind in (types or {}).items()}
+    casts = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in wanted.items())
+    shown = f"* REPLACE ({casts})" if casts else "*"
+    return f"WITH {', '.join([*parents, layer(table, source, part)])} SELECT {shown} FROM {kept_name(table)}{order}"
+
+
+def words(table: Table, source: Source) -> dict[str, str]:
+    """Return queries for the values of the columns that may be private keys and hold texts, by the column's name."""
+    texts = [column for column in table.columns if column.type == "string" and column.values is None]
+    return {
+        column.name: f"SELECT {clean(column, source.types[column.name])} AS word FROM {source.relation}"
+        for column in texts
+    }
 
 
 def _of_part(values: Sequence[str], part: Pass) -> str | None:
