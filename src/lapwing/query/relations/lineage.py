@@ -108,8 +108,9 @@ def declared_columns_of(selection: Selection, read: frozenset[str]) -> Declared:
             parts = [(*w.arguments, *w.partition, *(term.value for term in w.order)) for w in relation.windows]
             return declared_columns_of(relation.source, wanted.union(*map(_columns, parts)))
         case UnitJoin():
-            shown = declared_columns_of(relation.other, _columns(relation.shown))
-            return shown | declared_columns_of(relation.source, wanted | columns_of(relation.where))
+            ours = wanted | columns_of(relation.where) | _columns([left for left, _ in relation.on])
+            theirs = _columns([*relation.shown, *(right for _, right in relation.on)])
+            return declared_columns_of(relation.source, ours) | declared_columns_of(relation.other, theirs)
         case FirstRows():
             return declared_columns_of(relation.source, wanted)
         case FirstGroups():
