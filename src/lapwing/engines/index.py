@@ -240,13 +240,16 @@ def _types(query: Query, alias: str, words: Mapping[str, str]) -> dict[str, str]
     types = {}
     for number, (name, listed) in enumerate(words.items()):
         ((about,),) = query(f"SELECT approx_count_distinct(word) FROM ({listed})")
-        if not 0 < about <= MOST_WORDS:
+        if not 0 < about <= 2 * MOST_WORDS:  # only about so many: they are counted below
             continue
-        different = f"SELECT DISTINCT word FROM ({listed}) WHERE word IS NOT NULL"
-        ((count, letters),) = query(f"SELECT COUNT(*), SUM(strlen(word)) FROM ({different})")
-        if 0 < count <= MOST_WORDS and letters <= MOST_LETTERS:
-            types[name] = f"{alias}.words_{number}"
-            query(f"CREATE TYPE {types[name]} AS ENUM ({different} ORDER BY word)")
+        query(f"CREATE TEMP TABLE words AS SELECT DISTINCT word FROM ({listed}) WHERE word IS NOT NULL")
+        try:
+            ((count, letters),) = query("SELECT COUNT(*), SUM(strlen(word)) FROM temp.words")
+            if count <= MOST_WORDS and letters <= MOST_LETTERS:
+                types[name] = f"{alias}.words_{number}"
+                query(f"CREATE TYPE {types[name]} AS ENUM (SELECT word FROM temp.words ORDER BY word)")
+        finally:
+            query("DROP TABLE temp.words")
     return types
 
 
