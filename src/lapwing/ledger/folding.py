@@ -24,6 +24,7 @@ from typing import Any, Final, final
 from lapwing.errors import InvalidParameter, LapwingError, LedgerFault
 from lapwing.ledger.entries import GENESIS, Entry, Kind, broken, subject_of
 from lapwing.ledger.faults import COUNTED, FAULTS_ALLOWED
+from lapwing.ledger.owners import Owners, owners_from
 from lapwing.ledger.parts import Division, Parts
 from lapwing.ledger.records import Charge, Registration
 from lapwing.privacy.amounts import grid_up
@@ -38,9 +39,10 @@ class State:
     """What the entries up to `sequence` add up to.
 
     `version` counts the accepted versions of the data (0 before the first); `digests` maps each table to the digest of
-    the current one; `delta_spent` is what private keys have taken of the registration's `delta_keys`. Of a data set in
-    parts, `account` and `delta_spent` hold the totals, and `division` what is charged to each part. `faults` stand
-    since the curator last looked; `under_way` maps each charge whose outcome is open to its asker.
+    the current one, and `owners` to whose rows it has, if it was accepted since ledgers keep that; `delta_spent` is
+    what private keys have taken of the registration's `delta_keys`. Of a data set in parts, `account` and `delta_spent`
+    hold the totals, and `division` what is charged to each part. `faults` stand since the curator last looked;
+    `under_way` maps each charge whose outcome is open to its asker.
     """
 
     sequence: int
@@ -53,6 +55,7 @@ class State:
     division: Division | None = None
     faults: int = 0
     under_way: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    owners: Owners = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def stopped(self) -> bool:
@@ -129,7 +132,9 @@ def _fold_parts(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
 def _fold_data(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
     if body["version"] != state.version + 1:
         raise broken(entry.sequence, "accepts a version of the data out of turn")
-    after = replace(state, version=body["version"], digests=MappingProxyType(dict(body["digests"])))
+    owners = MappingProxyType(owners_from(body.get("owners", {})))
+    digests = MappingProxyType(dict(body["digests"]))
+    after = replace(state, version=body["version"], digests=digests, owners=owners)
     return after if after.division is None else replace(after, division=after.division.for_version(after.version))
 
 
