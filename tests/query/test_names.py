@@ -8,7 +8,7 @@ from lapwing.query.bind import bind
 from lapwing.query.names import measure_names
 from tests.query import clean
 
-AUTO = "contribution_bounds_per_group => AUTO"
+RACE = "contribution_bounds_per_group => RACE"
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_every_measure_has_a_name_of_its_own(aggregates: str, names: set[str], t
 
 
 def test_the_levels_of_a_race_are_told_apart(tmp_path: Path) -> None:
-    plan = bind(f"SELECT SUM(age, {AUTO}) AS s FROM visits", clean.catalog_in(tmp_path))
+    plan = bind(f"SELECT SUM(age, {RACE}) AS s FROM visits", clean.catalog_in(tmp_path))
     names = list(measure_names(plan).values())
     assert "sum of age, 0 to 330 a unit" in names
     assert "sum of age, 0 to 165 a unit" in names

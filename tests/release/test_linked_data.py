@@ -140,7 +140,7 @@ def test_a_stored_answer_is_of_what_all_parents_mean(shop: Path) -> None:
     shop.write_text((TEXT + ITEMS).replace("max_rows_per_unit = 9", "max_rows_per_unit = 8"), encoding="utf-8")
     with lw.connect(shop) as session:
         assert session.sql(COUNT, epsilon=1).stored, "items is no parent of orders"
-    changed = TEXT.replace('by = "who"', 'id = "who"')
+    changed = TEXT.replace("max_rows_per_unit = 1\n", "max_rows_per_unit = 2\n")
     shop.write_text(changed + ITEMS, encoding="utf-8")
     with lw.connect(shop) as session:
         assert not session.sql(COUNT, epsilon=1).stored
