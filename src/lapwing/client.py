@@ -147,7 +147,8 @@ class RemoteAnswer:
         self.notes: tuple[str, ...] = tuple(document["notes"])
         self._types: Mapping[str, str] = document["types"]
         self._rows: list[dict[str, Any]] = document["rows"]
-        self._intervals = {exact(document["confidence"], "confidence"): self._read(document["intervals"])}
+        self._opened = exact(document["confidence"], "confidence")
+        self._intervals = {self._opened: self._read(document["intervals"])}
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -176,13 +177,13 @@ class RemoteAnswer:
     def to_arrow(self, confidence: Number | None = None) -> pa.Table:
         """Return a PyArrow table; with a confidence, also `<column>_low` and `<column>_high`."""
         path = f"/v1/answers/{self.id}"
-        if confidence is not None and (level := probability(confidence, "confidence")) not in self._intervals:
+        if confidence is not None and (level := probability(confidence, "confidence")) != self._opened:
             path += f"?confidence={quote(written(level))}"
         with pa.ipc.open_stream(self._connection.stream(path)) as reader:
             table = reader.read_all()
         if confidence is not None:
             return table
-        noisy = next(iter(self._intervals.values()))
+        noisy = self._intervals[self._opened]
         return table.drop_columns([f"{name}_{end}" for name in noisy for end in ("low", "high")])
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -199,7 +200,7 @@ class RemoteAnswer:
         return low, high
 
     def _repr_html_(self) -> str:
-        intervals = self.interval(next(iter(self._intervals)))
+        intervals = self._intervals[self._opened]
         head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
         body = []
         for i, row in enumerate(self.rows()):
@@ -209,7 +210,8 @@ class RemoteAnswer:
                 cells.append(escape(show(value)) + (f" <small>[{escape(', '.join(ends))}]</small>" if ends else ""))
             body.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
         cost = "free: bought before" if self.stored else f"cost {self.cost}"
-        return f"<table><caption>{escape(cost)}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+        top = f"<caption>{escape(cost)}</caption><thead><tr>{head}</tr></thead>"
+        return f"<table>{top}<tbody>{''.join(body)}</tbody></table>"
 
 
 @final
@@ -316,8 +318,8 @@ def _sent(value: object) -> object:
             return {"fraction": str(value)}
         case _:
             raise InvalidParameter(
-                f"A parameter is a {type(value).__name__}; give bool, int, float, Decimal, Fraction, str, date, datetime "
-                "or None."
+                f"A parameter is a {type(value).__name__}; give bool, int, float, Decimal, Fraction, str, date, "
+                "datetime or None."
             )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import overload
 
 from lapwing.catalog.column import Bound, Column
-from lapwing.catalog.infer import draft
+from lapwing.catalog.infer import Edge, draft
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load, write
 from lapwing.client import RemoteSession
@@ -103,7 +103,7 @@ def protect(
     epsilon: Number,
     delta: Number = 0,
     max_rows_per_unit: int | None = None,
-    bounds: Mapping[str, tuple[Number, Number]] | None = None,
+    bounds: Mapping[str, tuple[Edge, Edge]] | None = None,
     domains: Mapping[str, Sequence[object]] | None = None,
     measure: str | None = None,
     neighbouring: str = "add_remove",

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Final
 from rich.console import RenderableType
 from rich.text import Text
 
-import lapwing as lw
 from lapwing.cli import figures
 from lapwing.cli.console import labelled, print_text, show, text
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import new_table, to_json
+from lapwing.cli.opened import Dataset, Server, name_of, opened
 from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Report, ReportFormat
 from lapwing.ledger.faults import FAULTS_ALLOWED
 
@@ -30,16 +30,21 @@ MOST_PARTS: Final = 20
 WHY: Final = {"fault": ": failed", "death": ": lost", "interrupt": ": interrupted", "stop": ": stopped"}
 
 
-def command(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
+def command(
+    form: ReportFormat = Report.table,
+    catalog: CatalogFile = DEFAULT_CATALOG,
+    server: Server = None,
+    dataset: Dataset = None,
+) -> None:
     """Show the budget: granted, spent, left, the history, and how many more questions like the last would fit."""
-    with lw.connect(catalog) as session:
-        view, name, budget = session.budget(), session.catalog.name, session.catalog.budget
+    with opened(catalog, server, dataset) as session:
+        view, name = session.budget(), name_of(session)
     if form is Report.json:
         from lapwing.documents import budget_document  # here, so that `lapwing --help` loads no engine
 
         print_text(to_json(budget_document(view)))
     else:
-        show(*as_page(view, name, budget.delta - budget.delta_keys))
+        show(*as_page(view, name, view.delta - view.delta_keys))
 
 
 def as_page(view: "BudgetView", name: str, delta: "Fraction") -> list[RenderableType]:

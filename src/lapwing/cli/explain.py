@@ -7,12 +7,12 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-import lapwing as lw
 from lapwing.cli.console import labelled, print_text, show, text
 from lapwing.cli.figures import NOTHING, delta, loss, names, share, size
 from lapwing.cli.figures import epsilon as epsilon_text
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import new_table, to_json
+from lapwing.cli.opened import Dataset, Server, neighbouring_of, opened
 from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Delta, Epsilon, Error, Report, ReportFormat, Sql, Values
 from lapwing.cli.question import pointing_at, require_at_most_one, text_of, values_of
 
@@ -38,15 +38,17 @@ def command(
     ] = None,
     form: ReportFormat = Report.table,
     catalog: CatalogFile = DEFAULT_CATALOG,
+    server: Server = None,
+    dataset: Dataset = None,
 ) -> None:
     """Show the price, the mechanisms and the promised error of a question. Costs nothing, reads no row."""
     require_at_most_one(epsilon, error)
     question, parameters = text_of(sql), values_of(values or [])
-    with lw.connect(catalog) as session, pointing_at(question):
+    with opened(catalog, server, dataset) as session, pointing_at(question):
         preview = session.explain(
             question, parameters, epsilon=epsilon, error=error, delta=delta, assuming_count=assuming_count
         )
-        neighbouring = session.catalog.budget.neighbouring
+        neighbouring = neighbouring_of(session)
     if form is Report.json:
         from lapwing.documents import preview_document  # here, so that `lapwing --help` loads no engine
 

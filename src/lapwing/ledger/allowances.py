@@ -114,9 +114,9 @@ def require_within(limits: Limits, spending: Spending, registration: Registratio
             f"{_percent(limits.most.amount, cap)}. Nothing was charged. Ask for less accuracy, or of fewer cells."
         )
     for allowance in limits.allowances:
-        wanted = sum((price_of(charge) for charge in charges if charge.principal in allowance.names), Spent())
-        room = allowance.room(spending, registration)
-        if wanted.amount > room.amount or wanted.delta > room.delta:
+        counted = [price_of(charge) for charge in charges if charge.principal in allowance.names]
+        wanted, room = sum(counted, Spent()), allowance.room(spending, registration)
+        if counted and (wanted.amount > room.amount or wanted.delta > room.delta):
             raise _beyond(allowance, wanted, room, registration)
 
 

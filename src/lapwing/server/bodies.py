@@ -61,7 +61,8 @@ class Typed(BaseModel):
             raise InvalidParameter('A value of a parameter has one type, like {"date": "2026-12-31"}.')
         ((name, text),) = given.items()
         try:
-            return READERS[name](text)
+            read_as: Callable[[str], object] = READERS[name]
+            return read_as(text)
         except (ValueError, ArithmeticError):
             raise InvalidParameter(f"A value of a parameter is no {name}; {EXAMPLES[name]}.") from None
 

@@ -16,9 +16,8 @@ from lapwing.server.people import UNKNOWN, People
 from lapwing.server.rights import MEANINGS, Caller, Right
 
 MOST_BUCKETS: Final = 10_000
-STRANGERS: Final = 1.0
-"""Requests a second of an address without a valid token."""
 PATIENT: Final = 20.0
+"""Requests at once of an address without a valid token."""
 
 
 @final
@@ -57,9 +56,9 @@ class Buckets:
 class Callers:
     """Knows callers by their tokens."""
 
-    def __init__(self, people: People, rate: float) -> None:
+    def __init__(self, people: People, rate: float, strangers: float) -> None:
         self._people = people
-        self._known, self._strangers = Buckets(rate, 2 * rate), Buckets(STRANGERS, PATIENT)
+        self._known, self._strangers = Buckets(rate, 2 * rate), Buckets(strangers, PATIENT)
 
     def caller(self, request: Request) -> Caller:
         """Return who asks.

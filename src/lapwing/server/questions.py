@@ -24,7 +24,7 @@ from lapwing.server.service import Service
 ARROW: Final = "application/vnd.apache.arrow.stream"
 JSON: Final = "application/json"
 MOST_LISTED: Final = 1_000
-Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")]
+Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x20-\x7e]+$")]
 Confidence = Annotated[str | None, Query(max_length=50, description="Of the intervals; as it was asked unless given.")]
 ANSWER: Final[dict[int | str, dict[str, Any]]] = {
     200: {"description": "The answer, as JSON or as an Arrow stream, by the Accept header.", "content": {ARROW: {}}}
@@ -121,7 +121,7 @@ def _own_view(view: BudgetView, caller: Caller) -> BudgetView:
     return replace(view, history=_own_history(view, caller), spending=spending)
 
 
-def _allowance(allowance: Allowance, view: BudgetView) -> dict[str, str]:
+def _allowance(allowance: Allowance, view: BudgetView) -> dict[str, object]:
     cap, spent = view.total.amount, allowance.spent(view.spending)
     left = max(allowance.share * cap - spent.amount, Fraction(0))
     return {

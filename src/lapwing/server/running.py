@@ -77,7 +77,7 @@ def server(service: Service, place: Place) -> uvicorn.Server:
     """Return the server of a service."""
     open_log()
     config = uvicorn.Config(
-        application(service, place.address),  # type: ignore[arg-type]  # its own types of messages are narrower
+        application(service, place.address),
         host=place.host,
         port=place.port,
         http=_protocol(service.settings.request_seconds),

@@ -22,7 +22,8 @@ class Settings:
     """Limits of a service.
 
     Args: most_bytes: of a request; request_seconds: until it has arrived; answer_seconds: until a request stops waiting
-        for its answer; threads: questions at once; rate: requests a second of one person, 0 for no limit.
+        for its answer; threads: questions at once; rate: requests a second of one person, strangers: of an address
+            without a valid token, logins among them; 0 for no limit.
     """
 
     most_bytes: int = 1 << 20
@@ -30,6 +31,7 @@ class Settings:
     answer_seconds: float = 120.0
     threads: int = 4
     rate: float = 50.0
+    strangers: float = 1.0
 
 
 @final
@@ -43,7 +45,7 @@ class Service:
         self.policies = Policies(self.store)
         self.answers = Answers(self.store)
         self.metrics = Metrics()
-        self.callers = Callers(self.people, settings.rate)
+        self.callers = Callers(self.people, settings.rate, settings.strangers)
         self.datasets = Datasets(sessions, self.policies)
         self.asking = Asking(
             self.answers,
