@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import folder, run, visits
 from tests.server.world import World, service_in, serving
+
+__all__ = ["folder", "run", "visits"]
 
 
 @pytest.fixture(scope="module")

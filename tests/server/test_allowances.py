@@ -17,6 +17,7 @@ from lapwing.ledger.folding import State, fold
 from lapwing.ledger.records import Charge, Charged, Registration
 from lapwing.ledger.sqlite import SqliteLedger
 from lapwing.privacy.filters import Refused
+from lapwing.release import release
 from lapwing.server.policies import Grant
 from tests.server.world import World
 
@@ -130,13 +131,32 @@ def test_one_question_has_a_maximum(world: World) -> None:
     assert world.charges() == 1
 
 
-def test_the_maximum_counts_a_question_with_its_search(world: World) -> None:
+def searching(epsilon: str) -> dict[str, Any]:
+    """Return a question that finds its bounds first, for a part of the price."""
+    sql = "SELECT SUM(code, contribution_bounds_per_row => AUTO) AS total FROM visits"
+    return {"sql": sql, "epsilon": epsilon}
+
+
+def test_a_maximum_and_an_allowance_count_a_question_with_its_search(world: World) -> None:
     view = world.session().budget()
-    world.service.policies.divide("open", "share", EPSILON, view.spending, view.total, by="carol")
-    searching = {"sql": "SELECT SUM(code) AS total FROM visits", "epsilon": str(2 * EPSILON)}
-    refused = world.query("alice", searching)
-    assert refused.status in (409, 422)
+    world.service.policies.divide("open", "share", Fraction("0.2"), view.spending, view.total, by="carol")
+    assert world.query("alice", searching("0.21")).document["code"] == "allowance_exhausted"
+    assert world.charges() == 0  # not even the search
+    world.service.policies.divide("open", "share", None, view.spending, view.total, by="carol")
+    grant(world, "alice", world.session().price(Fraction("0.2")).amount / view.total.amount)
+    assert world.query("alice", searching("0.21")).document["code"] == "allowance_exhausted"
     assert world.charges() == 0
+    assert world.query("alice", searching("0.19")).status == 200
+    assert world.charges() == 2
+
+
+def test_a_search_that_is_looked_at_alone_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: what is asked after a search is not looked at before it."""
+    monkeypatch.setattr(release, "require_within", lambda *_: None)
+    view = world.session().budget()
+    grant(world, "alice", world.session().price(Fraction("0.2")).amount / view.total.amount)
+    assert world.query("alice", searching("0.21")).status == 409
+    assert world.charges() == 1
 
 
 def test_a_stop_holds_from_when_it_returns(world: World) -> None:

@@ -2,20 +2,25 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis.core.result import Ok
 
 from lapwing.server.bodies import Text
+from lapwing.server.datasets import Datasets, Served
+from lapwing.server.people import People
+from lapwing.server.rights import Caller
+from tests.query.golden import files, read
 from tests.server.test_authorisation import MATRIX
 from tests.server.world import QUESTION, World
 
-FIXTURES: Final = Path(__file__).parent.parent / "fixtures" / "query"
 STRANGE: Final[tuple[Any, ...]] = (
-    None, True, 0, -1, 1.5, 10**400, -0.0, 1e308, 5e-324, "", " ", "x" * 10_000, "\x00", "\ud800", "\u202e", "𝔘", [],
-    [[]], {}, {"": None}, [None] * 2000, {"date": "x"}, {"date": "2026-12-31", "decimal": "1"}, {"decimal": "1e999999"},
-    {"fraction": "1/0"}, {"decimal": "NaN"}, {"timestamp": "9999-12-31T23:59:59+99:99"}, "1/0", "1e-400", "-1/3", "nan",
+    None, True, 0, -1, 1.5, 10**400, -0.0, 1e308, 5e-324, "", " ", "x" * 10_000, "\x00", "\ud800", "\u202e", "𝔘",
+    [], [[]], {}, {"": None}, [None] * 2000, {"date": "x"}, {"date": "2026-12-31", "decimal": "1"},
+    {"decimal": "1e999999"}, {"fraction": "1/0"}, {"decimal": "NaN"}, {"timestamp": "9999-12-31T23:59:59+99:99"}, "1/0", "1e-400", "-1/3", "nan",
     "Infinity", "'; DROP TABLE people; --", "../../etc/passwd", "http://169.254.169.254/",
 )  # fmt: skip
 RAW: Final = (
@@ -58,14 +63,12 @@ def test_strange_fields_are_refused(world: World) -> None:
     assert faulty(world, "carol") == []
 
 
-def test_a_text_that_cannot_be_written_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Planted: half of a character is taken for a text."""
+def test_half_of_a_character_would_be_a_bug(world: World) -> None:
+    """What `Text` refuses is not refused by anything after it."""
     (check,) = (known for known in Text.__metadata__ if hasattr(known, "func"))  # type: ignore[attr-defined]
     assert check.func("a") == "a"
     with pytest.raises(ValueError, match="surrogate"):
         check.func("\ud800")
-    from lapwing.server.people import People
-
     with pytest.raises(UnicodeEncodeError):
         People.require_password(world.service.people, "\ud800", "x")
 
@@ -119,11 +122,7 @@ def test_strange_confidences_are_refused(shared: World, query: str) -> None:
 
 def refused_questions() -> list[str]:
     """Return the questions of all lists of what is refused."""
-    found = []
-    for file in sorted(FIXTURES.glob("*__refused.sql")):
-        lines = [line for line in file.read_text().splitlines() if line and not line.startswith("--")]
-        found += "\n".join(lines).split(";\n")
-    return [text for text in found if text.strip()]
+    return [entry.question for file in files(refused=True) for entry in read(file)]
 
 
 def test_the_lists_of_what_is_refused_hold_over_http(world: World) -> None:
@@ -135,3 +134,43 @@ def test_the_lists_of_what_is_refused_hold_over_http(world: World) -> None:
         if reply.status == 422:
             assert world.query("alice", {"sql": text, "epsilon": 0.001}).status == 422
     assert world.charges() == 0
+
+
+def generated(world: World, who: str) -> list[str]:
+    """Send what schemathesis makes of the description, always the same; return what is answered with a fault."""
+    description = world.ask("GET", "/openapi.json").document
+    found: list[str] = []
+    headers = {"Authorization": f"Bearer {world.tokens[who]}"}
+    for result in schemathesis.openapi.from_dict(description).get_all_operations():
+        operation = result.ok() if isinstance(result, Ok) else pytest.fail(str(result))
+        if operation.path == "/v1/login":  # each costs a hash; test_people sends them
+            continue
+
+        @settings(
+            max_examples=6, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+        )
+        @given(case=operation.as_strategy())
+        def send(case: schemathesis.Case[Any]) -> None:
+            reply = case.call(base_url=world.address, headers=headers)
+            if reply.status_code >= 500:
+                found.append(f"{case.method} {case.path}: {reply.status_code}")
+
+        send()
+    return found
+
+
+@pytest.mark.parametrize("who", ["alice", "carol"])
+def test_what_the_description_allows_is_no_fault(world: World, who: str) -> None:
+    assert generated(world, who) == []
+
+
+def test_a_fault_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: a data set of a strange name is a bug."""
+    visible = Datasets.visible
+
+    def fragile(self: Datasets, caller: Caller, name: str) -> Served:
+        name.encode("ascii")
+        return visible(self, caller, name)
+
+    monkeypatch.setattr(Datasets, "visible", fragile)
+    assert generated(world, "alice")

@@ -89,7 +89,7 @@ def test_a_remote_answer_is_the_local_one(shared: World, text: str, parameters: 
 def test_a_remote_refusal_is_the_local_one(
     shared: World, text: str, parameters: Any, price: dict[str, Any], asked: str
 ) -> None:
-    told = []
+    told: list[object] = []
     for session in (shared.connect("alice"), shared.session()):
         try:
             getattr(session, asked)(text, parameters, **price)
@@ -169,9 +169,7 @@ def test_errors_of_the_way(shared: World) -> None:
     assert shared.tokens["alice"] not in repr(vars(shared.connect("alice")))
 
 
-def test_a_broken_connection_is_tried_once_more_and_charged_once(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_connection_is_tried_once_more_and_charged_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     remote, once = world.connect("alice"), client.Connection._once
     broken: list[str] = []
 
@@ -241,5 +239,3 @@ def test_over_tls_the_certificate_is_checked(tmp_path: Path, monkeypatch: pytest
         trusted = ssl.create_default_context(cafile=tmp_path / "cert.pem")
         monkeypatch.setattr(ssl, "_create_default_https_context", lambda: trusted)
         assert len(world.connect("alice").sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)) == 1
-
-

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -66,10 +66,8 @@ def meeting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def met(
         self: SqliteLedger, requests: Sequence[Charge], limits: LimitsNow | None = None
     ) -> tuple[Charged, ...] | Refused:
-        try:
+        with suppress(threading.BrokenBarrierError):
             barrier.wait(timeout=1)
-        except threading.BrokenBarrierError:
-            pass
         return charge_all(self, requests, limits)
 
     with monkeypatch.context() as patched:

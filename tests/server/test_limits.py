@@ -1,12 +1,17 @@
 """Large, slow and frequent requests, and connections that say nothing."""
 
 import socket
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from lapwing.engines.duckdb import DuckDB
 from lapwing.errors import TooManyRequests
 from lapwing.server.callers import Buckets
 from lapwing.server.envelope import Envelope
@@ -108,3 +113,48 @@ def test_one_who_asks_too_often_is_told(tmp_path: Path) -> None:
         assert (reply.status, reply.document["code"]) == (429, "too_many_requests")
         assert "Retry-After" in {name.title() for name in reply.headers}
         assert world.ask("GET", "/healthz").status == 200
+
+
+@contextmanager
+def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, threading.Event]]:
+    """Hold the engine at every question; gives an event when one has come, and one that lets it go on."""
+    came, go_on, run = threading.Event(), threading.Event(), DuckDB.run
+
+    def waiting(*arguments: Any) -> Any:
+        came.set()
+        assert go_on.wait(60)
+        return run(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DuckDB, "run", waiting)
+        try:
+            yield came, go_on
+        finally:
+            go_on.set()
+
+
+def test_a_request_stops_waiting_and_its_question_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    impatient = Settings(rate=0, strangers=0, answer_seconds=0.2)
+    with serving(service_in(tmp_path, impatient)) as world:
+        with held(monkeypatch) as (came, go_on):
+            reply = world.query("alice", **{"Idempotency-Key": "slow"})
+            assert (reply.status, reply.document["code"]) == (504, "service_fault")
+            assert came.is_set()
+            go_on.set()
+            world.service.asking._threads.submit(lambda: None).result()
+            while not world.service.answers.of("alice", "open", 1):
+                threading.Event().wait(0.05)  # until the thread has kept the answer
+        assert world.query("alice", **{"Idempotency-Key": "slow"}).status == 200
+        assert world.charges() == 1
+
+
+def test_the_end_waits_for_questions_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = service_in(tmp_path)
+    with ThreadPoolExecutor(1) as thread, held(monkeypatch) as (came, go_on):
+        with serving(service) as world:
+            asked = thread.submit(world.query, "alice")
+            assert came.wait(60)
+            threading.Timer(0.5, go_on.set).start()
+        assert asked.result().status == 200
+        with pytest.raises(OSError, match="refused"):
+            world.ask("GET", "/healthz")

@@ -1,9 +1,10 @@
 """`lapwing serve`: answer questions over HTTP, for people with tokens."""
 
 import os
+from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -12,11 +13,6 @@ from lapwing.cli.console import complain, note
 from lapwing.cli.init import bounds_of, values_of
 from lapwing.cli.options import DEFAULT_CATALOG, above_zero, part_of_one
 from lapwing.errors import InvalidParameter
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from lapwing.session import Session
 
 EXAMPLE: Final = """\b
 Examples:
@@ -96,36 +92,38 @@ def command(
     settings = Settings(
         most_bytes=max_request, request_seconds=request_time, answer_seconds=answer_time, threads=threads, rate=rate
     )
-    given = {"--epsilon": epsilon, "--delta": delta, "--max-rows": max_rows, "--bounds": bounds, "--values": values}
     paths = sources or [Path(os.environ.get("LAPWING_CATALOG", DEFAULT_CATALOG))]
-    if privacy_unit is None:
-        beside = [option for option, value in given.items() if value is not None]
-        if beside:
-            raise InvalidParameter(
-                f"{beside[0]} goes with --privacy-unit and a file of data; a catalog says it itself."
+    given = {"--epsilon": epsilon, "--delta": delta, "--max-rows": max_rows, "--bounds": bounds, "--values": values}
+    beside = [option for option, value in given.items() if value is not None]
+    if privacy_unit is None and beside:
+        raise InvalidParameter(f"{beside[0]} goes with --privacy-unit and a file of data; a catalog says it itself.")
+    if privacy_unit is not None and (len(paths) != 1 or epsilon is None):
+        raise InvalidParameter("With --privacy-unit, give one file of data and --epsilon.")
+    with ExitStack() as opened:
+        sessions = []
+        for path in paths:
+            session = (
+                lw.connect(path)
+                if privacy_unit is None or epsilon is None
+                else lw.protect(
+                    path,
+                    privacy_unit=privacy_unit,
+                    epsilon=epsilon,
+                    delta=delta or 0,
+                    max_rows_per_unit=max_rows,
+                    bounds=None if bounds is None else bounds_of(bounds),
+                    domains=None if values is None else values_of(values),
+                )
             )
-        sessions: Sequence[Session] = [lw.connect(path) for path in paths]
-    else:
-        if len(paths) != 1 or epsilon is None:
-            raise InvalidParameter("With --privacy-unit, give one file of data and --epsilon.")
-        sessions = [
-            lw.protect(
-                paths[0],
-                privacy_unit=privacy_unit,
-                epsilon=epsilon,
-                delta=delta or 0,
-                max_rows_per_unit=max_rows,
-                bounds=None if bounds is None else bounds_of(bounds),
-                domains=None if values is None else values_of(values),
-            )
-        ]
-    file = people or sessions[0].catalog.ledger_path.parent / PEOPLE
-    service = Service(file, sessions, settings)
-    made = starting.ensure_curator(service.people)
-    if made is not None:
-        note("curator", f"{made} was made; the people are in {file}")
-    complain(f"Serving {', '.join(session.catalog.name for session in sessions)} at {place.address}")
-    try:
-        running.run(service, place)
-    except KeyboardInterrupt:  # uvicorn raises it again when all is closed
-        complain("Ended.")
+            opened.callback(session.close)
+            sessions.append(session)
+        service = Service(people or sessions[0].catalog.ledger_path.parent / PEOPLE, sessions, settings)
+        opened.callback(service.close)
+        made = starting.ensure_curator(service.people)
+        if made is not None:
+            note("curator", f"{made} was made; the people are in {service.store.path}")
+        complain(f"Serving {', '.join(session.catalog.name for session in sessions)} at {place.address}")
+        try:
+            running.run(service, place)
+        except KeyboardInterrupt:  # uvicorn raises it again when all is closed
+            complain("Ended.")

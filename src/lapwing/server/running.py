@@ -56,7 +56,9 @@ class Place:
 def run(service: Service, place: Place) -> None:
     """Serve until the process is told to end; then take no new request, and finish those under way."""
     with listening(place) as door:
-        server(service, place).run(sockets=[door])
+        serving = server(service, place)
+        log("listening", host=place.host, port=door.getsockname()[1])
+        serving.run(sockets=[door])
     log("ended")
 
 
