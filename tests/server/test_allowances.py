@@ -1,7 +1,9 @@
 """What people and teams may be charged under the cap: exact sums, none over, whoever comes at the same time."""
 
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from itertools import count
@@ -18,6 +20,7 @@ from lapwing.ledger.records import Charge, Charged, Registration
 from lapwing.ledger.sqlite import SqliteLedger
 from lapwing.privacy.filters import Refused
 from lapwing.release import release
+from lapwing.server.datasets import Served
 from lapwing.server.policies import Grant
 from tests.server.world import World
 
@@ -168,6 +171,62 @@ def test_a_stop_holds_from_when_it_returns(world: World) -> None:
     assert world.query("alice", bought).document["stored"]
     assert world.ask("PUT", "/v1/datasets/open/stop", "carol", {"stopped": False}).status == 200
     assert world.query("alice", question()).status == 200
+
+
+@contextmanager
+def a_charge_under_way(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Hold a charge that has read the policy and is not written down; gives the event that lets it go on."""
+    came, go_on, decided = threading.Event(), threading.Event(), SqliteLedger._decided
+
+    def waiting(*arguments: Any) -> Any:
+        came.set()
+        assert go_on.wait(60)
+        return decided(*arguments)
+
+    with monkeypatch.context() as patched, ThreadPoolExecutor(1) as thread:
+        patched.setattr(SqliteLedger, "_decided", waiting)
+        asked = thread.submit(world.query, "alice", question())
+        assert came.wait(60)
+        try:
+            yield go_on
+        finally:
+            go_on.set()
+        assert asked.result().status == 200
+
+
+def stop_returns(world: World, go_on: threading.Event, seconds: float) -> bool:
+    """Tell whether the stop switch returns within some seconds while a charge is still to be written down."""
+    with ThreadPoolExecutor(1) as thread:
+        stopping = thread.submit(world.ask, "PUT", "/v1/datasets/open/stop", "carol", {"stopped": True})
+        done, _ = wait([stopping], timeout=seconds)
+        go_on.set()
+        assert stopping.result().status == 200
+    return bool(done)
+
+
+def test_the_stop_waits_for_a_charge_that_an_earlier_policy_decided(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with a_charge_under_way(world, monkeypatch) as go_on:
+        assert not stop_returns(world, go_on, 1)
+
+
+def test_a_stop_that_does_not_wait_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: the policy is changed and nobody takes the ledger."""
+    monkeypatch.setattr(Served, "settle", lambda self: None)
+    with a_charge_under_way(world, monkeypatch) as go_on:
+        assert stop_returns(world, go_on, 50)
+
+
+def test_who_lost_a_grant_is_charged_nothing_by_a_request_that_was_let_in_before(world: World) -> None:
+    served, service = world.service.datasets._served["open"], world.service
+    session = served.for_caller(service.people.caller(world.tokens["alice"]), service.policies)
+    session.sql(question()["sql"], epsilon=EPSILON)
+    service.policies.withdraw("open", "alice", by="carol")
+    with pytest.raises(AllowanceExhausted):
+        session.sql(question()["sql"], epsilon=EPSILON)
+    grant(world, "alice", None)
+    session.sql(question()["sql"], epsilon=EPSILON)
 
 
 def test_a_split_reserves(world: World) -> None:

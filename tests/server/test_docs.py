@@ -5,11 +5,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from shutil import which
 from typing import get_args
 
 import pytest
 
 from lapwing.datasets import rand_hie_data
+from lapwing.privacy import loss_for
 from lapwing.server import problems
 from lapwing.server.rights import RIGHTS_OF, Right
 from tests.docs.pages import DOCS, blocks
@@ -33,6 +35,7 @@ def script(port: int) -> str:
     return "\n".join(lines).replace("127.0.0.1:8000", f"127.0.0.1:{port}")
 
 
+@pytest.mark.skipif(not (which("bash") and which("curl")), reason="the page is for bash and curl")
 def test_the_page_about_serving_works(tmp_path: Path) -> None:
     (tmp_path / "rand_hie.parquet").write_bytes(rand_hie_data().read_bytes())
     first = next(block.text for block in blocks(SERVE) if block.language == "sh")
@@ -67,3 +70,9 @@ def test_every_code_has_its_status() -> None:
     for kind, status in problems.STATUS.items():
         row = rf"^\| {status} \| .*`{kind.code}`"
         assert re.search(row, HTTP, re.MULTILINE), kind.code
+
+
+def test_what_a_hundred_analysts_hold_together() -> None:
+    page = SERVE.read_text(encoding="utf-8").replace("\n", " ")
+    epsilon = (100 * loss_for("gdp", 1, 1e-6)).to_epsilon(delta=1e-6)
+    assert f"a hundred analysts with ε = 1 each, at δ = 1e-6, hold what one with ε = {epsilon:.1f} would" in page

@@ -59,15 +59,16 @@ def test_what_was_refused_may_be_asked_again(world: World) -> None:
 
 
 @contextmanager
-def meeting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let two charges meet before either is made, if they come at the same time at all."""
+def meeting(monkeypatch: pytest.MonkeyPatch, seconds: float) -> Iterator[None]:
+    """Let the first two charges meet before either is made, if a second comes within some seconds."""
     barrier, charge_all = threading.Barrier(2), SqliteLedger.charge_all
 
     def met(
         self: SqliteLedger, requests: Sequence[Charge], limits: LimitsNow | None = None
     ) -> tuple[Charged, ...] | Refused:
         with suppress(threading.BrokenBarrierError):
-            barrier.wait(timeout=1)
+            barrier.wait(seconds)
+            barrier.abort()  # later ones need not meet
         return charge_all(self, requests, limits)
 
     with monkeypatch.context() as patched:
@@ -79,7 +80,7 @@ def meeting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_requests_at_the_same_time_are_charged_once(
     world: World, monkeypatch: pytest.MonkeyPatch, key: str | None
 ) -> None:
-    with meeting(monkeypatch):
+    with meeting(monkeypatch, 1):
         replies = together(lambda: query(world, key=key))
     assert {reply.status for reply in replies} == {200}
     assert len({str(reply.document["rows"]) for reply in replies}) == 1
@@ -94,7 +95,7 @@ def test_without_turns_they_are_charged_twice(world: World, monkeypatch: pytest.
         yield
 
     monkeypatch.setattr(Turns, "of", nobody)
-    with meeting(monkeypatch):
+    with meeting(monkeypatch, 50):
         together(lambda: query(world, key=None))
     assert world.charges() > 1
 

@@ -40,12 +40,14 @@ def routes(service: Service) -> APIRouter:
         served = service.datasets.visible(caller, dataset)
         view = served.session.budget()
         policies.grant(served.name, name, body.exactly(), view.spending, view.total, by=caller.name)
+        served.settle()
 
     @router.delete("/v1/datasets/{dataset}/grants/{name}", tags=["admin"], status_code=204)
     def withdraw(dataset: str, name: str, caller: Caller = curator) -> None:
         """Let somebody ask no more."""
         served = service.datasets.visible(caller, dataset)
         policies.withdraw(served.name, name, by=caller.name)
+        served.settle()
 
     @router.put("/v1/datasets/{dataset}/teams/{team}", tags=["admin"], status_code=204)
     def give_team(dataset: str, team: str, body: NewShare, caller: Caller = curator) -> None:
@@ -53,6 +55,7 @@ def routes(service: Service) -> APIRouter:
         served = service.datasets.visible(caller, dataset)
         view = served.session.budget()
         policies.give_team(served.name, team, body.exactly(), view.spending, view.total, by=caller.name)
+        served.settle()
 
     @router.get("/v1/datasets/{dataset}/policy", tags=["admin"])
     def policy(dataset: str, caller: Caller = curator) -> dict[str, Any]:
@@ -69,13 +72,16 @@ def routes(service: Service) -> APIRouter:
             _require_price(served, most)
         view = served.session.budget()
         chosen = policies.divide(served.name, body.division, most, view.spending, view.total, by=caller.name)
+        served.settle()
         return _policy(chosen)
 
     @router.put("/v1/datasets/{dataset}/stop", tags=["admin"])
     def stop(dataset: str, body: Stop, caller: Caller = curator) -> dict[str, Any]:
         """Stop the data set: nothing is charged once this returns; or let it go on."""
         served = service.datasets.visible(caller, dataset)
-        return _policy(policies.stop(served.name, stopped=body.stopped, by=caller.name))
+        changed = policies.stop(served.name, stopped=body.stopped, by=caller.name)
+        served.settle()
+        return _policy(changed)
 
     @router.post("/v1/datasets/{dataset}/accept", tags=["admin"])
     def accept(dataset: str, caller: Caller = curator) -> dict[str, Any]:

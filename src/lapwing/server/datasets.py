@@ -35,6 +35,14 @@ class Served:
 
         return self.session.acting_for(caller.name, limits)
 
+    def settle(self) -> None:
+        """Wait until every charge that was decided by an earlier policy is written down.
+
+        A charge reads the policy and is written down while it holds the ledger. So once somebody else has held the
+        ledger after a policy was changed, every charge that is still to come is decided by the new one.
+        """
+        self.session.budget()
+
     def for_nothing(self, person: str) -> Session:
         """Return a session to which nothing can be charged: what was bought before is free."""
         nothing = self.session.price(Fraction(1)).nothing()

@@ -218,6 +218,8 @@ def _own(person: str, share: Fraction) -> Allowance:
 
 def _allowances(connection: sqlite3.Connection, dataset: str, person: str, policy: Policy) -> tuple[Allowance, ...]:
     shares, grant = _team_shares(connection, dataset), _grant(connection, dataset, person)
+    if grant is None and not _is_curator(connection, person):  # taken away since the request was let in
+        return (_own(person, Fraction(0)),)
     found = [
         Allowance(holder=f"the team {team}", names=_members(connection, team), share=shares[team])
         for team in _teams(connection, person)
@@ -228,6 +230,11 @@ def _allowances(connection: sqlite3.Connection, dataset: str, person: str, polic
     elif policy.division == "split" and not found:
         found.append(_own(person, Fraction(0)))
     return tuple(found)
+
+
+def _is_curator(connection: sqlite3.Connection, person: str) -> bool:
+    row = connection.execute("SELECT role, active FROM people WHERE name = ?", (person,)).fetchone()
+    return row is not None and row == ("curator", 1)
 
 
 def _require_room(connection: sqlite3.Connection, dataset: str, spending: Spending, cap: Loss) -> None:
