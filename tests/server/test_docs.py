@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 from shutil import which
 from typing import get_args
@@ -24,14 +25,17 @@ START = "lapwing serve "
 
 
 def script(port: int) -> str:
-    """Return all blocks of the page but the first as one script for bash, which ends at the first failure."""
-    start, *others = [block for block in blocks(SERVE) if block.language in ("sh", "python")]
+    """Return all blocks of the page but the first as one script for bash, which ends at the first failure.
+
+    The page's Python is fenced as `py`, as it takes a service, which `tests.docs` does not start.
+    """
+    start, *others = [block for block in blocks(SERVE) if block.language in ("sh", "py")]
     assert start.text.startswith(START)
     lines = ["set -eu", f'lapwing() {{ "{sys.executable}" -m lapwing "$@"; }}']
     lines.append('curl() { command curl --fail-with-body "$@"; }')
     for block in others:
         python = f"\"{sys.executable}\" - <<'END'\n{block.text}END"
-        lines.append(python if block.language == "python" else block.text)
+        lines.append(python if block.language == "py" else block.text)
     return "\n".join(lines).replace("127.0.0.1:8000", f"127.0.0.1:{port}")
 
 
@@ -74,5 +78,5 @@ def test_every_code_has_its_status() -> None:
 
 def test_what_a_hundred_analysts_hold_together() -> None:
     page = SERVE.read_text(encoding="utf-8").replace("\n", " ")
-    epsilon = (100 * loss_for("gdp", 1, 1e-6)).to_epsilon(delta=1e-6)
+    epsilon = (100 * loss_for("gdp", Fraction(1), Fraction(1, 10**6))).to_epsilon(delta=1e-6)
     assert f"a hundred analysts with ε = 1 each, at δ = 1e-6, hold what one with ε = {epsilon:.1f} would" in page
