@@ -35,7 +35,7 @@ def run(cells: Sequence[str], folder: Path) -> list[Shown]:
         text=True,
         cwd=folder,
         env={**os.environ, **fixed},
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr

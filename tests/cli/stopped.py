@@ -21,15 +21,16 @@ from lapwing.engines.duckdb import DuckDB
 def hang(*_arguments: object, **_options: object) -> Any:
     """Say that the place is reached, and stay there."""
     Path("reached").touch()
-    time.sleep(60)
+    time.sleep(600)
 
 
 def slowly(action: Callable[..., Any]) -> Callable[..., Any]:
-    """Do something in a second, and say that it has begun: time for a second Ctrl-C."""
+    """Say that something has begun, and do it once Ctrl-C was pressed again."""
 
     def acting(*arguments: object) -> Any:
         Path("closing").touch()
-        time.sleep(0.5)
+        while not Path("pressed").exists():
+            time.sleep(0.01)
         return action(*arguments)
 
     return acting

@@ -12,7 +12,7 @@ import pytest
 import lapwing as lw
 from lapwing.engines.duckdb import FAILED, DuckDB
 from tests.cli.conftest import Run, write_visits
-from tests.cli.test_interrupt import ROOT, require_within_30_seconds
+from tests.cli.test_interrupt import MOST_SECONDS, ROOT, wait_for
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 ASK = ("query", f"{COUNT} WHERE cost < 50", "--epsilon", "0.1")
@@ -40,10 +40,10 @@ def kill(folder: Path) -> None:
         text=True,
     )
     try:
-        require_within_30_seconds(process, folder / "reached")
+        wait_for(folder / "reached", process)
     finally:
         process.kill()
-        process.communicate(timeout=30)
+        process.communicate(timeout=MOST_SECONDS)
     assert process.returncode == -signal.SIGKILL
 
 

@@ -99,7 +99,7 @@ def run_command(text: str) -> tuple[str, int]:
     """Run a command in the current folder and return what a terminal would show, and the exit status."""
     words = shlex.split(text.replace("\\\n", " "))
     if words[0] != "lapwing":
-        done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=60)
+        done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=600)
         return done.stdout + done.stderr, done.returncode
     terminal = Terminal()
     with contextlib.redirect_stdout(terminal), contextlib.redirect_stderr(terminal):

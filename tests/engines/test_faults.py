@@ -217,12 +217,12 @@ SLOW = "SELECT COUNT(*) FROM range(10000000) AS a(i), range(100000) AS b(j) WHER
 
 
 def test_the_time_limit_ends_a_question(found: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = DuckDB(found, seconds=0.3)
+    engine = DuckDB(found, seconds=3)  # a hundred times what the question takes that is answered
     engine.digest(found.tables[0])
     monkeypatch.setattr(DuckDB, "_fetch", lambda self, _: self._query(SLOW))
     begun = time.monotonic()
     fault(engine, found)
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 120
     monkeypatch.undo()
     assert run(engine, bind(QUESTION, found).question)
     engine.close()
@@ -230,9 +230,13 @@ def test_the_time_limit_ends_a_question(found: Catalog, monkeypatch: pytest.Monk
 
 def test_a_keyboard_interrupt_ends_a_query(engine: DuckDB) -> None:
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
+
+    def interrupted() -> None:  # caught as well if the machine is so slow that the signal comes before the query
+        timer.start()
         engine._query(SLOW)
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     timer.join()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert engine._query("SELECT 1") == [(1,)]

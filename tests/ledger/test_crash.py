@@ -31,7 +31,7 @@ def killed(what: str, path: Path, *more: str) -> set[int]:
         [sys.executable, "-m", "tests.ledger.worker", what, str(path), *more],
         cwd=ROOT,
         capture_output=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert worker.returncode == -signal.SIGKILL, worker.stderr.decode()

@@ -10,7 +10,7 @@ import pytest
 from lapwing.errors import LedgerFault
 from lapwing.ledger.mark import path_of
 from tests.ledger.ledgers import NAME, opened, survey
-from tests.ledger.worker import PRICE
+from tests.ledger.worker import PATIENCE, PRICE
 
 ROOT = Path(__file__).parents[2]
 PROCESSES = 4
@@ -23,7 +23,7 @@ def race(what: str, path: Path, processes: int = PROCESSES) -> list[int]:
         subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(processes)
     ]
     try:
-        outputs = [worker.communicate(timeout=60) for worker in workers]
+        outputs = [worker.communicate(timeout=PATIENCE) for worker in workers]
     finally:
         for worker in workers:
             worker.kill()

@@ -400,13 +400,13 @@ def owing_beside_a_charge(path: Path, patch: pytest.MonkeyPatch) -> SqliteLedger
     def slowly(self: Transaction, *entries: Entry) -> None:
         if any(entry.kind == "charge" for entry in entries):
             begun.set()
-            assert go_on.wait(30)
+            assert go_on.wait(300)
         commit(self, *entries)
 
     with patch.context() as once, ThreadPoolExecutor(1) as pool:
         once.setattr(Transaction, "commit", slowly)
         beside = pool.submit(spend, ledger, 0.1, "beside")
-        assert begun.wait(30)
+        assert begun.wait(300)
         assert not ledger.record_unanswered([failed], "fault"), "the ledger is held, so this is owed"
         go_on.set()
         beside.result()
@@ -464,7 +464,7 @@ def test_closing_beside_a_charge_is_no_death(tmp_path: Path, monkeypatch: pytest
         with monkeypatch.context() as patch, ThreadPoolExecutor(1) as pool:
             patch.setattr(Presence, "drop", slowly)
             closed = pool.submit(ledger.close)
-            assert dropping.wait(30)
+            assert dropping.wait(300)
             under_way = charged(ledger, 0.1, "second")
             closed.result()
         charged(other, 0.1, "third")

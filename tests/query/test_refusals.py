@@ -22,6 +22,8 @@ from lapwing.session import Session
 from tests.query import clean, golden
 
 DEEP = 10_000
+# Of computing. The slowest takes less than a second; what grows without end takes minutes.
+MOST_SECONDS = 10
 ABOUT = "SELECT COUNT(*) FROM visits WHERE {}"
 
 
@@ -37,11 +39,11 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 
 
 def refusal(text: str, catalog: Catalog) -> QueryRefused:
-    """Return the refusal of a question, which takes less than a second of computing."""
+    """Return the refusal of a question, which takes little time."""
     begun = time.process_time()
     with pytest.raises(QueryRefused) as refused:
         bind(text, catalog)
-    assert time.process_time() - begun < 1
+    assert time.process_time() - begun < MOST_SECONDS
     return refused.value
 
 
@@ -190,7 +192,7 @@ def test_no_nesting_makes_the_sql_grow_without_end(
         question = bind(text, catalog).question
     except QueryRefused:
         question = None
-    assert time.process_time() - begun < 1
+    assert time.process_time() - begun < MOST_SECONDS
     if question is not None and question.where is not None:
         assert len(printers.expression(question.where)) < 100 * len(text)
         assert len(str(question)) < 100 * len(text)
@@ -262,7 +264,7 @@ def test_subqueries_just_within_the_limits_are_answered(name: str, catalog: Cata
 def test_a_subquery_is_bound_once_however_deep_it_is_nested(catalog: Catalog) -> None:
     begun = time.process_time()
     bind(f"SELECT COUNT(*) FROM {nested('(SELECT * FROM {})', 'visits', 19)}", catalog)
-    assert time.process_time() - begun < 0.5
+    assert time.process_time() - begun < MOST_SECONDS
 
 
 # ---- characters ------------------------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import lapwing as lw
+from lapwing.opening import open_session
+from tests.fixed_entropy import StreamEntropy
 
 PEOPLE = 200
 
@@ -37,3 +39,10 @@ def protected(path: Path, **changes: Any) -> lw.Session:
         "domains": {"plan": ["a", "b", "c"]},
     }
     return lw.protect(path, **(facts | changes))
+
+
+def repeatable(path: Path, label: str, **changes: Any) -> lw.Session:
+    """Protect the table, and open a session whose noise is the same for the same label."""
+    with protected(path, **changes) as first:
+        catalog = first.catalog
+    return open_session(catalog, entropy=StreamEntropy(label))

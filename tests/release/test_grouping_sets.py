@@ -172,7 +172,7 @@ def test_totals_come_after_parts_and_grouping_tells_them_apart(session: lw.Sessi
         "SELECT plan, GROUPING(plan) AS total, COUNT(*) AS n FROM visits GROUP BY ROLLUP (plan)", epsilon=3
     )
     assert [(row["plan"], row["total"]) for row in answer.rows()] == [("a", 0), ("b", 0), ("c", 0), (None, 1)]
-    (low,), (high,) = (ends[3:] for ends in answer.interval(0.999999)["n"])
+    (low,), (high,) = (ends[3:] for ends in answer.interval(1 - 1e-9)["n"])
     assert low <= 400 <= high
 
 

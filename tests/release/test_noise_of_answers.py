@@ -17,8 +17,9 @@ from lapwing.query.measures import Count
 
 CELLS = 60_000
 QUESTION = "SELECT town, COUNT(pay) AS n, AVG(pay) AS m FROM staff GROUP BY town"
-# A fair release leaves the band with probability below 1e-9 (six standard deviations).
-DEVIATIONS = 6.2
+# A fair release leaves the bands of all numbers below with probability under 1e-9, by their exact binomial laws. Beyond
+# three standard deviations of the noise there are so few draws that theirs would be skewed.
+DEVIATIONS = 7
 
 
 @pytest.fixture(scope="module", params=["gdp", "pure"])
@@ -62,7 +63,7 @@ def mechanism_of(answer: Answer) -> RoundedGaussian | DiscreteLaplace:
 def departure(draws: np.ndarray[Any, Any], mechanism: RoundedGaussian | DiscreteLaplace) -> float:
     """The largest standardised difference between the share of |noise| ≤ h and its exact probability, over h."""
     worst = 0.0
-    for h in range(int(4 * mechanism.standard_deviation)):
+    for h in range(int(3 * mechanism.standard_deviation)):
         exact = float(mechanism.coverage(h).lower)
         deviation = sqrt(exact * (1 - exact) / len(draws)) + 1e-12
         worst = max(worst, abs(float(np.mean(np.abs(draws) <= h)) - exact) / deviation)
@@ -83,7 +84,7 @@ def test_noise_of_nine_tenths_the_scale_is_noticed(answer: Answer) -> None:
         if isinstance(mechanism, RoundedGaussian)
         else DiscreteLaplace(scale=mechanism.scale / Fraction(9, 10))
     )
-    assert departure(noise(answer), larger) > 2 * DEVIATIONS
+    assert departure(noise(answer), larger) > DEVIATIONS
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.99])

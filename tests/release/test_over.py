@@ -10,7 +10,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.query.derivation import over
-from tests.release.tables import protected, visits
+from tests.release.tables import repeatable, visits
 
 BASE = "SELECT plan, cost > 1000 AS member, COUNT(*) AS n, AVG(cost) AS m FROM visits GROUP BY plan, member"
 WINDOWS = {
@@ -28,7 +28,7 @@ WINDOWS = {
 
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[lw.Session]:
-    with protected(visits(tmp_path)) as session:
+    with repeatable(visits(tmp_path), "over") as session:
         yield session
 
 

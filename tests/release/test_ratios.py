@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from tests.release.tables import protected, visits
+from tests.release.tables import repeatable, visits
 
 
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[lw.Session]:
-    with protected(visits(tmp_path)) as session:
+    with repeatable(visits(tmp_path), "ratios") as session:
         yield session
 
 

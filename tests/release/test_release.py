@@ -396,7 +396,7 @@ def test_a_kill_at_any_point_releases_nothing_uncharged(path: Path, where: str, 
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
     assert ended.returncode == -signal.SIGKILL
     assert ended.stdout == ""
@@ -452,7 +452,7 @@ def test_awkward_values_are_counted_as_decided(tmp_path: Path) -> None:
             "SELECT COUNT(*) AS n, COUNT(cost) AS c, SUM(cost) AS s, AVG(cost) AS m FROM visits", epsilon=1e5
         ).rows()
         assert (whole["n"], whole["c"], round(float(str(whole["s"])))) == (6, 4, 200)
-        assert whole["m"] == pytest.approx(50, abs=0.01)
+        assert whole["m"] == pytest.approx(50, abs=0.1)
         plans = session.sql("SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan", epsilon=1e5).rows()
         assert plans == [{"plan": "a", "n": 2}, {"plan": "b", "n": 2}, {"plan": "c", "n": 0}]
 

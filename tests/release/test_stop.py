@@ -126,7 +126,7 @@ AT_ONCE = 8
 
 def seen_at_once(session: lw.Session, secret: int, first: int, patch: pytest.MonkeyPatch) -> list[str]:
     """Ask many questions that are all under way when the first ends; which of them fail, the bits of a secret say."""
-    turns, met = threading.Lock(), threading.Barrier(AT_ONCE, timeout=30)
+    turns, met = threading.Lock(), threading.Barrier(AT_ONCE, timeout=300)
     run, seen, place = DuckDB.run, [""] * AT_ONCE, threading.local()
 
     def fails(self: DuckDB, asked: Any, digests: Any) -> Any:
