@@ -133,6 +133,14 @@ def test_the_file_is_for_its_owner_only(file: Store) -> None:
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
 
 
+def test_a_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "people.db"
+    Store(path).close()
+    path.chmod(0o640)
+    with pytest.raises(InvalidParameter, match="chmod 600"):
+        Store(path)
+
+
 def test_the_schema_grows_by_whole_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "people.db"
     first = store.migrations()
@@ -157,6 +165,7 @@ def test_another_database_is_refused(tmp_path: Path) -> None:
     connection.execute("CREATE TABLE x (y)")
     connection.commit()
     connection.close()
+    path.chmod(0o600)
     with pytest.raises(InvalidParameter, match="another program"):
         Store(path)
 

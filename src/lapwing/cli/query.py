@@ -126,6 +126,8 @@ def _ask(
         raise
     except KeyboardInterrupt:
         ignore_interrupts()
+        if not isinstance(session, lw.Session):
+            raise Stopped("Interrupted; the server goes on with the question. Ask again: that is free if so.") from None
         # Release says itself whether a question was paid when it was stopped; between its steps only the ledger knows.
         history = session.budget().history
         raise Interrupted(charged=bool(history) and history[-1].time >= started) from None

@@ -37,6 +37,8 @@ class Store:
         with _faults(path):
             if not path.exists():
                 os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            if path.stat().st_mode & 0o077:
+                raise InvalidParameter(f"Others may read {path.name}, which holds people and answers: `chmod 600` it.")
             self._connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
             try:
                 self._prepare()
