@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,12 +29,12 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield world
 
 
-def sent(world: World, *contents: bytes) -> bytes:
+def sent(world: World, *contents: bytes, seconds: float = 60) -> bytes:
     """Send bytes as they are, each after an answer to the one before; return all that comes until it is closed."""
     parts = urlsplit(world.address)
     received = b""
     door = parts.hostname or "", parts.port or 0
-    with suppress(ConnectionError), socket.create_connection(door, timeout=60) as connection:
+    with suppress(ConnectionError), socket.create_connection(door, timeout=seconds) as connection:
         for content in contents[:-1]:
             connection.sendall(content)
             received += connection.recv(65536)
@@ -88,6 +89,14 @@ def test_a_second_request_that_does_not_come_is_given_up(strict: World) -> None:
     whole = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
     reply = sent(strict, whole, b"GET /healthz HTTP/1.1\r\nHos")
     assert reply.count(b"HTTP/1.1 200") == 1
+
+
+def test_a_service_that_waits_for_ever_is_found(tmp_path: Path) -> None:
+    """Planted: a limit of time that nothing reaches."""
+    with serving(service_in(tmp_path, replace(STRICT, request_seconds=1000))) as patient:
+        for content in (head(patient, "Content-Length: 100") + b"{", b"GET /healthz HTTP/1.1\r\n"):
+            with pytest.raises(TimeoutError):
+                sent(patient, content, seconds=4 * STRICT.request_seconds)
 
 
 def test_endless_headers_are_refused(strict: World) -> None:
@@ -162,3 +171,8 @@ def test_the_end_waits_for_questions_under_way(tmp_path: Path, monkeypatch: pyte
         assert asked.result().status == 200
         with pytest.raises(OSError, match="refused"):
             world.ask("GET", "/healthz")
+
+
+def test_without_a_rate_nobody_is_told(shared: World) -> None:
+    """Planted: a rate of nothing, which is no limit."""
+    assert {shared.ask("GET", "/v1/me").status for _ in range(30)} == {401}
