@@ -2,8 +2,9 @@
 
     python benchmarks/fuzz.py [questions]
 
-What is asked is a function of its number alone, from 0 up: so this begins with what the tests ask, and goes on. See
-`tests/query/test_fuzz.py`. A question that fails is printed, and ends in an exit status that is not 0.
+Three of ten are about linked tables. What is asked is a function of its number alone, from 0 up: so this begins with
+what the tests ask, and goes on. See `tests/query/fuzzing.py`. A question that fails is printed, and ends in an exit
+status that is not 0.
 """
 
 import os
@@ -14,13 +15,13 @@ from pathlib import Path
 
 QUESTIONS = 50_000
 ROOT = Path(__file__).parents[1]
-TEST = "tests/query/test_fuzz.py::test_random_questions"
+TESTS = [f"tests/query/{name}.py::test_random_questions" for name in ("test_fuzz", "test_linked_fuzz")]
 
 
 def main(questions: int) -> int:
     """Ask in as many processes as there are cores."""
     begun = time.monotonic()
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", TEST]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", *TESTS]
     ended = subprocess.run(
         command,
         cwd=ROOT,

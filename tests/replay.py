@@ -6,10 +6,11 @@ twice. The first run records each mechanism's input and output; the second, on t
 back. Then SQL text, plan, price, mechanisms, ledger, rows, order, intervals and errors must be equal, and the inputs
 close. Tables are bags: the neighbour's rows come in another order.
 
-To extend it: add a column to `CATALOG` and `rows`, or a shape to `strategies.questions`.
+To extend it: add a column to `CATALOG` and `rows`, or a shape to `strategies.questions`. Questions across several
+tables are replayed on `Data`, as `query.shop` draws it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -95,22 +96,38 @@ def watching(seen: Seen, replayed: Seen | None) -> Iterator[None]:
     seen.shown["sql"] = [text.replace(str(seen.shown.get("folder", "")), "") for text in texts]
 
 
-def run(
-    catalog: Catalog, rows: Sequence[Row], question: str, ask: dict[str, Any], replayed: Seen | None = None
-) -> Seen:
-    """Ask one question of one table in a fresh folder, and return everything that can be seen."""
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    """The rows of tables, by the names of their files, and what columns they have."""
+
+    rows: Mapping[str, Sequence[Row]]
+    schemas: Mapping[str, pa.Schema]
+
+
+Rows = Sequence[Row] | Data
+Questions = str | Sequence[str]
+
+
+def run(catalog: Catalog, rows: Rows, question: Questions, ask: dict[str, Any], replayed: Seen | None = None) -> Seen:
+    """Ask questions of one table, or of several, in a fresh folder, and return everything that can be seen."""
     seen = Seen()
+    data = rows if isinstance(rows, Data) else Data(rows={"visits": rows}, schemas={"visits": SCHEMA})
     for name in ("ledger.db", "ledger.db-wal", "ledger.db-shm", "ledger.db.mark"):
         (catalog.folder / name).unlink(missing_ok=True)
-    write(rows, catalog.folder / "visits.parquet")
+    for name, schema in data.schemas.items():
+        write(data.rows[name], catalog.folder / f"{name}.parquet", schema)
     session = open_session(catalog, entropy=SystemEntropy())
     with session, watching(seen, replayed):
-        _ask(session, question, ask, seen)
+        if isinstance(question, str):
+            seen.shown |= _ask(session, question, ask)
+        else:
+            for place, one in enumerate(question):
+                seen.shown |= {f"{place} {name}": shown for name, shown in _ask(session, one, ask).items()}
     return seen
 
 
-def _ask(session: Session, question: str, ask: dict[str, Any], seen: Seen) -> None:
-    shown = seen.shown
+def _ask(session: Session, question: str, ask: dict[str, Any]) -> dict[str, Any]:
+    shown: dict[str, Any] = {}
     try:
         shown["preview"] = session.explain(question, **ask)
         answer = session.sql(question, **ask)
@@ -125,6 +142,7 @@ def _ask(session: Session, question: str, ask: dict[str, Any], seen: Seen) -> No
     budget = session.budget()
     shown["budget"] = (budget.spent, budget.remaining, [(h.sequence, h.question, h.loss) for h in budget.history])
     shown["version"] = budget.version
+    return shown
 
 
 def violations(first: Seen, second: Seen) -> list[str]:
@@ -148,10 +166,8 @@ def _differ(first: Seen, second: Seen, key: str) -> bool:
     return repr(first.shown.get(key)) != repr(second.shown.get(key))
 
 
-def compare(
-    catalog: Catalog, rows: Sequence[Row], neighbour: Sequence[Row], question: str, ask: dict[str, Any]
-) -> list[str]:
-    """Replay a question on two tables and return the violations."""
+def compare(catalog: Catalog, rows: Rows, neighbour: Rows, question: Questions, ask: dict[str, Any]) -> list[str]:
+    """Replay questions on two tables, or on two times several, and return the violations."""
     recorded = run(catalog, rows, question, ask)
     return violations(recorded, run(catalog, neighbour, question, ask, replayed=recorded))
 

@@ -16,6 +16,7 @@ from lapwing.engines import DuckDB, digests
 from lapwing.engines.public import PublicData
 from lapwing.errors import CatalogError, CatalogMismatch, InvalidParameter
 from lapwing.exact.entropy import Entropy, SystemEntropy
+from lapwing.ledger.owners import owners_of
 from lapwing.ledger.parts import Parts
 from lapwing.ledger.records import Registration
 from lapwing.ledger.sqlite import SqliteLedger
@@ -46,10 +47,13 @@ def open_session(catalog: Catalog, *, entropy: Entropy | None = None) -> Session
     try:
         if not catalog.ledger_path.exists():
             digests(catalog, engine)  # missing or unreadable data leave no ledger behind
-        ledger = SqliteLedger.open(catalog.ledger_path, registration(catalog), parts=Parts.of_catalog(catalog))
+        owners = owners_of(catalog)
+        ledger = SqliteLedger.open(
+            catalog.ledger_path, registration(catalog), parts=Parts.of_catalog(catalog), owners=owners
+        )
         try:
             if ledger.state().version == 0:
-                ledger.accept(digests(catalog, engine), principal())
+                ledger.accept(digests(catalog, engine), principal(), owners)
         except BaseException:
             ledger.close()
             raise

@@ -12,7 +12,7 @@ from lapwing.query.calibrate import CONFIDENCE, Priced, Selecting, Term
 from lapwing.query.derivation.derive import bracket
 from lapwing.query.derivation.derived import Average, OrderStatistic, Output, Released, keys_of, measures_of, parts_of
 from lapwing.query.derivation.ranks import rank_note
-from lapwing.query.measures import Measure
+from lapwing.query.measures import Count, Measure, Sum
 from lapwing.query.plan import Plan
 from lapwing.query.relations.relation import FirstGroups, FirstRows
 
@@ -224,21 +224,40 @@ def _average_half_width(average: Average, terms: Mapping[Measure, Term], count: 
     return float(worst)
 
 
+def units_of(tables: Sequence[Table]) -> str:
+    """Say whom a question about tables protects: of each kind of units one after the other."""
+    kinds = {table.units: table.root for table in tables}
+    named = ("each row" if root.unit_is_row else f"each {root.privacy_unit}" for root in kinds.values())
+    return " and ".join(dict.fromkeys(named))
+
+
 def bound_of(tables: Sequence[Table]) -> str:
-    """Say what is kept of one privacy unit in tables of which each but the first is linked."""
+    """Say what is kept of one privacy unit in tables: those of a kind of units together, parents first."""
+    kinds = dict.fromkeys(table.units for table in tables)
+    return "; ".join(_bound_of([table for table in tables if table.units == kind], len(kinds)) for kind in kinds)
+
+
+def _bound_of(tables: Sequence[Table], kinds: int) -> str:
     first, *others = tables
     if first.unit_is_row:
         return "each row is protected by itself"
     rows = first.max_rows_per_unit
     said = f"at most {rows} {'row' if rows == 1 else 'rows'} of each {first.root.privacy_unit}"
     if not others:
-        return said
+        return said if kinds == 1 else f"{said} in {first.name}"
     return f"{said} in {first.name}, {', '.join(f'{table.max_rows_per_unit} in {table.name}' for table in others)}"
 
 
 def notes_of(plan: Plan, priced: Priced) -> tuple[str, ...]:
     """Say what a reader of the answer should know: public facts, and the biases that intervals do not cover."""
-    return (*_clamping(plan), *_bounding(plan), *_races(plan), *_selection(priced), *_ranks(plan, priced))
+    return (
+        *_clamping(plan),
+        *_bounding(plan),
+        *_shared(plan, priced),
+        *_races(plan),
+        *_selection(priced),
+        *_ranks(plan, priced),
+    )
 
 
 def _clamping(plan: Plan) -> tuple[str, ...]:
@@ -259,6 +278,24 @@ def _bounding(plan: Plan) -> tuple[str, ...]:
             notes.append(f"at most {most} groups of each unit count, as this question limits it")
         case FirstRows(most=most):
             notes.append(f"at most {most} rows of each unit count, as this question limits it")
+    return tuple(notes)
+
+
+def _shared(plan: Plan, priced: Priced) -> tuple[str, ...]:
+    """Say how rows that several units share are truncated, at which levels, and for what part of the price."""
+    units = plan.question.units_of_row
+    if units == 1:
+        return ()
+    notes = [f"{units} units share a row; what each adds is limited by a linear program, which leaves out little"]
+    terms = {term.measure: term for term in priced.terms}
+    for output in plan.outputs:
+        levels = measures_of(output.value)
+        ends = [float(m.clamp[1] * m.step) for m in levels if isinstance(m, Count | Sum) and m.clamp is not None]
+        spent = sum((terms[measure].loss(priced.loss.kind).amount for measure in levels), Fraction(0))
+        share = f"{float(100 * spent / priced.loss.amount):.3g} % of the price"
+        if len(ends) > 1:
+            limits = f"{len(ends)} limits from {min(ends):,.10g} to {max(ends):,.10g}"
+            notes.append(f"{output.name} is a race of {limits}, for {share}")
     return tuple(notes)
 
 

@@ -16,6 +16,7 @@ from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.exact.entropy import Entropy
 from lapwing.ledger.allowances import LimitsNow
 from lapwing.ledger.folding import State
+from lapwing.ledger.owners import owners_of
 from lapwing.ledger.records import FaultRow
 from lapwing.ledger.sqlite import SqliteLedger
 from lapwing.preview import (
@@ -26,6 +27,7 @@ from lapwing.preview import (
     measure_previews,
     notes_of,
     selection_preview,
+    units_of,
 )
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import Loss, Number
@@ -252,7 +254,7 @@ class Session:
         further = None if plan.unsettled or stored is not None else sharpening(priced, self._ledger)
         price = priced.loss if further is None else further.refinement.priced.loss
         price = sum_of([price, *(search.loss for search in priced.searches if search.question not in known)])
-        names, table, budget = measure_names(plan), plan.question.table, self.catalog.budget
+        names, budget = measure_names(plan), self.catalog.budget
         remaining = state.room(parts)
         return Preview(
             cost=price if stored is None else priced.loss.nothing(),
@@ -262,7 +264,7 @@ class Session:
             remaining=remaining,
             fits=fits(Account(budget=remaining, spent=remaining.nothing()), price),
             cells=plan.question.cells,
-            unit="each row" if table.privacy_unit == "row" else f"each {table.root.privacy_unit}",
+            unit=units_of(plan.question.lineage),
             bound=bound_of(plan.question.lineage),
             measures=(*previews_of(priced, plan.searches), *at_widest(plan, priced, measure_previews(priced, names))),
             columns=unpromised(plan, column_previews(plan, priced, names, assuming_count)),
@@ -289,7 +291,7 @@ class Session:
         Spending stays: it belongs to the people in the data, not to a version of them.
         """
         self._require_open()
-        return self._ledger.accept(digests(self.catalog, self._engine), self._principal)
+        return self._ledger.accept(digests(self.catalog, self._engine), self._principal, owners_of(self.catalog))
 
     def faults(self) -> tuple[FaultRow, ...]:
         """Return the questions that failed or died after their charge, since the curator last looked."""

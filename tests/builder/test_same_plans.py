@@ -380,6 +380,10 @@ PAIRS: list[tuple[str, Build]] = [
         answers(lambda t: t.agg(b=lw.sum("cost", contribution_bounds_per_group="auto"))),
     ),
     (
+        "SELECT SUM(cost, contribution_bounds_per_group => RACE) AS b FROM visits",
+        answers(lambda t: t.agg(b=lw.sum("cost", contribution_bounds_per_group="race"))),
+    ),
+    (
         "SELECT SUM(cost, contribution_bounds_per_row => AUTO) AS b FROM visits",
         answers(lambda t: t.agg(b=lw.sum("cost", contribution_bounds_per_row="auto"))),
     ),
@@ -717,6 +721,10 @@ PAIRS: list[tuple[str, Build]] = [
         "SELECT choice, SUM(weight) AS s FROM ballots GROUP BY choice",
         lambda w: w.table("ballots").group_by("choice").agg(s=lw.sum("weight")),
     ),
+    (
+        "SELECT DISTINCT plan, COUNT(*) AS n FROM visits GROUP BY plan",
+        answers(lambda t: t.group_by("plan").agg(n=lw.count()).distinct()),
+    ),
 ]
 
 
@@ -754,10 +762,6 @@ REFUSED: list[tuple[str, Build]] = [
     (
         "SELECT COUNT(*) AS n FROM (SELECT DISTINCT plan FROM visits)",
         answers(lambda t: t.select("plan").distinct().agg(n=lw.count())),
-    ),
-    (
-        "SELECT DISTINCT plan, COUNT(*) AS n FROM visits GROUP BY plan",
-        answers(lambda t: t.group_by("plan").agg(n=lw.count()).distinct()),
     ),
     (
         "SELECT COUNT(*) AS n FROM (SELECT ROW_NUMBER() OVER (PARTITION BY plan ORDER BY age) AS r FROM visits)",

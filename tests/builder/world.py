@@ -43,7 +43,7 @@ class World:
 
 def same(first: Plan, second: Plan) -> Sequence[str]:
     """Return what differs between two plans."""
-    parts = ("question", "keys", "outputs", "having", "order", "limit", "offset", "asked", "explain")
+    parts = ("question", "keys", "outputs", "having", "qualify", "order", "limit", "offset", "asked", "explain")
     found = [part for part in parts if getattr(first, part) != getattr(second, part)]
     if str(first.question) != str(second.question):
         found.append("text")

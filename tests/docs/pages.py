@@ -20,6 +20,7 @@ from typing import Final
 
 import lapwing as lw
 from lapwing.cli import main
+from lapwing.cli.progress import BLANK
 from lapwing.datasets import rand_hie_catalog, rand_hie_data
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -104,7 +105,12 @@ def run_command(text: str) -> tuple[str, int]:
     terminal = Terminal()
     with contextlib.redirect_stdout(terminal), contextlib.redirect_stderr(terminal):
         status = main(words[1:])
-    return terminal.getvalue(), status
+    return left_standing(terminal.getvalue()), status
+
+
+def left_standing(written: str) -> str:
+    """Return what stands on a terminal in the end: a slow command shows its progress, and wipes it out."""
+    return re.sub(f"[^\\n]*{re.escape(BLANK)}", "", written)
 
 
 def run_python(code: str, names: dict[str, object]) -> str:

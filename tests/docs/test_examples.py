@@ -8,10 +8,11 @@ import pytest
 import lapwing as lw
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
+from lapwing.cli.progress import BLANK
 from lapwing.datasets import rand_hie_catalog
 from lapwing.engines.public import PublicData
 from lapwing.query.bind import bind
-from tests.docs.pages import PAGES, ROOT, Block, blocks, inside, prepare, run_page, same
+from tests.docs.pages import PAGES, ROOT, Block, blocks, inside, left_standing, prepare, run_page, same
 
 RUN = {"python", "console"}
 WITH_EXAMPLES = [page for page in PAGES if any(block.language in RUN for block in blocks(page))]
@@ -96,3 +97,7 @@ def test_outputs_are_compared_up_to_numbers(shown: str, real: str) -> None:
 )
 def test_another_output_is_noticed(shown: str, real: str) -> None:
     assert not same(shown, real)
+
+
+def test_progress_is_not_left_standing() -> None:
+    assert left_standing(f"a\n{BLANK}Reading 7 %{BLANK}Reading 9 %{BLANK}b\nc") == "a\nb\nc"

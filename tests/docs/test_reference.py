@@ -26,7 +26,7 @@ from lapwing.query.aggregates import order_statistics, outputs
 from lapwing.query.aggregates.grouping_sets import MOST_SETS
 from lapwing.query.expressions import calls, limits
 from lapwing.query.relations import per_unit, window_functions
-from lapwing.query.relations.domains import MAX_VALUES
+from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.text import options, parse
 from tests.docs.pages import DOCS
 

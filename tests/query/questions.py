@@ -7,6 +7,7 @@ question says about its own privacy. Whatever chance picks is a function of the 
 
 import random
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -36,11 +37,17 @@ VISITS = {
 CODES = {"plan": TEXT, "tier": TEXT, "factor": NUMBER, "rate": NUMBER}
 
 
+def of_visits(_chance: random.Random, *, with_unit: bool) -> Rows:
+    """Return the one table there is, which has a unit."""
+    return Rows("visits", dict(VISITS), "person")
+
+
 @dataclass
 class Grower:
-    """Grows questions from a source of chance."""
+    """Grows questions from a source of chance, over rows that something begins with."""
 
     chance: random.Random
+    begin: Callable[..., Rows] = of_visits
     names: "count[int]" = field(default_factory=count)
     values: dict[str, int | str] = field(default_factory=dict)
 
@@ -175,7 +182,7 @@ class Grower:
     def rows(self, depth: int) -> Rows:
         """Return rows of units."""
         if depth <= 0:
-            return Rows("visits", dict(VISITS), "person")
+            return self.begin(self.chance, with_unit=False)
         return self.chance.choice(
             [
                 self.chosen,
@@ -222,8 +229,8 @@ class Grower:
     def of_units(self, depth: int) -> tuple[str, Rows]:
         clause, inner = self.source(depth)
         if inner.unit is None:
-            inner = Rows("visits", dict(VISITS), "person")
-            clause = "FROM visits"
+            inner = self.begin(self.chance, with_unit=True)
+            clause = f"FROM {inner.sql}"
         return clause, inner
 
     def distinct(self, depth: int) -> Rows:
@@ -447,7 +454,7 @@ class Grower:
 
     def bounded(self, columns: dict[str, str]) -> str:
         """Return a number that has bounds, near enough always."""
-        known = [name for name in ("age", "cost", "pay") if name in columns]
+        known = [name for name in columns if name.rsplit(".")[-1] in ("age", "cost", "pay")]
         if known and self.chance.random() < 0.6:
             return self.chance.choice(known)
         return f"LEAST(GREATEST({self.value(columns, NUMBER)}, -5), 60)"
@@ -470,15 +477,20 @@ class Grower:
     def question(self) -> str:
         """Return a whole question; `values` then holds those of its parameters."""
         rows = self.rows(self.chance.choice([0, 0, 1, 1, 1, 2, 2, 3]))
+        return self.about(rows, f"{rows.sql} AS t")
+
+    def about(self, rows: Rows, clause: str, conditions: Sequence[str] = (), subqueries: Sequence[str] = ()) -> str:
+        """Return a question about what stands in a FROM clause, under conditions, after named subqueries."""
         columns = rows.columns
         measures, group = self.measures(rows), self.grouping(columns)
-        where = f" WHERE {self.value(columns, BOOLEAN)}" if self.chance.random() < 0.3 else ""
+        asked = [*conditions, *([self.value(columns, BOOLEAN)] if self.chance.random() < 0.3 else [])]
+        where = f" WHERE {' AND '.join(asked)}" if asked else ""
         having = f" HAVING {measures[0]} > 1" if self.chance.random() < 0.1 else ""
         shown = f"{self.options(rows)}{', '.join(measures)}"
-        if self.chance.random() < 0.2 and rows.sql.startswith("("):
-            text = f"WITH visits2 AS {rows.sql} SELECT {shown} FROM visits2{where}{group}{having}"
-        else:
-            text = f"SELECT {shown} FROM {rows.sql} AS t{where}{group}{having}"
+        if self.chance.random() < 0.2 and clause.startswith("(") and clause == f"{rows.sql} AS t":
+            subqueries, clause = [*subqueries, f"visits2 AS {rows.sql}"], "visits2"
+        before = f"WITH {', '.join(subqueries)} " if subqueries else ""
+        text = f"{before}SELECT {shown} FROM {clause}{where}{group}{having}"
         used = set(re.findall(r"\$(\w+)", text))
         self.values = {name: value for name, value in self.values.items() if name in used}
         return text
@@ -487,7 +499,7 @@ class Grower:
         """Return GROUP BY with keys, also private ones."""
         several = self.chance.random() < 0.1
         number = self.chance.choice([1, 1, 2, 2]) if several else self.chance.choice([0, 0, 1, 2])
-        public = ["plan"] if "plan" in columns else []
+        public = [name for name in columns if name.rsplit(".")[-1] in ("plan", "kind")]
         keys = [
             self.chance.choice([*public, self.value(columns, BOOLEAN, 1)])
             if several

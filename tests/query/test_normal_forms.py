@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -285,3 +286,13 @@ def test_a_wrong_rule_is_found(
     assert differences(text, condition(text, catalog), engine) == []
     monkeypatch.setattr(normal_forms, name, bug)
     assert differences(text, condition(text, catalog), engine)
+
+
+def test_the_values_of_keys_are_part_of_what_a_stored_answer_is_called(catalog: Catalog) -> None:
+    """A later version may know that values are public which were private, or list others."""
+    question = bind("SELECT age // 10 AS decade, COUNT(*) FROM visits GROUP BY decade", catalog).question
+    (key,) = question.keys
+    assert key.values is not None
+    others = [None, key.values[:-1], (*key.values[:-1], key.values[0])]
+    names = {key_of(replace(question, keys=(replace(key, values=values),))) for values in (key.values, *others)}
+    assert len(names) == 4

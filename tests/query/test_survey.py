@@ -25,7 +25,6 @@ QUESTIONS = {name.removeprefix("-- "): text for name, text in BLOCKS}
 REFUSED = {
     "sum distinct",
     "distinct keys",
-    "running total over answer",
     "percent of total subquery",
     "outer query over groups",
     "select from cte of answer",

@@ -1,10 +1,12 @@
 """Window functions over the rows of an answer: what DuckDB says of the same released numbers."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import polars
 import pytest
 
@@ -23,6 +25,35 @@ WINDOWS = {
     "ROW_NUMBER() OVER (PARTITION BY plan ORDER BY n)": "ROW_NUMBER() OVER (PARTITION BY plan ORDER BY COUNT(*))",
     "SUM(m) OVER (PARTITION BY member)": "SUM(AVG(cost)) OVER (PARTITION BY member)",
     "SUM(CASE WHEN n < 0 THEN n END) OVER ()": "SUM(CASE WHEN COUNT(*) < 0 THEN COUNT(*) END) OVER ()",
+    "SUM(n) OVER (ORDER BY plan, member)": "SUM(COUNT(*)) OVER (ORDER BY plan, member)",
+    "SUM(n) OVER (ORDER BY plan)": "SUM(COUNT(*)) OVER (ORDER BY plan)",
+    "SUM(m) OVER (PARTITION BY member ORDER BY plan DESC)": (
+        "SUM(AVG(cost)) OVER (PARTITION BY member ORDER BY plan DESC)"
+    ),
+    "AVG(n) OVER (ORDER BY plan, member ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING)": (
+        "AVG(COUNT(*)) OVER (ORDER BY plan, member ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING)"
+    ),
+    "SUM(m) OVER (ORDER BY plan, member ROWS BETWEEN 3 PRECEDING AND 2 PRECEDING)": (
+        "SUM(AVG(cost)) OVER (ORDER BY plan, member ROWS BETWEEN 3 PRECEDING AND 2 PRECEDING)"
+    ),
+    "COUNT(*) OVER (ORDER BY plan)": "COUNT(*) OVER (ORDER BY plan)",
+    "SUM(n) OVER (ORDER BY plan RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)": (
+        "SUM(COUNT(*)) OVER (ORDER BY plan RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)"
+    ),
+    "AVG(n) OVER ()": "AVG(COUNT(*)) OVER ()",
+    "MAX(n) OVER (PARTITION BY plan)": "MAX(COUNT(*)) OVER (PARTITION BY plan)",
+    "MIN(m) OVER (ORDER BY plan, member)": "MIN(AVG(cost)) OVER (ORDER BY plan, member)",
+    "MAX(n) OVER (PARTITION BY member ORDER BY plan ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING)": (
+        "MAX(COUNT(*)) OVER (PARTITION BY member ORDER BY plan ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING)"
+    ),
+    "LAG(n) OVER (ORDER BY plan, member)": "LAG(COUNT(*)) OVER (ORDER BY plan, member)",
+    "LEAD(n, 2) OVER (PARTITION BY member ORDER BY plan)": "LEAD(COUNT(*), 2) OVER (PARTITION BY member ORDER BY plan)",
+    "n - LAG(n) OVER (PARTITION BY plan ORDER BY member)": (
+        "COUNT(*) - LAG(COUNT(*)) OVER (PARTITION BY plan ORDER BY member)"
+    ),
+    "FIRST_VALUE(n) OVER (PARTITION BY member ORDER BY plan)": (
+        "FIRST_VALUE(COUNT(*)) OVER (PARTITION BY member ORDER BY plan)"
+    ),
 }
 
 
@@ -64,12 +95,14 @@ def test_they_are_what_duckdb_computes_from_released_numbers(session: lw.Session
     check(session)
 
 
-@pytest.mark.parametrize("name", ["_groups", "_changes"])
+@pytest.mark.parametrize("name", ["_groups", "_changes", "_spans", "_runs"])
 def test_a_planted_bug_is_found(name: str, session: lw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     original = getattr(over, name)
     bugs = {
         "_groups": lambda _over, frame: original(_over, frame) * 0,
         "_changes": lambda keys, places: original([*keys][:1], places),
+        "_spans": lambda span, starts, differs: original(replace(span, peers=False), starts, differs),
+        "_runs": lambda starts: original(np.arange(len(starts)) == 0),
     }
     monkeypatch.setattr(over, name, bugs[name])
     with pytest.raises(AssertionError):
@@ -87,6 +120,58 @@ def test_they_are_of_the_rows_that_having_keeps_before_limit(session: lw.Session
     assert {row["total"] for row in some} == {sum(row["n"] for row in every if row["plan"] != "a")}
 
 
+QUALIFIED = (
+    "ROW_NUMBER() OVER (PARTITION BY plan ORDER BY n DESC) = 1",
+    "n > AVG(n) OVER () AND member",
+    "SUM(n) OVER (ORDER BY plan, member) > 10",
+)
+
+
+def test_qualify_chooses_rows_of_the_answer(session: lw.Session) -> None:
+    released = polars.DataFrame(session.sql(BASE, epsilon=1)).to_arrow()
+    for condition in QUALIFIED:
+        answer = session.sql(f"{BASE} QUALIFY {condition} ORDER BY plan, member", epsilon=1)
+        assert answer.stored
+        wanted = said(f"SELECT plan, member, n FROM released QUALIFY {condition} ORDER BY ALL", released=released)
+        assert [(row["plan"], row["member"], row["n"]) for row in rows_of(answer)] == wanted, condition
+        view = answer.consistent()
+        assert [row["plan"] for row in rows_of(view)] == [plan for plan, _, _ in wanted]  # the same rows
+
+
+def test_an_aggregate_of_qualify_alone_is_paid(session: lw.Session) -> None:
+    text = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan QUALIFY RANK() OVER (ORDER BY {} DESC) <= 2"
+    alone = session.explain(text.format("COUNT(*)"), epsilon=1)
+    assert [measure.measure for measure in alone.measures] == ["n"]
+    assert len(session.explain(text.format("SUM(cost)"), epsilon=1).measures) == 2
+
+
+def test_distinct_changes_nothing_where_every_row_has_its_keys(session: lw.Session) -> None:
+    plain = session.sql(BASE, epsilon=1)
+    distinct = session.sql(BASE.replace("SELECT", "SELECT DISTINCT", 1), epsilon=1)
+    assert distinct.stored
+    assert rows_of(distinct) == rows_of(plain)
+
+
+@pytest.mark.parametrize(
+    ("question", "reason"),
+    [
+        ("SELECT DISTINCT COUNT(*) FROM visits GROUP BY plan", "DISTINCT would leave out rows"),
+        ("SELECT DISTINCT plan, COUNT(*) FROM visits GROUP BY ROLLUP (plan)", "DISTINCT would leave out rows"),
+        ("SELECT DISTINCT ON (plan) plan, COUNT(*) FROM visits GROUP BY plan", "not answered here"),
+        ("SELECT DISTINCT plan FROM visits", "neither a key nor inside an aggregate"),
+        ("SELECT plan, COUNT(*) FROM visits GROUP BY plan QUALIFY COUNT(*) + 1", "QUALIFY needs a condition"),
+        (
+            "SELECT plan, COUNT(*) FROM visits GROUP BY plan "
+            "QUALIFY ROW_NUMBER() OVER (PARTITION BY person_id ORDER BY cost) = 1",
+            "none of a single unit",
+        ),
+    ],
+)
+def test_other_distincts_and_qualifies_are_refused(question: str, reason: str, session: lw.Session) -> None:
+    with pytest.raises(lw.QueryRefused, match=reason):
+        session.explain(question, epsilon=1)
+
+
 def test_the_consistent_view_adds_up_what_it_shows(session: lw.Session) -> None:
     text = "SELECT plan, cost > 9 AS c, COUNT(*) AS n, SUM(n) OVER () AS total FROM visits GROUP BY plan, c"
     view = session.sql(text, epsilon=0.1).consistent()
@@ -97,12 +182,19 @@ def test_the_consistent_view_adds_up_what_it_shows(session: lw.Session) -> None:
     ("item", "reason"),
     [
         ("RANK() OVER ()", "needs an order"),
-        ("SUM(COUNT(*)) OVER (ORDER BY plan)", "running total"),
-        ("LAG(COUNT(*)) OVER (ORDER BY plan)", "LAG OVER is not answered"),
+        ("LAG(COUNT(*)) OVER ()", "LAG needs an order"),
+        ("LAG(plan) OVER (ORDER BY plan)", "needs a number"),
+        ("LAG(COUNT(*), 1, 0) OVER (ORDER BY plan)", "not answered here"),
+        ("LEAD(COUNT(*), -1) OVER (ORDER BY plan)", "whole number of rows"),
+        ("LAG(COUNT(*) IGNORE NULLS) OVER (ORDER BY plan)", "IGNORE NULLS"),
+        ("RANK() OVER (ORDER BY plan ROWS 1 PRECEDING)", "takes no frame"),
+        ("MIN(COUNT(*)) OVER (ORDER BY plan ROWS 1 PRECEDING)", "starts at the first row"),
+        ("SUM(COUNT(*)) OVER (ORDER BY plan RANGE 1 PRECEDING)", "RANGE with a distance"),
+        ("NTILE(2) OVER (ORDER BY plan)", "NTILE is not answered over the rows of the answer"),
         ("SUM(SUM(COUNT(*)) OVER ()) OVER ()", "inside another"),
         ("SUM(cost) OVER ()", "neither a key nor inside an aggregate"),
         ("SUM(plan) OVER ()", "needs a number"),
-        ("SUM(COUNT(*)) OVER (ROWS 1 PRECEDING)", "not answered here"),
+        ("SUM(COUNT(*)) OVER (ROWS 1 PRECEDING)", "needs an order"),
     ],
 )
 def test_others_are_refused(item: str, reason: str, session: lw.Session) -> None:

@@ -1,4 +1,4 @@
-"""contribution_bounds_per_group => AUTO: the race to the top in SQL."""
+"""contribution_bounds_per_group => RACE: the race to the top in SQL."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -18,7 +18,7 @@ from lapwing.query.measures import Sum
 from tests.fixed_entropy import StreamEntropy
 from tests.release.tables import protected
 
-AUTO = "contribution_bounds_per_group => AUTO"
+RACE = "contribution_bounds_per_group => RACE"
 PEOPLE = 20_000
 
 
@@ -43,14 +43,14 @@ def session(tmp_path: Path) -> Iterator[lw.Session]:
 
 
 def test_the_error_follows_the_data_and_not_the_limit(session: lw.Session) -> None:
-    (row,) = session.sql(f"SELECT COUNT(*, {AUTO}) AS n FROM visits", epsilon=1).rows()
+    (row,) = session.sql(f"SELECT COUNT(*, {RACE}) AS n FROM visits", epsilon=1).rows()
     (plain,) = session.explain("SELECT COUNT(*) AS n FROM visits", epsilon=1).columns
     assert plain.half_width is not None
     assert 0 <= 3 * PEOPLE - row["n"] < plain.half_width / 4  # type: ignore[operator]
 
 
 def test_every_cell_has_a_race_of_its_own(session: lw.Session) -> None:
-    answer = session.sql(f"SELECT plan, SUM(cost, {AUTO}) AS s FROM visits GROUP BY plan", epsilon=2)
+    answer = session.sql(f"SELECT plan, SUM(cost, {RACE}) AS s FROM visits GROUP BY plan", epsilon=2)
     assert [row["plan"] for row in answer.rows()] == ["a", "b", "c"]
     found = [float(row["s"]) for row in answer.rows()]  # type: ignore[arg-type]
     truth = [sum(row % 7 for row in range(3 * PEOPLE) if row // 3 % 2 == place) for place in (0, 1)]
@@ -60,7 +60,7 @@ def test_every_cell_has_a_race_of_its_own(session: lw.Session) -> None:
 
 
 def test_levels_halve_from_the_limit_down(session: lw.Session) -> None:
-    plan = bind(f"SELECT SUM(cost, {AUTO}) AS s FROM visits", session.catalog)
+    plan = bind(f"SELECT SUM(cost, {RACE}) AS s FROM visits", session.catalog)
     clamps = [m.clamp for m in measures_of(plan.outputs[0].value) if isinstance(m, Sum) and m.clamp is not None]
     steps = int(100 * 1000 / plan.question.measures[0].step)
     assert clamps[0] == (0, steps)
@@ -69,9 +69,9 @@ def test_levels_halve_from_the_limit_down(session: lw.Session) -> None:
 
 
 def test_a_race_gets_the_part_of_two_measures(session: lw.Session) -> None:
-    plan = bind(f"SELECT SUM(cost, {AUTO}) AS s, COUNT(DISTINCT person_id) AS n FROM visits", session.catalog)
+    plan = bind(f"SELECT SUM(cost, {RACE}) AS s, COUNT(DISTINCT person_id) AS n FROM visits", session.catalog)
     assert sum(plan.asked.weights.values()) == races.RACE_WEIGHT == Fraction(2)
-    preview = session.explain(f"SELECT SUM(cost, {AUTO}) AS s, COUNT(DISTINCT person_id) AS n FROM visits", epsilon=1)
+    preview = session.explain(f"SELECT SUM(cost, {RACE}) AS s, COUNT(DISTINCT person_id) AS n FROM visits", epsilon=1)
     alone = session.explain("SELECT COUNT(DISTINCT person_id) AS n FROM visits", epsilon=1)
     people = next(m for m in preview.measures if m.measure == "n")
     assert people.scale == pytest.approx(alone.measures[0].scale * 3**0.5, rel=1e-6)
@@ -81,8 +81,8 @@ def test_a_race_gets_the_part_of_two_measures(session: lw.Session) -> None:
 @pytest.mark.parametrize(
     ("aggregate", "reason"),
     [
-        (f"SUM(cost - 50, {AUTO})", "not negative"),
-        (f"AVG(cost, {AUTO})", "takes no contribution_bounds_per_group"),
+        (f"SUM(cost - 50, {RACE})", "not negative"),
+        (f"AVG(cost, {RACE})", "takes no contribution_bounds_per_group"),
         ("MEDIAN(cost, contribution_bounds_per_row => AUTO)", "needs numbers"),
     ],
 )
@@ -98,6 +98,6 @@ def test_it_is_one_sided(tmp_path: Path) -> None:
     over = 0
     with protected(path, max_rows_per_unit=64, epsilon=100) as session:
         for number in range(60):
-            question = f"SELECT COUNT(*, {AUTO}) AS n FROM visits WHERE cost < {2 + number}"
+            question = f"SELECT COUNT(*, {RACE}) AS n FROM visits WHERE cost < {2 + number}"
             over += session.sql(question, epsilon=1).rows()[0]["n"] > 400  # type: ignore[operator]
     assert over <= 20  # a binomial of 60 at 5 % exceeds 20 with probability below 1e-11

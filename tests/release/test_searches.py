@@ -99,7 +99,7 @@ def test_means_of_groups(session: Session) -> None:
         f"CORR(code, age, {AUTO})",
         f"SUM(code, {AUTO}) FILTER (WHERE plan = 'a')",
         f"SUM(cost / age, {AUTO})",
-        f"SUM(size, {AUTO}, contribution_bounds_per_group => AUTO) + COUNT(*)",
+        f"SUM(size, {AUTO}, contribution_bounds_per_group => RACE) + COUNT(*)",
         f"SUM(code, {AUTO}, contribution_bounds_per_group => (0, 1000))",
         f"SUM(-age, {AUTO}) / SUM(code, {AUTO})",
     ],
@@ -298,7 +298,8 @@ def test_explain_promises_nothing_that_it_cannot_know(session: Session) -> None:
         (f"SELECT COUNT(*, {AUTO}) AS n FROM visits", "takes no contribution_bounds_per_row"),
         (f"SELECT SUM(town, {AUTO}) AS n FROM visits", "needs a number"),
         (f"SELECT MEDIAN(code, {AUTO}) AS n FROM visits", "needs numbers"),
-        (f"SELECT SUM(code, {AUTO}, contribution_bounds_per_group => AUTO) AS n FROM visits", "not negative"),
+        (f"SELECT SUM(code, {AUTO}, contribution_bounds_per_group => RACE) AS n FROM visits", "not negative"),
+        (f"SELECT SUM(code, {AUTO}, contribution_bounds_per_group => AUTO) AS n FROM visits", "and not both"),
         (f"SELECT SUM(code, {AUTO}, epsilon => 1) AS n FROM visits", "more than its price"),
     ],
 )

@@ -92,7 +92,9 @@ class Answer:
             keys={str(key): labels for key, labels in zip(question.keys, columns, strict=True)},
             margins=lambda parts: self._margins(parts, INTERVAL_CONFIDENCE),
         )
-        self._derived = [*(output.value for output in plan.outputs), *(term.value for term in plan.order)]
+        conditions = [] if plan.qualify is None else [plan.qualify]
+        shown_by = (*conditions, *(term.value for term in plan.order))
+        self._derived = [*(output.value for output in plan.outputs), *shown_by]
         self._kept_cells = kept(plan, self._released)
         self._kept = with_over(self._released.taken(self._kept_cells), self._derived)
         self._places = shown(plan, self._kept)

@@ -46,8 +46,12 @@ def kept(plan: Plan, frame: Frame) -> IndexArray:
 
 
 def shown(plan: Plan, frame: Frame) -> IndexArray:
-    """Return which of the cells that HAVING keeps are shown, in order: sorted, from OFFSET up to LIMIT."""
+    """Return which of the cells that HAVING keeps are shown, in order: after QUALIFY, sorted, from OFFSET to LIMIT."""
     places = np.arange(frame.size)
+    if plan.qualify is not None:
+        condition = column(plan.qualify, frame)
+        if isinstance(condition, Truths):
+            places = places[condition.holds[places]]
     for term in reversed(plan.order):
         places = _sorted(places, term, frame)
     end = None if plan.limit is None else plan.offset + plan.limit

@@ -45,7 +45,7 @@ class Bounds(TypedDict, total=False):
     """What an aggregate may say about its own privacy: the named arguments of SQL."""
 
     contribution_bounds_per_row: tuple[Number, Number] | Literal["auto"]
-    contribution_bounds_per_group: tuple[Number, Number] | Literal["auto"]
+    contribution_bounds_per_group: tuple[Number, Number] | Literal["auto", "race"]
     epsilon: Number
 
 
@@ -734,8 +734,8 @@ def _said(name: str, given: object) -> str:
         raise InvalidParameter(f"There is no argument '{name[:40]}'. Allowed: where, {', '.join(allowed)}.")
     if name == "epsilon":
         return printed(number(given))
-    if given == "auto":
-        return "AUTO"
+    if given == "auto" or (given == "race" and name == "contribution_bounds_per_group"):
+        return str(given).upper()
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise InvalidParameter(f"{name} takes two numbers, as in {name}=(0, 100).")
     return f"({printed(number(given[0]))}, {printed(number(given[1]))})"

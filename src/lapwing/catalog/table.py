@@ -145,11 +145,15 @@ class Table:
             "max_rows_per_unit": str(self.max_rows_per_unit),
             "columns": {column.name: column_facts(column) for column in self.columns},
         }
-        if self.privacy_unit is not None:
-            facts["privacy_unit"] = self.privacy_unit
-        if self.link is not None:
-            facts["link"] = {"table": self.link.parent.name, "on": dict(self.link.on)}
+        facts |= self.owner
         return facts if self.part is None else facts | {"part": self.part}
+
+    @property
+    def owner(self) -> Facts:
+        """Whose rows the table has, as it says itself: its privacy unit, or where its link leads."""
+        if self.link is not None:
+            return {"link": {"table": self.link.parent.name, "on": dict(self.link.on)}}
+        return {"privacy_unit": self.privacy_unit}
 
     @property
     def digest(self) -> str:

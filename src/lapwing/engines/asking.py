@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from lapwing.engines.base import Cells, Exact
 from lapwing.engines.holders import Holders, counted
+from lapwing.engines.shared import taken, truncated
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.keys import Key
 from lapwing.query.measures import CountDistinct, CountUnits, NumberMeasure
 from lapwing.query.plan import Question
-from lapwing.query.render import LEAF, answer, holders, leaves
+from lapwing.query.render import LEAF, answer, holders, leaves, shared
 from lapwing.query.sql.cleaned import WHOLE, Pass
 
 Rows = list[tuple[Any, ...]]
@@ -49,8 +50,11 @@ def queries_of(question: Question) -> int:
 
 
 def is_additive(question: Question) -> bool:
-    """Tell whether the cells of disjoint sets of units add up to the cells of all: different values do not."""
-    return not any(isinstance(measure, CountDistinct) for measure in question.measures)
+    """Tell whether the cells of disjoint sets of units add up to the cells of all.
+
+    Different values do not, nor rows that units of several sets share.
+    """
+    return question.units_of_row == 1 and not any(isinstance(measure, CountDistinct) for measure in question.measures)
 
 
 def ask(
@@ -67,6 +71,8 @@ def ask(
         fetch, columns: run a query.
         parts: into what parts the units are divided to be seen which keys each holds; that is done in memory.
     """
+    if question.units_of_row > 1:
+        return Batch(cells=list(truncated(question, columns(f"WITH {rows(WHOLE)} {shared(question)}", taken))))
     asked = _asked(question)
     numbers = replace(question, measures=asked)
     take = pa.RecordBatchReader.read_all if question.table.unit_is_row else counted

@@ -5,11 +5,13 @@ so that a decision rests on public facts alone.
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from lapwing.errors import DataChanged, InvalidParameter
 from lapwing.ledger.entries import GENESIS, Entry, Kind, subject_of
 from lapwing.ledger.faults import Cause, given_up, stopped
 from lapwing.ledger.folding import State, paid
+from lapwing.ledger.owners import Owners
 from lapwing.ledger.parts import Parts, require_same_parts
 from lapwing.ledger.records import Charge, Registration
 from lapwing.privacy.filters import Refused
@@ -35,14 +37,20 @@ def dividing(state: State, parts: Parts | None, time: str) -> Entry | None:
     return None
 
 
-def accepting(state: State, digests: Mapping[str, str], principal: str, time: str) -> Entry | None:
-    """Return the entry of a new version of the data, or None if these data are already the current version."""
+def accepting(
+    state: State, digests: Mapping[str, str], principal: str, time: str, owners: Owners = MappingProxyType({})
+) -> Entry | None:
+    """Return the entry of a new version of the data, or None if these data are already the current version.
+
+    Args: owners: whose rows the tables have.
+    """
     if not digests:
         raise InvalidParameter("A version of the data needs the digest of at least one table; none was given.")
     together = {**state.digests, **digests}  # other catalogs that share the ledger keep their tables
     if state.version and together == dict(state.digests):
         return None
-    body = {"version": state.version + 1, "digests": together, "principal": principal}
+    body: dict[str, object] = {"version": state.version + 1, "digests": together, "principal": principal}
+    body |= {"owners": {**state.owners, **owners}} if owners or state.owners else {}
     return _next(state, time, "data", "", body)
 
 

@@ -25,6 +25,7 @@ from lapwing.errors import InvalidParameter, LapwingError, LedgerFault
 from lapwing.ledger.allowances import NOTHING, Spending, added
 from lapwing.ledger.entries import GENESIS, Entry, Kind, broken, subject_of
 from lapwing.ledger.faults import COUNTED, FAULTS_ALLOWED
+from lapwing.ledger.owners import Owners, owners_from
 from lapwing.ledger.parts import Division, Parts
 from lapwing.ledger.records import Charge, Registration
 from lapwing.privacy.amounts import grid_up
@@ -39,10 +40,11 @@ class State:
     """What the entries up to `sequence` add up to.
 
     `version` counts the accepted versions of the data (0 before the first); `digests` maps each table to the digest of
-    the current one; `delta_spent` is what private keys have taken of the registration's `delta_keys`. Of a data set in
-    parts, `account` and `delta_spent` hold the totals, and `division` what is charged to each part. `faults` stand
-    since the curator last looked; `under_way` maps each charge whose outcome is open to its asker;
-    `spending` has what was charged by name (`ledger.allowances`).
+    the current one, and `owners` to whose rows it has, if it was accepted since ledgers keep that; `delta_spent` is
+    what private keys have taken of the registration's `delta_keys`. Of a data set in parts, `account` and `delta_spent`
+    hold the totals, and `division` what is charged to each part. `faults` stand since the curator last looked;
+    `under_way` maps each charge whose outcome is open to its asker; `spending` has
+    what was charged by name (`ledger.allowances`).
     """
 
     sequence: int
@@ -56,6 +58,7 @@ class State:
     faults: int = 0
     under_way: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     spending: Spending = field(default_factory=lambda: NOTHING)
+    owners: Owners = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def stopped(self) -> bool:
@@ -132,7 +135,9 @@ def _fold_parts(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
 def _fold_data(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
     if body["version"] != state.version + 1:
         raise broken(entry.sequence, "accepts a version of the data out of turn")
-    after = replace(state, version=body["version"], digests=MappingProxyType(dict(body["digests"])))
+    owners = MappingProxyType(owners_from(body.get("owners", {})))
+    digests = MappingProxyType(dict(body["digests"]))
+    after = replace(state, version=body["version"], digests=digests, owners=owners)
     return after if after.division is None else replace(after, division=after.division.for_version(after.version))
 
 

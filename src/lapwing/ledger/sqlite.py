@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple, Self, final
 
 from lapwing.errors import AllowanceExhausted, DataStopped, InvalidParameter, LedgerFault
@@ -20,6 +21,7 @@ from lapwing.ledger.decisions import accepting, answering, charging, dividing, l
 from lapwing.ledger.entries import Entry, broken, subject_of
 from lapwing.ledger.faults import Cause
 from lapwing.ledger.folding import State, fold
+from lapwing.ledger.owners import Owners, require_same_owners
 from lapwing.ledger.parts import Parts
 from lapwing.ledger.presence import Presence
 from lapwing.ledger.records import (
@@ -36,6 +38,8 @@ from lapwing.privacy.measures import Loss
 
 PATIENCE: Final = 10.0
 """Seconds to wait for other users of the ledger before that is a fault."""
+NOBODY: Final[Owners] = MappingProxyType({})
+"""Nothing is said about whose rows tables have."""
 
 
 @final
@@ -55,13 +59,20 @@ class SqliteLedger:
 
     @classmethod
     def open(
-        cls, path: Path, registration: Registration, *, parts: Parts | None = None, patience: float = PATIENCE
+        cls,
+        path: Path,
+        registration: Registration,
+        *,
+        parts: Parts | None = None,
+        owners: Owners = NOBODY,
+        patience: float = PATIENCE,
     ) -> Self:
         """Open the ledger at a path, creating and registering it if there is none.
 
-        Args: parts: into which the data are to be divided, if they are not yet; patience: seconds to wait for other
-            users of the ledger.
-        Raises: CatalogMismatch if it was registered, or the data were divided, otherwise; nothing is changed then.
+        Args: parts: into which the data are to be divided, if they are not yet; owners: whose rows the tables have;
+            patience: seconds to wait for other users of the ledger.
+        Raises: CatalogMismatch if it was registered, the data were divided, or rows are those of others; nothing is
+            changed then.
         """
         path = database.followed(path)
         chain = Chain(path, patience)
@@ -73,6 +84,7 @@ class SqliteLedger:
                     entries.append(opening(registration, _now()))
                     state = fold(state, entries[0])
                 require_same(registration, state.registration, chain.name)
+                require_same_owners(owners, state.owners, chain.name)
                 divided = dividing(state, parts, _now())
                 entries += [] if divided is None else [divided]
                 if entries:
@@ -87,13 +99,17 @@ class SqliteLedger:
         with self._chain.transaction() as transaction:
             return transaction.state
 
-    def accept(self, digests: Mapping[str, str], principal: str) -> int:
+    def accept(self, digests: Mapping[str, str], principal: str, owners: Owners = NOBODY) -> int:
         """Make these data the current version, and return its number; the first is 1.
 
         Data that are the current version already keep their number, so that two sessions may accept the same data.
+
+        Args: owners: whose rows the tables have.
+        Raises: CatalogMismatch if the rows of a table are those of others than before; nothing is changed then.
         """
         with self._chain.transaction() as transaction:
-            entry = accepting(transaction.state, digests, principal, _now())
+            require_same_owners(owners, transaction.state.owners, self._chain.name)
+            entry = accepting(transaction.state, digests, principal, _now(), owners)
             if entry is not None:
                 transaction.commit(entry)
             return transaction.state.version

@@ -1,8 +1,8 @@
 """Turn a syntax tree into a plan, reading the catalog only.
 
 Every node kind and every argument of it is on an allow-list; what is not understood is refused with its position and
-a remedy. Row expressions are bound in `calls`, aggregates and what is derived from them in `outputs`; this module binds
-the clauses around them: the table, the filter, the keys, the order.
+a remedy. Row expressions are bound in `calls`, aggregates and what is derived from them in `outputs`, and what acts on
+the answer in `clauses`; this module binds the rest around them: the table, the filter, the keys, the columns.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,11 +14,13 @@ from sqlglot import exp
 
 from lapwing.catalog.model import Catalog
 from lapwing.errors import QueryRefused
+from lapwing.query.aggregates.clauses import check_distinct, having, order, qualify, whole
 from lapwing.query.aggregates.grouping_sets import Sets, grouping_sets
 from lapwing.query.aggregates.outputs import Scope, derived, has_aggregate
-from lapwing.query.aggregates.searches import Searching
-from lapwing.query.derivation.derived import Derived, KeyValue, Order, Output, measures_of
-from lapwing.query.derivation.over import over_in
+from lapwing.query.aggregates.searches import Bounded, Searching
+from lapwing.query.aggregates.shared import check_shared
+from lapwing.query.aggregates.totals import search_of
+from lapwing.query.derivation.derived import Derived, KeyValue, Output, measures_of
 from lapwing.query.expressions.calls import bind_expression, exact_number
 from lapwing.query.expressions.expression import Literal, columns_of
 from lapwing.query.expressions.limits import require_bounded
@@ -26,10 +28,11 @@ from lapwing.query.expressions.magnitudes import Bounds
 from lapwing.query.expressions.rows import Rows, is_column, only, refusal, same_name
 from lapwing.query.expressions.types import Real
 from lapwing.query.keys import Key
-from lapwing.query.measures import Count, CountUnits, Distribution, Measure, Sum, argument_of
+from lapwing.query.measures import Count, CountUnits, Measure, Sum, argument_of
 from lapwing.query.plan import Plan, Question, Search
 from lapwing.query.relations.contribution import Asked, check_options, limited
-from lapwing.query.relations.domains import MAX_VALUES, listed_by, values_of
+from lapwing.query.relations.domains import listed_by, values_of
+from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.relations.pruned import pruned
 from lapwing.query.relations.public import NOTHING_PUBLIC, PublicFacts
 from lapwing.query.relations.relation import Selection
@@ -40,7 +43,11 @@ from lapwing.query.text.parse import parse
 
 MAX_CELLS = 1_000_000
 MAX_OUTPUTS = 200
-NOTHING_FOUND: Mapping[Distribution, Bounds] = MappingProxyType({})
+_CLAUSES = (
+    "expressions", "from_", "joins", "where", "group", "having", "qualify", "distinct", "order", "limit", "offset",
+    "with_",
+)  # fmt: skip
+NOTHING_FOUND: Mapping[Bounded, Bounds] = MappingProxyType({})
 
 
 def bind(
@@ -48,7 +55,7 @@ def bind(
     catalog: Catalog,
     facts: PublicFacts = NOTHING_PUBLIC,
     parameters: Parameters = (),
-    found: Mapping[Distribution, Bounds] = NOTHING_FOUND,
+    found: Mapping[Bounded, Bounds] = NOTHING_FOUND,
 ) -> Plan:
     """Parse a question and return its plan.
 
@@ -58,28 +65,31 @@ def bind(
     """
     parsed = parse(text, parameters)
     select, options = parsed.select, parsed.options
-    bound, within = bind_from(select, From(text=text, catalog=catalog, facts=facts))
+    limited_by_group = any(named.contribution_bounds_per_group is not None for named in parsed.arguments.values())
+    bound, within = bind_from(select, From(text=text, catalog=catalog, facts=facts), sharing=limited_by_group)
     rows = rows_of(bound, within)
-    only(rows, select, "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "with_")
+    only(rows, select, *_CLAUSES)
     sets = _keys(select, rows, bound.selection, facts)
     keys = tuple(dict.fromkeys(key for grouped in sets for key in grouped))
     _check_cells(sets)
     check_options(options, keys, rows)
     scope = Scope(
         rows=rows,
+        selection=bound.selection,
         keys=keys,
         sets=sets,
         aliases={},
         arguments=parsed.arguments,
-        rows_per_unit=bound.selection.rows_per_unit,
         searching=Searching(found=found),
     )
     outputs = _outputs(select, scope)
     named = replace(scope, aliases={output.name.casefold(): output.value for output in outputs})
-    having = _having(select, named)
-    order = _order(select, outputs, named)
-    derived = [*(output.value for output in outputs), *([having] if having else []), *(term.value for term in order)]
-    measures = _measures(derived)
+    conditions = having(select, named), qualify(select, named)
+    terms = order(select, outputs, named)
+    shown_by = [*(condition for condition in conditions if condition is not None), *(term.value for term in terms)]
+    measures = _measures([*(output.value for output in outputs), *shown_by])
+    check_distinct(select, outputs, sets, rows)
+    check_shared(bound.selection, sets, measures, searches=bool(scope.searching.wants))
     _check_mixture(measures)
     sorted_keys = tuple(sorted(keys, key=str))
     selection = limited(bound.selection, sorted_keys, options)
@@ -94,10 +104,11 @@ def bind(
         question=question,
         keys=keys,
         outputs=outputs,
-        having=having,
-        order=order,
-        limit=_whole(select, "limit", rows),
-        offset=_whole(select, "offset", rows) or 0,
+        having=conditions[0],
+        qualify=conditions[1],
+        order=terms,
+        limit=whole(select, "limit", rows),
+        offset=whole(select, "offset", rows) or 0,
         asked=Asked(
             epsilon=options.epsilon,
             delta=options.delta,
@@ -106,8 +117,8 @@ def bind(
             selection=options.group_selection_epsilon,
         ),
         explain=parsed.explain,
-        searches=_searches(scope.searching, selection),
-        unsettled=frozenset(scope.unsettled) if scope.searching.wanted and not found else frozenset(),
+        searches=_searches(scope.searching, selection, sets),
+        unsettled=frozenset(scope.unsettled) if scope.searching.wants and not found else frozenset(),
     )
 
 
@@ -117,17 +128,19 @@ def _without_unread(selection: Selection, keys: Sequence[Key], measures: Sequenc
     return pruned(selection, frozenset[str]().union(*map(columns_of, read)))
 
 
-def _searches(searching: Searching, selection: Selection) -> tuple[Search, ...]:
-    """Return the questions that find bounds: of the same rows, whatever their keys."""
+def _searches(searching: Searching, selection: Selection, sets: Sets) -> tuple[Search, ...]:
+    """Return the questions that find bounds: of values over the same rows, whatever their keys, then of totals."""
     require_bounded(measure.argument for measure in searching.wanted)
-    return tuple(
+    values = [
         Search(
             question=Question(selection=_without_unread(selection, (), (measure,)), keys=(), measures=(measure,)),
             magnitudes=magnitudes,
             name=name,
         )
         for measure, (magnitudes, name) in sorted(searching.wanted.items(), key=lambda pair: str(pair[0]))
-    )
+    ]
+    totals = [search_of(total, selection, sets) for total in sorted(searching.totals, key=str)]
+    return (*values, *totals)
 
 
 def _check_mixture(measures: Sequence[Measure]) -> None:
@@ -148,7 +161,7 @@ def _measures(derived: Sequence[Derived]) -> tuple[Measure, ...]:
     if not found:
         raise QueryRefused(
             "The question has no aggregate, and rows are never shown",
-            remedy="Ask for COUNT, SUM or AVG, with GROUP BY.",
+            remedy="Ask for COUNT, SUM or AVG, with GROUP BY: SELECT x, COUNT(*) FROM … GROUP BY x.",
         )
     return tuple(sorted(found, key=str))
 
@@ -229,7 +242,7 @@ def _check_cells(sets: Sets) -> None:
         )
 
 
-# ---- SELECT, HAVING, ORDER BY, LIMIT --------------------------------------------------------------------------------
+# ---- SELECT ----------------------------------------------------------------------------------------------------------
 
 
 def _outputs(select: exp.Select, scope: Scope) -> tuple[Output, ...]:
@@ -283,53 +296,5 @@ def _default_name(node: exp.Expression, value: Derived) -> str:
         return "value"
     if isinstance(inner, exp.Count | exp.CountIf):
         return "count"
-    return f"{inner.key}_{inner.this.name}" if is_column(inner.this) else str(inner.key)
-
-
-def _having(select: exp.Select, scope: Scope) -> Derived | None:
-    clause = select.args.get("having")
-    if clause is None:
-        return None
-    only(scope.rows, clause, "this")
-    condition = derived(clause.this, scope)
-    if any(True for _ in over_in(condition)):
-        raise refusal(scope.rows, clause, "HAVING comes before window functions", "Use ORDER BY and LIMIT.")
-    if condition.shape != "boolean":
-        raise refusal(scope.rows, clause, f"HAVING needs a condition, not {condition.shape}", "Write a comparison.")
-    return condition
-
-
-def _order(select: exp.Select, outputs: Sequence[Output], scope: Scope) -> tuple[Order, ...]:
-    clause = select.args.get("order")
-    if clause is None:
-        return ()
-    only(scope.rows, clause, "expressions")
-    terms = []
-    for node in clause.expressions:
-        only(scope.rows, node, "this", "desc", "nulls_first")
-        value = _ordinal(node.this, outputs, scope) or derived(node.this, scope)
-        terms.append(
-            Order(value=value, descending=bool(node.args.get("desc")), nulls_first=bool(node.args.get("nulls_first")))
-        )
-    return tuple(terms)
-
-
-def _ordinal(node: exp.Expression, outputs: Sequence[Output], scope: Scope) -> Derived | None:
-    if not isinstance(node, exp.Literal) or node.is_string:
-        return None
-    position = exact_number(str(node.this), node, scope.rows)
-    if position.denominator != 1 or not 1 <= position <= len(outputs):
-        raise refusal(scope.rows, node, f"There is no column {node.this} in the SELECT list to order by")
-    return outputs[int(position) - 1].value
-
-
-def _whole(select: exp.Select, name: str, rows: Rows) -> int | None:
-    clause = select.args.get(name)
-    if clause is None:
-        return None
-    only(rows, clause, "expression")
-    node = clause.expression
-    value = exact_number(str(node.this), node, rows) if isinstance(node, exp.Literal) and not node.is_string else None
-    if value is None or value.denominator != 1 or not 0 <= value <= 10**9:
-        raise refusal(rows, clause, f"{name.upper()} takes a whole number", f"Write {name.upper()} 10.")
-    return int(value)
+    name = inner.sql_name().lower()
+    return f"{name}_{inner.this.name}" if is_column(inner.this) else name

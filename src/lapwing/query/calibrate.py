@@ -250,7 +250,8 @@ def _delta_for_keys(question: Question, budget: Budget, delta: Number | None) ->
     if not budget.delta_keys:
         raise QueryRefused(
             f"The values of {names} are not public, and the budget keeps no delta for private keys",
-            remedy="Declare the values in the catalog if they are public, or set budget.delta_keys.",
+            remedy="Declare the values in the catalog if they are public, list some as in WHERE x IN ('a', 'b'), or "
+            "set budget.delta_keys.",
         )
     if budget.neighbouring != "add_remove":
         raise QueryRefused(
@@ -260,7 +261,8 @@ def _delta_for_keys(question: Question, budget: Budget, delta: Number | None) ->
     if delta is None:
         raise QueryRefused(
             f"The values of {names} are not public, so that their selection takes some delta",
-            remedy=f"Give delta; the budget keeps {float(budget.delta_keys):g} of it for all such questions.",
+            remedy=f"Give delta, of which the budget keeps {float(budget.delta_keys):g} for all such questions; or "
+            "list values, as in WHERE x IN ('a', 'b').",
         )
     if question.table.unit_is_row and question.keys_per_unit > 1:
         raise QueryRefused(

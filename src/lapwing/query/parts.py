@@ -37,6 +37,7 @@ from lapwing.query.relations.relation import (
     PublicJoin,
     Relation,
     Selection,
+    SharedJoin,
     Union,
     UnitJoin,
     Windowed,
@@ -79,6 +80,8 @@ def _part_columns(relation: Relation) -> frozenset[str]:
         case Union():
             handed = [_handed_on(relation.columns, part.expressions, part.source) for part in relation.parts]
             return frozenset.intersection(*handed)
+        case SharedJoin():  # of data in parts there are none
+            return frozenset()
         case Windowed() | PublicJoin() | UnitJoin() | FirstRows() | FirstGroups():
             return _part_columns(relation.source.relation)
 

@@ -13,10 +13,10 @@ from lapwing.query.derivation.derived import Derived, Order, Output
 from lapwing.query.expressions.expression import Column, Expression, columns_of
 from lapwing.query.expressions.magnitudes import Magnitudes
 from lapwing.query.keys import Key
-from lapwing.query.measures import Distribution, Measure, NumberMeasure, argument_of
+from lapwing.query.measures import Count, Distribution, Measure, NumberMeasure, Sum, argument_of
 from lapwing.query.relations.contribution import Asked
 from lapwing.query.relations.lineage import declared_columns_of, public_tables_of, table_of, tables_of
-from lapwing.query.relations.relation import FirstGroups, Kept, Selection
+from lapwing.query.relations.relation import FirstGroups, Kept, Selection, units_of_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +70,11 @@ class Question:
     def public_contents(self) -> tuple[str, ...]:
         """The digests of their data."""
         return tuple(digest for _, digest in sorted(public_tables_of(self.selection.relation)))
+
+    @property
+    def units_of_row(self) -> int:
+        """How many units a row may belong to."""
+        return units_of_row(self.selection.relation)
 
     @property
     def private_keys(self) -> tuple[Key, ...]:
@@ -137,17 +142,24 @@ def _listed(keys: Sequence[Key]) -> str:
 class Search:
     """A question of its own, from whose answer bounds follow: how many rows there are of each class of a value.
 
-    `magnitudes` are the candidates, one for each class; `name` says of what they are bounds.
+    `magnitudes` are the candidates, one for each class; `name` says of what they are bounds. `total` is the measure, if
+    they are bounds of what a unit adds to a group of it in all: then a row is a unit in a group.
     """
 
     question: Question
     magnitudes: Magnitudes
     name: str
+    total: Count | Sum | None = None
 
     @property
     def measure(self) -> Distribution:
         """What the question measures."""
         return self.question.distributions[0]
+
+    @property
+    def bounded(self) -> Distribution | Count | Sum:
+        """What the bounds are found by, or for: no two searches of a plan have the same."""
+        return self.measure if self.total is None else self.total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +174,7 @@ class Plan:
     keys: tuple[Key, ...]
     outputs: tuple[Output, ...]
     having: Derived | None = None
+    qualify: Derived | None = None
     order: tuple[Order, ...] = ()
     limit: int | None = None
     offset: int = 0

@@ -9,16 +9,19 @@ passes' cells add up.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, cast
 
+from lapwing.mechanisms.packing import MOST_LEVEL
 from lapwing.query.expressions.expression import Column, Expression, Literal
 from lapwing.query.keys import Key
 from lapwing.query.measures import Count, CountDistinct, CountUnits, Distribution, NumberMeasure, Sum
 from lapwing.query.plan import Question
+from lapwing.query.relations.relation import of_several_units
 from lapwing.query.sql import keys as render_keys
 from lapwing.query.sql.cleaned import WHOLE, Pass, Source, layer, unit_name
 from lapwing.query.sql.printers import clamp, expression, whole
-from lapwing.query.sql.relations import selected
+from lapwing.query.sql.relations import selected, unit_names
 
 LEAF: Final = 1 << 40
 """By what a leaf's number is multiplied where it shares an integer with the number of its rows, which is smaller."""
@@ -31,13 +34,20 @@ def render(question: Question, sources: Mapping[str, Source], part: Pass = WHOLE
 
     Args: sources: where the tables that the question stands on are, by name.
     """
-    asked = answer(question) if question.numbers else leaves(question, question.distributions[0])
+    if question.units_of_row > 1:
+        asked = shared(question)
+    elif question.numbers:
+        asked = answer(question)
+    else:
+        asked = leaves(question, question.distributions[0])
     layers = [layer(table, sources[table.name], part) for table in question.lineage]
     return f"WITH {', '.join(layers)} {asked}"
 
 
 def answer(question: Question) -> str:
     """Return the last layer: what is computed from the kept rows, of all measures of one integer a cell."""
+    if question.units_of_row > 1:
+        raise of_several_units()
     if question.sets:
         names = [f"measure{i}" for i in range(len(question.numbers))]
         return _by_set(question, answer, names)
@@ -47,6 +57,26 @@ def answer(question: Question) -> str:
     unit = unit_name(*question.tables)
     measures = [f"{measured(measure, unit)} AS measure{i}" for i, measure in enumerate(question.numbers)]
     return f"SELECT {', '.join([*keys, *measures])} {_rows(question)}{_by_position(len(keys))}"
+
+
+def shared(question: Question) -> str:
+    """Return the query for rows that several units share.
+
+    Its rows are sets of units, in any order of their places: the keys, the units, and for each of `weights` what the
+    rows of these units add, up to more than any level allows.
+    """
+    keys = [f"{render_keys.key_value(key)} AS key{i}" for i, key in enumerate(question.keys)]
+    units = [f"{name} AS unit{i}" for i, name in enumerate(unit_names(question.selection.relation))]
+    sums = [clamp(measured(measure, ""), 0, MOST_LEVEL) for measure in weights(question)]
+    added = [f"CAST({total} AS BIGINT) AS weight{i}" for i, total in enumerate(sums)]
+    shown = ", ".join([*keys, *units, *added])
+    return f"SELECT {shown} {_rows(question)}{_by_position(len(keys) + len(units))}"
+
+
+def weights(question: Question) -> tuple[NumberMeasure, ...]:
+    """Return what is summed of shared rows, each once, whatever the levels at which it is truncated."""
+    sums = (measure for measure in question.numbers if isinstance(measure, Count | Sum))
+    return tuple(dict.fromkeys(replace(measure, clamp=None) for measure in sums))
 
 
 def leaves(question: Question, measure: Distribution) -> str:

@@ -40,6 +40,11 @@ replace_one  a level's x and y have ‖x − y‖₁ ≤ ‖x‖₁ + ‖y‖₁
              their own, far enough apart to share no node. With one leaf and one cell |x − y| ≤ K.
 A limit on groups changes nothing: K rows may all fall into one cell.
 
+Rows that several units share (`relation`) are no sum over units. They are measured with a clamp to [0, τ] that means a
+packing program, cell by cell: removed, added or replaced, a unit moves each of C cells by at most d = τ + slack(τ)
+(`mechanisms.packing`; a cell's rows are those of a filter, so that each cell has such a program).
+add_remove, replace_one   ‖·‖₁ ≤ C·d and ‖·‖₂² ≤ C·d². Nothing else is measured of them.
+
 Every bound is an integer of steps and is attained by some pair of neighbours. A measure may have several valid bounds,
 and the planner takes the one that promises less error.
 """
@@ -49,8 +54,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from lapwing.mechanisms import Sensitivity
-from lapwing.query.measures import CountDistinct, CountUnits, Distribution, Measure, NumberMeasure, Sum
+from lapwing.mechanisms.packing import slack
+from lapwing.query.measures import Count, CountDistinct, CountUnits, Distribution, Measure, NumberMeasure, Sum
 from lapwing.query.plan import Question
+from lapwing.query.relations.relation import of_several_units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +153,8 @@ def of_question(question: Question, neighbouring: str) -> tuple[tuple[Candidate,
 
 
 def _of_part(question: Question, measure: Measure, neighbouring: str) -> tuple[Candidate, ...]:
+    if question.units_of_row > 1:
+        return (_packed(question, measure),)
     return candidates(
         measure,
         rows_per_unit=question.selection.rows_per_unit,
@@ -154,6 +163,16 @@ def _of_part(question: Question, measure: Measure, neighbouring: str) -> tuple[C
         neighbouring=neighbouring,
         groups=question.groups_per_unit,
     )
+
+
+def _packed(question: Question, measure: Measure) -> Candidate:
+    if question.cells is None or not isinstance(measure, Count | Sum) or measure.clamp is None:
+        raise of_several_units()
+    level, shared = measure.clamp[1], question.units_of_row
+    moved, cells = level + slack(level, shared), question.cells
+    where = "" if cells == 1 else f" to each of {cells} cells"
+    reason = f"of rows that {shared} units share, each adds at most {float(level * measure.step):,.10g}{where}"
+    return _candidate(cells * moved, cells * moved**2, reason)
 
 
 def _together(sets: Sequence[Candidate]) -> Candidate:

@@ -15,17 +15,17 @@ from typing import Final, Protocol
 from lapwing.errors import EngineFault, Interrupted, LapwingError, QueryRefused
 from lapwing.ledger.sqlite import SqliteLedger
 from lapwing.preview import ColumnPreview, MeasurePreview, measure_previews
-from lapwing.query.aggregates.searches import SHARE, Found, found_in, margin_of
+from lapwing.query.aggregates.searches import SHARE, Bounded, Found, found_in, margin_of
+from lapwing.query.aggregates.totals import found_in_totals
 from lapwing.query.calibrate import CONFIDENCE, Priced
 from lapwing.query.derivation.derived import Released as Shown
 from lapwing.query.derivation.derived import measures_of
 from lapwing.query.expressions.magnitudes import Bounds
-from lapwing.query.measures import Distribution
 from lapwing.query.plan import Plan, Question, Search
 from lapwing.release.released import Released
 from lapwing.release.stored import stored_answer
 
-Findings = Mapping[Distribution, Found]
+Findings = Mapping[Bounded, Found]
 NO_FINDINGS: Final[Findings] = MappingProxyType({})
 
 
@@ -52,41 +52,57 @@ def stored_searches(priced: Priced, ledger: SqliteLedger) -> dict[Question, Rele
     return {question: answer for question, answer in answers.items() if answer is not None}
 
 
-def findings(plan: Plan, answers: Mapping[Question, Released]) -> dict[Distribution, Found]:
+def findings(plan: Plan, answers: Mapping[Question, Released]) -> dict[Bounded, Found]:
     """Return the bounds that a plan's searches found."""
-    found: dict[Distribution, Found] = {}
+    found: dict[Bounded, Found] = {}
     for search in plan.searches:
         answer = answers[search.question]
         (counts,) = answer.values[0].tolist()
-        found[search.measure] = found_in(counts, answer.mechanisms[0], search.magnitudes)
+        follows = found_in if search.total is None else found_in_totals
+        found[search.bounded] = follows(counts, answer.mechanisms[0], search.magnitudes)
     return found
 
 
-def bounds_of(found: Findings) -> dict[Distribution, Bounds]:
+def bounds_of(found: Findings) -> dict[Bounded, Bounds]:
     """Return the bounds alone."""
     return {measure: finding.bounds for measure, finding in found.items()}
 
 
 def notes_of_found(plan: Plan, found: Findings) -> tuple[str, ...]:
     """Say which bounds were found, and what they may leave out."""
-    notes = []
-    for search in plan.searches:
-        finding = found[search.measure]
-        low, high = map(_plain, finding.bounds)
-        if finding.bounds == search.magnitudes.widest:
-            notes.append(f"{search.name}: bounds of {low} and {high} were found, the widest that there are")
-        elif finding.clear:
-            notes.append(
-                f"{search.name}: bounds of {low} and {high} were found, and values outside count as the nearest; "
-                f"with 95 % probability at most {finding.beyond:,} rows lie between a bound and its double, and as "
-                "many in each further doubling"
-            )
-        else:
-            notes.append(
-                f"{search.name}: no magnitude has clearly more rows than the noise of {finding.beyond // 2:,}, so that "
-                f"the bounds of {low} and {high} are a guess; give a larger epsilon, or write bounds"
-            )
-    return tuple(notes)
+    return tuple(
+        (_note_of_values if search.total is None else _note_of_totals)(search, found[search.bounded])
+        for search in plan.searches
+    )
+
+
+def _note_of_values(search: Search, finding: Found) -> str:
+    low, high = map(_plain, finding.bounds)
+    if finding.bounds == search.magnitudes.widest:
+        return f"{search.name}: bounds of {low} and {high} were found, the widest that there are"
+    if finding.clear:
+        return (
+            f"{search.name}: bounds of {low} and {high} were found, and values outside count as the nearest; "
+            f"with 95 % probability at most {finding.beyond:,} rows lie between a bound and its double, and as "
+            "many in each further doubling"
+        )
+    return (
+        f"{search.name}: no magnitude has clearly more rows than the noise of {finding.beyond // 2:,}, so that "
+        f"the bounds of {low} and {high} are a guess; give a larger epsilon, or write bounds"
+    )
+
+
+def _note_of_totals(search: Search, finding: Found) -> str:
+    most = _plain(finding.bounds[1])
+    found = f"{search.name}: {most} was found for the most that a unit adds to a group"
+    if finding.bounds == search.magnitudes.widest:
+        return f"{found}, the most that there is"
+    if finding.clear:
+        return (
+            f"{found}, and more counts as that; with 95 % probability at most {finding.beyond:,} times a unit adds "
+            "between that and its double, and as often in each further doubling"
+        )
+    return f"{found}, which is a guess: no magnitude stands out from the noise; give a larger epsilon, or write a bound"
 
 
 def notes_before(plan: Plan, priced: Priced) -> tuple[str, ...]:

@@ -9,7 +9,9 @@ from lapwing.ledger.sqlite import SqliteLedger
 from lapwing.mechanisms import TruncatedGeometric, WeightedGaussian
 from lapwing.privacy.measures import Loss
 from lapwing.query.calibrate import Priced
+from lapwing.query.keys import Key
 from lapwing.query.plan import Question
+from lapwing.query.relations.images import MAX_VALUES
 from lapwing.release import payload
 from lapwing.release.cells import cells_of, columns_of
 from lapwing.release.refinement import Refinement, as_accurate, is_refinable, refinement
@@ -57,12 +59,20 @@ def sharpening(priced: Priced, ledger: SqliteLedger) -> Sharpening | None:
 def key_of(question: Question) -> str:
     """Name a question up to what cannot change its answer: the canonical plan and the meaning of its tables.
 
-    The contents of the public tables that it joins are a part of it; those of the protected ones are a version.
+    The contents of the public tables that it joins are a part of it; those of the protected ones are a version. So are
+    the values of its keys: another version of Lapwing may know more of them to be public, or list fewer.
     """
     # The rows of a unit follow from these, and from the links of other tables, which say what keys are unique.
-    rows = str(question.selection.rows_per_unit)
+    rows = "" if question.units_of_row > 1 else str(question.selection.rows_per_unit)
     meaning = [str(question), rows, *(table.digest for table in question.tables), *question.public_contents]
-    return sha256(json.dumps(meaning).encode()).hexdigest()
+    return sha256(json.dumps([*meaning, *map(_values_of, question.keys)]).encode()).hexdigest()
+
+
+def _values_of(key: Key) -> list[str]:
+    """Return what says which values a key has; long lists are in the catalog, of which there is a digest."""
+    if key.private:
+        return []
+    return [str(len(key.domain)), *(map(str, key.domain) if len(key.domain) <= MAX_VALUES else ())]
 
 
 def payload_of(released: Released) -> str:

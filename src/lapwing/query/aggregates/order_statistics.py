@@ -24,6 +24,7 @@ from lapwing.query.derivation.derived import Compute, OrderStatistic, RankKind, 
 from lapwing.query.expressions import conversion, temporal
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, Literal, is_number
+from lapwing.query.expressions.naming import as_number, written_name
 from lapwing.query.expressions.rows import Rows, only, refusal
 from lapwing.query.expressions.types import Fixed, Type, describe, is_temporal
 from lapwing.query.measures import Distribution
@@ -141,7 +142,7 @@ def _name(node: exp.Expression, rows: Rows) -> str:
     start, end = node.meta.get("start"), node.meta.get("end")
     if isinstance(start, int) and isinstance(end, int):
         return rows.text[start : end + 1].upper()
-    return node.key.upper()
+    return written_name(node) or node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
 
 
 def _statistic(node: exp.Expression, argument: object, share: Fraction, kind: RankKind, place: _Place) -> Ranked:
@@ -151,7 +152,7 @@ def _statistic(node: exp.Expression, argument: object, share: Fraction, kind: Ra
     bound = bind_expression(argument, rows)
     if not is_number(bound.type) and not is_temporal(bound.type):
         reason = f"{_name(node, rows)} needs a number, a date or a timestamp, not {describe(bound.type)}"
-        raise refusal(rows, node, reason)
+        raise refusal(rows, node, reason, as_number(describe(bound.type)))
     try:
         number = _in_whole_numbers(bound, place.named) if is_temporal(bound.type) else per_row(bound, place.named)
         counted = only_where(conversion.summable(number), place.condition)

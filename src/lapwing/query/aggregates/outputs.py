@@ -15,8 +15,11 @@ from lapwing.errors import QueryRefused
 from lapwing.query.aggregates.order_statistics import ORDER_STATISTICS, order_statistic
 from lapwing.query.aggregates.over import bind_over
 from lapwing.query.aggregates.races import RACE_WEIGHT, race
+from lapwing.query.aggregates.scalars import SCALARS, Scalar, cast
 from lapwing.query.aggregates.searches import Searching
+from lapwing.query.aggregates.shared import truncated
 from lapwing.query.aggregates.statistics import bind_covariance, bind_variance
+from lapwing.query.aggregates.totals import settled
 from lapwing.query.derivation import calendar
 from lapwing.query.derivation.derive import compute
 from lapwing.query.derivation.derived import (
@@ -33,13 +36,14 @@ from lapwing.query.derivation.derived import (
 from lapwing.query.expressions import conversion, functions
 from lapwing.query.expressions.calls import bind_expression, require_present
 from lapwing.query.expressions.expression import Constant, Expression, is_number
-from lapwing.query.expressions.naming import name_of
+from lapwing.query.expressions.naming import as_number, instead_of_aggregate, name_of
 from lapwing.query.expressions.rows import Rows, is_column, only, refusal
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Plain, Type, describe
 from lapwing.query.keys import Key
 from lapwing.query.measures import Count, CountDistinct, CountUnits, Measure, Sum
-from lapwing.query.relations.contribution import Share, per_group
+from lapwing.query.relations.contribution import Share, per_group, require_units
 from lapwing.query.relations.per_unit import one_where, only_where
+from lapwing.query.relations.relation import Selection, units_of_row
 from lapwing.query.text.options import NamedArguments
 
 
@@ -47,20 +51,20 @@ from lapwing.query.text.options import NamedArguments
 class Scope:
     """What an answer may refer to.
 
-    Args: sets: the keys of each grouping set; rows_per_unit: the most rows of a unit; condition: of the FILTER around
-        the aggregate at hand; arguments: what aggregates say about their own privacy; shares: filled with the epsilon
-        that each measure may take, where its aggregate says so; weights: filled with the part of the rest that a
-        measure gets, where that is not 1; searching: the bounds that are to be found; unsettled: filled with the sums
-        that they bound.
+    Args: selection: what is aggregated; sets: the keys of each grouping set; condition: of the FILTER around the
+        aggregate at hand; arguments: what aggregates say about their own privacy; shares: filled with the epsilon that
+        each measure may take, where its aggregate says so; weights: filled with the part of the rest that a measure
+        gets, where that is not 1; searching: the bounds that are to be found; unsettled: filled with the measures that
+        they bound.
     """
 
     rows: Rows
+    selection: Selection
     keys: tuple[Key, ...]
     aliases: Mapping[str, Derived]
     sets: tuple[tuple[Key, ...], ...] = ()
     condition: Expression | None = None
     arguments: Mapping[int, NamedArguments] = field(default_factory=dict)
-    rows_per_unit: int = 1
     shares: dict[Measure, Share] = field(default_factory=dict)
     weights: dict[Measure, Fraction] = field(default_factory=dict)
     searching: Searching = field(default_factory=Searching)
@@ -162,10 +166,11 @@ def _total(node: exp.Expression, scope: Scope) -> Sum:
     only(rows, node, "this")
     name = node.key.upper()
     if isinstance(node.this, exp.Distinct):
-        raise refusal(rows, node, f"{name}(DISTINCT …) is not answered", f"Write {name}(x).")
+        raise refusal(rows, node, f"{name}(DISTINCT …) is not answered", _ONCE)
     argument = bind_expression(node.this, rows)
     if not is_number(argument.type):
-        raise refusal(rows, node, f"{name} needs a number, not {describe(argument.type)}")
+        kind = describe(argument.type)
+        raise refusal(rows, node, f"{name} needs a number, not {kind}", as_number(kind))
     try:
         inside = scope.searching.inside(argument, scope.named(node), scope.condition)
         return Sum(argument=only_where(conversion.summable(inside), scope.condition))
@@ -235,6 +240,7 @@ _AGGREGATES: Mapping[type[exp.Expression], Callable[[exp.Expression, Scope], Der
 
 # ---- post-processing ------------------------------------------------------------------------------------------------
 
+_ONCE = "Leave DISTINCT out, or GROUP BY x and COUNT(*): a list of the values that are there."
 _OVER_THE_ANSWER = (
     "Use keys and aggregates (COUNT, SUM, AVG, MEDIAN, STDDEV …), and arithmetic, comparisons, CASE over them."
 )
@@ -252,7 +258,7 @@ def derived(node: exp.Expression, scope: Scope) -> Derived:
             scope.rows,
             node,
             f"{name_of(node)} is not answered here",
-            _OVER_THE_ANSWER,
+            instead_of_aggregate(node) or _OVER_THE_ANSWER,
         )
     try:
         value = handler(node, scope)
@@ -274,22 +280,37 @@ def _as_said(value: Derived, node: exp.Expression, scope: Scope) -> Derived:
                 f"{name_of(node)} takes no contribution_bounds_per_group",
                 remedy="COUNT and SUM do; others take contribution_bounds_per_row.",
             )
-        bounded = value.measure
-        if named.contribution_bounds_per_group == "auto":
-            value = race(bounded, scope.rows_per_unit, scope.rows)
-            levels = measures_of(value)
-            scope.weights.update(dict.fromkeys(levels, RACE_WEIGHT / len(levels)))
-        else:
-            value = Released(measure=per_group(bounded, named, scope.rows))
+        value = _bounded_by_group(value.measure, named, scope)
     if named.contribution_bounds_per_row is not None and isinstance(node, exp.Count | exp.CountIf):
         raise QueryRefused("COUNT takes no contribution_bounds_per_row", remedy="A row counts as one.")
-    if named.contribution_bounds_per_row == "auto":
-        scope.unsettled.update(measure for measure in measures_of(value) if isinstance(measure, Sum))
+    if "auto" in (named.contribution_bounds_per_row, named.contribution_bounds_per_group):
+        scope.unsettled.update(measure for measure in measures_of(value) if isinstance(measure, Count | Sum))
     if named.epsilon is not None:
         measures = measures_of(value)
         for measure in measures:
             share = Share(epsilon=named.epsilon, among=len(measures))
             scope.shares[measure] = max(share, scope.shares.get(measure, share), key=lambda said: said.epsilon)
+    return value
+
+
+def _bounded_by_group(measure: Count | Sum, named: NamedArguments, scope: Scope) -> Derived:
+    """Limit what a unit adds to a group in all: to what is written, what is found, or by a race."""
+    if units_of_row(scope.selection.relation) > 1:
+        return _raced(truncated(measure, named), scope)
+    require_units(scope.selection)
+    match named.contribution_bounds_per_group:
+        case "auto":
+            return Released(measure=settled(measure, scope.selection.rows_per_unit, scope.searching))
+        case "race":
+            return _raced(race(measure, scope.selection.rows_per_unit), scope)
+    return Released(measure=per_group(measure, named))
+
+
+def _raced(value: Derived, scope: Scope) -> Derived:
+    """Give all levels of a race together the weight of a race."""
+    levels = measures_of(value)
+    if len(levels) > 1:
+        scope.weights.update(dict.fromkeys(levels, RACE_WEIGHT / len(levels)))
     return value
 
 
@@ -360,8 +381,9 @@ def _is(node: exp.Expression, scope: Scope) -> Derived:
 def _case(node: exp.Expression, scope: Scope) -> Derived:
     only(scope.rows, node, "this", "ifs", "default")
     chosen = derived(node.this, scope) if node.this is not None else None
-    if isinstance(chosen, Compute):  # it is repeated in every branch, which would let nested ones grow without end
-        raise refusal(scope.rows, node, "CASE x WHEN takes a key or an aggregate", "Write CASE WHEN condition THEN ….")
+    # It is repeated in every branch, which would let nested ones grow without end.
+    if isinstance(chosen, Compute) and any(isinstance(part, Compute) for part in chosen.arguments):
+        raise refusal(scope.rows, node, "CASE x WHEN repeats a long x too often", "Write CASE WHEN condition THEN ….")
     parts: list[Derived] = []
     for branch in node.args["ifs"]:
         only(scope.rows, branch, "this", "true")
@@ -370,21 +392,6 @@ def _case(node: exp.Expression, scope: Scope) -> Derived:
         parts.append(derived(branch.args["true"], scope))
     default = node.args.get("default")
     return compute("case", *parts, derived(default, scope) if default else Fixture(value=None, shape="null"))
-
-
-def _null_if(node: exp.Expression, scope: Scope) -> Derived:
-    """Bind NULLIF(x, y). As a divisor NULLIF(x, 0) is x, which keeps its interval: a zero divisor gives NULL anyway."""
-    only(scope.rows, node, "this", "expression")
-    value, other = derived(node.this, scope), derived(node.expression, scope)
-    around = node.parent
-    while isinstance(around, exp.Paren):
-        around = around.parent
-    divides = isinstance(around, exp.Div) and not any(part is node for part in around.this.walk())
-    if divides and isinstance(other, Fixture) and other.value == 0:
-        return value
-    if isinstance(value, Compute):
-        raise refusal(scope.rows, node, "NULLIF takes a key or an aggregate", "Write CASE WHEN … THEN NULL ELSE … END.")
-    return compute("case", compute("=", value, other), Fixture(value=None, shape="null"), value)
 
 
 def _round(node: exp.Expression, scope: Scope) -> Derived:
@@ -444,11 +451,13 @@ def _date_diff(node: exp.Expression, scope: Scope) -> Derived:
     return calendar.difference(name, derived(node.expression, scope), derived(node.this, scope))
 
 
-def _constant_cast(node: exp.Expression, scope: Scope) -> Derived:
-    """Bind DATE '…' and TIMESTAMP '…', which are casts of constants."""
-    if not isinstance(node.this, exp.Literal):
-        raise refusal(scope.rows, node, f"{name_of(node)} is not answered here", _OVER_THE_ANSWER)
-    return _fixture(node, scope)
+def _cast(node: exp.Expression, scope: Scope) -> Derived:
+    """Bind a cast; DATE '…' and TIMESTAMP '…' are casts of constants."""
+    return _fixture(node, scope) if isinstance(node.this, exp.Literal) else _scalar(cast)(node, scope)
+
+
+def _scalar(rule: Scalar) -> Callable[[exp.Expression, Scope], Derived]:
+    return lambda node, scope: rule(node, scope.rows, lambda part: derived(part, scope))
 
 
 _SIDES: Mapping[str, Side] = {"DP_INTERVAL_LOW": "low", "DP_INTERVAL_HIGH": "high"}
@@ -478,7 +487,7 @@ HANDLERS: Mapping[type[exp.Expression], Callable[[exp.Expression, Scope], Derive
     exp.Add: _apply("add", "this", "expression"),
     exp.Sub: _subtract,
     exp.DateDiff: _date_diff,
-    exp.Cast: _constant_cast,
+    exp.Cast: _cast,
     exp.Mul: _apply("multiply", "this", "expression"),
     exp.Div: _apply("divide", "this", "expression", ignored=("typed", "safe")),
     exp.Neg: _apply("negate", "this"),
@@ -490,7 +499,16 @@ HANDLERS: Mapping[type[exp.Expression], Callable[[exp.Expression, Scope], Derive
     exp.Greatest: _apply("greatest", "this", "expressions", ignored=("ignore_nulls",)),
     exp.Coalesce: _apply("coalesce", "this", "expressions"),
     exp.Case: _case,
-    exp.Nullif: _null_if,
+    exp.Nullif: _apply("null_if", "this", "expression"),
+    exp.Upper: _apply("upper", "this"),
+    exp.Lower: _apply("lower", "this"),
+    exp.DPipe: _apply("concatenate", "this", "expression", ignored=("safe",)),
+    exp.Mod: _apply("modulo", "this", "expression"),
+    exp.Pow: _apply("power", "this", "expression"),
+    exp.Exp: _apply("exponential", "this"),
+    exp.Ln: _apply("logarithm", "this"),
+    exp.Sign: _apply("sign", "this"),
+    **{kind: _scalar(rule) for kind, rule in SCALARS.items()},
     exp.EQ: _apply("=", "this", "expression"),
     exp.NEQ: _apply("<>", "this", "expression"),
     exp.LT: _apply("<", "this", "expression"),

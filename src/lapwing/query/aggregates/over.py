@@ -1,59 +1,110 @@
-"""Bind window functions over the rows of the answer, such as a share of the total, SUM(COUNT(*)) OVER (), or a rank."""
+"""Bind window functions over the rows of the answer: shares of a total, running totals, neighbours, ranks."""
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 
 from sqlglot import exp
 
-from lapwing.query.derivation.derived import NUMERIC, Derived, Order, Over, OverFunction
+from lapwing.query.derivation.derived import NUMERIC, Derived, Fixture, Order, Over, OverFunction, Span
 from lapwing.query.derivation.over import over_in
+from lapwing.query.expressions.naming import name_of
 from lapwing.query.expressions.rows import Rows, only, refusal
+from lapwing.query.relations.window_frames import bind_frame
+
+Bind = Callable[[exp.Expression], Derived]
 
 _RANKS: Mapping[type[exp.Expression], OverFunction] = {
     exp.Rank: "rank",
     exp.DenseRank: "dense_rank",
     exp.RowNumber: "row_number",
 }
+_OF_NUMBERS: Mapping[type[exp.Expression], OverFunction] = {
+    exp.Sum: "sum",
+    exp.Avg: "average",
+    exp.Min: "least",
+    exp.Max: "greatest",
+}
+_NEIGHBOURS: Mapping[type[exp.Expression], int] = {exp.Lag: -1, exp.Lead: 1}
+_MOST_ROWS = 10**6
+_RUNNING = Span(end=0, peers=True)
+_ANSWERED = "Use SUM, AVG, MIN, MAX or COUNT(*), LAG or LEAD, FIRST_VALUE, RANK, DENSE_RANK or ROW_NUMBER."
 
 
-def bind_over(node: exp.Expression, rows: Rows, derived: Callable[[exp.Expression], Derived]) -> Derived:
-    """Bind function OVER (PARTITION BY … ORDER BY …) over released rows."""
-    only(rows, node, "this", "partition_by", "order", "over")
+def bind_over(node: exp.Expression, rows: Rows, derived: Bind) -> Derived:
+    """Bind function OVER (PARTITION BY … ORDER BY … frame) over released rows."""
+    only(rows, node, "this", "partition_by", "order", "over", "spec")
     inner, clause = node.this, node.args.get("order")
     partition = tuple(derived(part) for part in node.args.get("partition_by") or ())
     order = () if clause is None else tuple(_term(term, rows, derived) for term in clause.expressions)
+    if isinstance(inner, exp.IgnoreNulls | exp.RespectNulls):
+        raise refusal(rows, node, "IGNORE NULLS is not answered over the answer", "Leave it out.")
     function, argument = _function(inner, rows, derived)
-    ranks = type(inner) in _RANKS
-    if ranks and not order:
-        raise refusal(rows, node, f"{inner.key.upper()} needs an order", "Write OVER (ORDER BY COUNT(*) DESC).")
-    if order and not ranks:
-        raise refusal(rows, node, "A running total is not answered over the answer", "Leave ORDER BY out of OVER.")
+    span = _span(node, bool(order), rows)
     inside = [*partition, *(term.value for term in order), *([] if argument is None else [argument])]
     if any(True for value in inside for _ in over_in(value)):
         raise refusal(rows, node, "A window function stands inside another", "Ask for each by itself.")
-    shape = "integer" if argument is None else argument.shape
-    return Over(function=function, argument=argument, partition=partition, order=order, shape=shape)
+    shape = "integer" if argument is None else "real" if function == "average" else argument.shape
+    if span == Span():  # all rows, in whatever order
+        order = order if function in ("row_at", *_RANKS.values()) else ()
+    return Over(function=function, argument=argument, partition=partition, order=order, shape=shape, span=span)
 
 
-def _function(
-    inner: exp.Expression, rows: Rows, derived: Callable[[exp.Expression], Derived]
-) -> tuple[OverFunction, Derived | None]:
+def _span(node: exp.Expression, ordered: bool, rows: Rows) -> Span:
+    """Return which rows a function sees, having refused the frames and orders that it does not take."""
+    inner, spec = node.this, node.args.get("spec")
+    name = name_of(inner).split()[-1]
+    placed = type(inner) in _RANKS or type(inner) in _NEIGHBOURS
+    if not ordered and (placed or spec is not None or type(inner) is exp.FirstValue):
+        raise refusal(rows, node, f"{name} needs an order", "Write OVER (ORDER BY COUNT(*) DESC).")
+    if placed and spec is not None:
+        raise refusal(rows, node, f"{name} takes no frame", "Leave it out.")
+    if type(inner) in _NEIGHBOURS:
+        distance = _NEIGHBOURS[type(inner)] * _offset(inner, rows)
+        return Span(start=distance, end=distance)
+    if placed or not ordered:
+        return Span()
+    if not isinstance(node, exp.Window):
+        raise ValueError("a frame is of a window")
+    frame, _ = bind_frame(spec, node, (), _MOST_ROWS, rows)
+    span = _RUNNING if frame is None else Span(start=frame.start, end=frame.end, peers=frame.unit == "range")
+    if span.start is None and span.end is None:
+        span = Span()
+    if span.start is not None and type(inner) in (exp.Min, exp.Max, exp.FirstValue):
+        raise refusal(rows, node, f"A frame of {name} starts at the first row", "Write UNBOUNDED PRECEDING.")
+    return span
+
+
+def _offset(inner: exp.Expression, rows: Rows) -> int:
+    """Return how many rows away LAG and LEAD look."""
+    node = inner.args.get("offset")
+    if node is None:
+        return 1
+    text = str(node.this) if isinstance(node, exp.Literal) and not node.is_string else ""
+    if not text.isdecimal() or Fraction(text) > _MOST_ROWS:
+        raise refusal(rows, inner, f"{name_of(inner)} takes a whole number of rows", "Write LAG(COUNT(*), 1).")
+    return int(text)
+
+
+def _function(inner: exp.Expression, rows: Rows, derived: Bind) -> tuple[OverFunction, Derived | None]:
     if type(inner) in _RANKS:
         only(rows, inner)
         return _RANKS[type(inner)], None
     if type(inner) is exp.Count and type(inner.this) is exp.Star:
         only(rows, inner, "this", "big_int")
         return "rows", None
-    if type(inner) is not exp.Sum:
-        remedy = "Use SUM(COUNT(*)) OVER (), COUNT(*) OVER (), RANK, DENSE_RANK and ROW_NUMBER."
-        raise refusal(rows, inner, f"{inner.key.upper()} OVER is not answered over the answer", remedy)
-    only(rows, inner, "this")
+    function = _OF_NUMBERS.get(type(inner), "row_at" if type(inner) in (*_NEIGHBOURS, exp.FirstValue) else None)
+    if function is None:
+        raise refusal(rows, inner, f"{name_of(inner)} is not answered over the rows of the answer", _ANSWERED)
+    only(rows, inner, "this", *(["offset"] if type(inner) in _NEIGHBOURS else []))
     argument = derived(inner.this)
-    if argument.shape not in NUMERIC:
-        raise refusal(rows, inner, f"SUM needs a number, not {argument.shape}")
-    return "sum", argument
+    if argument.shape not in NUMERIC or isinstance(argument, Fixture):
+        raise refusal(
+            rows, inner, f"{name_of(inner)} OVER needs a number of the answer, not {argument.shape}", _ANSWERED
+        )
+    return function, argument
 
 
-def _term(node: exp.Expression, rows: Rows, derived: Callable[[exp.Expression], Derived]) -> Order:
+def _term(node: exp.Expression, rows: Rows, derived: Bind) -> Order:
     only(rows, node, "this", "desc", "nulls_first")
     value = derived(node.this)
     return Order(value=value, descending=bool(node.args.get("desc")), nulls_first=bool(node.args.get("nulls_first")))

@@ -1,10 +1,12 @@
-"""Find how much a unit may add to a group, privately: the race to the top.
+"""Sum what units add to a group without a bound on it, and promise the true sum: the race to the top.
 
-Of a sum of numbers ≥ 0, or a count, nobody may know in public how much one unit adds, only a generous limit. So the
-question is asked at several levels τ: what a unit adds to a group is clamped to [0, τ], for τ from the limit down by
-halves. Each level is a measure of its own, with noise in proportion to τ. The clamped sums are at most the true one, so
-that where all of them lie inside their intervals the greatest of their lower ends is at most the truth: high levels
-have wide noise and lose, low ones cut too much and lose, and the race is won near the largest contribution there is.
+Of a sum of numbers ≥ 0, or a count, nobody may know in public how much one unit adds, only a generous limit. A bound
+that is found (`totals`) errs less, but how much it cuts off nobody can promise. A race can: its answer is at most the
+true sum. The question is asked at several levels τ: what a unit adds to a group is clamped to [0, τ], for τ from the
+limit down by halves. Each level is a measure of its own, with noise in proportion to τ. The clamped sums are at most
+the true one, so that where all of them lie inside their intervals the greatest of their lower ends is at most the
+truth: high levels have wide noise and lose, low ones cut too much and lose, and the race is won near the largest
+contribution there is.
 
 Guarantee: each level is a sum clamped unit by unit (`stability`), paid for like any measure; taking the greatest lower
 end is post-processing. What is released is at most the true sum with at least 95 % probability, in each cell.
@@ -20,7 +22,6 @@ from typing import Final
 from lapwing.errors import QueryRefused
 from lapwing.query.derivation.derive import compute, interval_end
 from lapwing.query.derivation.derived import Derived, Fixture, Released
-from lapwing.query.expressions.rows import Rows
 from lapwing.query.measures import Count, Sum
 from lapwing.query.stability import row_range
 
@@ -30,21 +31,16 @@ MOST_LEVELS: Final = 12
 """Each level takes its part of the price; below a 2048th of the limit a unit's part is not worth finding."""
 
 
-def race(measure: Count | Sum, rows_per_unit: int, rows: Rows) -> Derived:
+def race(measure: Count | Sum, rows_per_unit: int) -> Derived:
     """Return what a race over a measure releases.
 
     Args: rows_per_unit: the most rows of a unit, from which the limit follows.
-    Raises: QueryRefused if a row may take something away, or the unit is the row.
+    Raises: QueryRefused if a row may take something away.
     """
     low, high = row_range(measure)
-    if rows.unit is None:
-        raise QueryRefused(
-            "The privacy unit is not at hand: it is the row, which adds one value to one group, or a subquery hides it",
-            remedy="Show it in the subquery, or write bounds for the row.",
-        )
     if low < 0:
         raise QueryRefused(
-            "contribution_bounds_per_group => AUTO takes numbers that are not negative",
+            "contribution_bounds_per_group => RACE takes numbers that are not negative",
             remedy="Write the bounds, or SUM(GREATEST(x, 0), …) - SUM(GREATEST(-x, 0), …).",
         )
     levels = [rows_per_unit * high]

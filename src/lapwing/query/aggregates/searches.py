@@ -27,15 +27,18 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
+from lapwing.errors import QueryRefused
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.query.derivation.derived import INTERVAL_CONFIDENCE
 from lapwing.query.expressions.expression import Expression, written_in
 from lapwing.query.expressions.magnitudes import Bounds, Magnitudes, class_of, magnitudes_of
-from lapwing.query.measures import Distribution
+from lapwing.query.measures import Count, Distribution, Sum
 from lapwing.query.relations.contribution import kept_inside, per_row
 from lapwing.query.relations.per_unit import only_where
 from lapwing.query.text.options import NamedArguments
 
+Bounded = Distribution | Count | Sum
+"""What bounds are found by, or for."""
 SHARE: Final = Fraction(1, 5)
 """The part of a question's price that finds its bounds."""
 
@@ -57,12 +60,19 @@ class Found:
 class Searching:
     """The bounds that a question leaves to be found.
 
-    Args: found: those that are known already, by the distribution that they follow from; wanted: filled with the
-        candidates for all that the question needs, and with the names of the columns that they bound.
+    Args: found: those that are known already: of values by the distribution that they follow from, of what a unit adds
+        (`totals`) by the measure that it is added to; wanted: filled with the candidates for all values that the
+        question needs bounds of, and with the names of their columns; totals: filled with such measures.
     """
 
-    found: Mapping[Distribution, Bounds] = field(default_factory=dict)
+    found: Mapping[Bounded, Bounds] = field(default_factory=dict)
     wanted: dict[Distribution, tuple[Magnitudes, str]] = field(default_factory=dict)
+    totals: set[Count | Sum] = field(default_factory=set)
+
+    @property
+    def wants(self) -> bool:
+        """Whether there is anything to be found."""
+        return bool(self.wanted or self.totals)
 
     def inside(self, argument: Expression, named: NamedArguments | None, condition: Expression | None) -> Expression:
         """Return a value inside the bounds that an aggregate says: numbers, or those found, else the widest.
@@ -74,6 +84,11 @@ class Searching:
         magnitudes = magnitudes_of(argument)
         if len(magnitudes.edges) == 1:  # the value is 0
             return argument
+        if named.contribution_bounds_per_group == "auto":
+            raise QueryRefused(
+                "Bounds are found per row or per group, and not both",
+                remedy="Write one of them, or leave it to the catalog; a RACE per group goes with AUTO per row.",
+            )
         counted = Distribution(
             argument=only_where(class_of(argument, magnitudes), condition), branching=len(magnitudes.edges)
         )

@@ -16,7 +16,7 @@ from lapwing.query.derivation.moments import correlation, covariance, deviation,
 from lapwing.query.expressions import arithmetic, conversion, functions
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, is_number
-from lapwing.query.expressions.naming import name_of
+from lapwing.query.expressions.naming import as_number, name_of
 from lapwing.query.expressions.rows import Rows, only, refusal
 from lapwing.query.expressions.types import Fixed, describe
 from lapwing.query.measures import Count, Sum
@@ -70,7 +70,8 @@ def bind_covariance(
 def _number(argument: exp.Expression, node: exp.Expression, rows: Rows) -> Expression:
     value = bind_expression(argument, rows)
     if not is_number(value.type):
-        raise refusal(rows, node, f"{name_of(node)} needs a number, not {describe(value.type)}")
+        kind = describe(value.type)
+        raise refusal(rows, node, f"{name_of(node)} needs a number, not {kind}", as_number(kind))
     return value
 
 

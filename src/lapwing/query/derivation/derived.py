@@ -96,18 +96,37 @@ class IntervalEnd:
         return self.value.shape
 
 
-OverFunction = Choice["sum", "rows", "rank", "dense_rank", "row_number"]
+OverFunction = Choice[
+    "sum", "rows", "average", "least", "greatest", "row_at", "rank", "dense_rank", "row_number"
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Which rows around its own a function sees, in order: from `start` to `end`, both included, 0 being its own.
+
+    Args: start, end: None for the first or the last row of the partition; peers: whether rows that tie with the first
+        or the last are among them.
+    """
+
+    start: int | None = None
+    end: int | None = None
+    peers: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Over:
-    """A function over the rows of the answer with the same values of `partition`, as HAVING leaves them (`over`)."""
+    """A function over the rows of the answer with the same values of `partition`, as HAVING leaves them (`over`).
+
+    Args: span: which of these rows it is over; `row_at` takes the first of them.
+    """
 
     function: OverFunction
     argument: "Derived | None"
     partition: tuple["Derived", ...]
     order: tuple["Order", ...]
     shape: Shape
+    span: Span = Span()
 
     @property
     def inside(self) -> tuple["Derived", ...]:

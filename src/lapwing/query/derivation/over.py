@@ -1,22 +1,26 @@
-"""Functions over the rows of an answer: totals, numbers of rows, and ranks.
+"""Functions over the rows of an answer: totals, means, least and greatest, running ones, neighbours, ranks.
 
 They are computed from released numbers and keys, of the rows that HAVING keeps and before LIMIT, hence post-processing
 like all that is derived. Rows that tie are numbered in the order of the keys. No interval follows: errors of several
 cells are added, and ranks depend on which is larger.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from itertools import accumulate
+from typing import Final
 
 import numpy as np
 
 from lapwing.exact.arrays import integer_array, largest
 from lapwing.query.derivation import numbers
 from lapwing.query.derivation.columns import Column, IndexArray, sortable
-from lapwing.query.derivation.derived import Compute, Derived, IntervalEnd, Order, Over
+from lapwing.query.derivation.derived import Compute, Derived, IntervalEnd, Order, Over, Span
 from lapwing.query.derivation.frame import Frame, column
 from lapwing.query.derivation.numbers import Numbers, mask_of
+
+Truth = np.typing.NDArray[np.bool_]
 
 
 def over_in(derived: Derived) -> Iterator[Over]:
@@ -39,11 +43,15 @@ def with_over(frame: Frame, values: Iterable[Derived]) -> Frame:
 
 def _computed(over: Over, frame: Frame) -> Column:
     groups = _groups(over, frame)
+    if over.function in ("sum", "rows") and over.span != Span():
+        return _spanning(over, frame, groups)
     match over.function:
         case "sum":
             return _total(over, frame, groups)
         case "rows":
             return Numbers(tops=np.bincount(groups, minlength=1)[groups])
+        case "average" | "least" | "greatest" | "row_at":
+            return _spanning(over, frame, groups)
         case _:
             return Numbers(tops=_ranks(over, frame, groups))
 
@@ -84,6 +92,94 @@ def _total(over: Over, frame: Frame, groups: IndexArray) -> Numbers:
     return numbers.of_values([totals[group] for group in groups.tolist()])
 
 
+# ---- what depends on the order of rows ------------------------------------------------------------------------------
+
+
+def _spanning(over: Over, frame: Frame, groups: IndexArray) -> Numbers:
+    """Compute over the rows of each row's span, exactly."""
+    terms = [_sorting(term, frame) for term in over.order]
+    places = np.lexsort([*terms[::-1], groups])
+    spans = _spans(over.span, _changes([groups], places), _changes([groups, *terms], places))
+    if over.function == "rows":
+        results: list[Fraction | None] = [Fraction(end - start) for start, end in spans]
+    else:
+        argument = column(over.argument, frame) if over.argument is not None else None
+        if not isinstance(argument, Numbers):
+            raise ValueError("functions over rows are of numbers")
+        every = argument.values()
+        results = _OF_SPANS[over.function]([every[place] for place in places.tolist()], spans)
+    found: list[Fraction | None] = [None] * frame.size
+    for place, result in zip(places.tolist(), results, strict=True):
+        found[place] = result
+    return numbers.of_values(found)
+
+
+def _spans(span: Span, starts: Truth, differs: Truth) -> list[tuple[int, int]]:
+    """Return, for each row in order, the places from which and up to which its span reaches: none if not before it."""
+    first, last = _runs(starts)
+    nearest, furthest = _runs(differs) if span.peers else (np.arange(len(starts)), np.arange(len(starts)) + 1)
+    low = first if span.start is None else np.clip(nearest + span.start, first, last)
+    high = last if span.end is None else np.clip(furthest + span.end, first, last)
+    return list(zip(low.tolist(), np.maximum(low, high).tolist(), strict=True))
+
+
+def _runs(starts: Truth) -> tuple[IndexArray, IndexArray]:
+    """Return, for each place, where its run starts and where the next one does."""
+    places = np.flatnonzero(starts)
+    lengths = np.diff([*places.tolist(), len(starts)])
+    return np.repeat(places, lengths), np.repeat(places + lengths, lengths)
+
+
+Values = list[Fraction | None]
+Spans = list[tuple[int, int]]
+
+
+def _sums(values: Values, spans: Spans) -> list[tuple[Fraction, int]]:
+    """Return the sum of what is not NULL in each span, and how many these are."""
+    sums = [Fraction(0), *accumulate(value or Fraction(0) for value in values)]
+    counts = [0, *accumulate(value is not None for value in values)]
+    return [(sums[end] - sums[start], counts[end] - counts[start]) for start, end in spans]
+
+
+def _summed(values: Values, spans: Spans) -> Values:
+    return [total if count else None for total, count in _sums(values, spans)]
+
+
+def _averaged(values: Values, spans: Spans) -> Values:
+    return [total / count if count else None for total, count in _sums(values, spans)]
+
+
+def _outermost(choose: Callable[[Fraction, Fraction], Fraction]) -> Callable[[Values, Spans], Values]:
+    """Choose among the rows of spans that start where their partition does, each of which contains the one before."""
+
+    def of(values: Values, spans: Spans) -> Values:
+        found: Values = []
+        begun, seen, best = -1, 0, None
+        for start, end in spans:
+            if start != begun:
+                begun, seen, best = start, start, None
+            for value in values[seen:end]:
+                best = value if best is None else best if value is None else choose(best, value)
+            seen = max(seen, end)
+            found.append(best)
+        return found
+
+    return of
+
+
+def _first(values: Values, spans: Spans) -> Values:
+    return [values[start] if start < end else None for start, end in spans]
+
+
+_OF_SPANS: Final[Mapping[str, Callable[[Values, Spans], Values]]] = {
+    "sum": _summed,
+    "average": _averaged,
+    "least": _outermost(min),
+    "greatest": _outermost(max),
+    "row_at": _first,
+}
+
+
 def _ranks(over: Over, frame: Frame, groups: IndexArray) -> IndexArray:
     terms = [_sorting(term, frame) for term in over.order]
     places = np.lexsort([*terms[::-1], groups])
@@ -111,7 +207,7 @@ def _sorting(term: Order, frame: Frame) -> IndexArray:
     return np.where(codes < 0, -last if term.nulls_first else last, signed)
 
 
-def _changes(keys: Iterable[IndexArray], places: IndexArray) -> np.typing.NDArray[np.bool_]:
+def _changes(keys: Iterable[IndexArray], places: IndexArray) -> Truth:
     """Tell which rows differ from the one before, in this order."""
     found = np.zeros(len(places), dtype=np.bool_)
     found[:1] = True

@@ -165,6 +165,40 @@ _REMEDIES_OF_NODES: Mapping[type[exp.Expression], str] = {
 }
 
 
+_SEVERAL = "Write COUNT(DISTINCT x), or GROUP BY x and COUNT(*)."
+_OF_AGGREGATES: Mapping[type[exp.Expression], str] = {
+    exp.AnyValue: "Add it to GROUP BY.",
+    exp.ApproxDistinct: "Write COUNT(DISTINCT x).",
+    exp.ApproxQuantiles: "Write QUANTILE(x, 0.25), QUANTILE(x, 0.5) and so on: together they cost what one costs.",
+    exp.ArrayAgg: _SEVERAL,
+    exp.GroupConcat: _SEVERAL,
+    exp.LogicalAnd: "Write COUNT_IF(NOT x).",
+    exp.LogicalOr: "Write COUNT_IF(x).",
+    exp.Mode: "Write SELECT x, COUNT(*) … GROUP BY x ORDER BY COUNT(*) DESC LIMIT 1.",
+    exp.Star: "Rows are never shown: write COUNT(*), or name keys and aggregates.",
+    exp.Subquery: "Ask for it by itself, and compute with its answer.",
+}
+
+
+def instead_of_aggregate(node: exp.Expression) -> str:
+    """Return what to write instead of an aggregate that is not answered; nothing if that is not known."""
+    kind = type(node.this) if isinstance(node, exp.IgnoreNulls) else type(node)
+    return _OF_AGGREGATES.get(kind, "")
+
+
+_AS_NUMBERS: Mapping[str, str] = {
+    "text": "Write TRY_CAST(x AS DOUBLE), or GROUP BY x.",
+    "boolean": "Write CAST(x AS INTEGER), or COUNT_IF(x).",
+    "date": "Count days: DATE_DIFF('day', DATE '2020-01-01', x).",
+    "timestamp": "Count time: DATE_DIFF('hour', TIMESTAMP '2020-01-01 00:00:00', x).",
+}
+
+
+def as_number(kind: str) -> str:
+    """Return what makes a number of a value of another kind, as `describe` names it."""
+    return _AS_NUMBERS.get(kind, "Write a number.")
+
+
 def remedy_of(node: exp.Expression) -> str:
     """Return what to write instead of a node that is not answered."""
     if isinstance(node, exp.Anonymous):

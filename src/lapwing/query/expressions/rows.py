@@ -18,12 +18,13 @@ class Source:
     """A table or subquery of a FROM clause, and what its columns are in terms of the relation beneath.
 
     Args: name: its alias or name; columns: by the names that a question may use; unit: the name under which the
-        privacy unit may be named, if it may.
+        privacy unit may be named, if it may; place: of rows that several units share, which of these it is.
     """
 
     name: str
     columns: Mapping[str, Expression]
     unit: str | None = None
+    place: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,22 +115,26 @@ def kept_inside(argument: Expression, bounds: tuple[Fraction, Fraction]) -> Expr
     return functions.case([functions.is_null(argument)], [functions.NULL_LITERAL], inside)
 
 
-def per_group(measure: Count | Sum, named: NamedArguments | None, rows: Rows) -> Count | Sum:
+def per_group(measure: Count | Sum, named: NamedArguments | None) -> Count | Sum:
     """Return a measure that clamps what a unit adds to a group to what an aggregate says."""
     if named is None or named.contribution_bounds_per_group is None:
         return measure
-    if named.contribution_bounds_per_group == "auto":
+    if isinstance(named.contribution_bounds_per_group, str):
         raise QueryRefused("This aggregate needs numbers for its contribution bounds", remedy="Write (0, 100).")
     low, high = (end / measure.step for end in named.contribution_bounds_per_group)
     clamp = (ceil(low), floor(high))
     if clamp[0] > clamp[1]:
         raise QueryRefused("No value lies between the contribution bounds", remedy="Widen them.")
-    if rows.unit is None:
-        raise QueryRefused(
-            "The privacy unit is not at hand: it is the row, which adds one value to one group, or a subquery hides it",
-            remedy="Show it in the subquery, or write contribution_bounds_per_row.",
-        )
     return replace(measure, clamp=clamp)
+
+
+def require_units(selection: Selection) -> None:
+    """Refuse to bound what a unit adds in all where rows are units: what a join makes of one bears no mark of it."""
+    if table_of(selection.relation).unit_is_row:
+        raise QueryRefused(
+            "The privacy unit is the row, which adds one value to one group",
+            remedy="Write contribution_bounds_per_row.",
+        )
 
 
 def _refused(options: Options, name: str, reason: str, remedy: str) -> QueryRefused:

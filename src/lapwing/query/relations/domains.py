@@ -2,14 +2,15 @@
 
 A key's values must be known without looking at private rows: every one of them appears in the answer, whether any row
 has it or not. They are known of a column that declares them, of a public column, of a condition, of a bounded whole
-number, and of a choice among constants.
+number or date, of a choice among constants, and of some functions of these (`images`).
 """
 
 from collections.abc import Sequence
 from fractions import Fraction
 
 from lapwing.query.expressions.expression import Column, Constant, Expression, Literal, Operation, columns_of
-from lapwing.query.expressions.types import BOOLEAN, Fixed, Real, Type
+from lapwing.query.expressions.types import BOOLEAN, Fixed, Plain, Real, Type
+from lapwing.query.relations.images import MAX_VALUES, image, range_of
 from lapwing.query.relations.public import PublicFacts
 from lapwing.query.relations.relation import (
     Distinct,
@@ -20,14 +21,12 @@ from lapwing.query.relations.relation import (
     PublicJoin,
     Relation,
     Selection,
+    SharedJoin,
     Union,
     UnitJoin,
     Values,
     Windowed,
 )
-
-MAX_VALUES = 10_000
-"""The most values of a key that nobody listed: a number's range, or a public column."""
 
 
 def values_of(expression: Expression, relation: Relation, facts: PublicFacts) -> Values | None:
@@ -49,7 +48,9 @@ def listed_by(selection: Selection, expression: Expression) -> Values | None:
     """
     found = _listed_by(selection.where, expression)
     match selection.relation:
-        case Windowed() | PublicJoin() | UnitJoin() | FirstRows() | FirstGroups() as relation if found is None:
+        case (Windowed() | PublicJoin() | UnitJoin() | SharedJoin() | FirstRows() | FirstGroups()) as relation if (
+            found is None
+        ):
             below = {column.name for column in relation.source.relation.columns}  # handed on as they are
             return listed_by(relation.source, expression) if columns_of(expression) <= below else None
     return found
@@ -73,7 +74,10 @@ def _listed_by(condition: Expression | None, expression: Expression) -> Values |
 
 
 def _range(kind: Type) -> Values | None:
-    """Return the values of a bounded number."""
+    """Return the values of a bounded number or date."""
+    listed = range_of(kind) if isinstance(kind, Plain) else None
+    if listed is not None:
+        return Values(listed=listed)
     if not isinstance(kind, Fixed) or kind.low is None or kind.high is None or kind.high - kind.low >= MAX_VALUES:
         return None
     return Values(listed=tuple(k * kind.step for k in range(kind.low, kind.high + 1)))
@@ -89,7 +93,18 @@ def _known(expression: Expression, relation: Relation, facts: PublicFacts) -> Va
         return _known(expression.arguments[0], relation, facts)
     if expression.function == "case":
         return _any_of((*expression.arguments[1::2], expression.arguments[-1]), relation, facts)
-    return _any_of(expression.arguments, relation, facts) if expression.function == "coalesce" else None
+    if expression.function == "coalesce":
+        return _any_of(expression.arguments, relation, facts)
+    listed = image(expression, lambda part: _listed(part, relation, facts))
+    return None if listed is None else Values(listed=listed)
+
+
+def _listed(expression: Expression, relation: Relation, facts: PublicFacts) -> tuple[Constant, ...] | None:
+    """Return the values of an expression that has no others."""
+    if isinstance(expression, Literal):
+        return None if expression.value is None else (expression.value,)
+    found = values_of(expression, relation, facts)
+    return None if found is None or found.other is not None else found.listed
 
 
 def _any_of(chosen: Sequence[Expression], relation: Relation, facts: PublicFacts) -> Values | None:
@@ -115,7 +130,7 @@ def _of_column(column: Column, relation: Relation, facts: PublicFacts) -> Values
             public = relation.public.columns[relation.added.index(column)]
             listed = facts.values(relation.public.table, public.name, MAX_VALUES)
             return None if listed is None else Values(listed=listed)
-        case UnitJoin() if column in relation.added:
+        case UnitJoin() | SharedJoin() if column in relation.added:
             return _known(relation.shown[relation.added.index(column)], relation.other.relation, facts)
         case PerUnit() | Distinct():
             made = _made(relation)[relation.columns.index(column)]

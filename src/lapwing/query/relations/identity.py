@@ -29,6 +29,7 @@ from lapwing.query.relations.relation import (
     PublicJoin,
     Relation,
     Selection,
+    SharedJoin,
     Union,
     UnitJoin,
     Windowed,
@@ -75,6 +76,8 @@ def origin(value: Expression, relation: Relation) -> Origin | None:
             here = origin(value, relation.source.relation)
             return None if here is None else replace(here, way=(0, *here.way))
         case Windowed() | PublicJoin() if value in relation.added:
+            return None
+        case SharedJoin():  # a row has several units: no column says which is meant
             return None
         case Windowed() | PublicJoin() | FirstRows() | FirstGroups():
             return origin(value, relation.source.relation)
@@ -184,7 +187,7 @@ def at_most_one(selection: Selection, values: frozenset[Expression], catalog: Ca
             # Rows of a LEFT JOIN that match nothing are told from the others by a column of the other side alone.
             matched = relation.kind == "inner" or bool(theirs)
             return matched and relation.matched <= 1 and at_most_one(relation.other, theirs, catalog)
-        case Union():
+        case Union() | SharedJoin():
             return False
         case Windowed() | PublicJoin() | UnitJoin() | FirstRows() | FirstGroups():
             return at_most_one(relation.source, values, catalog)

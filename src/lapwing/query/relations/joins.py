@@ -26,7 +26,8 @@ from lapwing.query.relations.scope import (
     pointing,
     rows_of,
 )
-from lapwing.query.relations.unit_joins import bind_unit_join, join_using
+from lapwing.query.relations.shared_joins import bind_shared_join
+from lapwing.query.relations.unit_joins import bind_unit_join, connects, join_using
 
 # Rows without a unit do not exist, so that a RIGHT JOIN to a public table keeps what an inner one keeps: `preserved`.
 KINDS: Mapping[tuple[str, str], JoinKind] = {
@@ -107,7 +108,10 @@ def _of_units(node: exp.Expression, bound: Input, other: Input, scope: Scope) ->
     if node.args.get("using"):
         return join_using(node, wanted, bound, other, node.args["using"], scope)
     on = node.args.get("on")
-    return bind_unit_join(node, wanted, bound, other, conjuncts(on, scope.nowhere) if on is not None else [], scope)
+    conditions = conjuncts(on, scope.nowhere) if on is not None else []
+    if scope.sharing and wanted == "inner" and not connects(bound, other, conditions, scope):
+        return bind_shared_join(node, bound, other, conditions, scope)
+    return bind_unit_join(node, wanted, bound, other, conditions, scope)
 
 
 def check_name(node: exp.Expression, bound: Input, public: PublicInput, rows: Rows) -> None:

@@ -15,6 +15,7 @@ from lapwing.query.relations.relation import (
     PublicJoin,
     Relation,
     Selection,
+    SharedJoin,
     Union,
     UnitJoin,
     Windowed,
@@ -31,7 +32,7 @@ def sources_of(relation: Relation) -> tuple[Selection, ...]:
             return ()
         case Union():
             return tuple(part.source for part in relation.parts)
-        case UnitJoin():
+        case UnitJoin() | SharedJoin():
             return (relation.source, relation.other)
         case _:
             return (relation.source,)
@@ -55,6 +56,13 @@ def _tables(relation: Relation) -> frozenset[Table]:
     if isinstance(relation, Kept):
         return frozenset({relation.table})
     return frozenset[Table]().union(*(_tables(source.relation) for source in sources_of(relation)))
+
+
+def kinds_of_units(relation: Relation) -> tuple[str, ...]:
+    """Return of what kind each unit is that a row belongs to, in their places (`Table.units`)."""
+    if isinstance(relation, SharedJoin):
+        return (*kinds_of_units(relation.source.relation), *kinds_of_units(relation.other.relation))
+    return kinds_of_units(relation.source.relation) if isinstance(relation, PublicJoin) else (table_of(relation).units,)
 
 
 def public_tables_of(relation: Relation) -> frozenset[tuple[str, str]]:
@@ -109,6 +117,10 @@ def declared_columns_of(selection: Selection, read: frozenset[str]) -> Declared:
             return declared_columns_of(relation.source, wanted.union(*map(_columns, parts)))
         case UnitJoin():
             ours = wanted | columns_of(relation.where) | _columns([left for left, _ in relation.on])
+            theirs = _columns([*relation.shown, *(right for _, right in relation.on)])
+            return declared_columns_of(relation.source, ours) | declared_columns_of(relation.other, theirs)
+        case SharedJoin():
+            ours = wanted | _columns([left for left, _ in relation.on])
             theirs = _columns([*relation.shown, *(right for _, right in relation.on)])
             return declared_columns_of(relation.source, ours) | declared_columns_of(relation.other, theirs)
         case FirstRows():

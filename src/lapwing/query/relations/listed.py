@@ -7,19 +7,29 @@ inner joins may be made in any order, and a condition of a conjunction may be as
 So the tables are joined in the order in which they can be: the first protected one, then again and again the first of
 the rest that is connected to what is there already, by equality with a public table's columns, or, with protected rows,
 by what says that they are of one unit. What cannot be connected would be paired with everybody's rows, and is refused.
+
+Where rows of different units may meet (`shared_joins`), what is connected so is a cluster, whose rows are of one unit
+each. A table that is connected to none begins a cluster of its own, and IN and EXISTS are asked of the first cluster
+that has the columns for it. Then clusters meet on the equalities between them. So a row has as few units as can be, and
+whatever looks at several rows of a unit does so before they meet others. INNER JOIN … ON says no more than a list and
+WHERE, and is read as these.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
+from lapwing.errors import QueryRefused
 from lapwing.query.expressions.rows import Rows, only, refusal
 from lapwing.query.relations.equalities import sides_of
 from lapwing.query.relations.joins import bind_join
 from lapwing.query.relations.scope import Binder, Input, PublicInput, Scope, conjuncts, rows_of
+from lapwing.query.relations.shared_joins import bind_shared_join, meet
 from lapwing.query.relations.unit_joins import compares_units, connects
 
 Item = tuple[exp.Join, Input | PublicInput]
+Asked = Callable[[exp.Expression, Input], Input]
+"""Asks a condition of WHERE of rows."""
 
 
 def is_listed(join: exp.Expression) -> bool:
@@ -36,8 +46,10 @@ def bind_listed(
     where: Sequence[exp.Expression],
     scope: Scope,
     item: Binder,
+    asked: Asked,
 ) -> tuple[Input, list[exp.Expression]]:
     """Join what FROM lists; return the rows, and the conditions of WHERE that are still to be asked."""
+    joins, where = _opened(joins, where, scope) if scope.sharing else (joins, where)
     begin = exp.Join(this=select.args["from_"].this)
     items: list[Item] = [
         (begin, first),
@@ -47,17 +59,90 @@ def bind_listed(
         only(scope.nowhere, join, "this", "on", "using", "side", "kind")
     bound, items = _begun(select, items, scope)
     conditions = [*where, *(common for part in where for common in _in_all_branches(part, scope.nowhere))]
+    bound, items, conditions = _connected(bound, items, conditions, scope)
+    if scope.sharing and any(isinstance(other, Input) for _, other in items):
+        bound, items, conditions = _met(bound, items, conditions, scope, asked)
+    if items:
+        join, other = items[0]
+        name = (other.source if isinstance(other, PublicInput) else other.sources[0]).name
+        reason = f"Nothing says what rows of '{name}' are joined with"
+        raise refusal(scope.nowhere, join.this, reason, "Compare its columns with those of the other tables.")
+    return bound, [part for part in conditions if part in where]
+
+
+def _connected(
+    bound: Input, items: list[Item], conditions: list[exp.Expression], scope: Scope
+) -> tuple[Input, list[Item], list[exp.Expression]]:
+    """Join what is connected to rows, one after the other; return also the tables and conditions that are left."""
+    items = list(items)
     while items:
         place, found = _next(items, bound, conditions, scope)
         if place is None:
-            join, other = items[0]
-            name = (other.source if isinstance(other, PublicInput) else other.sources[0]).name
-            reason = f"Nothing says what rows of '{name}' are joined with"
-            raise refusal(scope.nowhere, join.this, reason, "Compare its columns with those of the other tables.")
+            break
         join, other = items.pop(place)
         bound = bind_join(_said(join, found), bound, other, scope)
         conditions = [part for part in conditions if part not in found]
-    return bound, [part for part in conditions if part in where]
+    return bound, items, conditions
+
+
+def _met(
+    bound: Input, items: list[Item], conditions: list[exp.Expression], scope: Scope, asked: Asked
+) -> tuple[Input, list[Item], list[exp.Expression]]:
+    """Let clusters meet; return also the tables that are connected to none, and the conditions that are left."""
+    clusters = [(items[0][0], bound)]
+    while (place := next((i for i, (_, other) in enumerate(items) if isinstance(other, Input)), None)) is not None:
+        join, first = items.pop(place)
+        if isinstance(first, Input):
+            cluster, items, conditions = _connected(first, items, conditions, scope)
+            clusters.append((join, cluster))
+    clusters, conditions = _asked_of_clusters(clusters, conditions, asked)
+    bound = clusters.pop(0)[1]
+    while clusters:
+        ways = [meet(bound, cluster, conditions, scope) for _, cluster in clusters]
+        place = next((i for i, found in enumerate(ways) if found), 0)
+        join, cluster = clusters.pop(place)
+        bound = bind_shared_join(join, bound, cluster, ways[place], scope)
+        conditions = [part for part in conditions if part not in ways[place]]
+    return _connected(bound, items, conditions, scope)
+
+
+def _asked_of_clusters(
+    clusters: list[tuple[exp.Join, Input]], conditions: list[exp.Expression], asked: Asked
+) -> tuple[list[tuple[exp.Join, Input]], list[exp.Expression]]:
+    """Ask each condition with a subquery of the first cluster that has the columns for it."""
+    rest = []
+    for part in conditions:
+        inner = part.find(exp.Select) is not None
+        for place, (join, cluster) in enumerate(clusters if inner else []):
+            try:
+                clusters[place] = (join, asked(part, cluster))
+            except QueryRefused:
+                continue
+            break
+        else:
+            rest.append(part)
+    return clusters, rest
+
+
+def _opened(
+    joins: Sequence[exp.Expression], where: Sequence[exp.Expression], scope: Scope
+) -> tuple[list[exp.Expression], list[exp.Expression]]:
+    """Return inner joins as a list, and what they are on as conditions; others stay as they are."""
+    opened: list[exp.Expression] = []
+    conditions = list(where)
+    for join in joins:
+        only(scope.nowhere, join, "this", "on", "using", "side", "kind")
+        if is_inner(join) and join.args.get("on") is not None:
+            conditions += conjuncts(join.args["on"], scope.nowhere)
+            join = exp.Join(this=join.this)
+        opened.append(join)
+    return opened, conditions
+
+
+def is_inner(join: exp.Expression) -> bool:
+    """Tell whether a join is inner and says what it is on, if it does, by ON."""
+    kind = str(join.args.get("kind") or "").upper()
+    return not any(join.args.get(name) for name in ("using", "side", "method")) and kind in ("", "INNER", "CROSS")
 
 
 def _begun(select: exp.Select, items: list[Item], scope: Scope) -> tuple[Input, list[Item]]:

@@ -6,6 +6,7 @@ that break ties by them, read all columns.
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TypeVar
 
 from lapwing.query.expressions.expression import Column, Expression, columns_of
 from lapwing.query.relations.relation import (
@@ -17,10 +18,13 @@ from lapwing.query.relations.relation import (
     PublicJoin,
     Relation,
     Selection,
+    SharedJoin,
     Union,
     UnitJoin,
     Windowed,
 )
+
+Joined = TypeVar("Joined", UnitJoin, SharedJoin)
 
 
 def pruned(selection: Selection, read: frozenset[str]) -> Selection:
@@ -41,6 +45,8 @@ def _pruned(relation: Relation, read: frozenset[str]) -> Relation:
             arguments = (part.argument for part in relation.aggregates if part.argument is not None)
             return replace(relation, source=pruned(relation.source, _read((*relation.groups, *arguments))))
         case UnitJoin():
+            return _joined(relation, read | columns_of(relation.where))
+        case SharedJoin():
             return _joined(relation, read)
         case PublicJoin():
             below = read | _read(left for left, _ in relation.on)
@@ -53,8 +59,7 @@ def _pruned(relation: Relation, read: frozenset[str]) -> Relation:
             return replace(relation, source=pruned(relation.source, every))
 
 
-def _joined(relation: UnitJoin, read: frozenset[str]) -> UnitJoin:
-    wanted = read | columns_of(relation.where)
+def _joined(relation: Joined, wanted: frozenset[str]) -> Joined:
     taken = [pair for pair in zip(relation.shown, relation.added, strict=True) if pair[1].name in wanted]
     shown: tuple[Expression, ...] = tuple(value for value, _ in taken)
     added: tuple[Column, ...] = tuple(column for _, column in taken)

@@ -9,9 +9,18 @@ of their own; `Union` unites unit-local relations of one unit, and `UnitJoin` pa
 So a unit's rows can be counted: `rows_per_unit` is a bound on how many there are of one unit, from public facts. It is
 K for `Kept`; a filter and DISTINCT do not raise it; a join to a public table multiplies it by the most public rows that
 share the joined values (at least 1 for a LEFT join), and a join to other rows of the unit by their number; UNION ALL
-adds; GROUP BY the unit alone makes it 1, and GROUP BY the unit and more leaves it, as every group has a row.
+adds; GROUP BY the unit alone makes it 1, and GROUP BY the unit and more leaves it, as every group has a row, or makes
+it the number of groups that `FirstGroups` leaves, if it groups by keys of that.
 ROW_NUMBER() OVER (PARTITION BY unit …) <= n leaves at most n, as no two rows of a unit have the same number;
 `FirstRows` leaves as many as it says.
+
+`SharedJoin` alone is not unit-local: it lets rows of different units meet, and a row of it belongs to all of them. What
+may be made of such rows goes row by row: a filter, a projection, a join to a public table, a further meeting. Then
+R(D) has a row of units S if and only if all of S are there, and it is the same row whoever else is: that is what
+`mechanisms.packing` asks for. By induction: what meets is unit-local, hence a row of either side is there, the same, as
+long as its units are; a pair is there if both its rows are; and what goes row by row looks at nothing else. Every other
+relation looks at several rows at once, and cannot be made of shared ones; nor is there a `rows_per_unit` of them, as a
+unit may meet any number of others.
 
 Columns have names of their own here, not those of the question, so that two questions which differ only in aliases are
 the same plan. Filters and projections are folded into the expressions above them for the same reason.
@@ -24,6 +33,7 @@ from typing import Literal as Choice
 
 from lapwing.catalog.model import Table
 from lapwing.catalog.public import PublicTable
+from lapwing.errors import QueryRefused
 from lapwing.query.expressions.declared import column_type
 from lapwing.query.expressions.expression import Column, Constant, Expression
 from lapwing.query.expressions.types import Type
@@ -77,8 +87,20 @@ class Selection:
         return min([self.relation.rows_per_unit, *limits_of(self.where, numbers)])
 
 
+class _OfOneUnit:
+    """A relation that looks at several rows of its sources at once, which must be of one unit."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        for name in ("source", "other"):
+            source = getattr(self, name, None)
+            if isinstance(source, Selection):
+                require_one_unit(source.relation)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Distinct:
+class Distinct(_OfOneUnit):
     """The distinct values of expressions, unit by unit."""
 
     source: Selection
@@ -95,7 +117,7 @@ class Distinct:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(_OfOneUnit):
     """One part of a union: rows, and what each column is in them."""
 
     source: Selection
@@ -137,7 +159,7 @@ class UnitAggregate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PerUnit:
+class PerUnit(_OfOneUnit):
     """One row for each unit, or for each unit and group: the group, and aggregates over it."""
 
     source: Selection
@@ -151,12 +173,15 @@ class PerUnit:
 
     @property
     def rows_per_unit(self) -> int:
-        """The most rows of one unit."""
-        return self.source.rows_per_unit if self.groups else 1
+        """The most rows of one unit: one for each group, of which there may be a limit."""
+        if not self.groups:
+            return 1
+        rows, source = self.source.rows_per_unit, self.source.relation
+        return min(rows, source.most) if isinstance(source, FirstGroups) and source.has(self.groups) else rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Windowed:
+class Windowed(_OfOneUnit):
     """A selection's rows with window functions as further columns."""
 
     source: Selection
@@ -242,7 +267,7 @@ UnitJoinKind = Choice["inner", "left", "semi", "anti"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnitJoin:
+class UnitJoin(_OfOneUnit):
     """A selection's rows joined with others of their unit, on equalities, where a condition on the pair is true.
 
     Args: shown: what is taken of the other rows; added: that, under names of its own; on: pairs of an expression over
@@ -284,7 +309,46 @@ class UnitJoin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FirstRows:
+class SharedJoin:
+    """A selection's rows joined with rows of whatever unit, on equalities: each belongs to the units of both.
+
+    Args: source: it may be of shared rows in its turn; shown: what is taken of the other rows; added: that, under names
+        of its own; on: pairs of an expression over the source and one over the other side; apart: the places of units
+        of the source's rows that the other row's unit must differ from.
+    """
+
+    source: Selection
+    other: Selection
+    shown: tuple[Expression, ...]
+    added: tuple[Column, ...]
+    on: tuple[tuple[Expression, Expression], ...]
+    apart: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        require_one_unit(self.other.relation)
+
+    def __str__(self) -> str:
+        pairs = " AND ".join(f"{left} = {right}" for left, right in self.on)
+        apart = "".join(f" APART FROM {place}" for place in self.apart)
+        other = f"{_named(self.added, self.shown)} FROM {self.other}"
+        return f"({self.source} MEETING ({other}) ON {pairs}{apart})"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The source's columns, then what is shown of the other rows."""
+        return (*self.source.relation.columns, *self.added)
+
+    @property
+    def rows_per_unit(self) -> int:
+        """There is no bound: who asks for one would rest a proof on it.
+
+        Raises: QueryRefused.
+        """
+        raise of_several_units()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstRows(_OfOneUnit):
     """At most `most` rows of each unit: the first by a hash of the unit and their values."""
 
     source: Selection
@@ -305,7 +369,7 @@ class FirstRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FirstGroups:
+class FirstGroups(_OfOneUnit):
     """The rows of each unit in at most `most` of its groups: the first by a hash of their keys."""
 
     source: Selection
@@ -314,6 +378,10 @@ class FirstGroups:
 
     def __str__(self) -> str:
         return f"(FIRST {self.most} GROUPS BY {', '.join(map(str, self.keys))} OF {self.source})"
+
+    def has(self, expressions: Sequence[Expression]) -> bool:
+        """Tell whether rows of one group have the same values of expressions: each is a key that gathers no others."""
+        return set(expressions) <= {key.expression for key in self.keys if key.other is None}
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -326,7 +394,28 @@ class FirstGroups:
         return self.source.rows_per_unit
 
 
-Relation = Kept | Distinct | Union | PerUnit | Windowed | PublicJoin | UnitJoin | FirstRows | FirstGroups
+Relation = Kept | Distinct | Union | PerUnit | Windowed | PublicJoin | UnitJoin | SharedJoin | FirstRows | FirstGroups
+
+
+def units_of_row(relation: Relation) -> int:
+    """Return how many units a row may belong to."""
+    if isinstance(relation, SharedJoin):
+        return units_of_row(relation.source.relation) + 1
+    return units_of_row(relation.source.relation) if isinstance(relation, PublicJoin) else 1
+
+
+def require_one_unit(relation: Relation) -> None:
+    """Refuse rows that belong to several units."""
+    if units_of_row(relation) > 1:
+        raise of_several_units()
+
+
+def of_several_units() -> QueryRefused:
+    """Return the refusal to do more with rows that several units share than goes row by row."""
+    return QueryRefused(
+        "Rows in which different units meet are filtered, joined to public tables, counted and summed, and no more",
+        remedy="Do this in a subquery over the rows of one unit, before they meet others.",
+    )
 
 
 def _named(columns: Sequence[Column], values: Sequence[object]) -> str:

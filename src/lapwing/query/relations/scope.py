@@ -22,7 +22,8 @@ from lapwing.query.relations.relation import PublicRows, Selection
 class Scope:
     """What a FROM clause may name: the text at hand, the catalog, and the common table expressions before it.
 
-    Args: within: the views that are being opened, so that none opens itself.
+    Args: within: the views that are being opened, so that none opens itself; sharing: whether rows of different units
+        may meet, as aggregates limit what a unit adds (`shared_joins`).
     """
 
     text: str
@@ -30,6 +31,7 @@ class Scope:
     facts: PublicFacts
     named: Mapping[str, "Input | PublicInput"] = field(default_factory=dict)
     within: tuple[str, ...] = ()
+    sharing: bool = False
 
     @property
     def nowhere(self) -> Rows:

@@ -24,7 +24,7 @@ class Item:
 class SelectList:
     """The columns of a subquery by name, and the name of the unit, if it is shown.
 
-    Args: unit_place: where the unit is among the columns, if they are listed.
+    Args: unit_place: where the unit is among the columns, if that is known: it is declared, or all columns are listed.
     """
 
     columns: Mapping[str, Expression]
@@ -48,11 +48,11 @@ def bind_list(select: exp.Select, rows: Rows) -> SelectList:
         raise refusal(rows, select, f"A subquery has more than {MOST_COLUMNS} columns", "Use fewer.")
     columns = {item.name: item.value for item in items if item.value is not None}
     require_few(columns.values(), select, rows)
-    listed = not any(map(_is_star, select.expressions))
+    known = bool(places) and (items[places[0]].value is not None or not any(map(_is_star, select.expressions)))
     return SelectList(
         columns=columns,
         unit=items[places[0]].name if places else None,
-        unit_place=places[0] if places and listed else None,
+        unit_place=places[0] if known else None,
     )
 
 

@@ -22,9 +22,11 @@ from lapwing.query.relations.relation import (
     PublicJoin,
     Relation,
     Selection,
+    SharedJoin,
     Union,
     UnitJoin,
     Windowed,
+    units_of_row,
 )
 
 HEAVIEST_IN_ALL = 100_000
@@ -44,6 +46,8 @@ def require_bounded_size(selection: Selection, node: exp.Expression, rows: Rows)
     if any(total > HEAVIEST_IN_ALL for total in accumulate(_weights(selection))):
         reason = "All subqueries together compute more than an engine plans in a moment"
         raise refusal(rows, node, reason, "Compute fewer things from one another, or unite fewer subqueries.")
+    if units_of_row(relation) > 1:  # no bound to be kept
+        return
     if selection.rows_per_unit > max(MOST_ROWS_PER_UNIT, *(table.max_rows_per_unit for table in tables_of(relation))):
         reason = f"Joins and unions multiply the rows of a unit beyond {MOST_ROWS_PER_UNIT:,}"
         raise refusal(rows, node, reason, "Join on columns whose values are rarer, or fewer tables.")
@@ -77,6 +81,9 @@ def _columns(relation: Relation) -> Iterator[Expression]:
             yield from (side for pair in relation.on for side in pair)
             if relation.where is not None:
                 yield relation.where
+        case SharedJoin():
+            yield from relation.shown
+            yield from (side for pair in relation.on for side in pair)
         case PublicJoin():
             yield from (left for left, _ in relation.on)
             if relation.public.where is not None:

@@ -19,11 +19,11 @@ from lapwing.query.expressions.rows import Rows, Source, only, refusal, same_nam
 from lapwing.query.relations.identity import unit_of
 from lapwing.query.relations.joins import bind_join
 from lapwing.query.relations.lineage import fresh
-from lapwing.query.relations.listed import bind_listed, is_listed
+from lapwing.query.relations.listed import bind_listed, is_inner, is_listed
 from lapwing.query.relations.memberships import bind_where
 from lapwing.query.relations.per_unit import bind_aggregates, is_aggregated
 from lapwing.query.relations.preserved import check_aggregates
-from lapwing.query.relations.relation import Distinct, Kept, PublicRows, Selection
+from lapwing.query.relations.relation import Distinct, Kept, PublicRows, Selection, units_of_row
 from lapwing.query.relations.scope import (
     Input,
     PublicInput,
@@ -45,8 +45,20 @@ from lapwing.query.text.parse import parse
 __all__ = ["Scope", "bind_from", "rows_of"]
 
 
-def bind_from(select: exp.Select, scope: Scope) -> tuple[Input, Scope]:
-    """Bind the WITH, FROM, JOIN and WHERE clauses of a question."""
+def bind_from(select: exp.Select, scope: Scope, *, sharing: bool = False) -> tuple[Input, Scope]:
+    """Bind the WITH, FROM, JOIN and WHERE clauses of a question.
+
+    Args: sharing: whether rows of different units may meet where they cannot be kept apart.
+    """
+    try:
+        return _bound_from(select, scope)
+    except QueryRefused:
+        if not sharing:
+            raise
+    return _bound_from(select, replace(scope, sharing=True))
+
+
+def _bound_from(select: exp.Select, scope: Scope) -> tuple[Input, Scope]:
     first, scope = _first(select, scope)
     bound = _from(select, first, scope)
     if bound.dark is not None:
@@ -74,8 +86,12 @@ def _from(select: exp.Select, first: Input | PublicInput, scope: Scope) -> Input
     if clause is not None:
         only(scope.nowhere, clause, "this")
         where = conjuncts(clause.this, scope.nowhere)
-    if any(map(is_listed, joins)):
-        bound, where = bind_listed(select, first, joins, where, scope, _item)
+    if any(map(is_listed, joins)) or (scope.sharing and joins and all(map(is_inner, joins))):
+
+        def asked(part: exp.Expression, rows: Input) -> Input:
+            return bind_where([part], rows, scope, subquery=_unnamed, item=_item)
+
+        bound, where = bind_listed(select, first, joins, where, scope, _item, asked)
     else:
         bound = _joined(select, first, joins, scope)
     bound = bind_where(where, bound, scope, subquery=_unnamed, item=_item)
@@ -319,6 +335,8 @@ def _protected_subquery(node: exp.Select, first: Input | PublicInput, name: str,
         only(rows, node.args["distinct"])
         bound, shown = _distinct(node, bound, shown, rows)
     require_bounded_size(bound.selection, node, scope.nowhere)
+    if units_of_row(bound.selection.relation) > 1:  # none of them is the unit
+        shown = replace(shown, unit=None, unit_place=None)
     source = Source(name=name, columns=shown.columns, unit=shown.unit)
     return Input(selection=bound.selection, sources=(source,), unit_place=shown.unit_place)
 

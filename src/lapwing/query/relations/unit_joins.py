@@ -26,10 +26,13 @@ from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import Rows, Source, refusal
 from lapwing.query.relations.equalities import Pairs, binds, column_called, equal, separated
 from lapwing.query.relations.identity import Origin, at_most_one, names_unit, origin, same_unit
-from lapwing.query.relations.lineage import fresh, table_of
+from lapwing.query.relations.lineage import fresh, kinds_of_units, table_of
 from lapwing.query.relations.relation import Selection, UnitJoin, UnitJoinKind
 from lapwing.query.relations.scope import Input, Scope, bound_condition, conjunction, filtered, rows_of
 
+TO_MEET: Final = (
+    "Or let rows of different units meet, and limit what each adds: COUNT(*, contribution_bounds_per_group => AUTO)."
+)
 MOST_NAMED: Final = 3
 """How many ways to join an error names at most."""
 
@@ -48,26 +51,25 @@ def bind_unit_join(
     Raises: QueryRefused if none does, or the rows are not of the same units.
     """
     rows = rows_of(bound, scope)
-    check_units(node, bound, other, rows)
+    alone = any(table_of(side.selection.relation).unit_is_row for side in (bound, other))
+    remedy = f" {TO_MEET}" if kind == "inner" and not alone else ""
+    check_units(node, bound, other, rows, remedy)
     theirs = rows_of(other, scope)
     rest = [part for part in conditions if not compares_units(part, rows, theirs)]
     pairs, others = separated(rest, rows, theirs)
     if len(rest) == len(conditions) and not is_linked(pairs, bound, other, scope):
-        raise refusal(rows, node, *unlinked(bound, other, scope))
+        reason, ways = unlinked(bound, other, scope)
+        raise refusal(rows, node, reason, ways + remedy)
     return paired(kind, bound, other, pairs, others, scope)
 
 
 def connects(bound: Input, other: Input, conditions: Sequence[exp.Expression], scope: Scope) -> bool:
     """Tell whether conditions say that rows of two inputs are of one unit."""
     rows, theirs = rows_of(bound, scope), rows_of(other, scope)
-    if _units_of(bound) != _units_of(other):
+    if kinds_of_units(bound.selection.relation) != kinds_of_units(other.selection.relation):
         return False
     rest = [part for part in conditions if not compares_units(part, rows, theirs)]
     return len(rest) < len(conditions) or is_linked(separated(rest, rows, theirs)[0], bound, other, scope)
-
-
-def _units_of(bound: Input) -> str:
-    return table_of(bound.selection.relation).units
 
 
 def is_linked(pairs: Pairs, bound: Input, other: Input, scope: Scope) -> bool:
@@ -172,15 +174,20 @@ def compared(node: exp.Expression, bound: Input, other: Input, scope: Scope) -> 
     return _asking(found, where)
 
 
-def check_units(node: exp.Expression, bound: Input, other: Input, rows: Rows) -> None:
+def check_units(node: exp.Expression, bound: Input, other: Input, rows: Rows, further: str = "") -> None:
     """Refuse to join rows that are not of the same units, or are units themselves."""
     table, second = (table_of(side.selection.relation) for side in (bound, other))
     if table.units != second.units:
         reason = f"{table.name} and {second.name} are not joined: the units of one are not those of the other"
         remedy = "Ask about each by itself, or let the curator link them in the catalog if they are the same."
-        raise refusal(rows, node, reason, remedy)
+        raise refusal(rows, node, reason, remedy + further)
     if table.unit_is_row:
         raise refusal(rows, node, "Rows that are privacy units themselves are not joined with one another")
+    check_names(node, bound, other, rows)
+
+
+def check_names(node: exp.Expression, bound: Input, other: Input, rows: Rows) -> None:
+    """Refuse to join two tables of one name."""
     names = {source.name.casefold() for source in bound.sources}
     twice = next((source.name for source in other.sources if source.name.casefold() in names), None)
     if twice is not None:

@@ -1,6 +1,7 @@
 """Keys as SQL: their values, and the condition that a row has one of them."""
 
 from collections.abc import Sequence
+from datetime import date
 from fractions import Fraction
 from itertools import pairwise
 from typing import Final
@@ -32,7 +33,7 @@ def listed(key: Key) -> str:
         value = in_calendar(key.expression) if is_temporal(key.expression.type) else key.expression
         return f"{expression(value)} IS NOT NULL"
     kind = key.expression.type
-    if isinstance(kind, Fixed) and len(key.values) > 1 and _consecutive(key.values, kind):
+    if len(key.values) > 1 and _consecutive(key.values, kind):
         low, high = (expression(_constant(value, kind)) for value in (key.values[0], key.values[-1]))
         return f"({expression(key.expression)} BETWEEN {low} AND {high})"
     values = ", ".join(expression(_constant(value, key.expression.type)) for value in key.values)
@@ -41,9 +42,12 @@ def listed(key: Key) -> str:
     return f"list_contains([{values}], {expression(key.expression)})"
 
 
-def _consecutive(values: Sequence[Constant], kind: Fixed) -> bool:
-    """Tell whether values are whole steps, each one above the one before."""
-    steps = [value / kind.step for value in values if isinstance(value, Fraction)]
+def _consecutive(values: Sequence[Constant], kind: Type) -> bool:
+    """Tell whether values are whole steps, or days, each one above the one before."""
+    if isinstance(kind, Fixed):
+        steps = [value / kind.step for value in values if isinstance(value, Fraction)]
+    else:
+        steps = [Fraction(value.toordinal()) for value in values if type(value) is date]
     return len(steps) == len(values) and all(b - a == 1 for a, b in pairwise(steps))
 
 

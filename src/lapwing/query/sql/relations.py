@@ -23,10 +23,12 @@ from lapwing.query.relations.relation import (
     PublicJoin,
     Relation,
     Selection,
+    SharedJoin,
     Union,
     UnitAggregate,
     UnitJoin,
     Windowed,
+    units_of_row,
 )
 from lapwing.query.sql import keys as render_keys
 from lapwing.query.sql.cleaned import kept_name, public_name, unit_name
@@ -44,7 +46,7 @@ def relation(node: Relation) -> str:
     """Return a relation as an item of a FROM clause."""
     if isinstance(node, Kept):
         return kept_name(node.table)
-    carried = [] if table_of(node).unit_is_row else [unit_name(*tables_of(node))]
+    carried = unit_names(node)
     match node:
         case Distinct():
             return f"(SELECT DISTINCT {_items([*carried, *_columns(node)])} {selected(node.source)})"
@@ -58,6 +60,8 @@ def relation(node: Relation) -> str:
             return _joined(node, carried)
         case UnitJoin():
             return _joined_by_unit(node, carried[0])
+        case SharedJoin():
+            return _meeting(node)
         case FirstRows():
             columns = [identifier(column.name) for column in node.columns]
             order = ", ".join([_hash(node, [carried[0], *columns]), *columns])
@@ -70,6 +74,15 @@ def relation(node: Relation) -> str:
             order = ", ".join([_hash(node, preferred), *keys])
             chosen = _numbered("dense_rank", carried[0], order, node.most)
             return f"(SELECT * {selected(node.source, listed)} QUALIFY {chosen})"
+
+
+def unit_names(node: Relation) -> list[str]:
+    """Return the columns that say whose a relation's rows are: none if a row is its own unit, several if shared."""
+    tables, units = tables_of(node), units_of_row(node)
+    if units == 1:
+        return [] if table_of(node).unit_is_row else [unit_name(*tables)]
+    prefix = _free("unit", {column.name.casefold() for table in tables for column in table.columns})
+    return [f"{prefix}{place}" for place in range(units)]
 
 
 def _hash(node: Relation, values: Sequence[str]) -> str:
@@ -283,6 +296,26 @@ def _joined_by_unit(node: UnitJoin, unit: str) -> str:
     shown = [*(f"ours.{name}" for name in (unit, *columns)), *(f"theirs.{name}" for name in further)]
     on = f"ours.{unit} = theirs.{holder}{equal}{where}"
     return f"(SELECT {_items(shown)} FROM {ours} {node.kind.upper()} JOIN {theirs} ON {on})"
+
+
+def _meeting(node: SharedJoin) -> str:
+    """Join rows of whatever unit; each carries the units of both."""
+    columns = [identifier(column.name) for column in node.source.relation.columns]
+    further = [identifier(column.name) for column in node.added]
+    *ours_units, last = unit_names(node)
+    shared = _free("on", {name.strip('"').casefold() for name in (*columns, *further, *ours_units, last)})
+    left = [f"{_column(pair[0])} AS {shared}{i}" for i, pair in enumerate(node.on)]
+    right = [f"{_column(pair[1])} AS {shared}{i}" for i, pair in enumerate(node.on)]
+    below = unit_names(node.source.relation)
+    units = [f"{old} AS {new}" for old, new in zip(below, ours_units, strict=True)]
+    theirs_unit = f"{unit_names(node.other.relation)[0]} AS {last}"
+    added = [f"{_column(value)} AS {name}" for value, name in zip(node.shown, further, strict=True)]
+    ours = f"(SELECT {_items([*units, *columns, *left])} {selected(node.source)}) AS ours"
+    theirs = f"(SELECT {_items([theirs_unit, *added, *right])} {selected(node.other)}) AS theirs"
+    equal = [f"ours.{shared}{i} = theirs.{shared}{i}" for i in range(len(node.on))]
+    apart = [f"ours.{ours_units[place]} <> theirs.{last}" for place in node.apart]
+    shown = [*(f"ours.{name}" for name in (*ours_units, *columns)), *(f"theirs.{name}" for name in (last, *further))]
+    return f"(SELECT {_items(shown)} FROM {ours} JOIN {theirs} ON {' AND '.join([*equal, *apart])})"
 
 
 def _public_rows(node: PublicJoin) -> str:

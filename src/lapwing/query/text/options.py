@@ -67,8 +67,8 @@ class NamedArguments:
     """What an aggregate says about its own privacy; None where nothing is said.
 
     Args:
-        contribution_bounds_per_group: what a unit may add to a group in all, (lower, upper), or "auto" to have the
-            upper bound found.
+        contribution_bounds_per_group: what a unit may add to a group in all, (lower, upper), "auto" to have it
+            found, or "race" to have it not limited, and a sum that is at most the true one.
         contribution_bounds_per_row: the range that each value is clamped to, (lower, upper), or "auto" to have it
             found.
         epsilon: the aggregate's own part of the price, > 0.
@@ -76,7 +76,7 @@ class NamedArguments:
     """
 
     position: Position
-    contribution_bounds_per_group: tuple[Fraction, Fraction] | Literal["auto"] | None = None
+    contribution_bounds_per_group: tuple[Fraction, Fraction] | Literal["auto", "race"] | None = None
     contribution_bounds_per_row: tuple[Fraction, Fraction] | Literal["auto"] | None = None
     epsilon: Fraction | None = None
     positions: Mapping[str, Position] = field(default_factory=dict)
@@ -246,6 +246,12 @@ def _bounds_or_auto(pair: _Pair) -> tuple[Fraction, Fraction] | Literal["auto"]:
     return _bounds(pair)
 
 
+def _bounds_auto_or_race(pair: _Pair) -> tuple[Fraction, Fraction] | Literal["auto", "race"]:
+    if [token.text.upper() for token in pair.value] == ["RACE"]:
+        return "race"
+    return _bounds_or_auto(pair)
+
+
 def _is_constant(value: Fraction) -> bool:
     """Tell whether a bound is a number that a question may hold as a constant."""
     return abs(value) <= LARGEST and value.denominator <= 10**18
@@ -262,7 +268,7 @@ _OPTIONS: Final[Mapping[str, Reader]] = {
     "group_selection_epsilon": _positive,
 }
 _ARGUMENTS: Final[Mapping[str, Reader]] = {
-    "contribution_bounds_per_group": _bounds_or_auto,
+    "contribution_bounds_per_group": _bounds_auto_or_race,
     "contribution_bounds_per_row": _bounds_or_auto,
     "epsilon": _positive,
 }

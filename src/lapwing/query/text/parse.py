@@ -19,6 +19,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from lapwing.errors import QueryRefused
 from lapwing.query.text import parameters as values
 from lapwing.query.text.dialect import cut, placed
+from lapwing.query.text.kept import require_kept
 from lapwing.query.text.options import NamedArguments, Options
 from lapwing.query.text.parameters import Parameters
 from lapwing.query.text.places import WRITTEN, place, position_of, refused_at
@@ -152,6 +153,7 @@ def _tree(tokens: list[Token], text: str) -> exp.Select:
                 position=position_of(part.args["alias"], text),
             )
     _measure_depth(statement)
+    require_kept(statement, tokens, text)
     _keep_names(statement, text)
     return statement
 

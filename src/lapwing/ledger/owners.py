@@ -1,0 +1,81 @@
+"""Whose rows the tables of a data set have, in its ledger: a table's privacy unit, or where its link leads.
+
+What is charged is charged for units. Were a table's rows those of customers at first, and then, by another link, those
+of suppliers, everything asked of it before would have protected other people than everything after, and neither would
+have the whole of what was promised. So the ledger keeps with every version of the data whose rows each table has, and a
+catalog that says otherwise of a table that is known is refused, as one with another privacy unit is.
+
+Names may change, as spending belongs to people: a parent that is gone may have become one that nobody knows, or may
+have its old name again. And a table may come to say by a link what it said by a unit of its own, or the other way
+round, if its column equals the parent's privacy unit: its rows are those of the same people then.
+"""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from lapwing.catalog.model import Catalog
+from lapwing.errors import CatalogMismatch
+
+Owner = Mapping[str, Any]
+"""Either `privacy_unit`, a column, or `link`: the parent's name under `table`, and pairs of columns under `on`."""
+Owners = Mapping[str, Owner]
+"""The owner of each table's rows, by the table's name."""
+
+
+def owners_of(catalog: Catalog) -> Owners:
+    """Return whose rows the tables of a catalog have."""
+    return {table.name: table.owner for table in catalog.tables}
+
+
+def owners_from(record: object) -> Owners:
+    """Read what a ledger's entry says of tables.
+
+    Raises: TypeError if it says something else.
+    """
+    if not isinstance(record, dict) or not all(isinstance(owner, dict) for owner in record.values()):
+        raise TypeError("not the owners of tables")
+    return cast(Owners, record)
+
+
+def require_same_owners(given: Owners, known: Owners, ledger: str) -> None:
+    """Refuse tables whose rows would be those of others than the ledger knows.
+
+    Raises: CatalogMismatch, naming the first of them.
+    """
+    for name in sorted(given.keys() & known.keys()):
+        was, now = known[name], given[name]
+        if was == now or _is_renamed(was, now, given, known):
+            continue
+        if _is_by_link(was, now, given) or _is_by_link(now, was, known):
+            continue
+        raise CatalogMismatch(
+            f"The ledger {ledger} knows whose the rows of {name} are: {_shown(was)} (given: {_shown(now)}). What was "
+            "asked of them before would have protected others than what is asked now. Nothing was changed. Write it "
+            "as it was; only data about other people may have another ledger."
+        )
+
+
+def _is_renamed(was: Owner, now: Owner, given: Owners, known: Owners) -> bool:
+    """Tell whether a parent that is gone may have become one that was not there, or whose rows are told alike."""
+    before, after = was.get("link"), now.get("link")
+    if before is None or after is None or before["on"] != after["on"]:
+        return False
+    name = after["table"]
+    return before["table"] not in given and known.get(name) in (None, known.get(before["table"]))
+
+
+def _is_by_link(own: Owner, linked: Owner, tables: Owners) -> bool:
+    """Tell whether a link equals a table's own privacy unit with that of the parent, among the tables as linked."""
+    link = linked.get("link")
+    if link is None or "privacy_unit" not in own:
+        return False
+    unit = tables.get(link["table"], {}).get("privacy_unit")
+    return unit is not None and link["on"] == {own["privacy_unit"]: unit}
+
+
+def _shown(owner: Owner) -> str:
+    link = owner.get("link")
+    if link is None:
+        return f"privacy_unit is {owner.get('privacy_unit')}"
+    pairs = " and ".join(f"{here} = {there}" for here, there in sorted(link["on"].items()))
+    return f"linked to {link['table']} by {pairs}"

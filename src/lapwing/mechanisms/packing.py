@@ -1,0 +1,176 @@
+"""Truncate a sum over rows that several units share, so that no unit moves it far: a packing linear program.
+
+Setting. Each row k has a weight ψ_k ≥ 0, an integer, and belongs to a set of units: it is there if and only if all of
+them are. So when a unit is removed exactly its rows vanish, and all others stay as they are. For a level τ let
+
+    Q(τ) = max Σ w_k   where   Σ_{k ∋ u} w_k ≤ τ for every unit u,   0 ≤ w_k ≤ ψ_k.
+
+Guarantee: removing unit u changes Q(τ) by at most τ, and never upwards; and Q(τ) ≤ Σ ψ_k. Proof. Write Q' for the
+value without u. Weights that are allowed for the rows without u are allowed for all rows, if those of u get 0: Q' ≤ Q.
+Take the best weights for all rows and leave those of u out: they are allowed, and Σ_{k ∋ u} w_k ≤ τ is lost, so that
+Q ≤ Q' + τ. ∎ If one unit is replaced by another, Q goes down and then up, by at most τ each: it moves by at most τ.
+
+Integers. Levels and weights are integers of steps. For levels of 2³⁰ and more they are made coarser: with the grid
+q = ⌈τ/2³⁰⌉, a function of τ alone, every set of units has the weight ⌊ψ/q⌋ of all its rows together, and the level is
+⌊τ/q⌋. That is again such a program, as the weight of a set is a function of its own rows: it moves by at most ⌊τ/q⌋,
+hence q times its value by at most τ, and it loses less than q for each set of units. What is released is q·⌊Q⌋. For
+integers τ the inequalities Q' ≤ Q ≤ Q' + τ hold of the floors too, so that rounding costs nothing.
+
+Where at most two units share a row the value is computed exactly (`packing_solvers`). Where three or more do it is
+found by a solver in floating point and proven afterwards in integers, whatever the solver did: it is an integer v with
+Q − slack(τ) < v ≤ Q + ½, in units of the grid. If a unit is added, removed or replaced, Q moves by at most τ, hence v
+by less than τ + slack + ½, so by at most τ + slack, as all three are integers. And v is at most the integer Σ ⌊ψ/q⌋,
+because Q is. If the proof fails nothing is released, and that is a fault.
+
+What is settled before any solver is asked, until nothing more is:
+  - A row's weight never exceeds what is left of the level in any of its units, so it may be cut to that.
+  - A unit whose rows together weigh no more than is left in it limits nothing, and is forgotten.
+  - A row without units that limit it gets its whole weight.
+  - Rows limited by one unit alone get all they can, before others of that unit: what is taken from another row of it
+    to make room lowers that row by as much and no other limit is passed, so that the best value stays the best.
+  - A row with a unit in which nothing is left gets 0.
+So only rows among heavy units are left, which are few where the level is near the one that wins.
+
+Source: Dong, Fang, Yi, Tao and Machanavajjhala 2022 (R2T: Instance-optimal truncation for differentially private query
+evaluation with foreign keys), whose program this is; grid, settling and proofs in integers are worked out here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.mechanisms.packing_solvers import paired_value, shared_value
+
+Integers = NDArray[np.int64]
+
+MOST_SETS: Final = 1 << 23
+"""The most sets of units: then sums of weights on a grid are below 2⁵³, and exact in whatever way they are added."""
+MOST_LEVEL: Final = 1 << 53
+FINEST: Final = 1 << 30
+"""The largest level of a program whose flows fit the 32 bits of a solver."""
+MOST_UNITS: Final = 4
+"""The most units that a row may belong to."""
+NOBODY: Final = -1
+
+
+def slack(level: int, units: int) -> int:
+    """Return how far below the best value the released one may be, where so many units share a row: a public fact."""
+    return 0 if units <= 2 else max(1, level >> 10)
+
+
+def require_solver() -> None:
+    """Refuse where SciPy, which solves these programs, is not installed."""
+    if find_spec("scipy") is None:
+        raise QueryRefused(
+            "Joins in which rows of different units meet need SciPy, which is not installed",
+            remedy="Install it with: pip install 'lapwing[joins]'.",
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class SharedRows:
+    """Sets of units, each once, and the weight of the rows that belong to it. Private data: nothing shows in `repr`.
+
+    Args: units: a row a set, ascending, `NOBODY` in front where it has fewer; weights: 1 to 2⁶¹; count: of all units.
+    """
+
+    units: Integers
+    weights: Integers
+    count: int
+
+    @classmethod
+    def of(cls, units: Sequence[Integers], weights: Integers, count: int) -> "SharedRows":
+        """Return rows by their sets of units: the order, and one unit that is named twice, make no difference.
+
+        Args: units: for every place in a row, the unit of each row, from 0 to below `count`; weights: 0 or more, and
+            those above 2⁵³ count as that, which no level exceeds.
+        Raises: InvalidParameter if there are more than 2²³ sets, or a weight is negative.
+        """
+        if weights.size and int(weights.min()) < 0:
+            raise InvalidParameter("A weight is negative; rows of a packing weigh 0 or more.")
+        present = weights > 0
+        table = np.sort(np.stack(units, axis=1)[present].astype(np.int64), axis=1)
+        table[:, 1:][table[:, 1:] == table[:, :-1]] = NOBODY  # a unit that is named again
+        merged, totals = _merged(np.sort(table, axis=1), np.minimum(weights[present], MOST_LEVEL))
+        if len(totals) > MOST_SETS:
+            raise InvalidParameter(f"There are more than {MOST_SETS:,} sets of units.")
+        return cls(units=merged, weights=np.minimum(totals, MOST_LEVEL), count=count)
+
+    def value(self, level: int) -> int:
+        """Return the truncated sum at a level from 1 to 2⁵³: it is at most the sum.
+
+        Guarantee: adding, removing or replacing one unit changes it by at most level + slack(level, most units a row).
+        Raises: ArithmeticError where the value could not be proven.
+        """
+        if not 1 <= level <= MOST_LEVEL:
+            raise InvalidParameter(f"The level is {level}; it must be from 1 to 2^53.")
+        grid = -(-level // FINEST)
+        capacity = level // grid
+        weights = np.minimum(self.weights // grid, capacity)
+        units, weights, room, settled = peeled(self.units, weights, np.full(self.count, capacity, dtype=np.int64))
+        if not len(weights):
+            return grid * settled
+        units, weights = _merged(units, weights)
+        weights = np.minimum(weights, capacity)
+        codes, units = np.unique(units, return_inverse=True)
+        units = units.reshape(len(weights), -1) - int(codes[0] == NOBODY)
+        room = room[codes[codes != NOBODY]]
+        if not (units[:, :-2] != NOBODY).any():
+            twice = paired_value(units[:, -2:], weights, room)
+            return grid * (settled + twice // 2)
+        within = slack(level, self.units.shape[1]) // grid
+        return grid * (settled + shared_value(units, weights, room, within))
+
+
+def peeled(units: Integers, weights: Integers, room: Integers) -> tuple[Integers, Integers, Integers, int]:
+    """Settle what can be settled; return the rows that are left, what is left in each unit, and the settled value.
+
+    Every row that is left has two units or more, each of which its rows would overfill.
+    """
+    total, room = 0, room.copy()
+    while len(weights):
+        there = units != NOBODY
+        weights = np.minimum(weights, np.where(there, room[units], np.iinfo(np.int64).max).min(axis=1))
+        binding = loads(units, weights, len(room)) > room
+        left = there & binding[units]
+        many = left.sum(axis=1)
+        total += int(weights[many == 0].sum())
+        alone = many == 1
+        taken = np.minimum(loads(np.where(left, units, NOBODY)[alone], weights[alone], len(room)), room)
+        total += int(taken.sum())
+        room -= taken
+        keep = (many > 1) & ~(left & (room[units] == 0)).any(axis=1)
+        if keep.all() and left.sum() == there.sum():
+            break
+        units, weights = np.where(left, units, NOBODY)[keep], weights[keep]
+    return units, weights, room, total
+
+
+def loads(units: Integers, weights: Integers, count: int) -> Integers:
+    """Return the weight of all rows of each unit: sums below 2⁵³, exact as doubles."""
+    found = np.zeros(count, dtype=np.int64)
+    for column in units.T:
+        there = column != NOBODY
+        found += np.bincount(column[there], weights=weights[there], minlength=count).astype(np.int64)
+    return found
+
+
+def _merged(units: Integers, weights: Integers) -> tuple[Integers, Integers]:
+    """Return the sets of units, each once, and the sums of their weights."""
+    units = np.sort(units, axis=1)
+    base, width = int(units.max(initial=NOBODY)) + 2, units.shape[1]
+    if base**width < 1 << 62:
+        order = np.argsort(sum((units[:, place] + 1) * base**place for place in range(width)), kind="stable")
+    else:
+        order = np.lexsort(units.T)
+    units, weights = units[order], weights[order]
+    first = np.ones(len(weights), dtype=bool)
+    first[1:] = (units[1:] != units[:-1]).any(axis=1)
+    starts = np.flatnonzero(first)
+    return units[starts], np.add.reduceat(weights, starts) if len(starts) else weights[:0]

@@ -1,0 +1,95 @@
+"""Bind the clauses that act on released numbers: HAVING, QUALIFY, DISTINCT, ORDER BY, LIMIT."""
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from lapwing.query.aggregates.grouping_sets import Sets
+from lapwing.query.aggregates.outputs import Scope, derived
+from lapwing.query.derivation.derived import Derived, KeyValue, Order, Output
+from lapwing.query.derivation.over import over_in
+from lapwing.query.expressions.calls import exact_number
+from lapwing.query.expressions.rows import Rows, only, refusal
+
+
+def having(select: exp.Select, scope: Scope) -> Derived | None:
+    """Bind HAVING: which cells are in the answer."""
+    clause = select.args.get("having")
+    if clause is None:
+        return None
+    only(scope.rows, clause, "this")
+    condition = derived(clause.this, scope)
+    if any(True for _ in over_in(condition)):
+        raise refusal(scope.rows, clause, "HAVING comes before window functions", "Use QUALIFY.")
+    return _boolean(condition, "HAVING", clause, scope)
+
+
+def qualify(select: exp.Select, scope: Scope) -> Derived | None:
+    """Bind QUALIFY: which rows of the answer are shown, after the functions over its rows."""
+    clause = select.args.get("qualify")
+    if clause is None:
+        return None
+    only(scope.rows, clause, "this")
+    if any(scope.rows.is_unit(part) for part in clause.find_all(exp.Column)):
+        reason = "QUALIFY here is over the rows of the answer, which has none of a single unit"
+        remedy = "Choose rows of a unit in a subquery: FROM (SELECT * FROM … QUALIFY …)."
+        raise refusal(scope.rows, clause.this, reason, remedy)
+    return _boolean(derived(clause.this, scope), "QUALIFY", clause, scope)
+
+
+def _boolean(condition: Derived, name: str, clause: exp.Expression, scope: Scope) -> Derived:
+    if condition.shape != "boolean":
+        raise refusal(scope.rows, clause, f"{name} needs a condition, not {condition.shape}", "Write a comparison.")
+    return condition
+
+
+def check_distinct(select: exp.Select, outputs: Sequence[Output], sets: Sets, rows: Rows) -> None:
+    """Refuse SELECT DISTINCT but where it changes nothing, as every row shows the keys that it is of."""
+    clause = select.args.get("distinct")
+    if clause is None:
+        return
+    only(rows, clause)
+    shown = {output.value.key for output in outputs if isinstance(output.value, KeyValue)}
+    if len(sets) > 1 or not shown.issuperset(sets[0]):
+        reason = "DISTINCT would leave out rows of the answer with the same noisy numbers"
+        raise refusal(rows, select, reason, "Leave it out, or show every key of GROUP BY.")
+
+
+def order(select: exp.Select, outputs: Sequence[Output], scope: Scope) -> tuple[Order, ...]:
+    """Bind ORDER BY, with positions in the SELECT list."""
+    clause = select.args.get("order")
+    if clause is None:
+        return ()
+    only(scope.rows, clause, "expressions")
+    terms = []
+    for node in clause.expressions:
+        only(scope.rows, node, "this", "desc", "nulls_first")
+        value = _ordinal(node.this, outputs, scope) or derived(node.this, scope)
+        terms.append(
+            Order(value=value, descending=bool(node.args.get("desc")), nulls_first=bool(node.args.get("nulls_first")))
+        )
+    return tuple(terms)
+
+
+def _ordinal(node: exp.Expression, outputs: Sequence[Output], scope: Scope) -> Derived | None:
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return None
+    position = exact_number(str(node.this), node, scope.rows)
+    if position.denominator != 1 or not 1 <= position <= len(outputs):
+        raise refusal(scope.rows, node, f"There is no column {node.this} in the SELECT list to order by")
+    return outputs[int(position) - 1].value
+
+
+def whole(select: exp.Select, name: str, rows: Rows) -> int | None:
+    """Bind LIMIT or OFFSET."""
+    clause = select.args.get(name)
+    if clause is None:
+        return None
+    if isinstance(clause, exp.Fetch):
+        raise refusal(rows, clause, "FETCH is not answered here", "Write LIMIT 10.")
+    only(rows, clause, "expression")
+    node = clause.expression
+    value = exact_number(str(node.this), node, rows) if isinstance(node, exp.Literal) and not node.is_string else None
+    if value is None or value.denominator != 1 or not 0 <= value <= 10**9:
+        raise refusal(rows, clause, f"{name.upper()} takes a whole number", f"Write {name.upper()} 10.")
+    return int(value)

@@ -1,0 +1,126 @@
+"""Bind joins that let rows of different units meet: of tables of different units, or of one table not on the unit.
+
+Guarantee: a row of the join is made of one row of either side and of nothing else, and belongs to the units of both. So
+it is there if and only if both rows are, and `relation` proves what follows. Both sides are what they were before they
+met: unit-local relations, or rows that have met in their turn. What is joined on, and which conditions hold, are
+functions of the pair's values. That the units of two rows differ may be asked too: it is a function of the pair as
+well, and what it leaves out are rows that belong to one unit alone.
+
+What nobody can bound is how many rows a unit shares. So such a join is answered only where each aggregate limits what a
+unit adds (`contribution_bounds_per_group`), and by sums that are truncated accordingly (`mechanisms.packing`).
+
+Neighbours. Tables of different units have neighbours in which one unit of one of them is added or removed, with all of
+its rows, in all tables of its kind. A question about both is a function of both, and moves by as much at most whichever
+kind it is; so it is charged once, and one ledger bounds what is lost to units of every kind.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from lapwing.errors import QueryRefused
+from lapwing.mechanisms.packing import MOST_UNITS, require_solver
+from lapwing.query.expressions.expression import Expression
+from lapwing.query.expressions.rows import Rows, Source, refusal
+from lapwing.query.relations.equalities import binds, separated
+from lapwing.query.relations.lineage import fresh, kinds_of_units, tables_of
+from lapwing.query.relations.relation import Selection, SharedJoin, units_of_row
+from lapwing.query.relations.scope import Input, Scope, bound_condition, conjunction, filtered, pointing, rows_of
+from lapwing.query.relations.unit_joins import check_names
+
+
+def bind_shared_join(
+    node: exp.Expression, bound: Input, other: Input, conditions: Sequence[exp.Expression], scope: Scope
+) -> Input:
+    """Join rows with rows of whatever unit.
+
+    Args: conditions: what stands in ON or WHERE; one of them at least is an equality between the two sides.
+    Raises: QueryRefused if none is, or the units of a side are rows or have parts.
+    """
+    rows, theirs = rows_of(bound, scope), rows_of(other, scope)
+    with pointing(rows, node):
+        require_solver()
+    check_names(node, bound, other, rows)
+    _check_units(node, bound, other, scope)
+    apart = {id(part): place for part in conditions if (place := place_apart(part, bound, other, scope)) is not None}
+    pairs, rest = separated([part for part in conditions if id(part) not in apart], rows, theirs)
+    if not pairs:
+        reason = "Rows of different units meet on an equality of their columns"
+        raise refusal(rows, node, reason, "Compare a column of one table with one of the other.")
+    own = [part for part in rest if binds(part, theirs) and not binds(part, rows)]
+    for part in own:
+        other = replace(other, selection=filtered(other.selection, bound_condition(part, theirs, "ON")))
+    shown = tuple(sorted({value for source in other.sources for value in source.columns.values()}, key=str))
+    added = fresh("s", [value.type for value in shown], bound.selection.relation, other.selection.relation)
+    relation = SharedJoin(
+        source=bound.selection,
+        other=other.selection,
+        shown=shown,
+        added=added,
+        on=tuple(sorted(dict.fromkeys(pairs), key=lambda pair: (str(pair[0]), str(pair[1])))),
+        apart=tuple(sorted(set(apart.values()))),
+    )
+    found = replace(bound, selection=Selection(relation=relation), sources=_sources(bound, other, relation))
+    where: Expression | None = None
+    for part in rest:
+        if part not in own:
+            where = conjunction(where, bound_condition(part, rows_of(found, scope), "ON"))
+    return replace(found, selection=filtered(found.selection, where))
+
+
+def _sources(bound: Input, other: Input, relation: SharedJoin) -> tuple[Source, ...]:
+    places, place = dict(zip(relation.shown, relation.added, strict=True)), units_of_row(relation) - 1
+    theirs = (
+        replace(source, columns={name: places[value] for name, value in source.columns.items()}, place=place)
+        for source in other.sources
+    )
+    return (*bound.sources, *theirs)
+
+
+def _check_units(node: exp.Expression, bound: Input, other: Input, scope: Scope) -> None:
+    """Refuse units of which nothing is proven when they meet others."""
+    rows = rows_of(bound, scope)
+    tables = (*tables_of(bound.selection.relation), *tables_of(other.selection.relation))
+    if any(table.unit_is_row for table in tables):
+        reason = "Rows that are privacy units themselves are not joined with those of other units"
+        raise refusal(rows, node, reason, "Let the curator say in the catalog whose rows they are.")
+    if any(table.part is not None for table in scope.catalog.tables):
+        reason = "Where units are divided into parts, rows of different units do not meet"
+        raise refusal(rows, node, reason, "Ask about each table by itself.")
+    if units_of_row(bound.selection.relation) >= MOST_UNITS:
+        raise refusal(rows, node, f"Rows of more than {MOST_UNITS} units meet", "Join fewer tables.")
+    if units_of_row(other.selection.relation) > 1:
+        reason = "A subquery in which units meet stands on the right of a join"
+        raise refusal(rows, node, reason, "Write it first, and join the other tables to it.")
+
+
+def meet(bound: Input, other: Input, conditions: Sequence[exp.Expression], scope: Scope) -> list[exp.Expression]:
+    """Return the conditions that compare a row of either side, if rows may meet on them; none otherwise."""
+    pairs, rest = separated(conditions, rows_of(bound, scope), rows_of(other, scope))
+    if not pairs:
+        return []
+    return [part for part in conditions if part not in rest or place_apart(part, bound, other, scope) is not None]
+
+
+def place_apart(node: exp.Expression, bound: Input, other: Input, scope: Scope) -> int | None:
+    """Return which unit of a row differs from the other row's, if that is what a condition says."""
+    if type(node) is not exp.NEQ:
+        return None
+    rows, theirs = rows_of(bound, scope), rows_of(other, scope)
+    for left, right in ((node.this, node.expression), (node.expression, node.this)):
+        ours, others = _unit_named(left, rows), _unit_named(right, theirs)
+        if ours is None or others is None or _unit_named(left, theirs) or _unit_named(right, rows):
+            continue
+        kinds, (kind,) = kinds_of_units(bound.selection.relation), kinds_of_units(other.selection.relation)
+        return ours.place if kinds[ours.place] == kind else None
+    return None
+
+
+def _unit_named(node: exp.Expression, rows: Rows) -> Source | None:
+    """Return the table whose unit a node names."""
+    try:
+        named = rows.is_unit(node)
+        return next((source for source in rows.qualified(node) if source.unit is not None), None) if named else None
+    except QueryRefused:
+        return None

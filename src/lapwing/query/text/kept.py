@@ -1,0 +1,95 @@
+"""Refuse arguments that the parser leaves out without a word, as the last of LPAD('x', 3, 'a', 'b').
+
+Several of its functions take the arguments that they know by their places, and forget the others. So what stands
+between the commas of a parenthesis must be found in the tree again: by its place in the text, or, for the few words
+that lose their place on the way (units of time, formats), by what they say.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from lapwing.query.text.places import refused_at
+
+_WORDS: Final = {
+    TokenType.NUMBER, TokenType.STRING, TokenType.VAR, TokenType.IDENTIFIER, TokenType.NULL, TokenType.TRUE,
+    TokenType.FALSE,
+}  # fmt: skip
+_SAID: Final = (exp.Literal, exp.Identifier, exp.Var, exp.Placeholder)
+
+
+@dataclass(slots=True)
+class _Item:
+    """What stands between two commas: its words, whose argument it is, and what that is an argument of.
+
+    Args: kept: whether it is certainly in the tree.
+    """
+
+    name: Token | None
+    around: Token | None
+    words: list[Token]
+    kept: bool = False
+
+
+def require_kept(statement: exp.Expr, tokens: Sequence[Token], text: str) -> None:
+    """Refuse a question of which a part in parentheses is not in the tree.
+
+    Raises: QueryRefused at the part.
+    """
+    places = {node.meta["start"] for node in statement.walk() if "start" in node.meta}
+    loose = Counter(word for node in statement.walk() if (word := _loose(node)) is not None)
+    missing = [item for item in _items(tokens) if not any(word.start in places for word in item.words)]
+    unknown = []
+    for item in missing:
+        word = next((word.text.casefold() for word in item.words if loose[word.text.casefold()] > 0), None)
+        if word is None:
+            unknown.append(item)
+        else:
+            loose[word] -= 1
+    units = sum(loose[node.name.casefold()] > 0 for node in statement.find_all(exp.Var) if "start" not in node.meta)
+    for item in unknown[units:]:  # units of time are kept in words of the parser's own: 'd' as DAY
+        called = item.name if item.name is not None and item.name.start in places else item.around or item.name
+        name = called.text[:40].upper() if called is not None else "This"
+        raise refused_at(item.words[0], text, f"{name} takes fewer arguments", "Leave this one out.")
+
+
+def _loose(node: exp.Expr) -> str | None:
+    """Return what a node without a place says, if it is a word."""
+    if "start" in node.meta:
+        return None
+    if isinstance(node, exp.Null | exp.Boolean):
+        return node.sql(comments=False).casefold()
+    return str(node.this).casefold() if isinstance(node, _SAID) else None
+
+
+def _items(tokens: Sequence[Token]) -> list[_Item]:
+    """Return the items of all parentheses that hold words, but for those that hold other parentheses or an INTERVAL."""
+    found: list[_Item] = []
+    opened: list[_Item] = []
+    previous: Token | None = None
+    for token in tokens:
+        if token.token_type == TokenType.L_PAREN:
+            around = opened[-1].name if opened else None
+            opened.append(_Item(name=previous if _is_call(previous) else None, around=around, words=[]))
+        elif opened and token.token_type in (TokenType.COMMA, TokenType.R_PAREN):
+            item = opened.pop()
+            if item.words and not item.kept:
+                found.append(item)
+            if token.token_type == TokenType.COMMA:
+                opened.append(_Item(name=item.name, around=item.around, words=[]))
+            elif opened and (item.words or item.kept):
+                opened[-1].kept = True
+        elif opened and token.token_type in _WORDS:
+            opened[-1].words.append(token)
+        elif opened and token.token_type == TokenType.INTERVAL:
+            opened[-1].kept = True
+        previous = token
+    return found
+
+
+def _is_call(token: Token | None) -> bool:
+    return token is not None and token.text[:1].isalpha()

@@ -1,0 +1,60 @@
+"""Bugs that systems which join protected tables could have: each a name of a module, and what to put in its place."""
+
+from typing import Any, Final
+
+from lapwing.query import render
+from lapwing.query.relations import identity, unit_joins
+from lapwing.query.relations.relation import UnitJoin
+from lapwing.query.sql import cleaned
+from lapwing.query.sql import relations as render_relations
+from lapwing.query.sql.printers import identifier
+
+linked, joined_by_unit, at_most_one = cleaned._linked, render_relations._joined_by_unit, identity.at_most_one
+
+
+def of_the_wrong_side(table: Any, link: Any, source: Any) -> str:
+    """Take the parent's key for the unit."""
+    unit = cleaned.unit_name(link.parent)
+    key = identifier(link.on[0][1])
+    return linked(table, link, source).replace(f"theirs.{unit} AS", f"theirs.{key} AS", 1)
+
+
+def with_orphans(*given: Any) -> str:
+    return linked(*given).replace(" JOIN ", " LEFT JOIN ")
+
+
+def with_anyone(*kinds: str) -> Any:
+    def joined(node: Any, unit: str) -> str:
+        text = joined_by_unit(node, unit)
+        if node.kind not in kinds:
+            return text
+        return text.replace(f"ON ours.{unit} = theirs.", f"ON ours.{unit} > 0 OR 0 < theirs.")
+
+    return joined
+
+
+def more_rows(node: UnitJoin) -> int:
+    return max(node.source.rows_per_unit, node.other.rows_per_unit)
+
+
+def believed(selection: Any, values: Any, catalog: Any) -> bool:
+    """Take rows of a LEFT JOIN that match nothing for rows that the other side tells apart."""
+    relation = selection.relation
+    if isinstance(relation, UnitJoin) and relation.kind == "left" and relation.matched <= 1:
+        there = dict(zip(relation.added, relation.shown, strict=True))
+        if believed(relation.other, frozenset(there[value] for value in values if value in there), catalog):
+            return True
+    return at_most_one(selection, values, catalog)
+
+
+BUGS: Final[dict[str, tuple[Any, str, Any]]] = {
+    "rows of the wrong unit": (cleaned, "_linked", of_the_wrong_side),
+    "orphans that are kept": (cleaned, "_linked", with_orphans),
+    "joins with other units": (render_relations, "_joined_by_unit", with_anyone("inner", "left")),
+    "semi-joins with other units": (render_relations, "_joined_by_unit", with_anyone("semi", "anti")),
+    "a fan-out that is not bounded": (UnitJoin, "rows_per_unit", property(more_rows)),
+    "keys believed to be unique": (unit_joins, "at_most_one", lambda *_: True),
+    "rows that match nothing told apart": (unit_joins, "at_most_one", believed),
+    "numbers that are not clamped": (cleaned, "_clean_fixed", lambda name, *_: f"TRY_CAST({name} * 100 AS BIGINT)"),
+    "units' sums that are not clamped": (render, "_kept_inside", lambda value, _: value),
+}

@@ -1,0 +1,142 @@
+"""Questions across linked tables, replayed through sessions: all that an analyst sees of neighbours is the same.
+
+Several questions are replayed on each pair of data sets (`shop`), answered or refused; one that names private keys is
+not, as their noise is not added by what is recorded: those are for `test_linked_fuzz`. Each planted bug is found by one
+question.
+"""
+
+import os
+import random
+from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from lapwing.catalog.model import Catalog
+from lapwing.engines.public import PublicData
+from lapwing.errors import QueryRefused
+from lapwing.query.bind import bind
+from tests.query import linked_questions, shop
+from tests.query.fuzzing import CASES
+from tests.query.linked_bugs import BUGS
+from tests.replay import Data, Row, compare, with_budget
+
+PRICE = {"epsilon": 1}
+PAIRS, TOGETHER = max(12, CASES // 800), 8
+"""How many pairs of data sets there are, and how many questions are replayed on each."""
+MEASURES = ("gdp", "pure", "zcdp")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder in memory where there is one: each replay opens two ledgers, which sync to disk."""
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK):
+        yield tmp_path_factory.mktemp("replay")
+        return
+    with TemporaryDirectory(dir=memory) as folder:
+        yield Path(folder)
+
+
+def described(folder: Path, seed: int) -> Catalog:
+    """Return the catalog of a number: all ways to link, kinds of neighbours and measures take turns."""
+    linked = ("by unit", "by key")[seed % 2]
+    kind, measure = ("add_remove", "add_remove", "replace_one")[seed % 3], MEASURES[seed // 2 % 3]
+    place = folder / f"{linked} {kind} {measure}".replace(" ", "_")
+    place.mkdir(exist_ok=True)
+    return with_budget(shop.catalog(place, linked=linked, neighbouring=kind, measure=measure), epsilon=Fraction(10_000))
+
+
+def replayed(folder: Path, seed: int, count: int = TOGETHER) -> list[str]:
+    """Replay random questions on random neighbours, and return the violations."""
+    catalog = described(folder, seed)
+    linked = ("by unit", "by key")[seed % 2]
+    one, other = shop.neighbours(random.Random(seed), catalog)
+    facts = PublicData(catalog)
+    try:
+        texts = [linked_questions.grown(1000 * seed + place, linked) for place in range(2 * count)]
+        questions = [text for text, values in texts if not values and not _has_private_keys(text, catalog, facts)]
+    finally:
+        facts.close()
+    return compare(catalog, data(one), data(other), questions[:count], PRICE)
+
+
+def _has_private_keys(text: str, catalog: Catalog, facts: PublicData) -> bool:
+    try:
+        return bool(bind(text, catalog, facts).question.private_keys)
+    except QueryRefused:
+        return False
+
+
+def data(rows: Any) -> Data:
+    return Data(rows=rows, schemas=shop.SCHEMAS)
+
+
+@pytest.mark.parametrize("seed", range(PAIRS))
+def test_neighbours_look_the_same(folders: Path, seed: int) -> None:
+    assert replayed(folders, seed) == []
+
+
+# ---- planted bugs ----------------------------------------------------------------------------------------------------
+
+
+def customer(ck: int) -> Row:
+    return {"who": ck, "ck": ck, "plan": "a", "age": 30, "member": True}
+
+
+def order(ok: int, ock: int | None, **values: Any) -> Row:
+    return {"ok": ok, "ock": ock, "day": date(2026, 1, 1 + ok % 2), "kind": "xyz"[ok % 3], "pay": Decimal(9)} | values
+
+
+def item(iok: int) -> Row:
+    return {"iok": iok, "iday": None, "tag": 0, "unit": "kg", "cost": 1e6}
+
+
+CROWDED = {
+    "customers": [customer(ck) for ck in (1, 2, 3)],
+    "orders": [*(order(ok, 1, kind="x", pay=Decimal("9e9")) for ok in range(1, 4)), order(4, 2, kind="y"), order(5, 3)],
+    "items": [item(iok) for iok in (1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 4, 5)],
+    "calls": [],
+}
+"""One customer has as much as may be, of items too much."""
+ORPHANS = {
+    **CROWDED,
+    "orders": [*(order(ok, 1) for ok in range(1, 40)), *(order(ok, 9, kind="y") for ok in range(40, 44))],
+    "items": [],
+}
+"""And here so many orders that it depends on whose they are which are kept."""
+LAST = "(SELECT ock, MAX(ok) AS m FROM orders GROUP BY ock)"
+FOUND_BY = {
+    "rows of the wrong unit": "SELECT COUNT(*) AS n FROM items",
+    "orphans that are kept": "SELECT kind, day, COUNT(*) AS n FROM orders GROUP BY kind, day",
+    "joins with other units": "SELECT COUNT(*) AS n FROM orders AS a LEFT JOIN orders AS b ON a.ock = b.ock",
+    "semi-joins with other units": "SELECT COUNT(*) AS n FROM customers WHERE ck IN (SELECT ock FROM orders "
+    "WHERE kind = 'x')",
+    "a fan-out that is not bounded": "SELECT COUNT(*) AS n FROM orders AS a JOIN orders AS b ON a.ock = b.ock",
+    "keys believed to be unique": "SELECT COUNT(*) AS n FROM orders AS a JOIN orders AS b ON a.ock = b.ock",
+    "rows that match nothing told apart": "SELECT COUNT(*) AS n FROM orders AS b JOIN (SELECT o.ock FROM orders AS o "
+    f"LEFT JOIN {LAST} AS c ON o.ock = c.ock AND o.ok = c.m) AS x ON x.ock = b.ock",
+    "numbers that are not clamped": "SELECT SUM(pay) AS s FROM customers JOIN orders ON ock = ck",
+    "units' sums that are not clamped": "SELECT SUM(pay, contribution_bounds_per_group => (0, 2)) AS s FROM orders, "
+    "customers WHERE ock = ck",
+}
+
+
+def crowded(folder: Path, bug: str) -> list[str]:
+    """Replay the question that shows a bug on neighbours of which one lacks a customer, and nobody's rows stay."""
+    catalog = described(folder, 0)
+    rows = ORPHANS if "orphans" in bug else CROWDED
+    other = shop.removed(rows, "ck", everywhere="orphans" not in bug)
+    return compare(catalog, data(rows), data(other), FOUND_BY[bug], PRICE)
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_planted_bugs_are_found(bug: str, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert crowded(folders, bug) == []
+    monkeypatch.setattr(*BUGS[bug])
+    assert any("moved by" in violation for violation in crowded(folders, bug))

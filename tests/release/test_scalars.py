@@ -1,0 +1,92 @@
+"""Functions of one row of the answer: what DuckDB computes from the same released numbers."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import polars
+import pytest
+
+import lapwing as lw
+from lapwing.query.aggregates import scalars
+from lapwing.query.derivation.derived import Derived
+from tests.release.tables import repeatable, visits
+from tests.release.test_over import rows_of, said
+
+BASE = "SELECT plan, COUNT(*) AS n, AVG(cost) AS m FROM visits GROUP BY plan"
+# None of these rounds a half, which Lapwing rounds up and DuckDB's casts to the nearest even number.
+SCALARS = (
+    "IF(n > 100, 'many', 'few')",
+    "UPPER(plan) || '-' || LOWER('X')",
+    "CONCAT(plan, NULLIF(plan, 'a'), '!')",
+    "n % 7",
+    "POWER(n, 2)",
+    "SIGN(n - 100)",
+    "EXP(m / 100)",
+    "LN(ABS(n) + 1)",
+    "CAST(n AS DOUBLE) / 4",
+    "CAST(m AS INTEGER)",
+    "CAST(m AS DECIMAL(10, 2))",
+    "NULLIF(n % 2, 0)",
+    "CASE n % 2 WHEN 0 THEN 'even' ELSE 'odd' END",
+)
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[lw.Session]:
+    with repeatable(visits(tmp_path), "scalars") as session:
+        yield session
+
+
+def check(session: lw.Session) -> None:
+    released = polars.DataFrame(session.sql(BASE, epsilon=1)).to_arrow()
+    for scalar in SCALARS:
+        answer = session.sql(BASE.replace(" FROM", f", {scalar} AS x FROM", 1), epsilon=1)
+        assert answer.stored, scalar  # the same noisy numbers
+        wanted = said(f"SELECT plan, {scalar} AS x FROM released ORDER BY plan", released=released)
+        found = sorted((row["plan"], row["x"]) for row in rows_of(answer))
+        for (plan, ours), (expected, theirs) in zip(found, wanted, strict=True):
+            assert plan == expected
+            if isinstance(theirs, Decimal | int | float):
+                assert float(ours) == pytest.approx(float(theirs)), scalar
+            else:
+                assert ours == theirs, scalar
+
+
+def test_they_are_what_duckdb_computes_from_released_numbers(session: lw.Session) -> None:
+    check(session)
+
+
+def test_a_planted_bug_is_found(session: lw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unguarded(part: Derived) -> Derived:
+        return part
+
+    monkeypatch.setattr(scalars, "_present", unguarded)  # CONCAT of NULL is then NULL
+    with pytest.raises(AssertionError):
+        check(session)
+
+
+def test_intervals_pass_through_casts_and_nullif(session: lw.Session) -> None:
+    text = BASE.replace(" FROM", ", CAST(n AS DOUBLE) AS d, NULLIF(n, 0) AS z, m / NULLIF(n, 0) AS q FROM", 1)
+    answer = session.sql(text, epsilon=1)
+    ends = answer.interval()
+    for name in ("d", "z"):
+        assert all((ends[name][side] == ends["n"][side]).all() for side in (0, 1))
+    assert all(low <= row["q"] <= high for row, low, high in zip(rows_of(answer), *ends["q"], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("item", "reason"),
+    [
+        ("CAST(plan AS INTEGER)", "A cast of text to INT"),
+        ("CAST(COUNT(*) AS VARCHAR)", "A cast of integer to TEXT"),
+        ("UPPER(COUNT(*))", "needs text"),
+        ("COUNT(*) || '%'", "needs text"),
+        ("POWER(2, COUNT(*))", "whole exponent"),
+        ("IF(COUNT(*), 1, 2)", "condition"),
+        ("CASE (COUNT(*) + 1) * 2 WHEN 1 THEN 2 END", "repeats a long x"),
+    ],
+)
+def test_others_are_refused(item: str, reason: str, session: lw.Session) -> None:
+    with pytest.raises(lw.QueryRefused, match=reason):
+        session.explain(f"SELECT plan, {item} FROM visits GROUP BY plan", epsilon=1)
