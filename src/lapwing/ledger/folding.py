@@ -43,8 +43,8 @@ class State:
     the current one, and `owners` to whose rows it has, if it was accepted since ledgers keep that; `delta_spent` is
     what private keys have taken of the registration's `delta_keys`. Of a data set in parts, `account` and `delta_spent`
     hold the totals, and `division` what is charged to each part. `faults` stand since the curator last looked;
-    `under_way` maps each charge whose outcome is open to its asker; `spending` has
-    what was charged by name (`ledger.allowances`).
+    `under_way` maps each charge whose outcome is open to its asker; `spending` has what was charged by name
+    (`ledger.allowances`).
     """
 
     sequence: int
