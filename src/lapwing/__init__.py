@@ -50,7 +50,9 @@ if TYPE_CHECKING:
         sum as sum,
     )
     from lapwing.builder.values import col, interval, literal
+    from lapwing.client import RemoteAnswer, RemoteSession
     from lapwing.errors import (
+        AllowanceExhausted,
         BudgetExhausted,
         CatalogError,
         CatalogMismatch,
@@ -62,9 +64,14 @@ if TYPE_CHECKING:
         Fault,
         Interrupted,
         InvalidParameter,
+        KeyConflict,
         LapwingError,
         LedgerFault,
+        NotAuthorised,
+        NotFound,
         QueryRefused,
+        ServiceFault,
+        TooManyRequests,
     )
     from lapwing.opening import connect, protect
     from lapwing.preview import Preview
@@ -83,6 +90,7 @@ __version__ = "0.1.0"
 
 # Without those that `from lapwing import *` would put in the place of Python's own: max, min and sum.
 __all__ = [
+    "AllowanceExhausted",
     "Answer",
     "ApproxDP",
     "ApproximateGaussianDP",
@@ -100,13 +108,20 @@ __all__ = [
     "GaussianDP",
     "Interrupted",
     "InvalidParameter",
+    "KeyConflict",
     "LapwingError",
     "LedgerFault",
+    "NotAuthorised",
+    "NotFound",
     "Preview",
     "PureDP",
     "QueryRefused",
+    "RemoteAnswer",
+    "RemoteSession",
     "RenyiDP",
+    "ServiceFault",
     "Session",
+    "TooManyRequests",
     "ZeroConcentratedDP",
     "asc",
     "cases",
@@ -145,6 +160,7 @@ __all__ = [
 _MODULES = ("mechanisms", "noise", "privacy")
 _HOMES = {
     "answer": ("Answer",),
+    "client": ("RemoteAnswer", "RemoteSession"),
     "preview": ("Preview",),
     "privacy.measures": (
         "ApproxDP",
@@ -190,6 +206,7 @@ _HOMES = {
     ),
     "builder.values": ("col", "interval", "literal"),
     "errors": (
+        "AllowanceExhausted",
         "BudgetExhausted",
         "CatalogError",
         "CatalogMismatch",
@@ -201,9 +218,14 @@ _HOMES = {
         "Fault",
         "Interrupted",
         "InvalidParameter",
+        "KeyConflict",
         "LapwingError",
         "LedgerFault",
+        "NotAuthorised",
+        "NotFound",
         "QueryRefused",
+        "ServiceFault",
+        "TooManyRequests",
     ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

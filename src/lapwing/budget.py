@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Final, final
 
 from lapwing.catalog.model import Budget
+from lapwing.ledger.allowances import NOTHING, Spending
 from lapwing.ledger.folding import State
 from lapwing.ledger.records import HistoryRow
 from lapwing.privacy.filters import Account, fits
@@ -30,6 +31,7 @@ class BudgetView:
         took, `delta_keys_spent` of the `delta_keys` kept for them.
 
     `faults` stand since the curator last looked; `stopped` says that they stop the data set (`ledger.faults`).
+    `spending` has what was charged, by who asked.
     """
 
     total: Loss
@@ -47,6 +49,7 @@ class BudgetView:
     delta_by_part: Mapping[str, Fraction] = field(default_factory=dict)
     faults: int = 0
     stopped: bool = False
+    spending: Spending = field(default_factory=lambda: NOTHING)
 
     @property
     def parts(self) -> dict[str, Loss]:
@@ -92,6 +95,7 @@ def budget_view(budget: Budget, state: State, history: tuple[HistoryRow, ...]) -
         delta_by_part={} if state.division is None else state.division.delta_by_part(),
         faults=state.faults,
         stopped=state.stopped,
+        spending=state.spending,
     )
 
 

@@ -75,6 +75,41 @@ class BudgetExhausted(LapwingError):
     exit_status = 4
 
 
+class AllowanceExhausted(LapwingError):
+    """The question costs more than who asks may be charged, or than one question may cost; nothing was charged."""
+
+    code = "allowance_exhausted"
+    exit_status = 4
+
+
+class NotAuthorised(LapwingError):
+    """The server does not know who asks, or who asks may not do this; nothing was read or charged."""
+
+    code = "not_authorised"
+    exit_status = 5
+
+
+class NotFound(LapwingError):
+    """The server has no such object, or none that who asks may know of."""
+
+    code = "not_found"
+    exit_status = 2
+
+
+class KeyConflict(LapwingError):
+    """An idempotency key was used for another request, or for one of which nobody knows how it ended."""
+
+    code = "key_conflict"
+    exit_status = 2
+
+
+class TooManyRequests(LapwingError):
+    """Who asks has sent too many requests in too short a time; nothing was charged."""
+
+    code = "too_many_requests"
+    exit_status = 3
+
+
 class Fault(LapwingError):
     """Something outside the conversation failed: a file, the ledger, the engine, the source of randomness."""
 
@@ -97,6 +132,12 @@ class LedgerFault(Fault):
     """The ledger cannot be trusted or written; nothing is answered until that is mended."""
 
     code = "ledger_fault"
+
+
+class ServiceFault(Fault):
+    """The server, or the way to it, failed; whether a question was charged is in its history."""
+
+    code = "service_fault"
 
 
 class EntropyFault(Fault):

@@ -5,14 +5,16 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import overload
 
 from lapwing.catalog.column import Bound, Column
-from lapwing.catalog.infer import draft
+from lapwing.catalog.infer import Edge, draft
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load, write
+from lapwing.client import RemoteSession
 from lapwing.engines import DuckDB, digests
 from lapwing.engines.public import PublicData
-from lapwing.errors import CatalogError, CatalogMismatch
+from lapwing.errors import CatalogError, CatalogMismatch, InvalidParameter
 from lapwing.exact.entropy import Entropy, SystemEntropy
 from lapwing.ledger.owners import owners_of
 from lapwing.ledger.parts import Parts
@@ -69,12 +71,32 @@ def principal() -> str:
         return str(os.getuid())
 
 
-def connect(catalog: str | Path = "lapwing.toml") -> Session:
-    """Open the data set that a catalog describes.
+@overload
+def connect(catalog: str | Path = "lapwing.toml") -> Session: ...
 
-    Args: catalog: the path of a TOML file, as `lapwing init` writes it.
-    Raises: CatalogError, CatalogMismatch, DataFault, LedgerFault.
+
+@overload
+def connect(catalog: str, *, token: str, dataset: str | None = None) -> RemoteSession: ...
+
+
+def connect(
+    catalog: str | Path = "lapwing.toml", *, token: str | None = None, dataset: str | None = None
+) -> Session | RemoteSession:
+    """Open the data set that a catalog describes, or one that a server holds.
+
+    Args:
+        catalog: the path of a TOML file, as `lapwing init` writes it; or with a token the address of a server.
+        token: by which the server knows who asks. dataset: which of its data sets; needed if one may see several.
+
+    Raises: CatalogError, CatalogMismatch, DataFault, LedgerFault; of a server NotAuthorised, NotFound, ServiceFault.
     """
+    remote = isinstance(catalog, str) and catalog.startswith(("http://", "https://"))
+    if token is not None and remote:
+        return RemoteSession(str(catalog), token, dataset)
+    if remote:
+        raise InvalidParameter("A server answers those with a token only; give it by token=.")
+    if token is not None or dataset is not None:
+        raise InvalidParameter("token and dataset go with the address of a server, like https://dp.example.org.")
     return open_session(load(Path(catalog)))
 
 
@@ -85,7 +107,7 @@ def protect(
     epsilon: Number,
     delta: Number = 0,
     max_rows_per_unit: int | None = None,
-    bounds: Mapping[str, tuple[Number, Number]] | None = None,
+    bounds: Mapping[str, tuple[Edge, Edge]] | None = None,
     domains: Mapping[str, Sequence[object]] | None = None,
     measure: str | None = None,
     neighbouring: str = "add_remove",

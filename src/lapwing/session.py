@@ -14,6 +14,7 @@ from lapwing.engines import Engine, digests
 from lapwing.engines.public import PublicData
 from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.exact.entropy import Entropy
+from lapwing.ledger.allowances import LimitsNow
 from lapwing.ledger.folding import State
 from lapwing.ledger.owners import owners_of
 from lapwing.ledger.records import FaultRow
@@ -70,6 +71,7 @@ class Session:
         entropy: Entropy,
         principal: str,
         public: PublicData | None = None,
+        limits: LimitsNow | None = None,
     ) -> None:
         self.catalog = catalog
         self._public = public if public is not None else PublicData(catalog)
@@ -77,6 +79,7 @@ class Session:
         self._ledger = ledger
         self._entropy = entropy
         self._principal = principal
+        self._limits = limits
         self._closed = False
 
     def _require_open(self) -> None:
@@ -181,6 +184,7 @@ class Session:
             entropy=self._entropy,
             principal=self._principal,
             then=then,
+            limits=self._limits,
         )
 
     def _released(self, batch: Sequence[Priced]) -> dict[Question, Released]:
@@ -301,6 +305,15 @@ class Session:
         """
         self._require_open()
         return self._ledger.resume(self._principal)
+
+    def acting_for(self, principal: str, limits: LimitsNow | None = None) -> Self:
+        """Return a session on the same data and ledger for somebody else, within limits beside the budget.
+
+        For a server that asks on behalf of its users. Both share what they hold: close the one it was made from.
+        """
+        self._require_open()
+        held = (self.catalog, self._engine, self._ledger, self._entropy)
+        return type(self)(*held, principal, self._public, limits)
 
     def close(self) -> None:
         """Let go of the engine and the ledger; the session answers nothing any more."""

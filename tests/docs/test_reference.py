@@ -136,6 +136,8 @@ def test_public_names() -> None:
     ("heading", "names"),
     [
         ("Session", [*public(lw.Session), "catalog"]),
+        ("Remote sessions", [*public(lw.RemoteSession), *public(lw.RemoteAnswer)]),
+        ("Remote sessions", ["dataset", "schema", "id", "columns", "cost", "stored", "notes"]),
         ("Answer", [*public(lw.Answer), "mechanisms", "cost", "stored", "notes", "plan"]),
         ("Preview", {field.name for kind in (Preview, MeasurePreview, ColumnPreview) for field in fields(kind)}),
         (

@@ -178,7 +178,7 @@ def test_each_charge_precedes_its_reading(session: Session, monkeypatch: pytest.
     events: list[str] = []
     charge_all, run = SqliteLedger.charge_all, DuckDB.run
 
-    def charging(self: SqliteLedger, requests: Any) -> Any:
+    def charging(self: SqliteLedger, requests: Any, limits: Any) -> Any:
         events.extend(f"charge {'search' if 'magnitude' in r.question else 'sum'}" for r in requests)
         return charge_all(self, requests)
 

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from lapwing import __version__
-from lapwing.cli import account, budget, data, demo, explain, index, init, ledger, progress, query
+from lapwing.cli import account, budget, data, demo, explain, index, init, ledger, progress, query, serve
 from lapwing.cli.characters import visible
 from lapwing.cli.console import complain, print_text
 from lapwing.errors import Fault, InvalidParameter, LapwingError
@@ -56,6 +56,7 @@ COMMANDS: Final = (
     ("query", query, "Pay for an answer and show it."),
     ("explain", explain, "Show price and promised error, free of charge."),
     ("budget", budget, "Show what is spent, what is left, and for what."),
+    ("serve", serve, "Answer questions over HTTP, for people with tokens."),
     ("account", account, "Show what a list of mechanisms loses together, by every method."),
 )
 

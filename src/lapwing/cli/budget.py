@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, Final
 from rich.console import RenderableType
 from rich.text import Text
 
-import lapwing as lw
 from lapwing.cli import figures
 from lapwing.cli.console import labelled, print_text, show, text
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import new_table, to_json
+from lapwing.cli.opened import Dataset, Server, name_of, opened
 from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Report, ReportFormat
 from lapwing.ledger.faults import FAULTS_ALLOWED
-from lapwing.privacy.amounts import written
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -31,14 +30,21 @@ MOST_PARTS: Final = 20
 WHY: Final = {"fault": ": failed", "death": ": lost", "interrupt": ": interrupted", "stop": ": stopped"}
 
 
-def command(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
+def command(
+    form: ReportFormat = Report.table,
+    catalog: CatalogFile = DEFAULT_CATALOG,
+    server: Server = None,
+    dataset: Dataset = None,
+) -> None:
     """Show the budget: granted, spent, left, the history, and how many more questions like the last would fit."""
-    with lw.connect(catalog) as session:
-        view, name, budget = session.budget(), session.catalog.name, session.catalog.budget
+    with opened(catalog, server, dataset) as session:
+        view, name = session.budget(), name_of(session)
     if form is Report.json:
-        print_text(to_json(as_document(view)))
+        from lapwing.documents import budget_document  # here, so that `lapwing --help` loads no engine
+
+        print_text(to_json(budget_document(view)))
     else:
-        show(*as_page(view, name, budget.delta - budget.delta_keys))
+        show(*as_page(view, name, view.delta - view.delta_keys))
 
 
 def as_page(view: "BudgetView", name: str, delta: "Fraction") -> list[RenderableType]:
@@ -139,54 +145,3 @@ def _question(row: "HistoryRow") -> str:
     parts = "" if row.parts is None else f" ({figures.names(row.parts)})"
     reason = WHY[row.unanswered] if row.unanswered is not None else ""
     return f"{row.question}{parts}" if row.answered else f"{row.question}{parts} (paid, not answered{reason})"
-
-
-def _parts_document(view: "BudgetView", by_part: "PartsAccount") -> list[dict[str, object]]:
-    left = by_part.rooms()
-    return [
-        {
-            "part": part,
-            "spent": spent.to_record(),
-            "remaining": left[part].to_record(),
-            "spent_delta_keys": written(view.delta_by_part[part]),
-        }
-        for part, spent in view.parts.items()
-    ]
-
-
-def as_document(view: "BudgetView") -> dict[str, object]:
-    """Return the budget for programs."""
-    return {
-        "total": view.total.to_record(),
-        "spent": view.spent.to_record(),
-        "remaining": view.remaining.to_record(),
-        "share_spent": view.share_spent,
-        "guarantee": {"epsilon": written(view.epsilon), "delta": written(view.delta)},
-        "spent_epsilon": view.as_if_cap.epsilon,
-        "spent_epsilon_means": view.as_if_cap.holds,
-        "spent_epsilon_whenever": view.whenever.epsilon,
-        "spent_epsilon_whenever_means": f"{view.whenever.holds}: at most",
-        "spent_delta": written(view.as_if_cap.delta),
-        "delta_keys": written(view.delta_keys),
-        "delta_keys_spent": written(view.delta_keys_spent),
-        "version": view.version,
-        "faults": view.faults,
-        "stopped": view.stopped,
-        "more_like_the_last": view.fits(view.history[-1].loss, view.history[-1].parts) if view.history else None,
-        "parts": None if view.by_part is None else _parts_document(view, view.by_part),
-        "history": [
-            {
-                "sequence": row.sequence,
-                "time": row.time,
-                "principal": row.principal,
-                "question": row.question,
-                "loss": row.loss.to_record(),
-                "delta": written(row.delta),
-                "version": row.version,
-                "answered": row.answered,
-                "unanswered": row.unanswered,
-                "parts": None if row.parts is None else list(row.parts),
-            }
-            for row in view.history
-        ],
-    }

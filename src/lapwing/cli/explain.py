@@ -1,20 +1,18 @@
 """`lapwing explain`: what a question would cost and how good its answer would be, free of charge."""
 
-import math
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-import lapwing as lw
 from lapwing.cli.console import labelled, print_text, show, text
 from lapwing.cli.figures import NOTHING, delta, loss, names, share, size
 from lapwing.cli.figures import epsilon as epsilon_text
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import new_table, to_json
+from lapwing.cli.opened import Dataset, Server, neighbouring_of, opened
 from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Delta, Epsilon, Error, Report, ReportFormat, Sql, Values
 from lapwing.cli.question import pointing_at, require_at_most_one, text_of, values_of
 
@@ -40,17 +38,21 @@ def command(
     ] = None,
     form: ReportFormat = Report.table,
     catalog: CatalogFile = DEFAULT_CATALOG,
+    server: Server = None,
+    dataset: Dataset = None,
 ) -> None:
     """Show the price, the mechanisms and the promised error of a question. Costs nothing, reads no row."""
     require_at_most_one(epsilon, error)
     question, parameters = text_of(sql), values_of(values or [])
-    with lw.connect(catalog) as session, pointing_at(question):
+    with opened(catalog, server, dataset) as session, pointing_at(question):
         preview = session.explain(
             question, parameters, epsilon=epsilon, error=error, delta=delta, assuming_count=assuming_count
         )
-        neighbouring = session.catalog.budget.neighbouring
+        neighbouring = neighbouring_of(session)
     if form is Report.json:
-        print_text(to_json(as_document(preview, neighbouring)))
+        from lapwing.documents import preview_document  # here, so that `lapwing --help` loads no engine
+
+        print_text(to_json(preview_document(preview, neighbouring)))
     else:
         show(*as_page(preview, neighbouring))
 
@@ -145,33 +147,3 @@ def _measures(preview: "Preview") -> RenderableType:
 
 def _chosen(selection: "SelectionPreview") -> str:
     return f"choice of {', '.join(selection.keys)}"
-
-
-def _part_document(part: "PartPreview") -> dict[str, object]:
-    return {"part": part.part, "spent": part.spent.to_record(), "remaining": part.remaining.to_record()}
-
-
-def as_document(preview: "Preview", neighbouring: str) -> dict[str, object]:
-    """Return a preview for programs."""
-    part = preview.share_of_remaining
-    return {
-        "cost": preview.cost.to_record(),
-        "price": preview.price.to_record(),
-        "epsilon": preview.epsilon,
-        "epsilon_means": "the price of this question alone",
-        "stored": preview.stored,
-        "share_of_remaining": part if math.isfinite(part) else None,
-        "remaining": preview.remaining.to_record(),
-        "fits": preview.fits,
-        "cells": preview.cells,
-        "delta": float(preview.delta),
-        "unit": preview.unit,
-        "bound": preview.bound,
-        "neighbouring": neighbouring,
-        "assuming_count": preview.assuming_count,
-        "selection": None if preview.selection is None else asdict(preview.selection),
-        "columns": [asdict(column) for column in preview.columns],
-        "measures": [asdict(measure) for measure in preview.measures],
-        "notes": list(preview.notes),
-        "parts": None if preview.parts is None else [_part_document(part) for part in preview.parts],
-    }

@@ -8,7 +8,6 @@ import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
-from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, final
@@ -23,8 +22,8 @@ from lapwing.cli.figures import noisy, places_of, plain, reach_of
 from lapwing.cli.fitting import Fitted
 
 if TYPE_CHECKING:
-    from lapwing.answer import Answer, Cell
-    from lapwing.answer.showing import EndArray
+    from lapwing.answer.showing import Cell, EndArray
+    from lapwing.documents import AnswerShown
 
 
 class Format(StrEnum):
@@ -46,7 +45,7 @@ def new_table(*names: str, numbers: Iterable[str] = ()) -> Table:
     return table
 
 
-def as_table(answer: "Answer", confidence: Fraction) -> Fitted:
+def as_table(answer: "AnswerShown", confidence: Fraction) -> Fitted:
     """Return the answer with a ± behind every noisy number, and the ends of its interval behind a date or time."""
     intervals = answer.interval(confidence)
     columns = [
@@ -79,7 +78,7 @@ def _with_ends(value: "Cell", low: date | None, high: date | None) -> Text:
     return Text.assemble(plain(value), (f" {plain(low)} … {plain(high)}" if known else "", "cyan"))
 
 
-def as_csv(answer: "Answer", confidence: Fraction, written: Callable[[str], str] = str) -> str:
+def as_csv(answer: "AnswerShown", confidence: Fraction, written: Callable[[str], str] = str) -> str:
     """Return the answer as CSV with a header; NULL and an interval that does not follow are empty.
 
     Args: written: how a text is written; as it is, unless a terminal is to show it.
@@ -126,23 +125,11 @@ def _end(value: float | date | None) -> str:
     return str(int(value)) if value.is_integer() else repr(value)
 
 
-def as_json(answer: "Answer", confidence: Fraction) -> str:
+def as_json(answer: "AnswerShown", confidence: Fraction) -> str:
     """Return the answer with its intervals, cost and notes as one JSON document."""
-    ends = answer.interval(confidence)
-    return to_json(
-        {
-            "columns": list(answer.columns),
-            "rows": [{name: _value(value) for name, value in row.items()} for row in answer.rows()],
-            "confidence": float(confidence),
-            "intervals": {
-                name: {"low": [_value(x) for x in low.tolist()], "high": [_value(x) for x in high.tolist()]}
-                for name, (low, high) in ends.items()
-            },
-            "cost": answer.cost.to_record(),
-            "stored": answer.stored,
-            "notes": list(answer.notes),
-        }
-    )
+    from lapwing.documents import answer_document  # here, so that `lapwing --help` loads no engine
+
+    return to_json(answer_document(answer, confidence))
 
 
 def to_json(document: object) -> str:
@@ -150,25 +137,8 @@ def to_json(document: object) -> str:
     return in_json(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
-def _value(value: "Cell") -> bool | int | float | str | None:
-    """Return a value that JSON has; a decimal is a number where that is exact, else a text."""
-    match value:
-        case float():
-            return value if math.isfinite(value) else None
-        case Decimal():
-            return float(value) if Decimal(repr(float(value))) == value else f"{value:f}"
-        case date():
-            return value.isoformat()
-        case _:
-            return value
-
-
-def as_arrow(answer: "Answer", confidence: Fraction) -> bytes:
+def as_arrow(answer: "AnswerShown", confidence: Fraction) -> bytes:
     """Return the answer as an Arrow IPC stream."""
-    from pyarrow import BufferOutputStream, ipc  # a large library that only this format needs
+    from lapwing.documents import arrow_stream  # here, as above
 
-    table = answer.to_arrow(confidence=confidence)
-    sink = BufferOutputStream()
-    with ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
+    return arrow_stream(answer.to_arrow(confidence))

@@ -139,8 +139,8 @@ def command(
         privacy_unit=privacy_unit,
         epsilon=epsilon,
         max_rows_per_unit=max_rows,
-        bounds=_pairs("--bounds", bounds, _bounds),
-        values=_pairs("--values", values, _values),
+        bounds=bounds_of(bounds),
+        values=values_of(values),
         neighbouring=neighbouring.value,
         delta_keys=delta_keys or 0,
         people=people,
@@ -169,6 +169,16 @@ def _advised(catalog: "Catalog", questions: int, given: Measure | None) -> tuple
     verdict = advice.verdict(advised, taken, catalog.budget, given=given is not None)
     page = rendered(sys.stderr, *advice.as_page(catalog, questions, advised), labelled(("measure", verdict)))
     return taken, page.removesuffix("\n")
+
+
+def bounds_of(given: Sequence[str] | None) -> dict[str, tuple[str, str]]:
+    """Read repeated `COLUMN=LOWER:UPPER` texts."""
+    return _pairs("--bounds", given, _bounds)
+
+
+def values_of(given: Sequence[str] | None) -> dict[str, list[str]]:
+    """Read repeated `COLUMN=A,B` texts."""
+    return _pairs("--values", given, _values)
 
 
 def _pairs(option: str, given: Sequence[str] | None, read: Callable[[str, str], Content]) -> dict[str, Content]:

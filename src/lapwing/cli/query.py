@@ -16,6 +16,7 @@ from lapwing.cli import explain, figures, formats
 from lapwing.cli.characters import visible
 from lapwing.cli.console import note, on_terminal, print_bytes, print_text, rendered
 from lapwing.cli.formats import Format
+from lapwing.cli.opened import Dataset, Server, opened
 from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Delta, Epsilon, Error, Sql, Values, between
 from lapwing.cli.question import Stopped, ignore_interrupts, pointing_at, require_at_most_one, text_of, values_of
 from lapwing.errors import Fault, Interrupted, InvalidParameter
@@ -23,6 +24,9 @@ from lapwing.errors import Fault, Interrupted, InvalidParameter
 if TYPE_CHECKING:
     from lapwing.answer import Answer
     from lapwing.budget import BudgetView
+    from lapwing.catalog.model import Catalog
+    from lapwing.client import RemoteAnswer, RemoteSession
+    from lapwing.documents import AnswerShown
     from lapwing.session import Session
 
 EXAMPLE: Final = """\b
@@ -30,6 +34,7 @@ Examples:
   lapwing query "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan" --epsilon 0.5
   lapwing query "SELECT COUNT(*) AS n FROM visits" --error 50 --format json
   lapwing query - --epsilon 0.5 -o answer.csv < question.sql
+  lapwing query "SELECT COUNT(*) AS n FROM visits" --epsilon 0.5 --server https://dp.example.org
 
 \b
 The same question again is free. Ctrl-C says whether the price was paid."""
@@ -63,20 +68,31 @@ def command(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead.")
     ] = None,
     catalog: CatalogFile = DEFAULT_CATALOG,
+    server: Server = None,
+    dataset: Dataset = None,
 ) -> None:
     """Ask a question, charge its price to the budget, and write the noisy answer."""
     require_at_most_one(epsilon, error)
     form = form or _usual(output)
     question, parameters = text_of(sql), values_of(values or [])
     if _is_explained(question):
-        return explain.command(sql=question, epsilon=epsilon, error=error, delta=delta, values=values, catalog=catalog)
+        return explain.command(
+            sql=question,
+            epsilon=epsilon,
+            error=error,
+            delta=delta,
+            values=values,
+            catalog=catalog,
+            server=server,
+            dataset=dataset,
+        )
     if form is Format.arrow and output is None and on_terminal():
         raise InvalidParameter("Arrow is binary, and this is a terminal; add -o FILE or pipe it into a program.")
-    with lw.connect(catalog) as session:
+    with opened(catalog, server, dataset) as session:
         if output is not None:
             _require_writable(output, catalog, session)
 
-        def asked() -> "Answer":
+        def asked() -> "Answer | RemoteAnswer":
             return session.sql(question, parameters, epsilon=epsilon, error=error, delta=delta)
 
         answer = _ask(session, question, asked)
@@ -98,7 +114,9 @@ def _is_explained(question: str) -> bool:
     return question.lstrip()[:7].upper() == "EXPLAIN"
 
 
-def _ask(session: "Session", question: str, asked: Callable[[], "Answer"]) -> "Answer":
+def _ask(
+    session: "Session | RemoteSession", question: str, asked: Callable[[], "Answer | RemoteAnswer"]
+) -> "Answer | RemoteAnswer":
     started = datetime.now(UTC).isoformat(timespec="microseconds")
     try:
         with pointing_at(question):
@@ -108,12 +126,14 @@ def _ask(session: "Session", question: str, asked: Callable[[], "Answer"]) -> "A
         raise
     except KeyboardInterrupt:
         ignore_interrupts()
+        if not isinstance(session, lw.Session):
+            raise Stopped("Interrupted; the server goes on with the question. Ask again: that is free if so.") from None
         # Release says itself whether a question was paid when it was stopped; between its steps only the ledger knows.
         history = session.budget().history
         raise Interrupted(charged=bool(history) and history[-1].time >= started) from None
 
 
-def _paid_for(answer: "Answer") -> str:
+def _paid_for(answer: "AnswerShown") -> str:
     paid = "It was bought before" if answer.stored else "Its price is paid and it is kept"
     return f"{paid}: ask again, that is free."
 
@@ -131,12 +151,9 @@ def _usual(output: Path | None) -> Format:
     return Format.table if on_terminal() else Format.csv
 
 
-def _require_writable(output: Path, described: Path, session: "Session") -> None:
+def _require_writable(output: Path, described: Path, session: "Session | RemoteSession") -> None:
     """Refuse, before anything is charged, a file that cannot be written or that Lapwing itself needs."""
-    catalog = session.catalog
-    needed = {described.resolve(), *(catalog.source_path(table).resolve() for table in catalog.tables)}
-    target = output.resolve()
-    if target in needed or target.name.startswith(catalog.ledger_path.name):
+    if isinstance(session, lw.Session) and _is_needed(output.resolve(), described, session.catalog):
         raise InvalidParameter(f"{output} belongs to the data set; write the answer to another file.")
     if output.is_dir() or not os.access(output if output.exists() else output.absolute().parent, os.W_OK):
         raise InvalidParameter(
@@ -144,7 +161,12 @@ def _require_writable(output: Path, described: Path, session: "Session") -> None
         )
 
 
-def _write(answer: "Answer", form: Format, level: Fraction, output: Path | None) -> None:
+def _is_needed(target: Path, described: Path, catalog: "Catalog") -> bool:
+    needed = {described.resolve(), *(catalog.source_path(table).resolve() for table in catalog.tables)}
+    return target in needed or target.name.startswith(catalog.ledger_path.name)
+
+
+def _write(answer: "AnswerShown", form: Format, level: Fraction, output: Path | None) -> None:
     content = _content(answer, form, level, sys.stdout if output is None else io.StringIO())
     if output is not None:
         output.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -154,7 +176,7 @@ def _write(answer: "Answer", form: Format, level: Fraction, output: Path | None)
         print_text(content)
 
 
-def _content(answer: "Answer", form: Format, level: Fraction, page: TextIO) -> str | bytes:
+def _content(answer: "AnswerShown", form: Format, level: Fraction, page: TextIO) -> str | bytes:
     match form:
         case Format.table:
             return rendered(page, formats.as_table(answer, level), whole=True)
@@ -166,10 +188,10 @@ def _content(answer: "Answer", form: Format, level: Fraction, page: TextIO) -> s
             return formats.as_arrow(answer, level)
 
 
-def _say(answer: "Answer", session: "Session", output: Path | None) -> None:
+def _say(answer: "AnswerShown", session: "Session | RemoteSession", output: Path | None) -> None:
     sys.stdout.flush()
-    view, budget = session.budget(), session.catalog.budget
-    note("price", price_of(answer, view, budget.delta - budget.delta_keys))
+    view = session.budget()
+    note("price", price_of(answer, view, view.delta - view.delta_keys))
     note("left", left_of(answer, view))
     for line in answer.notes:
         note("note", f"{line}.")
@@ -177,7 +199,7 @@ def _say(answer: "Answer", session: "Session", output: Path | None) -> None:
         note("written", str(output))
 
 
-def price_of(answer: "Answer", view: "BudgetView", delta: Fraction) -> str:
+def price_of(answer: "AnswerShown", view: "BudgetView", delta: Fraction) -> str:
     """Say what an answer cost; `delta` is what the epsilon of a single question is read at."""
     if answer.stored:
         return "free: it was bought before"
@@ -186,7 +208,7 @@ def price_of(answer: "Answer", view: "BudgetView", delta: Fraction) -> str:
     return f"{part} of the budget: epsilon {alone} alone ({figures.loss(answer.cost)})"
 
 
-def left_of(answer: "Answer", view: "BudgetView") -> str:
+def left_of(answer: "AnswerShown", view: "BudgetView") -> str:
     """Say what is left of the budget; after a question about some parts of the data, what is left for these."""
     if answer.stored:
         return f"{figures.share(1 - view.share_spent)} of the budget"

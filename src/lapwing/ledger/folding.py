@@ -11,8 +11,8 @@ chain. It shows accidents, partial restores and hasty edits, not a forger; the h
 whole older chain.
 
 `fold` takes constant time and `State` has a constant size, whatever the length of the chain, but for what grows with
-the number of parts and of charges under way. What needs looking up in the past (the charges by key, the answer of a
-charge) is the store's index, and comes in as an argument.
+the number of parts, of names and of charges under way. What needs looking up in the past (the charges by key, the
+answer of a charge) is the store's index, and comes in as an argument.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,6 +22,7 @@ from types import MappingProxyType
 from typing import Any, Final, final
 
 from lapwing.errors import InvalidParameter, LapwingError, LedgerFault
+from lapwing.ledger.allowances import NOTHING, Spending, added
 from lapwing.ledger.entries import GENESIS, Entry, Kind, broken, subject_of
 from lapwing.ledger.faults import COUNTED, FAULTS_ALLOWED
 from lapwing.ledger.owners import Owners, owners_from
@@ -42,7 +43,8 @@ class State:
     the current one, and `owners` to whose rows it has, if it was accepted since ledgers keep that; `delta_spent` is
     what private keys have taken of the registration's `delta_keys`. Of a data set in parts, `account` and `delta_spent`
     hold the totals, and `division` what is charged to each part. `faults` stand since the curator last looked;
-    `under_way` maps each charge whose outcome is open to its asker.
+    `under_way` maps each charge whose outcome is open to its asker; `spending` has what was charged by name
+    (`ledger.allowances`).
     """
 
     sequence: int
@@ -55,6 +57,7 @@ class State:
     division: Division | None = None
     faults: int = 0
     under_way: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    spending: Spending = field(default_factory=lambda: NOTHING)
     owners: Owners = field(default_factory=lambda: MappingProxyType({}))
 
     @property
@@ -149,6 +152,7 @@ def _fold_charge(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
     outcome = paid(state, charge)
     if isinstance(outcome, Refused):
         raise broken(entry.sequence, "spends more than the budget had left")
+    outcome = replace(outcome, spending=added(state.spending, charge))
     if charge.asker is None:
         return outcome
     return replace(outcome, under_way=MappingProxyType({**state.under_way, entry.sequence: charge.asker}))

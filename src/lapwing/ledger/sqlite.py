@@ -13,8 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple, Self, final
 
-from lapwing.errors import DataStopped, InvalidParameter, LedgerFault
+from lapwing.errors import AllowanceExhausted, DataStopped, InvalidParameter, LedgerFault
 from lapwing.ledger import database, reading
+from lapwing.ledger.allowances import LimitsNow, require_within
 from lapwing.ledger.chain import Chain, Transaction
 from lapwing.ledger.decisions import accepting, answering, charging, dividing, leaving, opening, resuming
 from lapwing.ledger.entries import Entry, broken, subject_of
@@ -161,18 +162,21 @@ class SqliteLedger:
         outcome = self.charge_all([request])
         return outcome if isinstance(outcome, Refused) else outcome[0]
 
-    def charge_all(self, requests: Sequence[Charge]) -> tuple[Charged, ...] | Refused:
+    def charge_all(self, requests: Sequence[Charge], limits: LimitsNow | None = None) -> tuple[Charged, ...] | Refused:
         """Charge several losses durably, all of them or, if the budget does not hold them together, none.
 
-        Raises: as `charge`.
+        Args: limits: what they must keep to beside the budget; asked for, and decided, in the same transaction.
+        Raises: as `charge`; AllowanceExhausted if they are beyond these limits.
         """
         if not requests:
             return ()
         with self._chain.transaction() as transaction:
             settled = self._settled(transaction.state)
             try:
+                if limits is not None:
+                    require_within(limits(), settled.state.spending, settled.state.registration, requests)
                 decided = self._decided(settled.state, requests)
-            except DataStopped:
+            except (DataStopped, AllowanceExhausted):
                 self._commit(transaction, settled)
                 raise
             if isinstance(decided, Refused):

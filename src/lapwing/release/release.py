@@ -38,6 +38,7 @@ from lapwing.errors import DataChanged, DataFault, EngineFault, Interrupted, Lap
 from lapwing.exact.entropy import Entropy
 from lapwing.exact.samplers import IntArray
 from lapwing.interrupts import Ending, deferred
+from lapwing.ledger.allowances import LimitsNow, require_within
 from lapwing.ledger.faults import Cause, given_up
 from lapwing.ledger.records import Charged
 from lapwing.ledger.sqlite import SqliteLedger
@@ -59,15 +60,17 @@ def release_all(
     entropy: Entropy,
     principal: str,
     then: Sequence[Priced] = (),
+    limits: LimitsNow | None = None,
 ) -> tuple[Released, ...]:
     """Answer priced questions, charging all of them first, or none.
 
     Args: then: questions that will be asked in the light of the answers, by a call of their own which charges them. If
-        anything is to be charged now that would leave too little for them, it is refused.
+        anything is to be charged now that would leave too little for them, it is refused. limits: what the asker must
+        keep to beside the budget (`ledger.allowances`).
     Guarantee: see the module. Neighbours: the catalog's `neighbouring`; loss: the sum of `priced.loss`, without those
         that have a stored answer.
-    Raises: DataChanged, DataStopped, BudgetExhausted (nothing charged); EngineFault (charged); LedgerFault; Interrupted
-        (says whether it was charged).
+    Raises: DataChanged, DataStopped, BudgetExhausted, AllowanceExhausted (nothing charged); EngineFault (charged);
+        LedgerFault; Interrupted (says whether it was charged).
     """
     charges: list[Charged] = []  # filled where the charge is made, so that a Ctrl-C at any moment finds the truth here
     answers: list[Released] = []
@@ -85,7 +88,9 @@ def release_all(
         later = [charge_of(priced, catalog, principal, version, state) for priced in then]
         if wanted and later and not bears(state, [*wanted, *later]):
             return Refused(shortfall=wanted[0].loss.nothing())
-        outcome = ledger.charge_all(wanted)
+        if wanted and later and limits is not None:
+            require_within(limits(), state.spending, state.registration, [*wanted, *later])
+        outcome = ledger.charge_all(wanted, limits)
         if not isinstance(outcome, Refused):
             charges.extend(outcome)
         return outcome

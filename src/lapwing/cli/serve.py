@@ -1,0 +1,129 @@
+"""`lapwing serve`: answer questions over HTTP, for people with tokens."""
+
+import os
+from contextlib import ExitStack
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+import lapwing as lw
+from lapwing.cli.console import complain, note
+from lapwing.cli.init import bounds_of, values_of
+from lapwing.cli.options import DEFAULT_CATALOG, above_zero, part_of_one
+from lapwing.errors import InvalidParameter
+
+EXAMPLE: Final = """\b
+Examples:
+  lapwing serve
+  lapwing serve visits.lapwing.toml staff.lapwing.toml --port 8080
+  lapwing serve visits.parquet --privacy-unit person_id --epsilon 3 --delta 1e-6 \\
+      --max-rows 5 --bounds cost=0:5000 --values plan=a,b
+
+\b
+The first start makes the curator: it asks for a password on a terminal, or takes
+LAPWING_CURATOR_PASSWORD. Ctrl-C or SIGTERM ends it when open questions are done."""
+PEOPLE: Final = "lapwing.people.db"
+
+
+def command(
+    sources: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[CATALOG]... | DATA", help="Catalogs, or with --privacy-unit one file of data.", show_default=False
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port.")] = 8000,
+    people: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help=f"People, tokens and policies; {PEOPLE} beside the first ledger unless given.",
+            show_default=False,
+        ),
+    ] = None,
+    tls_cert: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A certificate with its chain, in PEM form.")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key, in PEM form.")] = None,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="A proxy on this machine speaks TLS with the callers.")
+    ] = False,
+    max_request: Annotated[int, typer.Option(metavar="BYTES", min=1024, help="The largest request.")] = 1 << 20,
+    request_time: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="For a request to arrive.")] = 10.0,
+    answer_time: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.1, help="For a request to wait for its answer.")
+    ] = 120.0,
+    threads: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Questions at once.")] = 4,
+    rate: Annotated[
+        float, typer.Option(metavar="N", min=0, help="Requests a second of one person; 0 for no limit.")
+    ] = 50.0,
+    grace: Annotated[
+        int, typer.Option(metavar="SECONDS", min=0, help="For open requests, when the service ends.")
+    ] = 30,
+    privacy_unit: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Protect a file: whose row it is.", show_default=False)
+    ] = None,
+    epsilon: Annotated[
+        Fraction | None, typer.Option(parser=above_zero("--epsilon"), metavar="NUMBER", help="With a file: its budget.")
+    ] = None,
+    delta: Annotated[
+        Fraction | None, typer.Option(parser=part_of_one("--delta"), metavar="NUMBER", help="With a file: its delta.")
+    ] = None,
+    max_rows: Annotated[int | None, typer.Option(metavar="K", help="With a file: rows of a unit.")] = None,
+    bounds: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN=LOWER:UPPER", help="With a file: public bounds.")
+    ] = None,
+    values: Annotated[list[str] | None, typer.Option(metavar="COLUMN=A,B,…", help="With a file: public keys.")] = None,
+) -> None:
+    """Serve data sets over HTTP, with people, tokens and allowances under one budget for each."""
+    try:
+        from lapwing.server import running, starting  # here: they need the extra `server`
+        from lapwing.server.service import Service, Settings
+    except ModuleNotFoundError as missing:
+        raise InvalidParameter(
+            f"The service needs {missing.name}, which is not installed. Run `pip install 'lapwing[server]'`."
+        ) from None
+    place = running.Place(
+        host=host, port=port, certificate=tls_cert, key=tls_key, behind_proxy=behind_proxy, grace=grace
+    )
+    settings = Settings(
+        most_bytes=max_request, request_seconds=request_time, answer_seconds=answer_time, threads=threads, rate=rate
+    )
+    paths = sources or [Path(os.environ.get("LAPWING_CATALOG", DEFAULT_CATALOG))]
+    given = {"--epsilon": epsilon, "--delta": delta, "--max-rows": max_rows, "--bounds": bounds, "--values": values}
+    beside = [option for option, value in given.items() if value is not None]
+    if privacy_unit is None and beside:
+        raise InvalidParameter(f"{beside[0]} goes with --privacy-unit and a file of data; a catalog says it itself.")
+    if privacy_unit is not None and (len(paths) != 1 or epsilon is None):
+        raise InvalidParameter("With --privacy-unit, give one file of data and --epsilon.")
+    with ExitStack() as opened:
+        sessions = []
+        for path in paths:
+            session = (
+                lw.connect(path)
+                if privacy_unit is None or epsilon is None
+                else lw.protect(
+                    path,
+                    privacy_unit=privacy_unit,
+                    epsilon=epsilon,
+                    delta=delta or 0,
+                    max_rows_per_unit=max_rows,
+                    bounds=None if bounds is None else bounds_of(bounds),
+                    domains=None if values is None else values_of(values),
+                )
+            )
+            opened.callback(session.close)
+            sessions.append(session)
+        service = Service(people or sessions[0].catalog.ledger_path.parent / PEOPLE, sessions, settings)
+        opened.callback(service.close)
+        made = starting.ensure_curator(service.people)
+        if made is not None:
+            note("curator", f"{made} was made; the people are in {service.store.path}")
+        complain(f"Serving {', '.join(session.catalog.name for session in sessions)} at {place.address}")
+        try:
+            running.run(service, place)
+        except KeyboardInterrupt:  # uvicorn raises it again when all is closed
+            complain("Ended.")

@@ -1,0 +1,140 @@
+"""Limits under the cap: what one person, or a group of people, may be charged of it.
+
+The cap of the data set is the guarantee, and stands whoever asks. Allowances say how it is shared out; they are policy,
+and no part of the guarantee: analysts may pool what they were told, so a cap for each would protect nobody.
+
+Every charge in the ledger bears the name of who asked. `Spending` adds up, from the entries, what was charged to each
+name; so a limit is a function of the entries and of the policy, and `require_within` decides it in the transaction that
+appends the charge. Two requests cannot both find the same room, and a policy that was changed before a charge is
+decided is the one that decides it: the policy is asked for with the ledger held.
+
+Amounts are shares of the cap in the ledger's own unit, in which losses add up. Where the data have parts, a name's
+charges are added up whatever parts they were for.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Final, final
+
+from lapwing.errors import AllowanceExhausted, DataStopped
+from lapwing.ledger.records import Charge, Registration
+from lapwing.privacy.amounts import grid_up, short
+from lapwing.privacy.measures import Loss
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What a name was charged: an amount in the ledger's unit, and of the delta that is kept for private keys."""
+
+    amount: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(amount=self.amount + other.amount, delta=self.delta + other.delta)
+
+
+Spending = Mapping[str, Spent]
+"""What was charged, by name."""
+NOTHING: Final[Spending] = MappingProxyType({})
+
+
+def price_of(charge: Charge) -> Spent:
+    """Return what a charge takes, as it is charged."""
+    return Spent(amount=charge.loss.rounded_up().amount, delta=grid_up(charge.delta))
+
+
+def added(spending: Spending, charge: Charge) -> Spending:
+    """Return what was charged after one more charge."""
+    name = charge.principal
+    return MappingProxyType({**spending, name: spending.get(name, Spent()) + price_of(charge)})
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """The most that some names may be charged together: a share of the cap, and the same share of `delta_keys`.
+
+    Args: holder: whose it is, for people; names: whose charges count; share: from 0 to 1.
+    """
+
+    holder: str
+    names: frozenset[str]
+    share: Fraction
+
+    def spent(self, spending: Spending) -> Spent:
+        """Return what these names were charged."""
+        return sum((spending[name] for name in self.names & spending.keys()), Spent())
+
+    def room(self, spending: Spending, registration: Registration) -> Spent:
+        """Return what is left for these names; negative if the share was made smaller than what was charged."""
+        spent, share = self.spent(spending), self.share
+        return Spent(
+            amount=share * registration.budget.amount - spent.amount,
+            delta=share * registration.delta_keys - spent.delta,
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a request must keep to beside the cap.
+
+    Args: allowances: all that hold for who asks; most: of one request, None for no such limit; stopped: whether the
+        curator has stopped the data set.
+    """
+
+    allowances: tuple[Allowance, ...] = ()
+    most: Loss | None = None
+    stopped: bool = False
+
+
+LimitsNow = Callable[[], Limits]
+"""Asks for the limits as they stand. It is called with the ledger held, so it must not ask the ledger for anything."""
+
+
+def require_within(limits: Limits, spending: Spending, registration: Registration, charges: Sequence[Charge]) -> None:
+    """Refuse charges of one request that go beyond its limits; a function of policy, entries and request alone.
+
+    Raises: DataStopped, AllowanceExhausted.
+    """
+    if not charges:
+        return
+    if limits.stopped:
+        raise DataStopped(
+            "The curator has stopped this data set. Nothing was charged; answers that were bought before stay free."
+        )
+    total = sum((price_of(charge) for charge in charges), Spent())
+    cap = registration.budget.amount
+    if limits.most is not None and total.amount > limits.most.amount:
+        raise AllowanceExhausted(
+            f"The question costs {_percent(total.amount, cap)} of the budget, and one question may cost at most "
+            f"{_percent(limits.most.amount, cap)}. Nothing was charged. Ask for less accuracy, or of fewer cells."
+        )
+    for allowance in limits.allowances:
+        counted = [price_of(charge) for charge in charges if charge.principal in allowance.names]
+        wanted, room = sum(counted, Spent()), allowance.room(spending, registration)
+        if counted and (wanted.amount > room.amount or wanted.delta > room.delta):
+            raise _beyond(allowance, wanted, room, registration)
+
+
+def _beyond(allowance: Allowance, wanted: Spent, room: Spent, registration: Registration) -> AllowanceExhausted:
+    if wanted.amount > room.amount:
+        cap, need, left = registration.budget.amount, wanted.amount, max(room.amount, Fraction(0))
+        what = "of the budget"
+    else:
+        cap, need, left = registration.delta_keys, wanted.delta, max(room.delta, Fraction(0))
+        what = "of the delta kept for private keys"
+    return AllowanceExhausted(
+        f"The question costs {_percent(need, cap)} {what}, and {_percent(left, cap, down=True)} is left of the "
+        f"{_percent(allowance.share, Fraction(1))} that {allowance.holder} may use. Nothing was charged; answers that "
+        "were bought before stay free. The curator may grant more."
+    )
+
+
+def _percent(amount: Fraction, cap: Fraction, *, down: bool = False) -> str:
+    if not cap:
+        return "0 %"
+    return f"{float(100 * amount / cap):.4g} %" if down else f"{short(100 * amount / cap)} %"

@@ -1,0 +1,66 @@
+"""The application: the routes, their errors, and what is around them."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse
+
+from lapwing import __version__
+from lapwing.server import curating, pages, people_routes, problems, questions
+from lapwing.server.asking import KnownProblem
+from lapwing.server.envelope import Envelope
+from lapwing.server.service import Service
+
+ABOUT: Final = (
+    "Ask SQL questions of sensitive tables, and get noisy answers with error bars, a price and a budget. Every request "
+    "but the login takes a token, sent as `Authorization: Bearer`. Errors are problem documents (RFC 9457) with a "
+    "stable `code`."
+)
+BEARER: Final = {"bearer": {"type": "http", "scheme": "bearer"}}
+OPEN: Final = ("/v1/login",)
+
+
+def application(service: Service, address: str) -> Envelope:
+    """Return the application of a service, which it closes when it ends.
+
+    Args: address: at which callers find it, for the page that tells them.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.close()
+
+    app = FastAPI(
+        title="Lapwing",
+        version=__version__,
+        description=ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        responses={"4XX": {"description": "A problem document.", "content": {problems.MEDIA_TYPE: {}}}},
+    )
+    problems.install(app)
+
+    @app.exception_handler(KnownProblem)
+    async def known(request: Request, error: KnownProblem) -> JSONResponse:
+        return problems.response(error.document)
+
+    for routes in (questions.routes(service), people_routes.routes(service), curating.routes(service)):
+        app.include_router(routes)
+    app.include_router(pages.routes(app, service, address))
+    _require_tokens(app)
+    settings = service.settings
+    return Envelope(app, service.metrics, most_bytes=settings.most_bytes, seconds=settings.request_seconds)
+
+
+def _require_tokens(app: FastAPI) -> None:
+    """Say in the description which requests take a token: all but the login."""
+    document = app.openapi()
+    document.setdefault("components", {})["securitySchemes"] = BEARER
+    for path, methods in document["paths"].items():
+        for operation in methods.values():
+            if path not in OPEN:
+                operation["security"] = [{"bearer": []}]

@@ -1,0 +1,59 @@
+"""Passwords and tokens: what is kept of them tells nobody what they are.
+
+A password is chosen by a person, so it is kept as an argon2id hash, which is slow on purpose; a name that nobody has
+takes as long as a wrong password. A token is 256 random bits, which nobody can guess: so SHA-256 of it is enough, and
+fast, and looking it up by its hash takes no time that depends on a secret.
+"""
+
+import threading
+from base64 import urlsafe_b64encode
+from hashlib import sha256
+from typing import Final
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from lapwing.errors import InvalidParameter
+from lapwing.exact.entropy import SystemEntropy, read_exactly
+
+PREFIX: Final = "lapwing_"
+SHORTEST: Final = 12
+LONGEST: Final = 1000
+_HASHER: Final = PasswordHasher()
+_TURN: Final = threading.BoundedSemaphore(2)  # each takes 64 MB
+_NOBODY: Final = "$argon2id$v=19$m=65536,t=3,p=4$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+
+
+def new_token() -> str:
+    """Return a token of 256 random bits, as text."""
+    return PREFIX + urlsafe_b64encode(read_exactly(SystemEntropy(), 32)).decode().rstrip("=")
+
+
+def new_name() -> str:
+    """Return a name of 128 random bits for something that is asked for by its name."""
+    return read_exactly(SystemEntropy(), 16).hex()
+
+
+def kept_of(token: str) -> str:
+    """Return what is kept of a token."""
+    return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def password_hash(password: str) -> str:
+    """Return what is kept of a password.
+
+    Raises: InvalidParameter if it is too short or too long.
+    """
+    if not SHORTEST <= len(password) <= LONGEST:
+        raise InvalidParameter(f"The password must have from {SHORTEST} to {LONGEST} characters.")
+    with _TURN:
+        return _HASHER.hash(password)
+
+
+def is_password(kept: str | None, password: str) -> bool:
+    """Tell whether a password is the one of which this was kept; None, of a name that nobody has, takes as long."""
+    with _TURN:
+        try:
+            return _HASHER.verify(kept or _NOBODY, password[:LONGEST]) and kept is not None
+        except (VerificationError, InvalidHashError):
+            return False

@@ -1,0 +1,128 @@
+"""The pages of the service: what it is and how to ask, and its description made from the OpenAPI document.
+
+Plain HTML with one style sheet from this process: no script, and nothing from another host.
+"""
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any, Final
+
+from fastapi import APIRouter, FastAPI
+from fastapi.responses import HTMLResponse, PlainTextResponse, Response
+
+from lapwing import __version__
+from lapwing.server.service import Service
+
+STYLE: Final = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }
+pre { background: #f3f3f0; padding: 0.8rem; overflow-x: auto; }
+h2 { margin-top: 2rem; } table { border-collapse: collapse; } td, th { padding: 0.2rem 0.8rem 0.2rem 0; }
+td, th { text-align: left; vertical-align: top; } code { white-space: pre-wrap; }
+@media (prefers-color-scheme: dark) { body { background: #181818; color: #ddd; } pre { background: #262626; } }
+a { color: inherit; }
+"""
+QUESTION: Final = "SELECT COUNT(*) AS n FROM visits"
+
+HOME: Final = """<h1>Lapwing</h1>
+<p>This service answers SQL questions about sensitive tables with noisy numbers and error bars, so that no answer
+depends noticeably on any one person. Each answer has a price, which is charged to one budget for the whole data set,
+whoever asks. The same question again is free.</p>
+<p>You need a token. With a name and a password:</p>
+<pre>curl {base}/v1/login -H 'Content-Type: application/json' \\
+  -d '{{"name": "…", "password": "…"}}'</pre>
+<p>or ask the curator for one. It is sent with every request, and nobody can read it back: keep it as you keep a
+password.</p>
+<h2>From Python</h2>
+<pre>import lapwing as lw
+
+session = lw.connect("{base}", token="…")          # and dataset="…" if you may see several
+print(session.explain("{question}", epsilon=0.1))  # the price: free
+print(session.sql("{question}", epsilon=0.1).rows())
+print(session.budget().remaining)</pre>
+<h2>With curl</h2>
+<pre>curl {base}/v1/datasets -H "Authorization: Bearer $LAPWING_TOKEN"
+curl {base}/v1/datasets/NAME/query -H "Authorization: Bearer $LAPWING_TOKEN" \\
+  -H 'Content-Type: application/json' -H 'Idempotency-Key: first-question' \\
+  -d '{{"sql": "{question}", "epsilon": 0.1}}'</pre>
+<h2>On the command line</h2>
+<pre>export LAPWING_TOKEN=…
+lapwing explain "{question}" --epsilon 0.1 --server {base}
+lapwing query   "{question}" --epsilon 0.1 --server {base}</pre>
+<p><a href="/docs">All requests</a>, and the same <a href="/openapi.json">as OpenAPI</a>. Lapwing {version}.</p>
+"""
+
+
+def routes(app: FastAPI, service: Service, address: str) -> APIRouter:
+    """Return the routes that take no token."""
+    router = APIRouter(include_in_schema=False)
+    home = _page("Lapwing", HOME.format(base=escape(address), question=QUESTION, version=__version__))
+
+    @router.get("/", response_class=HTMLResponse)
+    def start() -> HTMLResponse:
+        return HTMLResponse(home)
+
+    @router.get("/docs", response_class=HTMLResponse)
+    def described() -> HTMLResponse:
+        return HTMLResponse(_page("Lapwing: all requests", "\n".join(_described(app.openapi()))))
+
+    @router.get("/style.css")
+    def style() -> Response:
+        return Response(STYLE, media_type="text/css")
+
+    @router.get("/healthz", response_class=PlainTextResponse)
+    def healthy() -> PlainTextResponse:
+        with service.store.transaction() as connection:
+            connection.execute("SELECT 1")
+        return PlainTextResponse("ok\n")
+
+    return router
+
+
+def _page(title: str, body: str) -> str:
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
+    return f'<!doctype html><html lang="en"><head>{head}<link rel="stylesheet" href="/style.css"></head>{body}</html>'
+
+
+def _described(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the sections of the page about all requests."""
+    yield f"<h1>{escape(document['info']['title'])}</h1><p>{escape(document['info']['description'])}</p>"
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield f"<h2><code>{method.upper()} {escape(path)}</code></h2>"
+            yield f"<p>{escape(operation.get('description', ''))}</p>"
+            yield from _parameters(operation)
+            yield from _body(operation, document)
+
+
+def _parameters(operation: Mapping[str, Any]) -> Iterator[str]:
+    found = [parameter for parameter in operation.get("parameters", ()) if parameter["in"] != "path"]
+    if found:
+        rows = (f"<tr><td><code>{escape(p['name'])}</code></td><td>{escape(p['in'])}</td></tr>" for p in found)
+        yield f"<table>{''.join(rows)}</table>"
+
+
+def _body(operation: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[str]:
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    reference = content.get("schema", {}).get("$ref", "")
+    schema = document.get("components", {}).get("schemas", {}).get(reference.rpartition("/")[2])
+    if schema is None:
+        return
+    required = schema.get("required", ())
+    rows = (
+        f"<tr><td><code>{escape(name)}</code></td><td>{'required' if name in required else ''}</td>"
+        f"<td>{escape(_type(field))}</td></tr>"
+        for name, field in schema["properties"].items()
+    )
+    yield f"<p>Body, as JSON: {escape(schema.get('description', ''))}</p><table>{''.join(rows)}</table>"
+
+
+def _type(field: Mapping[str, Any]) -> str:
+    """Return the type of a field in words."""
+    if "anyOf" in field:
+        return " or ".join(dict.fromkeys(_type(kind) for kind in field["anyOf"]))
+    if "enum" in field or "const" in field:
+        return " or ".join(f'"{value}"' for value in field.get("enum", [field.get("const")]))
+    if "$ref" in field:
+        return str(field["$ref"]).rpartition("/")[2]
+    if field.get("type") == "array":
+        return f"list of {_type(field.get('items', {}))}"
+    return str(field.get("type", "anything"))

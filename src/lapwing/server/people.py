@@ -1,0 +1,246 @@
+"""People, their tokens and their teams.
+
+A name is a person's for ever: what was charged to it stands in the ledger under this name, so people are closed and
+never removed. Somebody who leaves a team still counts for it (`server.policies`).
+"""
+
+import re
+import sqlite3
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final, final
+
+from lapwing.errors import InvalidParameter, NotAuthorised, NotFound
+from lapwing.server import credentials
+from lapwing.server.auditing import note
+from lapwing.server.rights import RIGHTS, RIGHTS_OF, Caller, Right, Role
+from lapwing.server.store import Store, now
+
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
+DAY: Final = 86_400
+LONGEST_DAYS: Final = 366
+UNKNOWN: Final = (
+    "The token is missing, unknown, expired or revoked. Send one that is valid, as `Authorization: Bearer …`."
+)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person:
+    """Somebody who may use the service, if `active`."""
+
+    name: str
+    role: Role
+    team: str | None
+    active: bool
+    created: str
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A token, but for the token itself; `expires` is in seconds since 1970."""
+
+    id: str
+    person: str
+    label: str
+    scopes: tuple[Right, ...]
+    created: str
+    expires: float
+    revoked: bool
+
+
+def checked(name: str, what: str) -> str:
+    """Return a name of a person or a team.
+
+    Raises: InvalidParameter if it cannot be one.
+    """
+    if not NAME.fullmatch(name):
+        raise InvalidParameter(f"{what} must be of 1 to 64 letters, digits and _ . @ -, and begin with the first two.")
+    return name
+
+
+@final
+class People:
+    """All people of a service."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    # ---- People ----
+
+    def add(self, name: str, role: Role, password: str | None, *, by: str, team: str | None = None) -> Person:
+        """Add somebody; without a password only tokens that a curator makes let them in."""
+        checked(name, "The name of a person")
+        kept = None if password is None else credentials.password_hash(password)
+        with self._store.transaction() as connection:
+            if connection.execute("SELECT 1 FROM people WHERE name = ? COLLATE NOCASE", (name,)).fetchone():
+                raise InvalidParameter(f"There is somebody of the name {name} already, in these or other cases.")
+            row = (name, role, kept, now())
+            connection.execute("INSERT INTO people (name, role, password, created) VALUES (?, ?, ?, ?)", row)
+            _join(connection, name, team)
+            note(connection, by, "person added", name, role=role, team=team)
+        return self.named(name)
+
+    def change(
+        self,
+        name: str,
+        *,
+        by: str,
+        role: Role | None = None,
+        password: str | None = None,
+        active: bool | None = None,
+        team: str | None = None,
+        leave_team: bool = False,
+    ) -> Person:
+        """Change what is given; a new password or a closed person revokes all of their tokens."""
+        kept = None if password is None else credentials.password_hash(password)
+        with self._store.transaction() as connection:
+            _person(connection, name)
+            for column, value in (("role", role), ("password", kept), ("active", active)):
+                if value is not None:
+                    connection.execute(f"UPDATE people SET {column} = ? WHERE name = ?", (value, name))
+            if kept is not None or active is False:
+                connection.execute("UPDATE tokens SET revoked = 1 WHERE person = ?", (name,))
+            if team is not None or leave_team:
+                _join(connection, name, team)
+            if not connection.execute("SELECT 1 FROM people WHERE role = 'curator' AND active").fetchone():
+                raise InvalidParameter("This would leave no curator; make somebody else one first.")
+            given = {"role": role, "active": active, "team": team, "leave_team": leave_team or None}
+            changed = {what: value for what, value in given.items() if value is not None}
+            note(connection, by, "person changed", name, **changed, password=kept is not None)
+        return self.named(name)
+
+    def named(self, name: str) -> Person:
+        """Return somebody by name.
+
+        Raises: NotFound.
+        """
+        with self._store.transaction() as connection:
+            return _person(connection, name)
+
+    def all(self) -> tuple[Person, ...]:
+        """Return everybody, by name."""
+        with self._store.transaction() as connection:
+            names = connection.execute("SELECT name FROM people ORDER BY name").fetchall()
+            return tuple(_person(connection, name) for (name,) in names)
+
+    def has_curator(self) -> bool:
+        """Tell whether there is a curator."""
+        return any(person.role == "curator" and person.active for person in self.all())
+
+    def require_password(self, name: str, password: str) -> Role:
+        """Return the role of who knows the password.
+
+        Raises: NotAuthorised, the same for a wrong name and a wrong password, and after the same time.
+        """
+        with self._store.transaction() as connection:
+            row = connection.execute("SELECT password, role FROM people WHERE name = ? AND active", (name,)).fetchone()
+        if not credentials.is_password(row[0] if row else None, password):
+            raise NotAuthorised("The name or the password is wrong.")
+        role: Role = row[1]
+        return role
+
+    def login(
+        self, name: str, password: str, scopes: Collection[Right] | None, label: str, seconds: float
+    ) -> tuple[str, Token]:
+        """Return a token for who knows the password, of all their rights or of these scopes."""
+        role = self.require_password(name, password)
+        wanted = RIGHTS_OF[role] if scopes is None else scopes
+        return self.issue(name, label=label, scopes=wanted, seconds=seconds, by=name)
+
+    # ---- Tokens ----
+
+    def issue(self, name: str, *, label: str, scopes: Collection[Right], seconds: float, by: str) -> tuple[str, Token]:
+        """Make a token for somebody; it is returned once, and only its hash is kept."""
+        if not 0 < seconds <= LONGEST_DAYS * DAY:
+            raise InvalidParameter(f"A token must be valid for more than 0 and at most {LONGEST_DAYS} days.")
+        secret, id_ = credentials.new_token(), credentials.new_name()
+        with self._store.transaction() as connection:
+            person = _person(connection, name)
+            excess = set(scopes) - RIGHTS_OF[person.role]
+            if not scopes or excess or not person.active:
+                raise InvalidParameter(
+                    f"A token of {name} can have the scopes {', '.join(_ordered(RIGHTS_OF[person.role]))}, at least "
+                    "one of them, while its owner is active."
+                )
+            row = (id_, name, credentials.kept_of(secret), label, " ".join(_ordered(scopes)), now())
+            connection.execute(
+                "INSERT INTO tokens (id, person, hash, label, scopes, created, expires) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (*row, time.time() + seconds),
+            )
+            note(connection, by, "token made", name, token=id_, label=label, scopes=_ordered(scopes))
+            return secret, _token(connection, id_)
+
+    def tokens(self, name: str) -> tuple[Token, ...]:
+        """Return the tokens of somebody, the newest first."""
+        with self._store.transaction() as connection:
+            _person(connection, name)
+            found = connection.execute("SELECT id FROM tokens WHERE person = ? ORDER BY rowid DESC", (name,)).fetchall()
+            return tuple(_token(connection, id_) for (id_,) in found)
+
+    def revoke(self, id_: str, *, of: str, by: str) -> None:
+        """End a token.
+
+        Raises: NotFound if this person has none of this name.
+        """
+        with self._store.transaction() as connection:
+            if not connection.execute("SELECT 1 FROM tokens WHERE id = ? AND person = ?", (id_, of)).fetchone():
+                raise missing("token")
+            connection.execute("UPDATE tokens SET revoked = 1 WHERE id = ?", (id_,))
+            note(connection, by, "token revoked", of, token=id_)
+
+    def caller(self, secret: str) -> Caller:
+        """Return who sends a token, with the rights that it and its owner have now.
+
+        Raises: NotAuthorised, the same for whatever reason.
+        """
+        with self._store.transaction() as connection:
+            row = connection.execute(
+                "SELECT tokens.id, person, role, scopes FROM tokens JOIN people ON person = name"
+                " WHERE hash = ? AND NOT revoked AND expires > ? AND active",
+                (credentials.kept_of(secret), time.time()),
+            ).fetchone()
+        if row is None:
+            raise NotAuthorised(UNKNOWN)
+        id_, name, role, scopes = row
+        rights = RIGHTS_OF[role] & {right for right in RIGHTS if right in scopes.split()}
+        return Caller(name=name, role=role, rights=rights, token=id_)
+
+
+def missing(what: str) -> NotFound:
+    """Return the one error of what is not there, or is hidden."""
+    return NotFound(f"There is no such {what}, or none that you may see.")
+
+
+def _person(connection: sqlite3.Connection, name: str) -> Person:
+    row = connection.execute("SELECT name, role, active, created FROM people WHERE name = ?", (name,)).fetchone()
+    if row is None:
+        raise missing("person")
+    team = connection.execute("SELECT team FROM memberships WHERE person = ? AND current", (name,)).fetchone()
+    return Person(name=row[0], role=row[1], team=team[0] if team else None, active=bool(row[2]), created=row[3])
+
+
+def _join(connection: sqlite3.Connection, name: str, team: str | None) -> None:
+    """Make a team somebody's only one; the others keep them as one who was there."""
+    connection.execute("UPDATE memberships SET current = 0 WHERE person = ?", (name,))
+    if team is not None:
+        checked(team, "The name of a team")
+        connection.execute(
+            "INSERT INTO memberships (team, person) VALUES (?, ?) ON CONFLICT DO UPDATE SET current = 1", (team, name)
+        )
+
+
+def _token(connection: sqlite3.Connection, id_: str) -> Token:
+    row = connection.execute(
+        "SELECT id, person, label, scopes, created, expires, revoked FROM tokens WHERE id = ?", (id_,)
+    ).fetchone()
+    scopes = tuple(right for right in RIGHTS if right in row[3].split())
+    return Token(
+        id=row[0], person=row[1], label=row[2], scopes=scopes, created=row[4], expires=row[5], revoked=bool(row[6])
+    )
+
+
+def _ordered(rights: Collection[Right]) -> list[Right]:
+    return [right for right in RIGHTS if right in rights]

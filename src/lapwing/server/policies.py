@@ -1,0 +1,260 @@
+"""Who may see a data set, and what of its cap they may be charged.
+
+A grant lets somebody see a data set and ask it, with a share of the cap or without one. A team may have a share too:
+what counts for it is all that those who are in it, or ever were, were charged. So nobody gets more by changing teams.
+
+The division of a data set says how shares and the cap go together:
+
+- *share*: shares are ceilings. They may add up to more than the cap; who comes first is served first, and somebody
+  without a share is held by the cap alone.
+- *split*: shares are reserved. Those of teams and of people without a team, or what these were charged if that is more,
+  add up to at most the cap together with what everybody else was charged; so what is left of a share is there when it
+  is wanted. Nobody is charged without a share of their own or their team's. People in a team share what the team has,
+  each up to their own share, if they have one.
+
+The cap of the ledger stands above both (`ledger.allowances`).
+"""
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Literal, final
+
+from lapwing.errors import InvalidParameter
+from lapwing.ledger.allowances import Allowance, Limits, Spending
+from lapwing.privacy.amounts import read, written
+from lapwing.privacy.measures import Loss
+from lapwing.server.auditing import note
+from lapwing.server.people import checked, missing
+from lapwing.server.store import Store
+
+Division = Literal["share", "split"]
+Priced = Callable[[Fraction], Loss]
+"""Returns the loss that an epsilon of a question is charged."""
+ALL: Final = Fraction(1)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """Somebody who may ask a data set; without a share, only the cap and the team's share hold."""
+
+    person: str
+    share: Fraction | None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """How a data set is shared out.
+
+    Args: most_epsilon: the most that one question may cost, None for no such limit; stopped: by the curator.
+    """
+
+    division: Division = "share"
+    most_epsilon: Fraction | None = None
+    stopped: bool = False
+
+
+@final
+class Policies:
+    """Grants and policies of all data sets."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    # ---- What holds ----
+
+    def sees(self, dataset: str, person: str) -> bool:
+        """Tell whether somebody has a grant."""
+        with self._store.transaction() as connection:
+            return _grant(connection, dataset, person) is not None
+
+    def limits(self, dataset: str, person: str, priced: Priced) -> Limits:
+        """Return what somebody must keep to, as it stands now."""
+        with self._store.transaction() as connection:
+            policy = _policy(connection, dataset)
+            return Limits(
+                allowances=_allowances(connection, dataset, person, policy),
+                most=None if policy.most_epsilon is None else priced(policy.most_epsilon),
+                stopped=policy.stopped,
+            )
+
+    def policy(self, dataset: str) -> Policy:
+        """Return the policy of a data set."""
+        with self._store.transaction() as connection:
+            return _policy(connection, dataset)
+
+    def grants(self, dataset: str) -> tuple[Grant, ...]:
+        """Return all grants of a data set, by name."""
+        with self._store.transaction() as connection:
+            return tuple(_grants(connection, dataset))
+
+    def team_shares(self, dataset: str) -> dict[str, Fraction]:
+        """Return the shares of teams."""
+        with self._store.transaction() as connection:
+            return _team_shares(connection, dataset)
+
+    # ---- What the curator says ----
+
+    def grant(
+        self, dataset: str, person: str, share: Fraction | None, spending: Spending, cap: Loss, *, by: str
+    ) -> None:
+        """Let somebody ask a data set. `spending` is what its ledger says, read before."""
+        with self._store.transaction() as connection:
+            if not connection.execute("SELECT 1 FROM people WHERE name = ?", (person,)).fetchone():
+                raise missing("person")
+            connection.execute(
+                "INSERT INTO grants (dataset, person, share) VALUES (?, ?, ?)"
+                " ON CONFLICT DO UPDATE SET share = excluded.share",
+                (dataset, person, _text(share)),
+            )
+            _require_room(connection, dataset, spending, cap)
+            note(connection, by, "grant made", person, dataset=dataset, share=_text(share))
+
+    def withdraw(self, dataset: str, person: str, *, by: str) -> None:
+        """Take a grant away; what was bought by it stays charged."""
+        with self._store.transaction() as connection:
+            if _grant(connection, dataset, person) is None:
+                raise missing("grant")
+            connection.execute("DELETE FROM grants WHERE dataset = ? AND person = ?", (dataset, person))
+            note(connection, by, "grant withdrawn", person, dataset=dataset)
+
+    def give_team(
+        self, dataset: str, team: str, share: Fraction | None, spending: Spending, cap: Loss, *, by: str
+    ) -> None:
+        """Give a team a share, or with None take it away."""
+        checked(team, "The name of a team")
+        with self._store.transaction() as connection:
+            connection.execute("DELETE FROM team_shares WHERE dataset = ? AND team = ?", (dataset, team))
+            if share is not None:
+                row = (dataset, team, written(_checked(share)))
+                connection.execute("INSERT INTO team_shares (dataset, team, share) VALUES (?, ?, ?)", row)
+            _require_room(connection, dataset, spending, cap)
+            note(connection, by, "team share set", team, dataset=dataset, share=_text(share))
+
+    def divide(
+        self,
+        dataset: str,
+        division: Division,
+        most_epsilon: Fraction | None,
+        spending: Spending,
+        cap: Loss,
+        *,
+        by: str,
+    ) -> Policy:
+        """Say how a data set is shared out, and the most that one question may cost."""
+        most = None if most_epsilon is None else written(most_epsilon)
+        with self._store.transaction() as connection:
+            connection.execute(
+                "INSERT INTO policies (dataset, division, most_epsilon) VALUES (?, ?, ?) ON CONFLICT DO"
+                " UPDATE SET division = excluded.division, most_epsilon = excluded.most_epsilon",
+                (dataset, division, most),
+            )
+            _require_room(connection, dataset, spending, cap)
+            note(connection, by, "policy set", dataset, division=division, most_epsilon=most)
+            return _policy(connection, dataset)
+
+    def stop(self, dataset: str, *, stopped: bool, by: str) -> Policy:
+        """Stop a data set, or let it go on: no charge is decided after this has returned."""
+        with self._store.transaction() as connection:
+            connection.execute(
+                "INSERT INTO policies (dataset, stopped) VALUES (?, ?)"
+                " ON CONFLICT DO UPDATE SET stopped = excluded.stopped",
+                (dataset, stopped),
+            )
+            note(connection, by, "stopped" if stopped else "let go on", dataset)
+            return _policy(connection, dataset)
+
+
+def _checked(share: Fraction) -> Fraction:
+    if not 0 <= share <= ALL:
+        raise InvalidParameter(f"A share is {float(share):g}; it must be from 0 to 1, a part of the whole budget.")
+    return share
+
+
+def _text(share: Fraction | None) -> str | None:
+    return None if share is None else written(_checked(share))
+
+
+def _policy(connection: sqlite3.Connection, dataset: str) -> Policy:
+    row = connection.execute(
+        "SELECT division, most_epsilon, stopped FROM policies WHERE dataset = ?", (dataset,)
+    ).fetchone()
+    if row is None:
+        return Policy()
+    most = None if row[1] is None else read(row[1], "most_epsilon")
+    return Policy(division=row[0], most_epsilon=most, stopped=bool(row[2]))
+
+
+def _grants(connection: sqlite3.Connection, dataset: str) -> list[Grant]:
+    rows = connection.execute("SELECT person, share FROM grants WHERE dataset = ? ORDER BY person", (dataset,))
+    return [Grant(person=person, share=None if share is None else read(share, "share")) for person, share in rows]
+
+
+def _grant(connection: sqlite3.Connection, dataset: str, person: str) -> Grant | None:
+    return next((grant for grant in _grants(connection, dataset) if grant.person == person), None)
+
+
+def _team_shares(connection: sqlite3.Connection, dataset: str) -> dict[str, Fraction]:
+    rows = connection.execute("SELECT team, share FROM team_shares WHERE dataset = ? ORDER BY team", (dataset,))
+    return {team: read(share, "share") for team, share in rows}
+
+
+def _members(connection: sqlite3.Connection, team: str) -> frozenset[str]:
+    """Return all who are or were in a team."""
+    return frozenset(name for (name,) in connection.execute("SELECT person FROM memberships WHERE team = ?", (team,)))
+
+
+def _teams(connection: sqlite3.Connection, person: str) -> list[str]:
+    """Return the teams that somebody is or was in."""
+    return [team for (team,) in connection.execute("SELECT team FROM memberships WHERE person = ?", (person,))]
+
+
+def _own(person: str, share: Fraction) -> Allowance:
+    return Allowance(holder=person, names=frozenset({person}), share=share)
+
+
+def _allowances(connection: sqlite3.Connection, dataset: str, person: str, policy: Policy) -> tuple[Allowance, ...]:
+    shares, grant = _team_shares(connection, dataset), _grant(connection, dataset, person)
+    if grant is None and not _is_curator(connection, person):  # taken away since the request was let in
+        return (_own(person, Fraction(0)),)
+    found = [
+        Allowance(holder=f"the team {team}", names=_members(connection, team), share=shares[team])
+        for team in _teams(connection, person)
+        if team in shares
+    ]
+    if grant is not None and grant.share is not None:
+        found.append(_own(person, grant.share))
+    elif policy.division == "split" and not found:
+        found.append(_own(person, Fraction(0)))
+    return tuple(found)
+
+
+def _is_curator(connection: sqlite3.Connection, person: str) -> bool:
+    row = connection.execute("SELECT role, active FROM people WHERE name = ?", (person,)).fetchone()
+    return row is not None and row == ("curator", 1)
+
+
+def _require_room(connection: sqlite3.Connection, dataset: str, spending: Spending, cap: Loss) -> None:
+    """Refuse a split in which what is reserved, and what others were charged, is more than the cap."""
+    if _policy(connection, dataset).division != "split":
+        return
+    holders = [
+        Allowance(holder=team, names=_members(connection, team), share=share)
+        for team, share in _team_shares(connection, dataset).items()
+    ]
+    in_teams = frozenset[str]().union(*(holder.names for holder in holders))
+    for grant in _grants(connection, dataset):
+        if grant.share is not None and grant.person not in in_teams:
+            holders.append(_own(grant.person, grant.share))
+    named = frozenset[str]().union(*(holder.names for holder in holders))
+    reserved = sum((max(holder.share * cap.amount, holder.spent(spending).amount) for holder in holders), Fraction(0))
+    others = sum((spent.amount for name, spent in spending.items() if name not in named), Fraction(0))
+    if reserved + others > cap.amount:
+        raise InvalidParameter(
+            f"The budget is split, and this would make its shares {float((reserved + others) / cap.amount):.4g} of it "
+            "together with what others were charged. Nothing was changed. Give smaller shares, or set the division to "
+            "share."
+        )

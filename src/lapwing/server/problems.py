@@ -1,0 +1,137 @@
+"""Every error as a problem document (RFC 9457), with the stable code of `lapwing.errors`.
+
+What an analyst is told is the message of a `LapwingError`, which holds public facts only, or a constant. Of anything
+else that goes wrong the log gets the kind and the place, never the message: that could hold a value.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from lapwing.errors import (
+    AllowanceExhausted,
+    BudgetExhausted,
+    DataChanged,
+    DataFault,
+    DataStopped,
+    EntropyFault,
+    InvalidParameter,
+    KeyConflict,
+    LapwingError,
+    LedgerFault,
+    NotAuthorised,
+    NotFound,
+    QueryRefused,
+    ServiceFault,
+    TooManyRequests,
+)
+from lapwing.server.journal import log
+
+MEDIA_TYPE: Final = "application/problem+json"
+STATUS: Final[Mapping[type[LapwingError], int]] = {
+    InvalidParameter: 422,
+    QueryRefused: 422,
+    NotAuthorised: 403,
+    NotFound: 404,
+    KeyConflict: 409,
+    DataChanged: 409,
+    DataStopped: 409,
+    BudgetExhausted: 409,
+    AllowanceExhausted: 409,
+    TooManyRequests: 429,
+    DataFault: 503,
+    LedgerFault: 503,
+    EntropyFault: 503,
+    ServiceFault: 504,
+}
+TITLES: Final = {
+    "not_authorised": "Not authorised",
+    "not_found": "Not found",
+    "query_refused": "The question was refused",
+    "budget_exhausted": "The budget is exhausted",
+    "allowance_exhausted": "The allowance is exhausted",
+    "too_many_requests": "Too many requests",
+    "invalid_parameter": "Invalid parameter",
+    "invalid_request": "Invalid request",
+}
+FROM_HTTP: Final = {401: "not_authorised", 404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
+MOST_PLACES: Final = 5
+
+
+def status_of(error: LapwingError) -> int:
+    """Return the HTTP status of an error."""
+    return STATUS.get(type(error), 500)
+
+
+def problem(code: str, status: int, detail: str, **more: object) -> dict[str, Any]:
+    """Return a problem document."""
+    title = TITLES.get(code, code.replace("_", " ").capitalize())
+    return {
+        "type": f"urn:lapwing:problem:{code}",
+        "title": title,
+        "status": status,
+        "code": code,
+        "detail": detail,
+    } | more
+
+
+def problem_of(error: LapwingError, status: int | None = None) -> dict[str, Any]:
+    """Return the problem document of an error."""
+    more: dict[str, object] = {}
+    if isinstance(error, QueryRefused):
+        more = {"reason": error.reason, "remedy": error.remedy}
+        if error.position is not None:
+            more["position"] = list(error.position)
+    return problem(error.code, status or status_of(error), str(error), **more)
+
+
+def response(document: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Return a problem document as a response."""
+    return JSONResponse(dict(document), status_code=document["status"], media_type=MEDIA_TYPE, headers=headers)
+
+
+def install(app: FastAPI) -> None:
+    """Make every error of an application a problem document."""
+
+    @app.exception_handler(LapwingError)
+    async def refused(request: Request, error: LapwingError) -> JSONResponse:
+        status, headers = status_of(error), {}
+        if isinstance(error, NotAuthorised) and getattr(request.state, "caller", None) is None:
+            status, headers = 401, {"WWW-Authenticate": "Bearer"}
+        if isinstance(error, TooManyRequests):
+            headers = {"Retry-After": "1"}
+        return response(problem_of(error, status), headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
+        places = [".".join(map(str, found["loc"])) + f": {found['msg']}" for found in error.errors()[:MOST_PLACES]]
+        detail = f"The request is not as the description says. {'; '.join(places)}."
+        return response(problem("invalid_request", 422, detail.encode("ascii", "replace").decode()[:2000]))
+
+    @app.exception_handler(HTTPException)
+    async def plain(request: Request, error: HTTPException) -> JSONResponse:
+        code = FROM_HTTP.get(error.status_code, "invalid_request")
+        return response(problem(code, error.status_code, f"{error.detail}."), error.headers)
+
+    @app.exception_handler(Exception)
+    async def unexpected(request: Request, error: Exception) -> JSONResponse:
+        log("bug", kind=type(error).__name__, place=place_of(error))
+        return response(internal())
+
+
+def internal() -> dict[str, Any]:
+    """Return the one problem of what nobody expected."""
+    return problem("internal", 500, "Something went wrong in the service; its log says where. Ask the curator.")
+
+
+def place_of(error: BaseException) -> str:
+    """Return where an error was raised: a module and a line, which are public."""
+    trace, place = error.__traceback__, "unknown"
+    while trace is not None:
+        place = f"{trace.tb_frame.f_globals.get('__name__', '?')}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return place

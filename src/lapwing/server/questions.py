@@ -1,0 +1,139 @@
+"""Routes of those who ask: data sets, prices, answers, budgets, history."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi.responses import JSONResponse
+
+from lapwing.budget import BudgetView
+from lapwing.documents import account_document, history_document, preview_document
+from lapwing.errors import InvalidParameter
+from lapwing.ledger.allowances import Allowance
+from lapwing.ledger.records import HistoryRow
+from lapwing.privacy.amounts import probability, read, written
+from lapwing.server.answers import Kept
+from lapwing.server.bodies import Asked, Previewed
+from lapwing.server.datasets import schema_document
+from lapwing.server.people import missing
+from lapwing.server.rights import Caller
+from lapwing.server.service import Service
+
+ARROW: Final = "application/vnd.apache.arrow.stream"
+JSON: Final = "application/json"
+MOST_LISTED: Final = 1_000
+Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x20-\x7e]+$")]
+Confidence = Annotated[str | None, Query(max_length=50, description="Of the intervals; as it was asked unless given.")]
+ANSWER: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "The answer, as JSON or as an Arrow stream, by the Accept header.", "content": {ARROW: {}}}
+}
+
+
+def routes(service: Service) -> APIRouter:
+    """Return the routes."""
+    router = APIRouter(prefix="/v1", tags=["questions"])
+    reader, asker = Depends(service.callers.demand("read")), Depends(service.callers.demand("ask"))
+
+    @router.get("/datasets")
+    def list_datasets(caller: Caller = reader) -> list[dict[str, Any]]:
+        """List the data sets that one may see."""
+        return [{"name": served.name} for served in service.datasets.all_visible(caller)]
+
+    @router.get("/datasets/{dataset}")
+    def describe(dataset: str, caller: Caller = reader) -> dict[str, Any]:
+        """Say what is public about a data set."""
+        served = service.datasets.visible(caller, dataset)
+        return schema_document(served.name, served.session.catalog)
+
+    @router.post("/datasets/{dataset}/explain")
+    def explain(dataset: str, body: Previewed, caller: Caller = reader) -> dict[str, Any]:
+        """Price a question: free, and no row is read."""
+        served = service.datasets.visible(caller, dataset)
+        preview = served.session.acting_for(caller.name).explain(
+            body.sql, body.values(), **body.prices(), assuming_count=body.assuming_count
+        )
+        return preview_document(preview, served.session.catalog.budget.neighbouring)
+
+    @router.post("/datasets/{dataset}/query", responses=ANSWER)
+    async def query(
+        dataset: str, body: Asked, request: Request, caller: Caller = asker, idempotency_key: Key = None
+    ) -> Response:
+        """Answer a question and charge it; the same question again is free."""
+        served = service.datasets.visible(caller, dataset)
+        kept = await service.asking.ask(caller, served, body, idempotency_key)
+        return answer_response(kept, request)
+
+    @router.get("/datasets/{dataset}/answers")
+    def list_answers(dataset: str, caller: Caller = reader) -> list[dict[str, Any]]:
+        """List one's own answers, the newest first."""
+        served = service.datasets.visible(caller, dataset)
+        return service.answers.of(caller.name, served.name, MOST_LISTED)
+
+    @router.get("/answers/{answer}", responses=ANSWER)
+    async def reopen(answer: str, request: Request, caller: Caller = reader, confidence: Confidence = None) -> Response:
+        """Open an answer again, as it was shown, or with intervals of another confidence; free."""
+        kept = service.answers.find(answer)
+        if kept is None or not (kept.person == caller.name or caller.may("audit")):
+            raise missing("answer")
+        served = service.datasets.visible(caller, kept.dataset)
+        if confidence is None:
+            return answer_response(kept, request)
+        return answer_response(await service.asking.reopen(served, kept, _confidence(confidence)), request)
+
+    @router.get("/datasets/{dataset}/budget")
+    def budget(dataset: str, caller: Caller = reader) -> dict[str, Any]:
+        """Say what is granted, spent and left, and what of it the caller may use."""
+        served = service.datasets.visible(caller, dataset)
+        view = served.session.budget()
+        limits = service.policies.limits(served.name, caller.name, served.session.price)
+        return account_document(_own_view(view, caller)) | {
+            "allowances": [_allowance(allowance, view) for allowance in limits.allowances],
+            "most": None if limits.most is None else limits.most.to_record(),
+            "stopped_by_curator": limits.stopped,
+        }
+
+    @router.get("/datasets/{dataset}/history")
+    def history(dataset: str, caller: Caller = reader) -> list[dict[str, Any]]:
+        """List one's own charges; to auditors and curators, everybody's."""
+        served = service.datasets.visible(caller, dataset)
+        return [history_document(row) for row in _own_history(served.session.budget(), caller)]
+
+    return router
+
+
+def answer_response(kept: Kept, request: Request) -> Response:
+    """Return an answer in the form that is asked for: an Arrow stream, or else JSON."""
+    if ARROW in request.headers.get("accept", ""):
+        return Response(kept.arrow, media_type=ARROW, headers={"X-Answer": kept.id})
+    document: Mapping[str, Any] = {"id": kept.id, "dataset": kept.dataset, "created": kept.created, **kept.document}
+    return JSONResponse(document)
+
+
+def _own_history(view: BudgetView, caller: Caller) -> tuple[HistoryRow, ...]:
+    return tuple(row for row in view.history if caller.may("audit") or row.principal == caller.name)
+
+
+def _own_view(view: BudgetView, caller: Caller) -> BudgetView:
+    """Return a budget with what the caller may know of others: the total."""
+    spending = {name: spent for name, spent in view.spending.items() if caller.may("audit") or name == caller.name}
+    return replace(view, history=_own_history(view, caller), spending=spending)
+
+
+def _allowance(allowance: Allowance, view: BudgetView) -> dict[str, object]:
+    cap, spent = view.total.amount, allowance.spent(view.spending)
+    left = max(allowance.share * cap - spent.amount, Fraction(0))
+    return {
+        "holder": allowance.holder,
+        "share": written(allowance.share),
+        "spent": view.total.from_amount(spent.amount).to_record(),
+        "remaining": view.total.from_amount(left).to_record(),
+    }
+
+
+def _confidence(text: str) -> Fraction:
+    try:
+        return probability(read(text, "confidence"), "confidence")
+    except ArithmeticError:
+        raise InvalidParameter("confidence must be a number between 0 and 1.") from None

@@ -1,0 +1,143 @@
+"""A service on a socket: TLS, time limits of connections, and an end that waits for what is under way."""
+
+import asyncio
+import ipaddress
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, final
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from lapwing.errors import InvalidParameter
+from lapwing.server.app import application
+from lapwing.server.journal import log, open_log
+from lapwing.server.service import Service
+
+IDLE_SECONDS: Final = 60
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a service listens.
+
+    Args: behind_proxy: whether a proxy on this machine speaks TLS with the callers; grace: seconds that requests under
+        way have to end in.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    certificate: Path | None = None
+    key: Path | None = None
+    behind_proxy: bool = False
+    grace: int = 30
+
+    def __post_init__(self) -> None:
+        if (self.certificate is None) != (self.key is None):
+            raise InvalidParameter("TLS takes both, --tls-cert and --tls-key; give the other one too.")
+        for file in (self.certificate, self.key):
+            if file is not None and not file.is_file():
+                raise InvalidParameter(f"There is no file {file}; --tls-cert and --tls-key name files in PEM form.")
+        if not (self.certificate or self.behind_proxy or _is_loopback(self.host)):
+            raise InvalidParameter(
+                f"Tokens and passwords would go to {self.host} unencrypted. Give --tls-cert and --tls-key; or, if a "
+                "proxy on this machine speaks TLS with the callers, --behind-proxy."
+            )
+
+    @property
+    def address(self) -> str:
+        """The address of the service, for people."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.certificate else 'http'}://{host}:{self.port}"
+
+
+def run(service: Service, place: Place) -> None:
+    """Serve until the process is told to end; then take no new request, and finish those under way."""
+    with listening(place) as door:
+        serving = server(service, place)
+        log("listening", host=place.host, port=door.getsockname()[1])
+        serving.run(sockets=[door])
+    log("ended")
+
+
+def listening(place: Place) -> socket.socket:
+    """Return the socket of a place.
+
+    Raises: InvalidParameter if it cannot be had.
+    """
+    try:
+        family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+        return socket.create_server((place.host, place.port), family=family, backlog=1024)
+    except OSError as error:
+        reason = (error.strerror or "it is no address").lower()
+        raise InvalidParameter(f"No listening at {place.address}: {reason}. Give another --host or --port.") from None
+
+
+def server(service: Service, place: Place) -> uvicorn.Server:
+    """Return the server of a service."""
+    open_log()
+    config = uvicorn.Config(
+        application(service, place.address),
+        host=place.host,
+        port=place.port,
+        http=_protocol(service.settings.request_seconds),
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=place.behind_proxy,
+        forwarded_allow_ips="127.0.0.1,::1",
+        timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=place.grace,
+        ssl_certfile=place.certificate,
+        ssl_keyfile=place.key,
+    )
+    return uvicorn.Server(config)
+
+
+def _protocol(seconds: float) -> type[asyncio.Protocol]:
+    """Return uvicorn's protocol, but for connections that take longer than so many seconds to send their headers."""
+
+    class Prompt(H11Protocol):
+        """HTTP/1.1 with a time limit on headers; the limit on bodies is `envelope`'s."""
+
+        _due: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._wait()
+
+        def data_received(self, data: bytes) -> None:
+            before = self.cycle
+            super().data_received(data)
+            if self.cycle is not before:
+                self._stop_waiting()
+            elif self._due is None and (self.cycle is None or self.cycle.response_complete):
+                self._wait()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._stop_waiting()
+            super().connection_lost(exc)
+
+        def _wait(self) -> None:
+            self._due = asyncio.get_running_loop().call_later(seconds, self._give_up)
+
+        def _stop_waiting(self) -> None:
+            if self._due is not None:
+                self._due.cancel()
+                self._due = None
+
+        def _give_up(self) -> None:
+            self._due = None
+            self.transport.close()
+
+    return Prompt
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,321 @@
+"""What people and teams may be charged under the cap: exact sums, none over, whoever comes at the same time."""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from itertools import count
+from typing import Any
+
+import pytest
+
+import lapwing as lw
+from lapwing.errors import AllowanceExhausted, DataStopped, InvalidParameter
+from lapwing.ledger import sqlite
+from lapwing.ledger.allowances import Allowance, Limits, LimitsNow, Spent, require_within
+from lapwing.ledger.folding import State, fold
+from lapwing.ledger.records import Charge, Charged, Registration
+from lapwing.ledger.sqlite import SqliteLedger
+from lapwing.privacy.filters import Refused
+from lapwing.release import release
+from lapwing.server.datasets import Served
+from lapwing.server.policies import Grant
+from tests.server.world import World
+
+THREADS = 32
+FIT = 10
+EPSILON = Fraction(1, 10)
+NUMBERS = count()
+
+
+def question(dear: int = 1) -> dict[str, Any]:
+    """Return a question that nobody asked before; a dear one costs as many of them."""
+    return {"sql": f"SELECT COUNT(*) AS n FROM visits WHERE code < {next(NUMBERS)}", "epsilon": str(dear * EPSILON)}
+
+
+def grant(world: World, name: str, share: Fraction | None) -> None:
+    view = world.session().budget()
+    world.service.policies.grant("open", name, share, view.spending, view.total, by="carol")
+
+
+def price(world: World) -> Fraction:
+    return world.session().price(EPSILON).rounded_up().amount
+
+
+def ten(world: World) -> Fraction:
+    """Return a share that holds ten questions exactly, and not one grain more."""
+    return FIT * price(world) / world.session().budget().total.amount
+
+
+def spent_of(world: World, *names: str) -> Fraction:
+    spending = world.session().budget().spending
+    return sum((spending[name].amount for name in names if name in spending), Fraction(0))
+
+
+def outcomes(world: World, *who: str) -> list[int]:
+    """Return the statuses of 32 questions that are sent at the same time."""
+    questions = [(who[i % len(who)], question()) for i in range(THREADS)]
+    with ThreadPoolExecutor(THREADS) as threads:
+        return [reply.status for reply in threads.map(lambda asked: world.query(*asked), questions)]
+
+
+def test_an_allowance_holds_exactly_its_questions(world: World) -> None:
+    grant(world, "alice", ten(world))
+    statuses = outcomes(world, "alice")
+    assert statuses.count(200) == FIT
+    assert statuses.count(409) == THREADS - FIT
+    assert spent_of(world, "alice") == FIT * price(world)
+    assert world.charges() == FIT
+    assert world.query("alice", question()).document["code"] == "allowance_exhausted"
+
+
+def test_one_grain_less_holds_one_question_less(world: World) -> None:
+    grant(world, "alice", ten(world) - Fraction(1, 10**30))
+    assert outcomes(world, "alice").count(200) == FIT - 1
+
+
+def test_a_team_has_one_allowance(world: World) -> None:
+    service, view = world.service, world.session().budget()
+    grant(world, "bob", None)
+    for name in ("alice", "bob"):
+        service.people.change(name, team="nurses", by="carol")
+    service.policies.give_team("open", "nurses", ten(world), view.spending, view.total, by="carol")
+    assert outcomes(world, "alice", "bob").count(200) == FIT
+    assert spent_of(world, "alice", "bob") == FIT * price(world)
+    service.people.change("alice", team="doctors", by="carol")  # a new team brings nothing
+    assert world.query("alice", question()).status == 409
+
+
+def test_checking_first_and_charging_later_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: the allowance is looked at before the transaction that charges, as a service beside the ledger would."""
+    charge_all, before = SqliteLedger.charge_all, world.session()._ledger.state()
+
+    def unsafe(
+        self: SqliteLedger, requests: Sequence[Charge], limits: LimitsNow | None = None
+    ) -> tuple[Charged, ...] | Refused:
+        if limits is not None:
+            require_within(limits(), before.spending, before.registration, requests)
+        return charge_all(self, requests)
+
+    monkeypatch.setattr(SqliteLedger, "charge_all", unsafe)
+    grant(world, "alice", ten(world))
+    assert outcomes(world, "alice").count(200) > FIT
+
+
+def test_a_change_of_names_in_the_fold_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: the fold forgets who was charged."""
+
+    def forgetting(state: State | None, entry: Any) -> State:
+        return replace(fold(state, entry), spending={})
+
+    grant(world, "alice", ten(world))
+    monkeypatch.setattr("lapwing.ledger.chain.fold", forgetting)
+    monkeypatch.setattr(sqlite, "fold", forgetting)
+    assert outcomes(world, "alice").count(200) > FIT
+
+
+def test_the_cap_stands_above_allowances(world: World) -> None:
+    grant(world, "alice", Fraction(1))
+    view = world.session().budget()
+    dear = {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": str(view.epsilon)}
+    assert world.query("alice", dear).status == 200
+    refused = world.query("carol", question())
+    assert (refused.status, refused.document["code"]) == (409, "budget_exhausted")
+
+
+def test_one_question_has_a_maximum(world: World) -> None:
+    view = world.session().budget()
+    world.service.policies.divide("open", "share", 2 * EPSILON, view.spending, view.total, by="carol")
+    assert world.query("alice", question(2)).status == 200
+    refused = world.query("alice", question(3))
+    assert (refused.status, refused.document["code"]) == (409, "allowance_exhausted")
+    assert world.charges() == 1
+
+
+def searching(epsilon: str) -> dict[str, Any]:
+    """Return a question that finds its bounds first, for a part of the price."""
+    sql = "SELECT SUM(code, contribution_bounds_per_row => AUTO) AS total FROM visits"
+    return {"sql": sql, "epsilon": epsilon}
+
+
+def test_a_maximum_and_an_allowance_count_a_question_with_its_search(world: World) -> None:
+    view = world.session().budget()
+    world.service.policies.divide("open", "share", Fraction("0.2"), view.spending, view.total, by="carol")
+    assert world.query("alice", searching("0.21")).document["code"] == "allowance_exhausted"
+    assert world.charges() == 0  # not even the search
+    world.service.policies.divide("open", "share", None, view.spending, view.total, by="carol")
+    grant(world, "alice", world.session().price(Fraction("0.2")).amount / view.total.amount)
+    assert world.query("alice", searching("0.21")).document["code"] == "allowance_exhausted"
+    assert world.charges() == 0
+    assert world.query("alice", searching("0.19")).status == 200
+    assert world.charges() == 2
+
+
+def test_a_search_that_is_looked_at_alone_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: what is asked after a search is not looked at before it."""
+    monkeypatch.setattr(release, "require_within", lambda *_: None)
+    view = world.session().budget()
+    grant(world, "alice", world.session().price(Fraction("0.2")).amount / view.total.amount)
+    assert world.query("alice", searching("0.21")).status == 409
+    assert world.charges() == 1
+
+
+def test_a_stop_holds_from_when_it_returns(world: World) -> None:
+    bought = question()
+    assert world.query("alice", bought).status == 200
+    assert world.ask("PUT", "/v1/datasets/open/stop", "carol", {"stopped": True}).status == 200
+    refused = world.query("alice", question())
+    assert (refused.status, refused.document["code"]) == (409, "data_stopped")
+    assert world.query("alice", bought).document["stored"]
+    assert world.ask("PUT", "/v1/datasets/open/stop", "carol", {"stopped": False}).status == 200
+    assert world.query("alice", question()).status == 200
+
+
+@contextmanager
+def a_charge_under_way(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Hold a charge that has read the policy and is not written down; gives the event that lets it go on."""
+    came, go_on, decided = threading.Event(), threading.Event(), SqliteLedger._decided
+
+    def waiting(*arguments: Any) -> Any:
+        came.set()
+        assert go_on.wait(60)
+        return decided(*arguments)
+
+    with monkeypatch.context() as patched, ThreadPoolExecutor(1) as thread:
+        patched.setattr(SqliteLedger, "_decided", waiting)
+        asked = thread.submit(world.query, "alice", question())
+        assert came.wait(60)
+        try:
+            yield go_on
+        finally:
+            go_on.set()
+        assert asked.result().status == 200
+
+
+def stop_returns(world: World, go_on: threading.Event, seconds: float) -> bool:
+    """Tell whether the stop switch returns within some seconds while a charge is still to be written down."""
+    with ThreadPoolExecutor(1) as thread:
+        stopping = thread.submit(world.ask, "PUT", "/v1/datasets/open/stop", "carol", {"stopped": True})
+        done, _ = wait([stopping], timeout=seconds)
+        go_on.set()
+        assert stopping.result().status == 200
+    return bool(done)
+
+
+def test_the_stop_waits_for_a_charge_that_an_earlier_policy_decided(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with a_charge_under_way(world, monkeypatch) as go_on:
+        assert not stop_returns(world, go_on, 1)
+
+
+def test_a_stop_that_does_not_wait_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: the policy is changed and nobody takes the ledger."""
+    monkeypatch.setattr(Served, "settle", lambda self: None)
+    with a_charge_under_way(world, monkeypatch) as go_on:
+        assert stop_returns(world, go_on, 50)
+
+
+def test_who_lost_a_grant_is_charged_nothing_by_a_request_that_was_let_in_before(world: World) -> None:
+    served, service = world.service.datasets._served["open"], world.service
+    session = served.for_caller(service.people.caller(world.tokens["alice"]), service.policies)
+    session.sql(question()["sql"], epsilon=EPSILON)
+    service.policies.withdraw("open", "alice", by="carol")
+    with pytest.raises(AllowanceExhausted):
+        session.sql(question()["sql"], epsilon=EPSILON)
+    grant(world, "alice", None)
+    session.sql(question()["sql"], epsilon=EPSILON)
+
+
+def test_a_split_reserves(world: World) -> None:
+    policies, view = world.service.policies, world.session().budget()
+    grant(world, "alice", Fraction(1, 2))
+    policies.divide("open", "split", None, view.spending, view.total, by="carol")
+    with pytest.raises(InvalidParameter, match="split"):
+        grant(world, "bob", Fraction(51, 100))
+    assert policies.grants("open") == (Grant(person="alice", share=Fraction(1, 2)),)  # nothing was changed
+    grant(world, "bob", Fraction(1, 2))
+    assert world.query("carol", question()).status == 409  # who has no share is charged nothing
+    assert world.query("alice", question()).status == 200
+    with pytest.raises(InvalidParameter, match="split"):
+        policies.give_team("open", "nurses", Fraction(1, 100), view.spending, view.total, by="carol")
+
+
+def test_a_split_counts_what_others_were_charged(world: World) -> None:
+    assert world.query("carol", question()).status == 200
+    view = world.session().budget()
+    world.service.policies.divide("open", "split", None, view.spending, view.total, by="carol")
+    with pytest.raises(InvalidParameter, match="split"):
+        grant(world, "alice", Fraction(1))
+    left = 1 - spent_of(world, "carol") / view.total.amount
+    grant(world, "alice", left)
+
+
+def test_the_budget_says_what_is_left_of_an_allowance(world: World) -> None:
+    grant(world, "alice", ten(world))
+    world.query("alice", question())
+    (told,) = world.ask("GET", "/v1/datasets/open/budget", "alice").document["allowances"]
+    assert told["holder"] == "alice"
+    assert Fraction(told["spent"]["amount"]) == price(world)
+    assert Fraction(told["remaining"]["amount"]) == (FIT - 1) * price(world)
+
+
+# ---- the decision by itself ----
+
+REGISTRATION = Registration(
+    dataset="d",
+    privacy_unit="row",
+    neighbouring="add_remove",
+    budget=lw.PureDP(1),
+    epsilon=Fraction(1),
+    delta=Fraction(1, 10),
+    delta_keys=Fraction(1, 10),
+)
+HALF = Allowance(holder="a", names=frozenset({"a", "b"}), share=Fraction(1, 2))
+
+
+def charge(name: str, amount: str, delta: str = "0") -> Charge:
+    return Charge(
+        key="k",
+        question="q",
+        loss=lw.PureDP(Fraction(amount)),
+        catalog_digest="",
+        principal=name,
+        version=1,
+        delta=Fraction(delta),
+    )
+
+
+def spent(**amounts: str) -> Mapping[str, Spent]:
+    return {name: Spent(amount=Fraction(amount)) for name, amount in amounts.items()}
+
+
+@pytest.mark.parametrize(
+    ("spending", "charges", "fits"),
+    [
+        (spent(), [charge("a", "0.5")], True),
+        (spent(), [charge("a", "0.5"), charge("a", "1e-24")], False),
+        (spent(b="0.25"), [charge("a", "0.25")], True),
+        (spent(b="0.25"), [charge("a", "0.26")], False),
+        (spent(c="0.5"), [charge("a", "0.5")], True),
+        (spent(a="0.7"), [charge("c", "0.1")], True),
+        (spent(), [charge("a", "0.1", delta="0.05")], True),
+        (spent(), [charge("a", "0.1", delta="0.051")], False),
+        (spent(), [], True),
+    ],
+)
+def test_the_decision(spending: Mapping[str, Spent], charges: list[Charge], fits: bool) -> None:
+    limits = Limits(allowances=(HALF,))
+    if fits:
+        require_within(limits, spending, REGISTRATION, charges)
+    else:
+        with pytest.raises(AllowanceExhausted, match="Nothing was charged"):
+            require_within(limits, spending, REGISTRATION, charges)
+
+
+def test_a_stopped_data_set_charges_nothing() -> None:
+    with pytest.raises(DataStopped):
+        require_within(Limits(stopped=True), {}, REGISTRATION, [charge("a", "0.1")])
+    require_within(Limits(stopped=True), {}, REGISTRATION, [])

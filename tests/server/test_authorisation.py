@@ -1,0 +1,174 @@
+"""Every request, by every role, about one's own and other people's objects."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from lapwing.errors import NotFound
+from lapwing.server.datasets import Datasets, Served
+from lapwing.server.people import DAY
+from lapwing.server.rights import Caller
+from tests.server.world import QUESTION, World
+
+OK, CREATED, EMPTY, UNKNOWN, FORBIDDEN, MISSING = 200, 201, 204, 401, 403, 404
+SEES = {"nobody": UNKNOWN, "alice": OK, "bob": MISSING, "audrey": OK, "carol": OK}
+OWN = {"nobody": UNKNOWN, "alice": OK, "bob": OK, "audrey": OK, "carol": OK}
+AUDITS = {"nobody": UNKNOWN, "alice": FORBIDDEN, "bob": FORBIDDEN, "audrey": OK, "carol": OK}
+
+
+def curates(status: int) -> dict[str, int]:
+    return {"nobody": UNKNOWN, "alice": FORBIDDEN, "bob": FORBIDDEN, "audrey": FORBIDDEN, "carol": status}
+
+
+PERSON = {"name": "dora", "role": "analyst"}
+POLICY = {"division": "share", "most_epsilon": None}
+# What is asked, and what everybody is told; alice may ask the data set `open`, and has bought the answer.
+MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
+    ("GET", "/v1/datasets"): ("/v1/datasets", None, OWN),
+    ("GET", "/v1/datasets/{dataset}"): ("/v1/datasets/open", None, SEES),
+    ("POST", "/v1/datasets/{dataset}/explain"): ("/v1/datasets/open/explain", QUESTION, SEES),
+    ("POST", "/v1/datasets/{dataset}/query"): ("/v1/datasets/open/query", QUESTION, {**SEES, "audrey": FORBIDDEN}),
+    ("GET", "/v1/datasets/{dataset}/answers"): ("/v1/datasets/open/answers", None, SEES),
+    ("GET", "/v1/answers/{answer}"): ("/v1/answers/ANSWER", None, SEES),
+    ("GET", "/v1/datasets/{dataset}/budget"): ("/v1/datasets/open/budget", None, SEES),
+    ("GET", "/v1/datasets/{dataset}/history"): ("/v1/datasets/open/history", None, SEES),
+    ("POST", "/v1/login"): ("/v1/login", {"name": "x", "password": "y"}, dict.fromkeys(SEES, UNKNOWN)),
+    ("GET", "/v1/me"): ("/v1/me", None, OWN),
+    ("POST", "/v1/me/password"): (
+        "/v1/me/password",
+        {"password": "not the password", "new_password": "another password"},
+        {**dict.fromkeys(SEES, FORBIDDEN), "nobody": UNKNOWN},
+    ),
+    ("GET", "/v1/me/tokens"): ("/v1/me/tokens", None, OWN),
+    ("DELETE", "/v1/me/tokens/{token}"): (
+        "/v1/me/tokens/TOKEN",  # one of dora's
+        None,
+        {**dict.fromkeys(SEES, MISSING), "nobody": UNKNOWN},
+    ),
+    ("GET", "/v1/people"): ("/v1/people", None, curates(OK)),
+    ("POST", "/v1/people"): ("/v1/people", {**PERSON, "name": "emil"}, curates(CREATED)),
+    ("PATCH", "/v1/people/{name}"): ("/v1/people/dora", {"team": "nurses"}, curates(OK)),
+    ("GET", "/v1/people/{name}/tokens"): ("/v1/people/dora/tokens", None, curates(OK)),
+    ("POST", "/v1/people/{name}/tokens"): ("/v1/people/dora/tokens", {"scopes": ["read"]}, curates(CREATED)),
+    ("DELETE", "/v1/people/{name}/tokens/{token}"): ("/v1/people/dora/tokens/TOKEN", None, curates(EMPTY)),
+    ("GET", "/v1/datasets/{dataset}/grants"): ("/v1/datasets/open/grants", None, curates(OK)),
+    ("PUT", "/v1/datasets/{dataset}/grants/{name}"): (
+        "/v1/datasets/open/grants/dora",
+        {"share": 0.1},
+        curates(EMPTY),
+    ),
+    ("DELETE", "/v1/datasets/{dataset}/grants/{name}"): ("/v1/datasets/open/grants/dora", None, curates(EMPTY)),
+    ("PUT", "/v1/datasets/{dataset}/teams/{team}"): ("/v1/datasets/open/teams/nurses", {"share": 1}, curates(EMPTY)),
+    ("GET", "/v1/datasets/{dataset}/policy"): ("/v1/datasets/open/policy", None, curates(OK)),
+    ("PUT", "/v1/datasets/{dataset}/policy"): ("/v1/datasets/open/policy", POLICY, curates(OK)),
+    ("PUT", "/v1/datasets/{dataset}/stop"): ("/v1/datasets/open/stop", {"stopped": False}, curates(OK)),
+    ("POST", "/v1/datasets/{dataset}/accept"): ("/v1/datasets/open/accept", None, curates(OK)),
+    ("GET", "/v1/datasets/{dataset}/faults"): ("/v1/datasets/open/faults", None, curates(OK)),
+    ("POST", "/v1/datasets/{dataset}/resume"): ("/v1/datasets/open/resume", None, curates(OK)),
+    ("GET", "/v1/audit"): ("/v1/audit", None, AUDITS),
+    ("GET", "/metrics"): ("/metrics", None, AUDITS),
+}
+
+
+def prepared(world: World) -> dict[str, str]:
+    """Let alice buy an answer, and make dora, who has a token; return their names."""
+    service = world.service
+    if "dora" not in (person.name for person in service.people.all()):
+        service.people.add("dora", "analyst", None, by="carol")
+    _, token = service.people.issue("dora", label="", scopes={"read"}, seconds=DAY, by="carol")
+    return {"ANSWER": world.query("alice").document["id"], "TOKEN": token.id}
+
+
+def differences(world: World) -> list[str]:
+    """Return what is not as the matrix says."""
+    names, found = prepared(world), []
+    for (method, route), (path, body, expected) in MATRIX.items():
+        for name, told in names.items():
+            path = path.replace(name, told)
+        for who, status in expected.items():
+            reply = world.ask(method, path, None if who == "nobody" else who, body)
+            if reply.status != status:
+                found.append(f"{who}: {method} {route} is {reply.status}, not {status}")
+    return found
+
+
+def test_the_matrix_has_every_request(shared: World) -> None:
+    document = shared.ask("GET", "/openapi.json").document
+    described = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
+    assert described == MATRIX.keys()
+
+
+def test_everybody_may_what_the_matrix_says(world: World) -> None:
+    assert differences(world) == []
+
+
+def test_a_forgotten_right_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: rights are not looked at."""
+    monkeypatch.setattr(Caller, "may", lambda self, right: True)
+    assert any(line.startswith("alice: GET /v1/people") for line in differences(world))
+
+
+def hidden_and_missing(world: World) -> list[str]:
+    """Return the requests by which bob can tell a data set or an answer that he may not see from none."""
+    names, told_apart = prepared(world), []
+    for (method, route), (path, body, _) in MATRIX.items():
+        for hidden, missing in (("/datasets/open", "/datasets/none"), ("ANSWER", "0" * 32)):
+            if hidden not in path:
+                continue
+            real = path.replace("ANSWER", names["ANSWER"])
+            pair = [world.ask(method, p, "bob", body) for p in (real, path.replace(hidden, missing))]
+            replies = [(r.status, r.content, {k: v for k, v in r.headers.items() if k not in VARIES}) for r in pair]
+            if replies[0] != replies[1]:
+                told_apart.append(f"{method} {route}")
+    return told_apart
+
+
+VARIES = ("date", "x-request-id")
+
+
+def test_what_is_hidden_is_answered_as_what_is_missing(world: World) -> None:
+    assert hidden_and_missing(world) == []
+
+
+def test_another_answer_for_what_is_hidden_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: a hidden data set has a message of its own."""
+    visible = Datasets.visible
+
+    def revealing(self: Datasets, caller: Caller, name: str) -> Served:
+        try:
+            return visible(self, caller, name)
+        except NotFound:
+            raise (NotFound("It is hidden from you.") if name in self._served else NotFound("None.")) from None
+
+    monkeypatch.setattr(Datasets, "visible", revealing)
+    assert "GET /v1/datasets/{dataset}" in hidden_and_missing(world)
+
+
+def test_a_token_has_no_more_than_its_scopes_and_its_owner(world: World) -> None:
+    people = world.service.people
+    world.tokens["reader"], _ = people.issue("carol", label="", scopes={"read"}, seconds=DAY, by="carol")
+    assert world.ask("GET", "/v1/datasets/open", "reader").status == OK
+    assert world.query("reader").status == FORBIDDEN
+    assert world.ask("GET", "/v1/people", "reader").status == FORBIDDEN
+    people.add("second", "curator", None, by="carol")
+    world.tokens["second"], _ = people.issue("second", label="", scopes={"read", "admin"}, seconds=DAY, by="carol")
+    assert world.ask("GET", "/v1/people", "second").status == OK
+    people.change("second", role="analyst", by="carol")
+    assert world.ask("GET", "/v1/people", "second").status == FORBIDDEN
+
+
+def test_history_and_answers_are_one_s_own(world: World) -> None:
+    service = world.service
+    service.policies.grant("open", "bob", None, {}, world.session().budget().total, by="carol")
+    world.query("alice")
+    mine, other = (world.ask("GET", "/v1/datasets/open/history", who).document for who in ("alice", "bob"))
+    assert [row["principal"] for row in mine] == ["alice"]
+    assert other == []
+    assert len(world.ask("GET", "/v1/datasets/open/history", "audrey").document) == 1
+    assert world.ask("GET", "/v1/datasets/open/answers", "bob").document == []
+    budget = world.ask("GET", "/v1/datasets/open/budget", "bob").document
+    assert budget["history"] == []
+    assert budget["spending"] == {}
+    assert re.fullmatch(r"0\.\d+|\d+", budget["spent"]["amount"])

@@ -1,0 +1,241 @@
+"""The law of the client: what a remote session says is what a local one says, value by value and type by type."""
+
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+import lapwing as lw
+from lapwing import client, documents
+from lapwing.server import running
+from tests.server.world import World, service_in, serving
+
+QUESTIONS: list[tuple[str, Any, dict[str, Any]]] = [
+    ("SELECT COUNT(*) AS n FROM visits", (), {"epsilon": 0.1}),
+    ("SELECT plan, COUNT(*) AS n, SUM(cost) AS s, AVG(cost) AS m FROM visits GROUP BY plan", (), {"epsilon": 1}),
+    ("SELECT SUM(size) AS s, SUM(size) / 3 AS third FROM visits", (), {"epsilon": Fraction(1, 3)}),
+    ("SELECT town, COUNT(*) AS n FROM visits GROUP BY town", (), {"epsilon": 20, "delta": 1e-5}),
+    ("SELECT COUNT(*) AS n, COUNT(*) > 5 AS many, NULL AS nothing FROM visits", (), {"epsilon": 2}),
+    ("SELECT COUNT(*) AS n FROM visits WHERE cost > ? AND day < ?", (Decimal("1.5"), date(2026, 5, 1)), {"epsilon": 1}),
+    ("SELECT COUNT(*) AS n FROM visits WHERE seen < $t", {"t": datetime(2026, 5, 1, 12)}, {"epsilon": 1}),
+    ("SELECT COUNT(*) AS n FROM visits WHERE age > 0", (), {"error": 8}),
+    ("SELECT MEDIAN(age) AS m FROM visits", (), {"epsilon": 2}),
+    ("SELECT tier, COUNT(*) AS n FROM visits JOIN codes USING (plan) GROUP BY tier ORDER BY n", (), {"epsilon": 1}),
+    ("SELECT plan, size, COUNT(*) AS n FROM visits GROUP BY ROLLUP (plan, size)", (), {"epsilon": 1}),
+]
+REFUSED: list[tuple[str, Any, dict[str, Any]]] = [
+    ("SELECT cost FROM visits", (), {"epsilon": 1}),
+    ("SELEC 1", (), {"epsilon": 1}),
+    ("SELECT COUNT(*) FROM visits", (), {"epsilon": -1}),
+    ("SELECT COUNT(*) FROM visits", (), {"epsilon": 1, "error": 1}),
+    ("SELECT COUNT(*) FROM visits WHERE code = ?", (), {"epsilon": 1}),
+    ("SELECT COUNT(*) FROM visits", (), {"epsilon": 1000}),
+    ("SELECT COUNT(*)\nFROM nowhere", (), {"epsilon": 1}),
+    ("SELECT COUNT(*) FROM visits", (), {}),
+]
+
+
+def typed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: (type(value), value) for name, value in row.items()} for row in rows]
+
+
+def assert_same(far: lw.RemoteAnswer, near: lw.Answer) -> None:
+    """Hold a remote answer against the same one here."""
+    assert typed(far.rows()) == typed(near.rows())
+    assert (far.columns, far.notes, len(far)) == (near.columns, near.notes, len(near))
+    for level in (0.95, 0.5, Fraction(999, 1000)):
+        ends, own = far.interval(level), near.interval(level)
+        assert ends.keys() == own.keys()
+        for name in own:
+            for one, other in zip(ends[name], own[name], strict=True):
+                assert one.dtype == other.dtype
+                np.testing.assert_array_equal(one, other)
+    assert far.to_arrow().equals(near.to_arrow())
+    assert far.to_arrow(0.5).equals(near.to_arrow(0.5))
+    assert polars.DataFrame(far).equals(polars.DataFrame(near))
+
+
+@pytest.mark.parametrize(("text", "parameters", "price"), QUESTIONS)
+def test_a_remote_answer_is_the_local_one(shared: World, text: str, parameters: Any, price: dict[str, Any]) -> None:
+    remote, local = shared.connect("alice"), shared.session()
+    before = remote.explain(text, parameters, **price)
+    assert before == local.explain(text, parameters, **price)
+    far = remote.sql(text, parameters, **price)
+    assert not far.stored
+    assert far.cost == before.cost
+    near = local.sql(text, parameters, **price)
+    assert near.stored  # the same answer, from the same ledger
+    assert_same(far, near)
+    again = remote.sql(text, parameters, **price)
+    assert again.stored
+    assert again.cost == near.cost
+    assert_same(remote.answer(far.id), near)
+    assert remote.explain(text, parameters, **price) == local.explain(text, parameters, **price)
+
+
+@pytest.mark.parametrize(("text", "parameters", "price"), REFUSED)
+@pytest.mark.parametrize("asked", ["sql", "explain"])
+def test_a_remote_refusal_is_the_local_one(
+    shared: World, text: str, parameters: Any, price: dict[str, Any], asked: str
+) -> None:
+    told: list[object] = []
+    for session in (shared.connect("alice"), shared.session()):
+        try:
+            getattr(session, asked)(text, parameters, **price)
+        except lw.LapwingError as error:
+            told.append((type(error), str(error), getattr(error, "position", None)))
+        else:
+            told.append(None)
+    assert told[0] == told[1]
+
+
+def test_a_remote_budget_is_the_local_one(shared: World) -> None:
+    remote, local = shared.connect("carol", "open"), shared.session()
+    remote.sql(*QUESTIONS[0][:2], **QUESTIONS[0][2])
+    assert remote.budget() == local.budget()
+    assert shared.connect("alice").budget().spent == local.budget().spent
+    assert shared.connect("bob").budget().history == ()
+
+
+def test_a_budget_in_parts_is_the_local_one(tmp_path: Path) -> None:
+    with serving(service_in(tmp_path, part="plan")) as world:
+        remote, local = world.connect("carol", "open"), world.session()
+        remote.sql("SELECT COUNT(*) AS n FROM visits WHERE plan = 'a'", epsilon=1)
+        assert remote.budget() == local.budget()
+        assert remote.budget().parts == local.budget().parts
+        asked = ("SELECT COUNT(*) AS n FROM visits WHERE plan = 'b'", ())
+        assert remote.explain(*asked, epsilon=1) == local.explain(*asked, epsilon=1)
+
+
+def test_a_lost_type_is_found(shared: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: a decimal comes as the float that JSON has."""
+    text, parameters, price = QUESTIONS[1]
+    monkeypatch.setattr(client, "value_of", lambda value, type_: value)
+    far, near = shared.connect("alice").sql(text, parameters, **price), shared.session().sql(text, **price)
+    with pytest.raises(AssertionError):
+        assert_same(far, near)
+
+
+def test_a_lost_number_is_found(shared: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: an interval is kept at the confidence that it was first asked for."""
+    text, parameters, price = QUESTIONS[0]
+    far, near = shared.connect("alice").sql(text, parameters, **price), shared.session().sql(text, **price)
+    monkeypatch.setattr(lw.RemoteAnswer, "interval", lambda self, level=0: next(iter(self._intervals.values())))
+    with pytest.raises(AssertionError):
+        assert_same(far, near)
+
+
+@pytest.mark.parametrize(
+    ("address", "token", "reason"),
+    [
+        ("http://dp.example.org", "t", "unencrypted"),
+        ("https://", "t", "no address"),
+        ("https://user:pass@dp.example.org", "t", "give a token"),
+        ("https://dp.example.org?x=1", "t", "no address"),
+        ("https://dp.example.org", "", "no token"),
+        ("https://dp.example.org", "a\nb", "no token"),
+        ("lapwing.toml", "t", "go with the address"),
+    ],
+)
+def test_addresses_that_are_refused(address: str, token: str, reason: str) -> None:
+    with pytest.raises(lw.InvalidParameter, match=reason):
+        lw.connect(address, token=token)
+
+
+def test_errors_of_the_way(shared: World) -> None:
+    with pytest.raises(lw.InvalidParameter, match="by token="):
+        lw.connect(shared.address)
+    with pytest.raises(lw.NotAuthorised, match="valid"):
+        lw.connect(shared.address, token="lapwing_wrong")
+    with pytest.raises(lw.NotFound):
+        shared.connect("alice", "closed")
+    with pytest.raises(lw.InvalidParameter, match="one of open, closed"):
+        shared.connect("carol")
+    with pytest.raises(lw.ServiceFault, match="cannot be reached"):
+        lw.connect("http://127.0.0.1:9", token="t")
+    with pytest.raises(lw.NotFound):
+        shared.connect("alice").answer("../datasets")
+    assert shared.tokens["alice"] not in repr(vars(shared.connect("alice")))
+
+
+def test_a_broken_connection_is_tried_once_more_and_charged_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    remote, once = world.connect("alice"), client.Connection._once
+    broken: list[str] = []
+
+    def breaking(self: client.Connection, method: str, path: str, *rest: Any) -> bytes:
+        answer = once(self, method, path, *rest)
+        if path.endswith("/query") and not broken:
+            broken.append(path)
+            raise ConnectionResetError
+        return answer
+
+    monkeypatch.setattr(client.Connection, "_once", breaking)
+    answer = remote.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
+    assert broken
+    assert not answer.stored  # what the first request was told
+    assert world.charges() == 1
+
+
+def test_an_answer_shows_itself(shared: World) -> None:
+    answer = shared.connect("alice").sql(QUESTIONS[1][0], epsilon=1)
+    assert "<table>" in answer._repr_html_()
+    assert "plan, n, s, m" in repr(answer)
+    assert documents.answer_document(answer, Fraction(95, 100))["columns"] == ["plan", "n", "s", "m"]
+
+
+# ---- TLS ----
+
+
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """Write a certificate for this machine, signed by itself, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    files = folder / "cert.pem", folder / "key.pem"
+    files[0].write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+    text = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    files[1].write_bytes(text)
+    return files
+
+
+@contextmanager
+def over_tls(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Iterator[World]:
+    cert, key = certificate(folder)
+    place = running.Place
+    monkeypatch.setattr(running, "Place", lambda **facts: place(**facts, certificate=cert, key=key))
+    with serving(service_in(folder)) as world:
+        yield World(service=world.service, address=world.address.replace("127.0.0.1", "localhost"), tokens=world.tokens)
+
+
+def test_over_tls_the_certificate_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with over_tls(monkeypatch, tmp_path) as world:
+        with pytest.raises(lw.ServiceFault, match="SSL"):
+            world.connect("alice")
+        trusted = ssl.create_default_context(cafile=tmp_path / "cert.pem")
+        monkeypatch.setattr(ssl, "_create_default_https_context", lambda: trusted)
+        assert len(world.connect("alice").sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)) == 1

@@ -1,0 +1,190 @@
+"""What is sent twice is charged once: one after the other, at the same time, and after a death."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from lapwing.engines.duckdb import DuckDB
+from lapwing.errors import EngineFault, LedgerFault
+from lapwing.ledger.allowances import LimitsNow
+from lapwing.ledger.records import Charge, Charged
+from lapwing.ledger.sqlite import SqliteLedger
+from lapwing.privacy.filters import Refused
+from lapwing.server.asking import Turns
+from lapwing.server.datasets import Served
+from tests.server.world import QUESTION, Reply, World
+
+KEY = {"Idempotency-Key": "the first"}
+THREADS = 16
+
+
+def query(world: World, body: object = QUESTION, key: str | None = "the first") -> Reply:
+    return world.query("alice", body, **({} if key is None else {"Idempotency-Key": key}))
+
+
+def together(work: Callable[[], Reply]) -> list[Reply]:
+    with ThreadPoolExecutor(THREADS) as threads:
+        return [future.result() for future in [threads.submit(work) for _ in range(THREADS)]]
+
+
+def test_a_key_is_answered_with_the_same_bytes(world: World) -> None:
+    first, second = query(world), query(world)
+    assert first.status == second.status == 200
+    assert first.content == second.content
+    assert not second.document["stored"]  # as it was told the first time
+    assert world.charges() == 1
+
+
+def test_a_key_of_another_request_is_refused(world: World) -> None:
+    query(world)
+    other = query(world, {**QUESTION, "epsilon": 0.6})
+    assert (other.status, other.document["code"]) == (409, "key_conflict")
+    assert world.charges() == 1
+
+
+def test_keys_of_two_people_are_two(world: World) -> None:
+    service = world.service
+    service.policies.grant("open", "bob", None, {}, world.session().budget().total, by="carol")
+    query(world)
+    assert world.query("bob", {**QUESTION, "epsilon": 0.6}, **KEY).status == 200
+
+
+def test_what_was_refused_may_be_asked_again(world: World) -> None:
+    refused = query(world, {"sql": "SELECT nothing", "epsilon": 1})
+    assert refused.status == 422
+    assert query(world).status == 200
+
+
+@contextmanager
+def meeting(monkeypatch: pytest.MonkeyPatch, seconds: float) -> Iterator[None]:
+    """Let the first two charges meet before either is made, if a second comes within some seconds."""
+    barrier, charge_all = threading.Barrier(2), SqliteLedger.charge_all
+
+    def met(
+        self: SqliteLedger, requests: Sequence[Charge], limits: LimitsNow | None = None
+    ) -> tuple[Charged, ...] | Refused:
+        with suppress(threading.BrokenBarrierError):
+            barrier.wait(seconds)
+            barrier.abort()  # later ones need not meet
+        return charge_all(self, requests, limits)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SqliteLedger, "charge_all", met)
+        yield
+
+
+@pytest.mark.parametrize("key", ["the first", None])
+def test_requests_at_the_same_time_are_charged_once(
+    world: World, monkeypatch: pytest.MonkeyPatch, key: str | None
+) -> None:
+    with meeting(monkeypatch, 1):
+        replies = together(lambda: query(world, key=key))
+    assert {reply.status for reply in replies} == {200}
+    assert len({str(reply.document["rows"]) for reply in replies}) == 1
+    assert world.charges() == 1
+
+
+def test_without_turns_they_are_charged_twice(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: nobody waits for a turn."""
+
+    @contextmanager
+    def nobody(self: Turns, name: object) -> Iterator[None]:
+        yield
+
+    monkeypatch.setattr(Turns, "of", nobody)
+    with meeting(monkeypatch, 50):
+        together(lambda: query(world, key=None))
+    assert world.charges() > 1
+
+
+def test_a_charged_failure_is_told_again_and_not_charged_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> object:
+        raise EngineFault("The question failed after the charge.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DuckDB, "run", failing)
+        first = query(world)
+    second = query(world)
+    assert first.status == second.status == 500
+    assert first.document == second.document
+    assert first.document["code"] == "engine_fault"
+    assert world.charges() == 1
+
+
+def begun(world: World) -> None:
+    """Leave the key as a process that died before its request ended leaves it."""
+    with world.service.store.transaction() as connection:
+        connection.execute("UPDATE requests SET answer = NULL")
+
+
+def test_after_a_death_the_answer_in_the_ledger_is_served(world: World) -> None:
+    first = query(world)
+    begun(world)
+    second = query(world)
+    assert second.status == 200
+    assert second.document["rows"] == first.document["rows"]
+    assert world.charges() == 1
+
+
+def test_after_a_death_without_answer_nothing_is_charged_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def dying(*_: object) -> None:
+        raise LedgerFault("The ledger is gone.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SqliteLedger, "record_answer", dying)
+        assert query(world).status == 503  # charged, and nobody wrote down what came of it
+    assert world.charges() == 1
+    second = query(world)
+    assert (second.status, second.document["code"]) == (409, "key_conflict")
+    assert "history" in second.document["detail"]
+    assert query(world).status == 409
+    assert world.charges() == 1
+
+
+def test_asking_such_a_key_again_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: a key that began and did not end is asked as if it were new."""
+    query(world)
+    session = world.session()
+    session._ledger.accept({**session._ledger.state().digests, "other": "0" * 64}, "carol")  # the answer is of before
+    begun(world)
+    assert query(world).status == 409
+    monkeypatch.setattr(Served, "for_nothing", lambda self, person: self.session.acting_for(person))
+    assert query(world).status == 200
+    assert world.charges() == 2
+
+
+def test_an_answer_is_opened_again_for_nothing(world: World) -> None:
+    first = query(world).document
+    again = world.ask("GET", f"/v1/answers/{first['id']}", "alice")
+    assert again.document == first
+    wider = world.ask("GET", f"/v1/answers/{first['id']}?confidence=0.99", "alice").document
+    assert wider["rows"] == first["rows"]
+    assert wider["intervals"]["n"]["low"][0] < first["intervals"]["n"]["low"][0]
+    assert world.charges() == 1
+    assert [row["id"] for row in world.ask("GET", "/v1/datasets/open/answers", "alice").document] == [first["id"]]
+
+
+def test_an_answer_about_older_data_stays_as_it_was(world: World) -> None:
+    first = query(world).document
+    session = world.session()
+    digests = {**session._ledger.state().digests, "visits": "0" * 64}
+    session._ledger.accept(digests, "carol")
+    assert world.ask("GET", f"/v1/answers/{first['id']}", "alice").document == first
+    wider = world.ask("GET", f"/v1/answers/{first['id']}?confidence=0.99", "alice")
+    assert (wider.status, wider.document["code"]) == (409, "data_changed")
+    assert world.charges() == 1
+
+
+def test_arrow_holds_the_same_answer(world: World) -> None:
+    import pyarrow as pa
+
+    first = query(world).document
+    arrow = world.ask(
+        "GET", f"/v1/answers/{first['id']}", "alice", headers={"Accept": "application/vnd.apache.arrow.stream"}
+    )
+    table = pa.ipc.open_stream(arrow.content).read_all()
+    assert table.column("n").to_pylist() == [row["n"] for row in first["rows"]]
+    assert table.column("n_low").to_pylist() == first["intervals"]["n"]["low"]

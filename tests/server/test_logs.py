@@ -1,0 +1,120 @@
+"""What the log, the metrics, the audit log and the file of people say, and what they never say."""
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from lapwing.engines.duckdb import DuckDB
+from lapwing.server import envelope, journal
+from lapwing.server.auditing import first_broken, lines
+from tests.server.world import QUESTION, World
+
+PASSWORD = "correct-horse-battery-staple"
+CONSTANT = "an unusual constant"
+SECRET_VALUE = "Erika Mustermann"
+
+
+@contextmanager
+def logged() -> Iterator[list[str]]:
+    """Collect the lines of the log."""
+    found: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: found.append(record.getMessage())  # type: ignore[method-assign]
+    journal.LOGGER.addHandler(handler)
+    try:
+        yield found
+    finally:
+        journal.LOGGER.removeHandler(handler)
+
+
+def busy(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Send requests of all kinds with secrets everywhere; return all that the service says of them afterwards."""
+    token = world.tokens["alice"]
+    with logged() as found:
+        world.service.people.change("alice", password=PASSWORD, by="carol")
+        world.tokens["alice"], _ = world.service.people.login("alice", PASSWORD, None, "login", 3600)
+        world.ask("POST", "/v1/login", body={"name": "alice", "password": PASSWORD})
+        world.ask("POST", "/v1/login", body={"name": PASSWORD, "password": token})
+        world.ask("GET", f"/v1/me?token={token}")
+        world.ask("GET", f"/{token}/{PASSWORD}")
+        world.ask("GET", f"/v1/answers/{token}", "alice")
+        world.ask("GET", "/v1/me", headers={"Authorization": f"Bearer {token}", "X-Password": PASSWORD})
+        world.ask("POST", "/v1/login", body={"name": "alice", "password": [PASSWORD]})
+        world.query("alice", {"sql": f"SELECT COUNT(*) AS n FROM visits WHERE town = '{CONSTANT}'", "epsilon": 0.1})
+        world.query("alice", {"sql": f"SELECT nonsense('{CONSTANT}')", "epsilon": 0.1})
+        with monkeypatch.context() as patched:
+            patched.setattr(DuckDB, "run", failing)
+            world.query("alice", QUESTION)
+        with monkeypatch.context() as patched:
+            patched.setattr(type(world.service.policies), "sees", failing)
+            world.ask("GET", "/v1/datasets", "alice")
+    secrets = [world.tokens["alice"], token]
+    with world.service.store.transaction() as connection:
+        audit = [json.dumps(line) for line in lines(connection)]
+        file = [str(row) for row in connection.execute("SELECT * FROM people, tokens").fetchall()]
+    said = [*found, *audit, world.service.metrics.text(), *file]
+    leaked = [secret for secret in (*secrets, PASSWORD) for line in said if secret in line]
+    shown = [secret for secret in (CONSTANT, SECRET_VALUE) for line in (*found, *audit) if secret in line]
+    assert any('"kind": "ValueError"' in line for line in found)
+    assert any('"route": "/v1/datasets/{dataset}/query"' in line for line in found)
+    return [*leaked, *shown]
+
+
+def failing(*_: object) -> object:
+    raise ValueError(f"no number: {SECRET_VALUE}")
+
+
+def test_no_secret_and_nothing_private_is_written_down(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert busy(world, monkeypatch) == []
+
+
+@pytest.mark.parametrize("planted", ["path", "message"])
+def test_a_careless_log_is_found(world: World, monkeypatch: pytest.MonkeyPatch, planted: str) -> None:
+    """Planted: the path as it was sent, or the message of an exception, in the log."""
+    if planted == "path":
+        served = envelope.Envelope._serve
+
+        async def careless(self: envelope.Envelope, scope: dict[str, object], *rest: object) -> None:
+            journal.log("path", path=scope["path"])
+            await served(self, scope, *rest)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(envelope.Envelope, "_serve", careless)
+    else:
+        place: Callable[[BaseException], str] = str
+        monkeypatch.setattr("lapwing.server.problems.place_of", place)
+    assert busy(world, monkeypatch)
+
+
+def test_what_nobody_expected_is_one_constant(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(world.service.policies), "sees", failing)
+    reply = world.ask("GET", "/v1/datasets", "alice")
+    assert reply.status == 500
+    assert reply.document["code"] == "internal"
+    assert SECRET_VALUE.encode() not in reply.content
+
+
+def test_the_audit_log_is_a_chain(world: World) -> None:
+    world.ask("PUT", "/v1/datasets/open/stop", "carol", {"stopped": True})
+    exported = world.ask("GET", "/v1/audit", "audrey")
+    log = [json.loads(line) for line in exported.content.splitlines()]
+    assert first_broken(iter(log)) is None
+    assert log[-1]["act"] == "stopped"
+    assert log[-1]["actor"] == "carol"
+    for place in range(len(log)):
+        edited = [dict(line) for line in log]
+        edited[place]["actor"] = "nobody"
+        assert first_broken(iter(edited)) == place + 1
+    assert first_broken(iter(log[1:])) == 1
+    assert first_broken(iter([*log[:2], *log[3:]])) == 3
+
+
+def test_metrics_count_routes_and_outcomes(world: World) -> None:
+    world.query("alice")
+    world.query("alice")
+    text = world.ask("GET", "/metrics", "audrey").content.decode()
+    assert 'lapwing_questions_total{dataset="open",outcome="charged"} 1' in text
+    assert 'lapwing_questions_total{dataset="open",outcome="stored"} 1' in text
+    assert 'route="/v1/datasets/{dataset}/query",status="200"} 2' in text

@@ -1,0 +1,154 @@
+"""`lapwing serve` as a process: it starts in one line, answers the command line, and ends when it is told to."""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import lapwing as lw
+from tests.cli.conftest import Run, write_visits
+from tests.server.world import World
+
+PASSWORD = "correct horse battery"
+PROTECT = (
+    *("--privacy-unit", "person_id", "--epsilon", "3", "--delta", "1e-6", "--max-rows", "3"),
+    *("--bounds", "cost=0:500", "--values", "plan=a,b"),
+)
+BY_PLAN = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
+
+
+@contextmanager
+def served(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Run the service on a port that is free, and give the port."""
+    environment = {**os.environ, "LAPWING_CURATOR_PASSWORD": PASSWORD}
+    command = [sys.executable, "-m", "lapwing", "serve", *arguments, "--port", "0"]
+    process = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
+    try:
+        for line in process.stderr or ():
+            if line.startswith('{"') and json.loads(line)["event"] == "listening":
+                yield process, json.loads(line)["port"]
+                break
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def token(port: int) -> str:
+    body = json.dumps({"name": "curator", "password": PASSWORD})
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+        connection.request("POST", "/v1/login", body, {"Content-Type": "application/json"})
+        return str(json.loads(connection.getresponse().read())["token"])
+
+
+def test_from_a_file_to_an_answer(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_visits(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with served(tmp_path, "visits.parquet", *PROTECT) as (process, port):
+        address = f"http://127.0.0.1:{port}"
+        monkeypatch.setenv("LAPWING_TOKEN", token(port))
+        explained = run("explain", BY_PLAN, "--epsilon", "0.5", "--server", address)
+        assert explained.status == 0
+        assert "epsilon 0.5 alone" in explained.out
+        asked = run("query", BY_PLAN, "--epsilon", "0.5", "--server", address, "--format", "json")
+        assert asked.status == 0, asked.err
+        assert [row["plan"] for row in json.loads(asked.out)["rows"]] == ["a", "b"]
+        assert "1" in run("budget", "--server", address, "--dataset", "visits").out
+        again = run(
+            "query", BY_PLAN, "--epsilon", "0.5", "--server", address, "--format", "arrow", "-o", "answer.arrow"
+        )
+        assert "free" in again.err
+        refused = run("query", "SELECT cost FROM visits", "--epsilon", "0.5", "--server", address)
+        assert refused.status == 3
+        assert "^" in refused.err
+        monkeypatch.setenv("LAPWING_TOKEN", "wrong")
+        assert run("query", BY_PLAN, "--epsilon", "0.5", "--server", address).status == 5
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) in (0, -signal.SIGTERM)
+    with lw.connect("visits.lapwing.toml") as session:
+        (row,) = session.budget().history
+        assert (row.principal, row.answered) == ("curator", True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--host", "0.0.0.0"], "unencrypted"),
+        (["--tls-cert", "lapwing.toml"], "--tls-key"),
+        (["--tls-cert", "a.pem", "--tls-key", "b.pem"], "no file a.pem"),
+        (["--epsilon", "1"], "--epsilon goes with --privacy-unit"),
+        (["visits.parquet", "--privacy-unit", "person_id"], "--epsilon"),
+        (["--host", "256.1.1.1", "--behind-proxy"], "listening"),
+        (["none.toml"], "none.toml"),
+        ([], "LAPWING_CURATOR_PASSWORD"),
+        (["lapwing.toml", "lapwing.toml"], "two data sets"),
+    ],
+)
+def test_starts_that_are_refused(
+    visits: Path, run: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str], reason: str
+) -> None:
+    if arguments and arguments[-1] != "lapwing.toml":
+        monkeypatch.setenv("LAPWING_CURATOR_PASSWORD", PASSWORD)
+    refused = run("serve", *arguments)
+    assert refused.status == 2, refused.err
+    assert reason.casefold() in refused.err.casefold()
+
+
+def test_asking_a_server_takes_a_token(visits: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LAPWING_TOKEN", raising=False)
+    assert "LAPWING_TOKEN" in run("query", BY_PLAN, "--epsilon", "1", "--server", "http://127.0.0.1:9").err
+    assert run("query", BY_PLAN, "--epsilon", "1", "--dataset", "x").status == 2
+
+
+class Links(HTMLParser):
+    """Collects what a page loads or links to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.tags: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.found += [value for name, value in attrs if name in ("src", "href") and value]
+
+
+@pytest.mark.parametrize("path", ["/", "/docs"])
+def test_pages_load_nothing_from_elsewhere(shared: World, path: str) -> None:
+    reply = shared.ask("GET", path)
+    assert reply.status == 200
+    page = Links()
+    page.feed(reply.content.decode())
+    assert all(link.startswith("/") and not link.startswith("//") for link in page.found)
+    assert not page.tags & {"script", "iframe", "img", "style"}
+    assert "default-src 'none'" in {k.lower(): v for k, v in reply.headers.items()}["content-security-policy"]
+    assert shared.ask("GET", "/style.css").status == 200
+
+
+def test_the_page_of_all_requests_has_every_request(shared: World) -> None:
+    described = shared.ask("GET", "/openapi.json").document
+    page = shared.ask("GET", "/docs").content.decode()
+    for path, methods in described["paths"].items():
+        for method in methods:
+            assert f"<code>{method.upper()} {path}</code>" in page
+
+
+def test_the_command_line_loads_no_server_and_says_what_is_missing(
+    visits: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = "import sys, lapwing.cli.app; print([m for m in ('fastapi', 'uvicorn', 'argon2') if m in sys.modules])"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "[]"
+    for name in [name for name in sys.modules if name.startswith("lapwing.server")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    refused = run("serve")
+    assert refused.status == 2
+    assert "pip install 'lapwing[server]'" in refused.err
