@@ -20,7 +20,7 @@ from lapwing.server.service import Settings
 from tests.server.world import QUESTION, World, service_in, serving
 
 SMALL = 4096
-STRICT = Settings(rate=0, strangers=0, most_bytes=SMALL, request_seconds=0.5)
+STRICT = Settings(rate=0, strangers=0, most_bytes=SMALL, request_seconds=2)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_a_service_that_waits_for_ever_is_found(tmp_path: Path) -> None:
     with serving(service_in(tmp_path, replace(STRICT, request_seconds=1000))) as patient:
         for content in (head(patient, "Content-Length: 100") + b"{", b"GET /healthz HTTP/1.1\r\n"):
             with pytest.raises(TimeoutError):
-                sent(patient, content, seconds=4 * STRICT.request_seconds)
+                sent(patient, content, seconds=2 * STRICT.request_seconds)
 
 
 def test_endless_headers_are_refused(strict: World) -> None:
