@@ -62,7 +62,7 @@ def protected(folder: Path) -> lw.Session:
         epsilon=8,
         delta=1e-5,
         max_rows_per_unit=3,
-        bounds={"born": (FIRST, LAST), "seen": (DAWN, DUSK)},  # type: ignore[dict-item]
+        bounds={"born": (FIRST, LAST), "seen": (DAWN, DUSK)},
         domains={"plan": ["a", "b", "c"]},
     ).close()
     for file in folder.glob("visits.lapwing.db*"):
