@@ -228,7 +228,7 @@ def test_the_time_limit_ends_a_question(found: Catalog, monkeypatch: pytest.Monk
     engine.close()
 
 
-def test_a_keyboard_interrupt_ends_a_query(engine: DuckDB) -> None:
+def test_a_keyboard_interrupt_ends_a_query(engine: DuckDB, interruptible: None) -> None:
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
 
     def interrupted() -> None:  # caught as well if the machine is so slow that the signal comes before the query
