@@ -1,16 +1,14 @@
 """contribution_bounds_per_row => AUTO: bounds of a value, found for a fifth of the price."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from mpmath import mp
 
 import lapwing as lw
 from lapwing.engines.duckdb import DuckDB
@@ -26,9 +24,8 @@ from lapwing.query.expressions.magnitudes import Magnitudes, magnitudes_of
 from lapwing.query.expressions.types import Fixed, Real
 from lapwing.release import searches
 from lapwing.release.cells import cells_of, exact_values
-from lapwing.release.release import add_noise
 from lapwing.session import Session
-from tests.enumeration import Law, law_of
+from tests.release.found_laws import EPSILON, laws, loss
 from tests.release.small import BUDGETS, GDP, PURE, catalog, exact, opened, row, shown
 
 AUTO = "contribution_bounds_per_row => AUTO"
@@ -444,68 +441,18 @@ def test_the_margin_holds_for_all_classes_at_once() -> None:
 
 # ---- the law of the whole --------------------------------------------------------------------------------------------
 
-EPSILON = 18
-SMALL = f"SELECT SUM(LEAST(GREATEST(age, 0), 2), {AUTO}) AS s FROM visits"
-WITH = [row(1, age=2), row(2, age=2), row(3, age=1), row(4, age=0)]
-WITHOUT = WITH[1:]
-Chooser = Callable[[Sequence[int], Any, Magnitudes], Found]
-
-
-def law(folder: Path, people: list[dict[str, Any]], choose: Chooser | None = None, noise_of: int | None = None) -> Law:
-    """Return the law of bounds and sum together.
-
-    Args: choose: finds the bounds from exact counts, a bug; noise_of: the bound whose noise is added, whatever is
-        found, a bug.
-    """
-    folder.mkdir(exist_ok=True)
-    described = catalog(folder, budget=PURE, most=1)
-    plan = bind(SMALL, described)
-    (search,) = plan.searches
-    priced = calibrate(plan, described.budget, epsilon=EPSILON)
-    terms = priced.searches[0].terms
-    found = exact(search.question, described, people)
-    counts = exact_values(search.question, found.cells, cells_of(search.question), found.leaves)
-
-    @cache
-    def settled(bounds: tuple[Fraction, Fraction]) -> tuple[Priced, Any]:
-        bound = bind(SMALL, described, found={search.measure: bounds})
-        sums = exact(bound.question, described, people)
-        values = exact_values(bound.question, sums.cells, cells_of(bound.question))
-        return calibrate_found(bound, described.budget, priced), values
-
-    def run(entropy: Any) -> tuple[Any, int]:
-        (noisy,) = add_noise(terms, counts, entropy)
-        seen = (choose or found_in)((counts[0] if choose else noisy)[0].tolist(), terms[0].mechanism, search.magnitudes)
-        chosen, values = settled(seen.bounds)
-        if noise_of is not None:
-            chosen, _ = settled((Fraction(0), Fraction(noise_of)))
-        ((sum_,),) = add_noise(chosen.terms, values, entropy)
-        return seen.bounds, int(sum_)
-
-    return law_of(run)
-
-
-def loss(first: Law, second: Law) -> Any:
-    """Return the largest logarithm of a ratio of probabilities that are not cut off."""
-    worst = mp.mpf(0)
-    for one, other in ((first, second), (second, first)):
-        for outcome, probability in one.items():
-            if probability > mp.mpf(10) ** -5:  # as likely as e^-18 times that, the other is not cut off
-                worst = max(worst, mp.log(probability / other[outcome]) if outcome in other else mp.inf)
-    return worst
-
 
 def test_bounds_and_sum_together_lose_the_price(tmp_path: Path) -> None:
-    one, other = law(tmp_path / "a", WITH), law(tmp_path / "b", WITHOUT)
+    one, other = laws(tmp_path, AUTO, found_in)
     assert abs(sum(one.values()) - 1) < 1e-9
     assert EPSILON / 2 < loss(one, other) <= EPSILON + 1e-6
 
 
 def test_bounds_from_exact_counts_are_found(tmp_path: Path) -> None:
-    one, other = law(tmp_path / "a", WITH, choose=found_in), law(tmp_path / "b", WITHOUT, choose=found_in)
+    one, other = laws(tmp_path, AUTO, found_in, counted=False)
     assert loss(one, other) > EPSILON + 1
 
 
 def test_noise_of_a_smaller_bound_than_found_is_found(tmp_path: Path) -> None:
-    one, other = law(tmp_path / "a", WITH, noise_of=1), law(tmp_path / "b", WITHOUT, noise_of=1)
+    one, other = laws(tmp_path, AUTO, found_in, noise_of=1)
     assert loss(one, other) > EPSILON + 1

@@ -1,14 +1,12 @@
 """contribution_bounds_per_group => AUTO: how much a unit adds to a group, found for a fifth of the price."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mpmath import mp
 
 import lapwing as lw
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
@@ -17,17 +15,16 @@ from lapwing.query.aggregates import totals
 from lapwing.query.aggregates.searches import SHARE, Found, margin_of
 from lapwing.query.aggregates.totals import found_in_totals
 from lapwing.query.bind import bind
-from lapwing.query.calibrate import Priced, calibrate, calibrate_found
+from lapwing.query.calibrate import Priced, calibrate
 from lapwing.query.expressions.expression import Column
-from lapwing.query.expressions.magnitudes import Magnitudes, magnitudes_of
+from lapwing.query.expressions.magnitudes import magnitudes_of
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.plan import Plan, Search
 from lapwing.query.relations.relation import FirstGroups, FirstRows, PerUnit
 from lapwing.release.cells import cells_of, exact_values
-from lapwing.release.release import add_noise
 from lapwing.session import Session
-from tests.enumeration import Law, law_of
-from tests.release.small import BUDGETS, GDP, PURE, catalog, exact, opened, row, shown
+from tests.release.found_laws import EPSILON, laws, loss
+from tests.release.small import BUDGETS, GDP, catalog, exact, opened, row, shown
 
 AUTO = "contribution_bounds_per_group => AUTO"
 PEOPLE = [row(n // 3, plan="ab"[n // 3 % 2], town=["Ulm", "Rom"][n % 2], age=n % 3) for n in range(3000)]
@@ -273,71 +270,21 @@ def test_an_answer_that_is_not_paid_for_is_found(session: Session, monkeypatch: 
 
 # ---- the law of the whole --------------------------------------------------------------------------------------------
 
-EPSILON = 18
-SMALL = f"SELECT SUM(LEAST(GREATEST(age, 0), 2), {AUTO}) AS s FROM visits"
-WITH = [row(1, age=2), row(2, age=2), row(3, age=1), row(4, age=0)]
-WITHOUT = WITH[1:]
-Chooser = Callable[[Sequence[int], Any, Magnitudes], Found]
-
-
-def law(folder: Path, people: list[dict[str, Any]], *, counted: bool = True, noise_of: int | None = None) -> Law:
-    """Return the law of bound and sum together.
-
-    Args: counted: whether the search adds noise, a bug if not; noise_of: the bound whose noise is added, whatever is
-        found, a bug.
-    """
-    folder.mkdir(exist_ok=True)
-    described = catalog(folder, budget=PURE, most=1)
-    plan = bind(SMALL, described)
-    (search,) = plan.searches
-    priced = calibrate(plan, described.budget, epsilon=EPSILON)
-    terms = priced.searches[0].terms
-    found = exact(search.question, described, people)
-    counts = exact_values(search.question, found.cells, cells_of(search.question), found.leaves)
-
-    @cache
-    def settled(most: Fraction) -> tuple[Priced, Any]:
-        bound = bind(SMALL, described, found={search.bounded: (Fraction(0), most)})
-        sums = exact(bound.question, described, people)
-        values = exact_values(bound.question, sums.cells, cells_of(bound.question))
-        return calibrate_found(bound, described.budget, priced), values
-
-    def run(entropy: Any) -> tuple[Any, int]:
-        (noisy,) = add_noise(terms, counts, entropy)
-        seen = found_in_totals((noisy if counted else counts[0])[0].tolist(), terms[0].mechanism, search.magnitudes)
-        chosen, values = settled(seen.bounds[1])
-        if noise_of is not None:
-            chosen, _ = settled(Fraction(noise_of))
-        ((sum_,),) = add_noise(chosen.terms, values, entropy)
-        return seen.bounds, int(sum_)
-
-    return law_of(run)
-
-
-def loss(first: Law, second: Law) -> Any:
-    """Return the largest logarithm of a ratio of probabilities that are not cut off."""
-    worst = mp.mpf(0)
-    for one, other in ((first, second), (second, first)):
-        for outcome, probability in one.items():
-            if probability > mp.mpf(10) ** -5:  # as likely as e^-18 times that, the other is not cut off
-                worst = max(worst, mp.log(probability / other[outcome]) if outcome in other else mp.inf)
-    return worst
-
 
 def test_bound_and_sum_together_lose_the_price(tmp_path: Path) -> None:
-    one, other = law(tmp_path / "a", WITH), law(tmp_path / "b", WITHOUT)
+    one, other = laws(tmp_path, AUTO, found_in_totals)
     assert abs(sum(one.values()) - 1) < 1e-9
     assert EPSILON / 2 < loss(one, other) <= EPSILON + 1e-6
 
 
 @pytest.mark.parametrize("bug", [{"counted": False}, {"noise_of": 1}], ids=["no noise in the search", "too little"])
 def test_bugs_are_found(bug: dict[str, Any], tmp_path: Path) -> None:
-    one, other = law(tmp_path / "a", WITH, **bug), law(tmp_path / "b", WITHOUT, **bug)
+    one, other = laws(tmp_path, AUTO, found_in_totals, **bug)
     assert loss(one, other) > EPSILON + 1
 
 
 def test_a_clamp_that_is_missing_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise for the bound that was found, and a sum without it."""
     monkeypatch.setattr("lapwing.query.render._kept_inside", lambda value, _: value)
-    one, other = law(tmp_path / "a", WITH), law(tmp_path / "b", WITHOUT)
+    one, other = laws(tmp_path, AUTO, found_in_totals)
     assert loss(one, other) > EPSILON + 1
