@@ -41,11 +41,13 @@ from lapwing.engines.public import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import SystemEntropy
+from lapwing.query.aggregates.levels import found_level
 from lapwing.query.aggregates.searches import found_in
 from lapwing.query.aggregates.totals import found_in_totals
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import Priced, calibrate, calibrate_found
-from lapwing.query.plan import Question
+from lapwing.query.expressions.magnitudes import Bounds
+from lapwing.query.plan import Question, Search
 from lapwing.release.cells import cells_of, columns_of, exact_values
 from lapwing.release.release import add_noise
 
@@ -181,32 +183,39 @@ class World:
         self.digests = {protected.name: self.engine.digest(protected) for protected in self.catalog.tables}
         self.exact: dict[Question, Exact] = {}
 
-    def released(self, priced: Priced) -> tuple[Cells, list[IntArray]]:
-        """Return the cells of a question and its noisy integers; the engine is asked once."""
-        question = priced.question
+    def values(self, question: Question) -> tuple[Cells, tuple[IntArray, ...]]:
+        """Return the cells of a question and its exact integers; the engine is asked once."""
         if question not in self.exact:
             self.exact[question] = self.engine.run(question, {t.name: self.digests[t.name] for t in question.lineage})
         exact, cells = self.exact[question], cells_of(question)
-        return cells, list(add_noise(priced.terms, exact_values(question, exact.cells, cells, exact.leaves), ENTROPY))
+        return cells, exact_values(question, exact.cells, cells, exact.leaves)
+
+    def found(self, search: Search, bought: Priced) -> Bounds:
+        """Return the bounds that a search finds."""
+        values = self.values(bought.question)[1]
+        if bought.choosing is not None:
+            mechanism = bought.choosing.mechanism
+            place = mechanism.release([sum(level.tolist()) for level in values], ENTROPY)
+            return found_level(place, mechanism, search).bounds
+        ((counts,),) = add_noise(bought.terms, values, ENTROPY)
+        follows = found_in if search.total is None else found_in_totals
+        return follows(counts.tolist(), bought.terms[0].mechanism, search.magnitudes).bounds
 
     def answer(self, text: str) -> Rows:
         """Return the rows of an answer, the bounds of which are found first."""
         plan = bind(text, self.catalog, self.public)
         priced = calibrate(plan, self.catalog.budget, epsilon=EPSILON)
         if plan.searches:
-            found = {}
-            for search, bought in zip(plan.searches, priced.searches, strict=True):
-                ((counts,),) = self.released(bought)[1]
-                follows = found_in if search.total is None else found_in_totals
-                found[search.bounded] = follows(counts.tolist(), bought.terms[0].mechanism, search.magnitudes).bounds
+            pairs = zip(plan.searches, priced.searches, strict=True)
+            found = {search.bounded: self.found(search, bought) for search, bought in pairs}
             plan = bind(text, self.catalog, self.public, found=found)
             priced = calibrate_found(plan, self.catalog.budget, priced)
-        cells, values = self.released(priced)
+        cells, values = self.values(priced.question)
         answer = Answer(
             plan=plan,
             mechanisms=tuple(term.mechanism for term in priced.terms),
             keys=columns_of(cells, len(plan.question.keys)),
-            values=tuple(values),
+            values=add_noise(priced.terms, values, ENTROPY),
             cost=priced.loss,
             stored=False,
             notes=(),

@@ -29,7 +29,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import ClassVar, Self, final
+from typing import ClassVar, Final, Self, final
 
 import numpy as np
 
@@ -46,7 +46,7 @@ from lapwing.privacy.measures import Loss
 
 _FINENESS = 1 << 10
 _MARGIN_STEPS = 1 << 10
-_LARGEST_SENSITIVITY = 1 << 62
+LARGEST_SENSITIVITY: Final = 1 << 62
 _INT64 = np.iinfo(np.int64)
 
 
@@ -198,7 +198,7 @@ def _read_sensitivities(values: Iterable[int]) -> tuple[int, ...]:
         given = tuple(values)
     except TypeError as error:
         raise InvalidParameter(f"The sensitivities are a {type(values).__name__}; give a list of integers.") from error
-    listed = tuple(whole_number(value, "A sensitivity", least=1, most=_LARGEST_SENSITIVITY) for value in given)
+    listed = tuple(whole_number(value, "A sensitivity", least=1, most=LARGEST_SENSITIVITY) for value in given)
     if not listed:
         raise InvalidParameter("There are no sensitivities; give at least one candidate.")
     return listed

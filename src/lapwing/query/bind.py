@@ -16,10 +16,11 @@ from lapwing.catalog.model import Catalog
 from lapwing.errors import QueryRefused
 from lapwing.query.aggregates.clauses import check_distinct, having, order, qualify, whole
 from lapwing.query.aggregates.grouping_sets import Sets, grouping_sets
+from lapwing.query.aggregates.levels import level_search
 from lapwing.query.aggregates.outputs import Scope, derived, has_aggregate
 from lapwing.query.aggregates.searches import Bounded, Searching
 from lapwing.query.aggregates.shared import check_shared
-from lapwing.query.aggregates.totals import search_of
+from lapwing.query.aggregates.totals import name_of_total, search_of
 from lapwing.query.derivation.derived import Derived, KeyValue, Output, measures_of
 from lapwing.query.expressions.calls import bind_expression, exact_number
 from lapwing.query.expressions.expression import Literal, columns_of
@@ -35,7 +36,7 @@ from lapwing.query.relations.domains import listed_by, values_of
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.relations.pruned import pruned
 from lapwing.query.relations.public import NOTHING_PUBLIC, PublicFacts
-from lapwing.query.relations.relation import Selection
+from lapwing.query.relations.relation import Selection, units_of_row
 from lapwing.query.relations.sources import Scope as From
 from lapwing.query.relations.sources import bind_from, rows_of
 from lapwing.query.text.parameters import Parameters
@@ -89,7 +90,7 @@ def bind(
     shown_by = [*(condition for condition in conditions if condition is not None), *(term.value for term in terms)]
     measures = _measures([*(output.value for output in outputs), *shown_by])
     check_distinct(select, outputs, sets, rows)
-    check_shared(bound.selection, sets, measures, searches=bool(scope.searching.wants))
+    check_shared(bound.selection, sets, measures, values_searched=bool(scope.searching.wanted))
     _check_mixture(measures)
     sorted_keys = tuple(sorted(keys, key=str))
     selection = limited(bound.selection, sorted_keys, options)
@@ -139,8 +140,17 @@ def _searches(searching: Searching, selection: Selection, sets: Sets) -> tuple[S
         )
         for measure, (magnitudes, name) in sorted(searching.wanted.items(), key=lambda pair: str(pair[0]))
     ]
-    totals = [search_of(total, selection, sets) for total in sorted(searching.totals, key=str)]
+    totals = [_search_of(total, selection, sets) for total in sorted(searching.totals, key=str)]
     return (*values, *totals)
+
+
+def _search_of(total: Count | Sum, selection: Selection, sets: Sets) -> Search:
+    """Return the question that finds what a unit may add: a class of units, or a level if several share a row."""
+    units = units_of_row(selection.relation)
+    if units == 1:
+        return search_of(total, selection, sets)
+    (keys,) = sets
+    return level_search(total, _without_unread(selection, keys, (total,)), keys, name_of_total(total), units)
 
 
 def _check_mixture(measures: Sequence[Measure]) -> None:

@@ -11,7 +11,14 @@ from fractions import Fraction
 
 from lapwing.catalog.model import Budget
 from lapwing.errors import InvalidParameter, QueryRefused
-from lapwing.mechanisms import DiscreteLaplace, Mechanism, RoundedGaussian, TruncatedGeometric, WeightedGaussian
+from lapwing.mechanisms import (
+    DiscreteLaplace,
+    GeneralisedExponential,
+    Mechanism,
+    RoundedGaussian,
+    TruncatedGeometric,
+    WeightedGaussian,
+)
 from lapwing.mechanisms.partitions import MOST_KEYS
 from lapwing.privacy.amounts import grid_down, probability
 from lapwing.privacy.calibration import loss_for
@@ -26,6 +33,7 @@ from lapwing.privacy.measures import (
     ZeroConcentratedDP,
     exact,
 )
+from lapwing.query.aggregates.levels import LEVEL_SHARE
 from lapwing.query.aggregates.order_statistics import check_nodes
 from lapwing.query.aggregates.searches import SHARE
 from lapwing.query.derivation.derived import Released, measures_of
@@ -36,6 +44,8 @@ from lapwing.query.relations.contribution import Asked, Share
 from lapwing.query.stability import Candidate, of_question
 
 CONFIDENCE = Fraction(95, 100)
+CHOICE_CONFIDENCE = Fraction(9999, 10000)
+"""Of the handicap with which candidates are compared (`aggregates.levels` says why)."""
 
 # The mechanisms worth trying in each kind of ledger. A Laplace answer in a gdp or zcdp ledger costs about three times
 # the Gaussian's variance when losses are small and wins only when they are large.
@@ -81,11 +91,24 @@ class Selecting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Choosing:
+    """The choice of the best measure of a question that releases nothing else: its mechanism, and what it loses.
+
+    Guarantee: the score of a measure is its sum over all cells, which moves by no more than the measure does in L1. Of
+        its bounds the least in L1 is taken for its sensitivity.
+    """
+
+    mechanism: GeneralisedExponential
+    loss: Loss
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Priced:
     """A question with its mechanisms and its price.
 
     `delta` is what the selection of keys takes of the delta that is kept for keys. `searches` are the questions that
-    find bounds for this one, priced by themselves: they are bought before, and `loss` does not hold their price.
+    find bounds for this one, priced by themselves: they are bought before, and `loss` does not hold their price. A
+    question that is `choosing` has no terms.
     """
 
     question: Question
@@ -93,6 +116,7 @@ class Priced:
     loss: Loss
     selecting: Selecting | None = None
     searches: tuple["Priced", ...] = ()
+    choosing: Choosing | None = None
 
     @property
     def delta(self) -> Fraction:
@@ -106,6 +130,7 @@ class Priced:
 
     def __post_init__(self) -> None:
         spent = self.loss.nothing() if self.selecting is None else self.selecting.loss
+        spent = spent if self.choosing is None else spent + self.choosing.loss
         for term in self.terms:
             spent = spent + term.loss(self.loss.kind)
         if not spent <= self.loss:
@@ -176,6 +201,11 @@ def calibrate_found(plan: Plan, budget: Budget, priced: Priced) -> Priced:
     return _at_loss(plan, _bounds(plan.question, budget), priced.loss, budget, priced.delta)
 
 
+def share_of_searches(plan: Plan) -> Fraction:
+    """Return the part of a plan's price that the searches for its bounds take together."""
+    return LEVEL_SHARE if any(search.question.choosing for search in plan.searches) else SHARE
+
+
 def _with_searches(
     plan: Plan, bounds: tuple[tuple[Candidate, ...], ...], loss: Loss, budget: Budget, delta: Fraction
 ) -> Priced:
@@ -183,7 +213,7 @@ def _with_searches(
 
     The parts of the searches are rounded down to the grid of the ledger, so that all charges add up to the price.
     """
-    each = grid_down(loss.amount * SHARE / len(plan.searches)) if plan.searches else Fraction(0)
+    each = grid_down(loss.amount * share_of_searches(plan) / len(plan.searches)) if plan.searches else Fraction(0)
     part = loss.from_amount(each)
     searches = tuple(
         _at_price(search.question, _bounds(search.question, budget), part, (each,), Fraction(0))
@@ -307,6 +337,8 @@ def _at_price(
     Without further word the shares are even: each measure then errs alike, relative to what one unit can change in it.
     """
     measure = type(loss)
+    if question.choosing:
+        return Priced(question=question, terms=(), loss=loss, choosing=_choosing(bounds, loss))
 
     def best(share: Fraction, index: int) -> Term:
         part = measure.from_amount(share)
@@ -317,6 +349,13 @@ def _at_price(
     selecting = _selecting(measure.from_amount(shares[-1]), delta, question) if delta else None
     spent = measure.from_amount(sum(shares, Fraction(0)))
     return Priced(question=question, terms=terms, loss=spent, selecting=selecting)
+
+
+def _choosing(bounds: Sequence[Sequence[Candidate]], loss: Loss) -> Choosing:
+    """Return the choice among measures that spends a loss."""
+    moved = [min(int(candidate.sensitivity.l1) for candidate in found) for found in bounds]
+    mechanism = GeneralisedExponential.for_loss(loss, moved, CHOICE_CONFIDENCE)
+    return Choosing(mechanism=mechanism, loss=mechanism.loss(loss.kind))
 
 
 def _selecting(share: Loss, delta: Fraction, question: Question) -> Selecting:

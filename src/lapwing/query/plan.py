@@ -24,7 +24,8 @@ class Question:
     """The part of a plan that touches data: measures of selected rows, in cells of keys.
 
     `fewest_units` is the least number of units for which a private key may be released. `sets` are the grouping sets,
-    where there are several: each has cells of its own, by some of the keys, and the other keys are NULL there.
+    where there are several: each has cells of its own, by some of the keys, and the other keys are NULL there. Where
+    it is `choosing`, no measure is released but which of them is best, all cells together.
     """
 
     selection: Selection
@@ -32,6 +33,7 @@ class Question:
     measures: tuple[Measure, ...]
     fewest_units: int = 1
     sets: tuple[tuple[Key, ...], ...] = ()
+    choosing: bool = False
 
     def __str__(self) -> str:
         """Return the canonical text: equal questions, and only they, have equal texts."""
@@ -39,7 +41,8 @@ class Question:
         if self.sets:
             keys = f" GROUP BY SETS {', '.join(f'({_listed(keys)})' for keys in self.sets)}"
         fewest = f" OF {self.fewest_units} UNITS" if self.fewest_units > 1 else ""
-        return f"SELECT {', '.join(map(str, self.measures))} FROM {self.selection}{keys}{fewest}"
+        shown = "CHOOSE AMONG" if self.choosing else "SELECT"
+        return f"{shown} {', '.join(map(str, self.measures))} FROM {self.selection}{keys}{fewest}"
 
     @property
     def table(self) -> Table:
@@ -143,7 +146,8 @@ class Search:
     """A question of its own, from whose answer bounds follow: how many rows there are of each class of a value.
 
     `magnitudes` are the candidates, one for each class; `name` says of what they are bounds. `total` is the measure, if
-    they are bounds of what a unit adds to a group of it in all: then a row is a unit in a group.
+    they are bounds of what a unit adds to a group of it in all: then a row is a unit in a group. Of rows that several
+    units share there are no classes: the question chooses among the candidates.
     """
 
     question: Question

@@ -1,6 +1,7 @@
 """What the ledger keeps of an answer: the released integers, the mechanisms that made them, the selected keys.
 
-Format 1 has no selected keys and one number a cell; format 2 has them as well. Both are read.
+Format 1 has no selected keys and one number a cell; format 2 has them as well; format 3 has the place of a measure that
+was chosen, and no numbers. All are read.
 """
 
 import json
@@ -17,15 +18,30 @@ import numpy as np
 
 from lapwing.errors import InvalidParameter, LedgerFault
 from lapwing.exact.arrays import ROOM, IntArray, integer_array
-from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian, TruncatedGeometric, WeightedGaussian
+from lapwing.mechanisms import (
+    DiscreteLaplace,
+    GeneralisedExponential,
+    RoundedGaussian,
+    TruncatedGeometric,
+    WeightedGaussian,
+)
 from lapwing.mechanisms.additive import MergedGaussian, NoiseLaw
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.plan import Question
 
 PLAIN: Final = 1
 WITH_KEYS: Final = 2
+CHOICE: Final = 3
 
 KeySelection = WeightedGaussian | TruncatedGeometric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which measure of a question was chosen, by its place among them, and what chose it."""
+
+    place: int
+    mechanism: GeneralisedExponential
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +52,13 @@ class Content:
     values: tuple[IntArray, ...]
     selection: KeySelection | None = None
     keys: tuple[tuple[Constant, ...], ...] | None = None
+    choice: Choice | None = None
 
 
 def written(question: Question, content: Content) -> str:
     """Write an answer for the ledger."""
     record: dict[str, object] = {
-        "format": PLAIN if content.keys is None else WITH_KEYS,
+        "format": _format(question),
         "measures": [str(measure) for measure in question.measures],
         "mechanisms": [_mechanism(mechanism) for mechanism in content.mechanisms],
         "values": [_packed(values) for values in content.values],
@@ -51,6 +68,9 @@ def written(question: Question, content: Content) -> str:
             "keys": [[_constant(value) for value in column] for column in content.keys],
             "selection": _selection(content.selection),
         }
+    if content.choice is not None:
+        chosen = content.choice.mechanism
+        record["choice"] = [content.choice.place, str(chosen.scale), str(chosen.margin), *chosen.sensitivities]
     return json.dumps(record, separators=(",", ":"))
 
 
@@ -61,12 +81,19 @@ def read(question: Question, payload: str) -> Content:
     """
     try:
         record = json.loads(payload)
-        known = record["format"] == (WITH_KEYS if question.private_keys else PLAIN)
-        if not known or record["measures"] != [str(measure) for measure in question.measures]:
+        if record["format"] != _format(question) or record["measures"] != [
+            str(measure) for measure in question.measures
+        ]:
             raise _unknown()
         return _content(record)
     except (KeyError, TypeError, ValueError, AttributeError, InvalidParameter, zlib_error):
         raise _unknown() from None
+
+
+def _format(question: Question) -> int:
+    if question.choosing:
+        return CHOICE
+    return WITH_KEYS if question.private_keys else PLAIN
 
 
 def _unknown() -> LedgerFault:
@@ -80,7 +107,17 @@ def _content(record: Mapping[str, Any]) -> Content:
         values=tuple(_integers(values) for values in record["values"]),
         selection=_selection_of(record["selection"]) if "selection" in record else None,
         keys=keys,
+        choice=_choice_of(*record["choice"]) if "choice" in record else None,
     )
+
+
+def _choice_of(place: int, scale: str, margin: str, *sensitivities: int) -> Choice:
+    mechanism = GeneralisedExponential(
+        scale=Fraction(scale), margin=Fraction(margin), sensitivities=tuple(sensitivities)
+    )
+    if place not in range(len(mechanism.sensitivities)):
+        raise _unknown()
+    return Choice(place=place, mechanism=mechanism)
 
 
 def _packed(values: IntArray) -> object:

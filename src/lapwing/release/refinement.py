@@ -12,8 +12,8 @@ its probability over both noises together. Whoever asks again only because of wh
 of the cases, for which no interval of the first answer would cover as said either; the loss is not touched by that.
 
 Not so for Laplace noise, where the mean of two errs by more than one answer of their joint price: in pure ledgers a
-sharper answer is bought afresh. Nor are private keys chosen twice, nor are distributions refined: what the means of
-their nodes err by together, rounded to integers, is not bounded here.
+sharper answer is bought afresh. Nor are private keys or levels chosen twice, nor are distributions refined: what the
+means of their nodes err by together, rounded to integers, is not bounded here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -65,7 +65,8 @@ class Refinement:
 
 def is_refinable(wanted: Priced) -> bool:
     """Tell whether answers of this kind can be made sharper for the difference: all of their noise is normal."""
-    return not (isinstance(wanted.loss, PureDP) or wanted.selecting is not None or wanted.question.distributions)
+    chosen = wanted.selecting is not None or wanted.choosing is not None
+    return not (isinstance(wanted.loss, PureDP) or chosen or wanted.question.distributions)
 
 
 def refinement(wanted: Priced, bought: Sequence[object]) -> Refinement | None:

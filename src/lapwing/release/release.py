@@ -1,12 +1,15 @@
 """The one place where data become an answer: compare, charge, run, add noise, record.
 
 Guarantee: what leaves this module is either a function of the question, the catalog and the ledger alone (a refusal, a
-stored answer), or a vector of exact integers to which every entry of which a mechanism has added noise, and whose loss
-was durably charged before the first private row was read. The order of the lines in `release_all` is that argument:
+stored answer), or a vector of exact integers to every entry of which a mechanism has added noise, or what a mechanism
+has chosen by such integers, and whose loss was durably charged before the first private row was read. The order of the
+lines in `release_all` is that argument:
 
 1. The data's digest is compared with the ledger's current version. It decides only whether the question is served.
 2. A stored answer to the same question about the same data, every number of it at least as accurate as asked, is
    served again: it is post-processing of what was released before, so it costs nothing.
+   So is the answer of one that is under way for somebody else at the same moment: it is waited for, and then looked
+   for again (`ledger.waiting`).
 3. The ledger commits the charge, to the parts of the data that the question reads, or refuses it. A crash from here on
    wastes budget and never leaks.
    In gdp and zcdp ledgers a sharper answer to a question that was answered before pays the difference (`refinement`).
@@ -40,15 +43,18 @@ from lapwing.exact.samplers import IntArray
 from lapwing.interrupts import Ending, deferred
 from lapwing.ledger.allowances import LimitsNow, require_within
 from lapwing.ledger.faults import Cause, given_up
+from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.records import Charged
-from lapwing.ledger.sqlite import SqliteLedger
+from lapwing.ledger.waiting import UnderWay
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.privacy.filters import Refused
-from lapwing.query.calibrate import Priced, Term
+from lapwing.query.calibrate import Choosing, Priced, Term
 from lapwing.release.cells import Chosen, cells_of, columns_of, exact_values
 from lapwing.release.charges import bears, charge_of, exhausted
+from lapwing.release.payload import Choice
 from lapwing.release.released import Released
 from lapwing.release.stored import Offer, offered, payload_of
+from lapwing.release.waiting import Waiting
 
 
 def release_all(
@@ -56,7 +62,7 @@ def release_all(
     *,
     catalog: Catalog,
     engine: Engine,
-    ledger: SqliteLedger,
+    ledger: Ledger,
     entropy: Entropy,
     principal: str,
     then: Sequence[Priced] = (),
@@ -82,27 +88,35 @@ def release_all(
         recorded = {answer.sequence for answer in answers}
         return ledger.record_unanswered([c.sequence for c in charges if c.sequence not in recorded], cause)
 
-    def charge(offers: Sequence[Offer], version: int) -> tuple[Charged, ...] | Refused:
+    def charge(offers: Sequence[Offer], version: int) -> tuple[Charged, ...] | Refused | UnderWay:
         state = ledger.state()
         wanted = [charge_of(offer.bought, catalog, principal, version, state) for offer in offers]
         later = [charge_of(priced, catalog, principal, version, state) for priced in then]
+        awaited = ledger.under_way(wanted) if wanted and later else None
+        if awaited is not None:
+            return awaited
         if wanted and later and not bears(state, [*wanted, *later]):
             return Refused(shortfall=wanted[0].loss.nothing())
         if wanted and later and limits is not None:
             require_within(limits(), state.spending, state.registration, [*wanted, *later])
         outcome = ledger.charge_all(wanted, limits)
-        if not isinstance(outcome, Refused):
+        if not isinstance(outcome, Refused | UnderWay):
             charges.extend(outcome)
         return outcome
 
     try:
         try:
             found = [current_version(priced.question.lineage, engine, ledger) for priced in batch]
-            offers = [offered(priced, ledger) for priced in batch]
-            buying = [offer for offer in offers if not isinstance(offer, Released)]
             version = max((version for version, _ in found), default=0)
-            with deferred():
-                outcome = charge(buying, version)
+            waiting = Waiting(ledger)
+            while True:
+                offers = [offered(priced, ledger) for priced in batch]
+                buying = [offer for offer in offers if not isinstance(offer, Released)]
+                with deferred():
+                    outcome = charge(buying, version)
+                if not isinstance(outcome, UnderWay):
+                    break
+                waiting.for_end_of(outcome)
             if isinstance(outcome, Refused):
                 raise exhausted([*(offer.bought for offer in buying), *then], ledger.state(), catalog)
             sequences = iter(outcome)
@@ -133,7 +147,7 @@ def release_all(
     raise ended  # out here, so that it does not drag along what happened
 
 
-def current_version(tables: Sequence[Table], engine: Engine, ledger: SqliteLedger) -> tuple[int, Mapping[str, str]]:
+def current_version(tables: Sequence[Table], engine: Engine, ledger: Ledger) -> tuple[int, Mapping[str, str]]:
     """Return the ledger's data version and the digests of tables in it, if the data of all are those of it.
 
     Raises: DataChanged otherwise, or DataFault if there are no data to compare; what is said does not depend on what
@@ -170,6 +184,8 @@ def _answer(offer: Offer, charged: Charged, exact: Exact, entropy: Entropy) -> R
     question = bought.question
     cells = cells_of(question, selected_keys(bought, exact.holders, entropy))
     sums = exact_values(question, exact.cells, cells, exact.leaves)
+    if bought.choosing is not None:
+        return _chosen(bought, bought.choosing, charged, sums, entropy)
     if further is None:
         values = add_noise(bought.terms, sums, entropy)
         mechanisms: tuple[NoiseLaw, ...] = tuple(term.mechanism for term in bought.terms)
@@ -186,6 +202,27 @@ def _answer(offer: Offer, charged: Charged, exact: Exact, entropy: Entropy) -> R
         sequence=charged.sequence,
         cost=bought.loss,
         stored=False,
+    )
+
+
+def _chosen(
+    bought: Priced, choosing: Choosing, charged: Charged, sums: Sequence[IntArray], entropy: Entropy
+) -> Released:
+    """Choose among the measures of a question, and release the place of the best alone.
+
+    Guarantee: the loss of `choosing`; the score of a measure is its sum over all cells.
+    """
+    scores = [sum(values.tolist()) for values in sums]
+    return Released(
+        question=bought.question,
+        mechanisms=(),
+        selection=None,
+        keys=((),) * len(bought.question.keys),
+        values=(),
+        sequence=charged.sequence,
+        cost=bought.loss,
+        stored=False,
+        choice=Choice(place=choosing.mechanism.release(scores, entropy), mechanism=choosing.mechanism),
     )
 
 

@@ -7,7 +7,7 @@ from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.privacy.measures import Loss
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.plan import Question
-from lapwing.release.payload import KeySelection
+from lapwing.release.payload import Choice, KeySelection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +16,8 @@ class Released:
 
     `values[i][j]` belongs to measure i and to cell j, whose keys are `keys[k][j]` for each key k of the question: all
     cells of the public domain in the order of `cells_of`, of the private keys those that were selected. `sequence` is
-    the ledger's entry that paid for them; `cost` is what this asking was charged, zero if the answer was stored.
+    the ledger's entry that paid for them; `cost` is what this asking was charged, zero if the answer was stored. Of a
+    question that chooses among its measures there are no numbers, but the `choice`.
     """
 
     question: Question
@@ -27,3 +28,4 @@ class Released:
     sequence: int
     cost: Loss
     stored: bool
+    choice: Choice | None = None

@@ -13,11 +13,12 @@ from types import MappingProxyType
 from typing import Final, Protocol
 
 from lapwing.errors import EngineFault, Interrupted, LapwingError, QueryRefused
-from lapwing.ledger.sqlite import SqliteLedger
+from lapwing.ledger.ledger import Ledger
 from lapwing.preview import ColumnPreview, MeasurePreview, measure_previews
-from lapwing.query.aggregates.searches import SHARE, Bounded, Found, found_in, margin_of
+from lapwing.query.aggregates.levels import found_level
+from lapwing.query.aggregates.searches import Bounded, Found, found_in, margin_of
 from lapwing.query.aggregates.totals import found_in_totals
-from lapwing.query.calibrate import CONFIDENCE, Priced
+from lapwing.query.calibrate import CONFIDENCE, Choosing, Priced, share_of_searches
 from lapwing.query.derivation.derived import Released as Shown
 from lapwing.query.derivation.derived import measures_of
 from lapwing.query.expressions.magnitudes import Bounds
@@ -46,7 +47,7 @@ def searched(batch: Sequence[Priced], release: Release) -> dict[Question, Releas
     return dict(zip(wanted, release(tuple(wanted.values()), then=batch), strict=True)) if wanted else {}
 
 
-def stored_searches(priced: Priced, ledger: SqliteLedger) -> dict[Question, Released]:
+def stored_searches(priced: Priced, ledger: Ledger) -> dict[Question, Released]:
     """Return the answers of those searches that were bought before."""
     answers = {search.question: stored_answer(search, ledger) for search in priced.searches}
     return {question: answer for question, answer in answers.items() if answer is not None}
@@ -56,11 +57,16 @@ def findings(plan: Plan, answers: Mapping[Question, Released]) -> dict[Bounded, 
     """Return the bounds that a plan's searches found."""
     found: dict[Bounded, Found] = {}
     for search in plan.searches:
-        answer = answers[search.question]
-        (counts,) = answer.values[0].tolist()
-        follows = found_in if search.total is None else found_in_totals
-        found[search.bounded] = follows(counts, answer.mechanisms[0], search.magnitudes)
+        found[search.bounded] = _finding(search, answers[search.question])
     return found
+
+
+def _finding(search: Search, answer: Released) -> Found:
+    if answer.choice is not None:
+        return found_level(answer.choice.place, answer.choice.mechanism, search)
+    (counts,) = answer.values[0].tolist()
+    follows = found_in if search.total is None else found_in_totals
+    return follows(counts, answer.mechanisms[0], search.magnitudes)
 
 
 def bounds_of(found: Findings) -> dict[Bounded, Bounds]:
@@ -70,10 +76,13 @@ def bounds_of(found: Findings) -> dict[Bounded, Bounds]:
 
 def notes_of_found(plan: Plan, found: Findings) -> tuple[str, ...]:
     """Say which bounds were found, and what they may leave out."""
-    return tuple(
-        (_note_of_values if search.total is None else _note_of_totals)(search, found[search.bounded])
-        for search in plan.searches
-    )
+    return tuple(_note(search, found[search.bounded]) for search in plan.searches)
+
+
+def _note(search: Search, finding: Found) -> str:
+    if search.question.choosing:
+        return _note_of_level(search, finding)
+    return _note_of_values(search, finding) if search.total is None else _note_of_totals(search, finding)
 
 
 def _note_of_values(search: Search, finding: Found) -> str:
@@ -105,6 +114,18 @@ def _note_of_totals(search: Search, finding: Found) -> str:
     return f"{found}, which is a guess: no magnitude stands out from the noise; give a larger epsilon, or write a bound"
 
 
+def _note_of_level(search: Search, finding: Found) -> str:
+    most = _plain(finding.bounds[1])
+    found = f"{search.name}: {most} was found for the most that a unit adds to a group"
+    if not finding.clear or search.total is None:
+        return f"{found}, the most that is tried"
+    lacking = _plain(finding.beyond * search.total.step)
+    return (
+        f"{found}, and what goes beyond it is cut off; with 95 % probability that is at most {lacking} more, in all "
+        "groups together, than twice the bound would cut off"
+    )
+
+
 def notes_before(plan: Plan, priced: Priced) -> tuple[str, ...]:
     """Say what is not known until the bounds are found."""
     if not plan.unsettled:
@@ -118,8 +139,9 @@ def notes_before(plan: Plan, priced: Priced) -> tuple[str, ...]:
         if isinstance(output.value, Shown) and output.value.measure in plan.unsettled
     ]
     errors = f": at the widest, {', '.join(widest)}" if widest else ""
+    share = _plain(100 * share_of_searches(plan))
     return (
-        f"the bounds of {names} are found first, for {_plain(100 * SHARE)} % of the price, inside {ends}",
+        f"the bounds of {names} are found first, for {share} % of the price, inside {ends}",
         f"noise is in proportion to the bounds that are found, which nobody knows before{errors}",
     )
 
@@ -133,10 +155,26 @@ def previews_of(priced: Priced, searches: Sequence[Search]) -> tuple[MeasurePrev
     described, by_question = [], {search.question: search for search in searches}
     for bought in priced.searches:
         search = by_question[bought.question]
+        if bought.choosing is not None:
+            described.append(_preview_of_choice(search, bought.choosing))
+            continue
         (preview,) = measure_previews(bought, {search.measure: f"bounds of {search.name}"})
         margin = margin_of(bought.terms[0].mechanism, search.magnitudes)
         described.append(replace(preview, half_width=float(margin)))
     return tuple(described)
+
+
+def _preview_of_choice(search: Search, choosing: Choosing) -> MeasurePreview:
+    """Describe the choice of a level: how many times what a unit adds at a level the sum there may lack."""
+    mechanism = choosing.mechanism
+    return MeasurePreview(
+        measure=f"bounds of {search.name}",
+        sensitivity=1.0,
+        reason=f"of {len(mechanism.sensitivities)} levels each is compared on the scale of what a unit adds there",
+        mechanism=mechanism.name,
+        scale=float(mechanism.scale),
+        half_width=float(mechanism.largest_defect(CONFIDENCE)),
+    )
 
 
 def at_widest(plan: Plan, priced: Priced, measures: Sequence[MeasurePreview]) -> tuple[MeasurePreview, ...]:
@@ -165,6 +203,8 @@ def after_searches(searches: Collection[Released]) -> Iterator[None]:
         yield
     except EngineFault:
         raise
+    except KeyboardInterrupt:
+        raise Interrupted(charged=not all(search.stored for search in searches)) from None
     except LapwingError as error:
         if all(search.stored for search in searches):
             raise

@@ -4,8 +4,8 @@ import json
 from dataclasses import dataclass
 from hashlib import sha256
 
+from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.records import StoredAnswer
-from lapwing.ledger.sqlite import SqliteLedger
 from lapwing.mechanisms import TruncatedGeometric, WeightedGaussian
 from lapwing.privacy.measures import Loss
 from lapwing.query.calibrate import Priced
@@ -26,7 +26,7 @@ class Offer:
     further: "Sharpening | None" = None
 
 
-def offered(priced: Priced, ledger: SqliteLedger) -> Released | Offer:
+def offered(priced: Priced, ledger: Ledger) -> Released | Offer:
     """Return the stored answer to a question, or what is to be bought."""
     stored = stored_answer(priced, ledger)
     if stored is not None:
@@ -43,7 +43,7 @@ class Sharpening:
     refinement: Refinement
 
 
-def sharpening(priced: Priced, ledger: SqliteLedger) -> Sharpening | None:
+def sharpening(priced: Priced, ledger: Ledger) -> Sharpening | None:
     """Return the stored answer that takes the least to be sharpened, if that costs less than an answer afresh."""
     if not is_refinable(priced):  # reading many keys to no end takes longer than to answer
         return None
@@ -83,6 +83,7 @@ def payload_of(released: Released) -> str:
         values=released.values,
         selection=released.selection,
         keys=released.keys if private else None,
+        choice=released.choice,
     )
     return payload.written(released.question, content)
 
@@ -100,10 +101,11 @@ def restored(question: Question, stored: StoredAnswer, asked: Loss) -> Released:
         sequence=stored.sequence,
         cost=asked.nothing(),
         stored=True,
+        choice=content.choice,
     )
 
 
-def stored_answer(priced: Priced, ledger: SqliteLedger) -> Released | None:
+def stored_answer(priced: Priced, ledger: Ledger) -> Released | None:
     """Return an answer that was bought before and is at least as accurate as asked in every number, if there is one.
 
     The loss alone does not tell: two answers of one price may have split it differently.
@@ -111,9 +113,17 @@ def stored_answer(priced: Priced, ledger: SqliteLedger) -> Released | None:
     for answer in ledger.answers(key_of(priced.question)):
         released = restored(priced.question, answer, priced.loss)
         pairs = zip(released.mechanisms, priced.terms, strict=True)
-        if all(as_accurate(bought, term.mechanism) for bought, term in pairs) and _selects_as_well(released, priced):
+        numbers = all(as_accurate(bought, term.mechanism) for bought, term in pairs)
+        if numbers and _selects_as_well(released, priced) and _chooses_as_well(released, priced):
             return released
     return None
+
+
+def _chooses_as_well(released: Released, priced: Priced) -> bool:
+    """Tell whether a stored choice was made with no more noise than is asked for."""
+    if priced.choosing is None:
+        return True
+    return released.choice is not None and released.choice.mechanism.scale <= priced.choosing.mechanism.scale
 
 
 def _selects_as_well(released: Released, priced: Priced) -> bool:

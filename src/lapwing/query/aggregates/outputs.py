@@ -296,7 +296,7 @@ def _as_said(value: Derived, node: exp.Expression, scope: Scope) -> Derived:
 def _bounded_by_group(measure: Count | Sum, named: NamedArguments, scope: Scope) -> Derived:
     """Limit what a unit adds to a group in all: to what is written, what is found, or by a race."""
     if units_of_row(scope.selection.relation) > 1:
-        return _raced(truncated(measure, named), scope)
+        return _raced(truncated(measure, named, scope.searching), scope)
     require_units(scope.selection)
     match named.contribution_bounds_per_group:
         case "auto":

@@ -2,10 +2,10 @@
 
 No bound on what a unit adds is public, as a unit may meet any number of others. So what a unit adds in all, to a group,
 is limited to a level τ by a packing linear program (`mechanisms.packing`): it leaves out as little of the rows as it
-can. `contribution_bounds_per_group => (0, τ)` says the level. AUTO asks at several, from 2²⁰ rows of the greatest value
-down by quarters, and takes the greatest of their lower ends. Each truncated sum is at most the true one, so that where
-all of them lie inside their intervals no lower end exceeds the truth: high levels have wide noise and lose, low ones
-cut too much and lose.
+can. `contribution_bounds_per_group => (0, τ)` says the level, and with AUTO it is found first (`levels`). RACE asks at
+several, from 2²⁰ rows of the greatest value down by quarters, and takes the greatest of their lower ends. Each
+truncated sum is at most the true one, so that where all of them lie inside their intervals no lower end exceeds the
+truth: high levels have wide noise and lose, low ones cut too much and lose.
 
 The lower end of a level is that of its interval, at 95 % for all levels at once, where the level two below is left
 behind by the one below: then the sum still grows. Elsewhere it lies two widths of an interval further down, as an
@@ -27,6 +27,8 @@ from typing import Final
 
 from lapwing.errors import QueryRefused
 from lapwing.mechanisms.packing import MOST_LEVEL
+from lapwing.query.aggregates.levels import at_found_level, highest
+from lapwing.query.aggregates.searches import Searching
 from lapwing.query.derivation.derive import compute, interval_end
 from lapwing.query.derivation.derived import Derived, Fixture, Released
 from lapwing.query.keys import Key
@@ -35,20 +37,17 @@ from lapwing.query.relations.relation import Selection, units_of_row
 from lapwing.query.stability import row_range
 from lapwing.query.text.options import NamedArguments
 
-MOST_ROWS: Final = 1 << 20
-"""What a unit may add at the highest level of a race: so many rows of the greatest value."""
 BASE: Final = 4
 MOST_LEVELS: Final = 12
 AUTO: Final = "contribution_bounds_per_group => AUTO"
 
 
-def truncated(measure: Count | Sum, named: NamedArguments) -> Derived:
-    """Return a measure at the level that an aggregate says, or a race of levels.
+def truncated(measure: Count | Sum, named: NamedArguments, searching: Searching) -> Derived:
+    """Return a measure at the level that an aggregate says, at the one that is found, or a race of levels.
 
     Raises: QueryRefused if a row may take something away, or the level is below a step.
     """
-    low, high = row_range(measure)
-    if low < 0:
+    if row_range(measure)[0] < 0:
         raise QueryRefused(
             "Rows in which different units meet are summed only of numbers that are not negative",
             remedy="Write SUM(GREATEST(x, 0), …) - SUM(GREATEST(-x, 0), …), or contribution_bounds_per_row => (0, …).",
@@ -62,7 +61,9 @@ def truncated(measure: Count | Sum, named: NamedArguments) -> Derived:
                 remedy=f"Write (0, 100), or {AUTO}.",
             )
         return Released(measure=replace(measure, clamp=(0, min(level, MOST_LEVEL))))
-    levels = [min(max(high, 1) * MOST_ROWS, MOST_LEVEL)]
+    if said == "auto":
+        return Released(measure=at_found_level(measure, searching))
+    levels = [highest(measure)]
     while len(levels) < MOST_LEVELS and levels[-1] > 1:
         levels.append(-(-levels[-1] // BASE))
     return _greatest_end([Released(measure=replace(measure, clamp=(0, level))) for level in reversed(levels)])
@@ -83,7 +84,7 @@ def _greatest_end(released: Sequence[Released]) -> Derived:
 
 
 def check_shared(
-    selection: Selection, sets: Sequence[Sequence[Key]], measures: Sequence[Measure], *, searches: bool
+    selection: Selection, sets: Sequence[Sequence[Key]], measures: Sequence[Measure], *, values_searched: bool
 ) -> None:
     """Refuse what is not proven of rows that several units share."""
     if units_of_row(selection.relation) == 1:
@@ -97,7 +98,7 @@ def check_shared(
             f"The values of {names} are not public, and rows in which different units meet have public groups alone",
             remedy="Declare the values in the catalog if they are public, or join a public table that has them.",
         )
-    if searches:
+    if values_searched:
         raise QueryRefused(
             "Bounds of the values are not found in rows in which different units meet",
             remedy="Write contribution_bounds_per_row => (0, 100).",

@@ -90,10 +90,10 @@ def search_of(measure: Count | Sum, selection: Selection, sets: Sequence[Sequenc
     if totals.rows_per_unit > most:
         rows = Selection(relation=FirstRows(source=rows, most=most))
     question = Question(selection=pruned(rows, read), keys=(), measures=(counted,))
-    return Search(question=question, magnitudes=magnitudes, name=_name_of(measure), total=measure)
+    return Search(question=question, magnitudes=magnitudes, name=name_of_total(measure), total=measure)
 
 
-def _name_of(measure: Count | Sum) -> str:
+def name_of_total(measure: Count | Sum) -> str:
     """Say what is bounded."""
     columns = () if measure.argument is None else sorted(written_in(measure.argument))
     return f"{'count' if isinstance(measure, Count) else 'sum'} of {' and '.join(columns) or 'rows'}"

@@ -1,0 +1,35 @@
+"""Waiting for the answer to an identical question that is under way for somebody else (`ledger.waiting`)."""
+
+import time
+from typing import Final, final
+
+from lapwing.interrupts import let_through
+from lapwing.ledger.ledger import Ledger
+from lapwing.ledger.waiting import UnderWay, still_waiting
+
+WAIT_SECONDS: Final = 120.0
+"""How long a question waits for others; longer than it takes to know that an asker died."""
+_FIRST_SECONDS: Final = 0.01
+_LONGEST_SECONDS: Final = 1.0
+
+
+@final
+class Waiting:
+    """What one request may still wait, for all that it has to wait for. It holds nothing meanwhile."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._deadline = time.monotonic() + WAIT_SECONDS
+
+    def for_end_of(self, awaited: UnderWay) -> None:
+        """Return when a charge is no longer under way, answered or not.
+
+        Raises: LedgerFault if that takes too long.
+        """
+        pause = _FIRST_SECONDS
+        while self._ledger.is_under_way(awaited.sequence):
+            if time.monotonic() > self._deadline:
+                raise still_waiting(WAIT_SECONDS)
+            time.sleep(pause)
+            let_through()
+            pause = min(2 * pause, _LONGEST_SECONDS)
