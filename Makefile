@@ -10,6 +10,7 @@ demo: $(VENV)/run.stamp        ## answer real questions on the shipped data set
 	@$(BIN)/lapwing demo --folder demo
 
 test: $(VENV)/dev.stamp        ## run every test, in parallel
+	@requirements/debian.sh
 	@$(BIN)/python -m pytest -n auto --dist worksteal -q
 
 check: $(VENV)/dev.stamp       ## lint, types, layering

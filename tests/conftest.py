@@ -6,6 +6,10 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.postgres import own_postgres, postgres, shared_postgres
+
+__all__ = ["own_postgres", "postgres", "shared_postgres"]
+
 settings.register_profile(
     "lapwing", deadline=None, derandomize=True, max_examples=60, suppress_health_check=list(HealthCheck), database=None
 )

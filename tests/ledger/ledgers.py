@@ -6,12 +6,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.records import Charged, Registration
-from lapwing.ledger.sqlite import SqliteLedger
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import GaussianDP, Loss, Number, PureDP, ZeroConcentratedDP
+from tests.ledger.places import NAME, Place
 
-NAME = "visits.lapwing.db"
+__all__ = ["NAME", "charged", "opened", "registration", "spend", "survey"]
 
 
 def registration(budget: Number | Loss = 1, **changes: object) -> Registration:
@@ -31,30 +32,31 @@ def registration(budget: Number | Loss = 1, **changes: object) -> Registration:
 
 
 @contextmanager
-def opened(path: Path, budget: Number = 1, *, patience: float = 10) -> Iterator[SqliteLedger]:
+def opened(place: Place | Path, budget: Number = 1, *, patience: float = 10) -> Iterator[Ledger]:
     """Open the ledger with its first version of the data accepted."""
-    with closing(SqliteLedger.open(path, registration(budget), patience=patience)) as ledger:
+    place = Place.of_file(place) if isinstance(place, Path) else place
+    with closing(place.open(registration(budget), patience=patience)) as ledger:
         if ledger.state().version == 0:
             ledger.accept({"visits": "a" * 64}, "curator")
         yield ledger
 
 
-def spend(ledger: SqliteLedger, loss: Number, key: str = "count", **more: Any) -> Charged | Refused:
+def spend(ledger: Ledger, loss: Number, key: str = "count", **more: Any) -> Charged | Refused:
     return ledger.charge(
         key=key, question=f"SELECT {key}", loss=PureDP(loss), catalog_digest="c" * 64, principal="analyst", **more
     )
 
 
-def charged(ledger: SqliteLedger, loss: Number, key: str = "count") -> int:
+def charged(ledger: Ledger, loss: Number, key: str = "count") -> int:
     """Charge, insist that it fits, and return the sequence."""
     outcome = spend(ledger, loss, key)
     assert isinstance(outcome, Charged)
     return outcome.sequence
 
 
-def survey(path: Path, reported: set[int], budget: Number = 1) -> Fraction:
-    """Return what is spent in a ledger, after checking that the file is whole and holds every reported charge."""
-    with opened(path, budget) as ledger:
+def survey(place: Place | Path, reported: set[int], budget: Number = 1) -> Fraction:
+    """Return what is spent in a ledger, after checking that it is whole and holds every reported charge."""
+    with opened(place, budget) as ledger:
         ledger.verify()
         history = ledger.history()
         spent = ledger.state().account.spent.amount

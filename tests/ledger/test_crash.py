@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from lapwing.errors import DataStopped, LedgerFault
-from lapwing.ledger.presence import Presence
-from tests.ledger.ledgers import NAME, charged, opened, survey
-from tests.ledger.worker import CREATION_POINTS, FAULT_POINTS
+from tests.ledger.ledgers import charged, opened, survey
+from tests.ledger.places import Place
+from tests.ledger.worker import CREATION_POINTS
 
 ROOT = Path(__file__).parents[2]
 TENTH = Fraction(1, 10)
@@ -25,96 +25,90 @@ SPENT = {  # in tenths; three were bought and answered before
 }
 
 
-def killed(what: str, path: Path, *more: str) -> set[int]:
+def killed(what: str, place: Place, *more: str) -> set[int]:
     """Run a worker that kills itself, and return the charges that it reported."""
     worker = subprocess.run(
-        [sys.executable, "-m", "tests.ledger.worker", what, str(path), *more],
+        [sys.executable, "-m", "tests.ledger.worker", what, str(place), *more],
         cwd=ROOT,
         capture_output=True,
         timeout=600,
         check=False,
     )
     assert worker.returncode == -signal.SIGKILL, worker.stderr.decode()
+    place.bury()
     return {int(line) for line in worker.stdout.split()}
 
 
-@pytest.mark.parametrize("point", FAULT_POINTS)
-def test_a_death_while_charging_wastes_at_most_one_charge(tmp_path: Path, point: str) -> None:
-    path = tmp_path / NAME
-    reported = killed("die", path, point)
+@pytest.mark.parametrize("point", SPENT)
+def test_a_death_while_charging_wastes_at_most_one_charge(place: Place, point: str) -> None:
+    reported = killed("die", place, point)
     assert len(reported) in (3, 4)
-    assert survey(path, reported) == SPENT[point] * TENTH
-    with opened(path) as ledger:
+    assert survey(place, reported) == SPENT[point] * TENTH
+    with opened(place) as ledger:
         assert sum(row.answered for row in ledger.history()) == 3
         ledger.record_answer(charged(ledger, TENTH), "42")
-    assert survey(path, reported) == (SPENT[point] + 1) * TENTH
+    assert survey(place, reported) == (SPENT[point] + 1) * TENTH
 
 
-def test_a_mark_that_moves_before_the_commit_is_caught(tmp_path: Path) -> None:
+def test_a_mark_that_moves_before_the_commit_is_caught(place: Place) -> None:
     """The twin: the same death leaves a ledger that its mark disowns."""
-    path = tmp_path / NAME
-    reported = killed("die with the mark too early", path, "after insert, before commit")
+    reported = killed("die with the mark too early", place, "after insert, before commit")
     with pytest.raises(LedgerFault, match="no longer holds its entry"):
-        survey(path, reported)
+        survey(place, reported)
 
 
-@pytest.mark.parametrize("point", CREATION_POINTS)
-def test_a_death_while_creating_is_continued(tmp_path: Path, point: str) -> None:
-    path = tmp_path / NAME
-    killed("die creating", path, point)
-    assert survey(path, set()) == 0
-    with opened(path) as ledger:
+@pytest.mark.parametrize("point", CREATION_POINTS["sqlite"])
+def test_a_death_while_creating_is_continued(place: Place, point: str) -> None:
+    killed("die creating", place, point)
+    assert survey(place, set()) == 0
+    with opened(place) as ledger:
         sequence = charged(ledger, TENTH)
         assert ledger.verify() == sequence == 3
-    assert survey(path, {sequence}) == TENTH
+    assert survey(place, {sequence}) == TENTH
 
 
-@pytest.mark.parametrize("point", FAULT_POINTS)
-def test_a_death_with_a_question_under_way_is_one_fault(tmp_path: Path, point: str) -> None:
+@pytest.mark.parametrize("point", SPENT)
+def test_a_death_with_a_question_under_way_is_one_fault(place: Place, point: str) -> None:
     """The kernel's kill of a process that took too much memory looks like this."""
-    path = tmp_path / NAME
-    killed("die", path, point)
-    check_deaths(path, SPENT[point] - 3)
+    killed("die", place, point)
+    check_deaths(place, SPENT[point] - 3)
 
 
-def check_deaths(path: Path, deaths: int) -> None:
+def check_deaths(place: Place, deaths: int) -> None:
     """The next charge counts them, and nothing stays behind of the dead."""
-    with opened(path) as ledger:
+    with opened(place) as ledger:
         ledger.record_unanswered([charged(ledger, TENTH)], "interrupt")
         assert ledger.state().faults == deaths
         assert [row.unanswered for row in ledger.history()] == [None] * 3 + ["death"] * deaths + ["interrupt"]
         ledger.verify()
-    assert list(path.parent.glob("*asker*")) == []
+    assert place.askers() == []
 
 
-def test_three_deaths_stop_the_data_set(tmp_path: Path) -> None:
-    path = tmp_path / NAME
+def test_three_deaths_stop_the_data_set(place: Place) -> None:
     for death in range(3):
-        with opened(path) as ledger:
+        with opened(place) as ledger:
             assert len(ledger.faults()) == death
-        killed("die with one under way", path)
-    with opened(path) as ledger:
+        killed("die with one under way", place)
+    with opened(place) as ledger:
         with pytest.raises(DataStopped):
             charged(ledger, TENTH)
         assert ledger.resume("curator") == 3
         assert ledger.state().account.spent.amount == 3 * TENTH
 
 
-def test_twin_a_death_that_nobody_looks_for_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / NAME
-    killed("die", path, "between charge and answer")
-    monkeypatch.setattr(Presence, "is_alive", lambda _self, _name: True)
+def test_twin_a_death_that_nobody_looks_for_is_not_counted(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed("die", place, "between charge and answer")
+    monkeypatch.setattr(place.presences, "fate", lambda _self, _name: "present")
     with pytest.raises(AssertionError):
-        check_deaths(path, 1)
+        check_deaths(place, 1)
 
 
-def test_a_child_asks_under_a_name_of_its_own(tmp_path: Path) -> None:
+def test_a_child_asks_under_a_name_of_its_own(place: Place) -> None:
     """A child that dies is noticed while its parent lives, and the other way round."""
-    path = tmp_path / NAME
-    killed("die as a parent", path)
-    with opened(path) as ledger:
+    killed("die as a parent", place)
+    with opened(place) as ledger:
         faults = ledger.faults()
         assert [[row.question for row in fault.charges] for fault in faults] == [["SELECT child"], ["SELECT parent"]]
         assert {fault.cause for fault in faults} == {"death"}
-    (tmp_path / "looked").touch()
-    assert list(tmp_path.glob("*asker*")) == []
+    (place.folder / "looked").touch()
+    assert place.askers() == []

@@ -17,11 +17,12 @@ from typing import Any
 import pytest
 
 from lapwing.errors import LedgerFault
-from lapwing.ledger import database
 from lapwing.ledger.mark import HeldMark, path_of
-from lapwing.ledger.sqlite import SqliteLedger
+from lapwing.ledger.opening import open_sqlite
+from lapwing.ledger.sqlite import file
 from lapwing.privacy.measures import PureDP
 from tests.ledger.ledgers import NAME, charged, opened, registration, spend
+from tests.ledger.places import Place
 
 ROOT = Path(__file__).parents[2]
 COLUMNS = ("sequence", "time", "kind", "subject", "body", "previous", "hash")
@@ -49,7 +50,7 @@ def edit(path: Path, statement: str, *values: object) -> None:
 def refuses(path: Path, words: str, patience: float = 0.2) -> None:
     """Insist that the ledger does not open, for the reason given."""
     with pytest.raises(LedgerFault, match=words) as caught:
-        SqliteLedger.open(path, registration(), patience=patience)
+        open_sqlite(path, registration(), patience=patience)
     assert str(path.parent) not in str(caught.value), "a message is public: it names the file, not where it lies"
 
 
@@ -99,7 +100,7 @@ def test_every_byte_of_a_row_counts(path: Path) -> None:
             file.seek(place)
             file.write(bytes([whole[place] ^ 1]))
             try:
-                SqliteLedger.open(path, registration()).close()
+                open_sqlite(path, registration()).close()
                 unseen.append(place - start)
             except LedgerFault:
                 pass
@@ -336,9 +337,9 @@ def test_a_full_disk_is_a_fault_and_costs_nothing(path: Path, monkeypatch: pytes
         connection.execute(f"PRAGMA max_page_count = {pages + 1}")
         return connection
 
-    whole = database.connect
+    whole = file.connect
     with monkeypatch.context() as patch:
-        patch.setattr(database, "connect", connect)
+        patch.setattr(file, "connect", connect)
         with opened(path) as ledger:
             with pytest.raises(LedgerFault, match="disk, or its allowance, is full"):
                 spend(ledger, 0.1, "x" * 20_000)
@@ -359,7 +360,7 @@ def test_a_mark_that_cannot_move_is_a_fault_and_the_charge_stands(path: Path, mo
                 spend(ledger, 0.1)
         assert ledger.state().account.spent == PureDP(0.4), "wasted, and counted"
         charged(ledger, 0.1)
-        assert ledger.verify() == 8, "with one that says that nobody waits for the answer to entry 5"
+        assert ledger.verify() == 9, "with two that say that nobody waits for the answers to entries 5 and 7"
 
 
 def test_an_interruption_leaves_the_ledger_usable(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,7 +370,7 @@ def test_an_interruption_leaves_the_ledger_usable(path: Path, monkeypatch: pytes
     with opened(path) as ledger:
         for step in ("begin", "insert", "commit"):
             with monkeypatch.context() as patch:
-                patch.setattr(database, step, interrupt)
+                patch.setattr(file, step, interrupt)
                 with pytest.raises(KeyboardInterrupt):
                     spend(ledger, 0.1)
             assert ledger.state().account.spent == PureDP(0.3)
@@ -390,8 +391,9 @@ class TakenThenInterrupted:
 
 def test_an_interruption_leaves_no_thread_locked_out(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(path, patience=0.2) as ledger:
+        chain: Any = ledger._chain
         with monkeypatch.context() as patch:
-            patch.setattr(ledger._chain, "_lock", TakenThenInterrupted(ledger._chain._lock))
+            patch.setattr(chain._turn, "_lock", TakenThenInterrupted(chain._turn._lock))
             with pytest.raises(KeyboardInterrupt):
                 ledger.state()
         with ThreadPoolExecutor(1) as pool:
@@ -400,7 +402,8 @@ def test_an_interruption_leaves_no_thread_locked_out(path: Path, monkeypatch: py
 
 def test_a_thread_that_waits_too_long_is_told_and_releases_nothing(path: Path) -> None:
     with opened(path, patience=0.2) as ledger, ThreadPoolExecutor(1) as pool:
-        with ledger._chain._alone():
+        chain: Any = ledger._chain
+        with chain._turn.taken():
             for _ in range(2):
                 with pytest.raises(LedgerFault, match=r"Other threads held .* Nothing was charged"):
                     pool.submit(spend, ledger, 0.1).result()
@@ -421,7 +424,7 @@ def test_a_read_only_ledger_is_a_fault(suffixes: tuple[str, ...]) -> None:
             target = folder if suffix == "folder" else path.with_name(NAME + suffix)
             target.chmod(0o555 if suffix == "folder" else 0o444)
         before = files(path)
-        command = [sys.executable, "-m", "tests.ledger.worker", "unprivileged", str(path)]
+        command = [sys.executable, "-m", "tests.ledger.worker", "unprivileged", str(Place.of_file(path))]
         output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=True).stdout
         folder.chmod(0o777)
         assert output.startswith("ledger_fault: "), output

@@ -7,7 +7,6 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations, product
-from pathlib import Path
 
 import pytest
 from hypothesis import Phase, settings
@@ -22,14 +21,15 @@ from lapwing.ledger import parts as ledger_parts
 from lapwing.ledger.decisions import accepting, charging, dividing, opening
 from lapwing.ledger.entries import Entry
 from lapwing.ledger.folding import State, fold
+from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.parts import Division, Parts
 from lapwing.ledger.records import Charge
-from lapwing.ledger.sqlite import SqliteLedger
 from lapwing.privacy import parts as privacy_parts
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from lapwing.privacy.parts import PartsAccount, Sums
-from tests.ledger.ledgers import NAME, registration, spend
+from tests.ledger.ledgers import registration, spend
+from tests.ledger.places import Place
 from tests.ledger.test_entries import resealed
 
 TIME = "2026-01-01T00:00:00.000000+00:00"
@@ -369,7 +369,7 @@ def parts_of(**changes: object) -> Parts:
     return found
 
 
-def test_a_change_that_could_move_people_is_refused(tmp_path: Path) -> None:
+def test_a_change_that_could_move_people_is_refused(place: Place) -> None:
     was = parts_of()
     site, person = Column(name="site", type="integer", values=(1, 2, 3)), Column(name="person", type="integer")
     changes: dict[str, tuple[Column, ...]] = {
@@ -378,40 +378,39 @@ def test_a_change_that_could_move_people_is_refused(tmp_path: Path) -> None:
         "read as something else": (person, replace(site, lower=Fraction(0), upper=Fraction(9))),
         "privacy unit, was read": (Column(name="person", type="string"), site),
     }
-    with closing(SqliteLedger.open(tmp_path / NAME, registration(), parts=was)) as ledger:
+    with closing(place.open(registration(), parts=was)) as ledger:
         before = ledger.state()
         for said, columns in changes.items():
             with pytest.raises(CatalogMismatch, match=said):
-                SqliteLedger.open(tmp_path / NAME, registration(), parts=parts_of(columns=columns))
+                place.open(registration(), parts=parts_of(columns=columns))
         ward = Column(name="ward", type="string", values=("1", "2", "3"))
         with pytest.raises(CatalogMismatch, match="by site"):
-            SqliteLedger.open(tmp_path / NAME, registration(), parts=parts_of(columns=(person, ward), part="ward"))
+            place.open(registration(), parts=parts_of(columns=(person, ward), part="ward"))
         null = replace(site, nullable=False)
         with pytest.raises(CatalogMismatch, match="read as something else"):
-            SqliteLedger.open(tmp_path / NAME, registration(), parts=parts_of(columns=(person, null)))
+            place.open(registration(), parts=parts_of(columns=(person, null)))
         assert ledger.state() == before
 
 
-def test_what_cannot_move_people_is_allowed(tmp_path: Path) -> None:
+def test_what_cannot_move_people_is_allowed(place: Place) -> None:
     was = parts_of()
     site, person = Column(name="site", type="integer", values=(1, 2, 3)), Column(name="person", type="integer")
     cost = Column(name="cost", type="integer", lower=Fraction(0), upper=Fraction(9))
     assert parts_of(columns=(cost, site, person), max_rows_per_unit=9, source="other.parquet") == was
-    with closing(SqliteLedger.open(tmp_path / NAME, registration(), parts=was)):
+    with closing(place.open(registration(), parts=was)):
         for parts in (None, parts_of(name="other"), was):
-            with closing(SqliteLedger.open(tmp_path / NAME, registration(), parts=parts)) as again:
+            with closing(place.open(registration(), parts=parts)) as again:
                 division = again.state().division
                 assert division is not None
                 assert division.parts == was
 
 
-def test_an_old_ledger_is_divided_with_all_that_was_spent_in_every_part(tmp_path: Path) -> None:
-    path = tmp_path / NAME
-    with closing(SqliteLedger.open(path, registration())) as ledger:
+def test_an_old_ledger_is_divided_with_all_that_was_spent_in_every_part(place: Place) -> None:
+    with closing(place.open(registration())) as ledger:
         ledger.accept({"visits": "a"}, "curator")
         spend(ledger, 0.4)
         assert ledger.state().division is None
-    with closing(SqliteLedger.open(path, registration(), parts=SITES)) as ledger:
+    with closing(place.open(registration(), parts=SITES)) as ledger:
         outcome = ledger.charge(
             key="k", question="q", loss=PureDP(0.6), catalog_digest="c", principal="p", parts=("3",)
         )
@@ -420,15 +419,15 @@ def test_an_old_ledger_is_divided_with_all_that_was_spent_in_every_part(tmp_path
         assert ledger.state().room(("1",)) == PureDP(0.6)
         assert [row.parts for row in ledger.history()] == [None, ("3",)]
         assert ledger.verify() == 6, "one of them says that the first question was given up"
-    with closing(SqliteLedger.open(path, registration())) as ledger:
+    with closing(place.open(registration())) as ledger:
         assert ledger.state().room(("1",)) == PureDP(0.6), "a catalog without parts sees the same ledger"
 
 
-def race(path: Path, ask: Callable[[SqliteLedger, str], object], threads: int = 6) -> None:
+def race(place: Place, ask: Callable[[Ledger, str], object], threads: int = 6) -> None:
     """Every thread opens a ledger of its own, and none exists before."""
 
     def work(number: int) -> None:
-        with closing(SqliteLedger.open(path, registration(), parts=SITES)) as ledger:
+        with closing(place.open(registration(), parts=SITES)) as ledger:
             ledger.accept({"visits": "a"}, "curator")
             while not isinstance(ask(ledger, NAMES[number % 3]), Refused):
                 pass
@@ -440,8 +439,8 @@ def race(path: Path, ask: Callable[[SqliteLedger, str], object], threads: int = 
         thread.join()
 
 
-def test_all_parts_are_spent_to_the_limit_and_not_beyond(tmp_path: Path) -> None:
-    def ask(ledger: SqliteLedger, part: str) -> object:
+def test_all_parts_are_spent_to_the_limit_and_not_beyond(place: Place) -> None:
+    def ask(ledger: Ledger, part: str) -> object:
         outcome = ledger.charge(
             key=part, question="q", loss=PureDP(Fraction(1, 12)), catalog_digest="c", principal="p", parts=(part,)
         )
@@ -449,8 +448,8 @@ def test_all_parts_are_spent_to_the_limit_and_not_beyond(tmp_path: Path) -> None
             ledger.record_unanswered([outcome.sequence], "interrupt")
         return outcome
 
-    race(tmp_path / NAME, ask)
-    with closing(SqliteLedger.open(tmp_path / NAME, registration(), parts=SITES)) as ledger:
+    race(place, ask)
+    with closing(place.open(registration(), parts=SITES)) as ledger:
         ledger.verify()
         rows = ledger.history()
     price = PureDP(Fraction(1, 12)).rounded_up().amount
@@ -459,7 +458,7 @@ def test_all_parts_are_spent_to_the_limit_and_not_beyond(tmp_path: Path) -> None
     assert len(rows) == 3 * (1 // price)
 
 
-def test_twin_a_ledger_that_trusts_its_askers_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_twin_a_ledger_that_trusts_its_askers_is_caught(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same race where every asker looks by itself whether its part has room, and charges later."""
     look = Division.paid
     monkeypatch.setattr(
@@ -467,16 +466,16 @@ def test_twin_a_ledger_that_trusts_its_askers_is_caught(tmp_path: Path, monkeypa
         "paid",
         lambda self, charge, delta_keys: replace(self, losses=replace(self.losses, data_version=str(charge.version))),
     )
-    path, granted = tmp_path / NAME, []
+    granted: list[object] = []
 
-    def ask(ledger: SqliteLedger, part: str) -> object:
+    def ask(ledger: Ledger, part: str) -> object:
         outcome = ledger.charge(
             key=part, question="q", loss=PureDP(Fraction(1, 4)), catalog_digest="c", principal="p", parts=(part,)
         )
         granted.append(outcome)
         return outcome if len(granted) < 20 else Refused(shortfall=PureDP(0))
 
-    race(path, ask, threads=2)
+    race(place, ask, threads=2)
     monkeypatch.setattr(ledger_parts.Division, "paid", look)
     with pytest.raises(LedgerFault, match="spends more than the budget had left"):
-        SqliteLedger.open(path, registration(), parts=SITES)
+        place.open(registration(), parts=SITES)

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from lapwing.errors import LedgerFault
-from lapwing.ledger.mark import path_of
-from tests.ledger.ledgers import NAME, opened, survey
-from tests.ledger.worker import PATIENCE, PRICE
+from tests.ledger.ledgers import opened, survey
+from tests.ledger.places import Place
+from tests.ledger.worker import PATIENCE, PRICES
 
 ROOT = Path(__file__).parents[2]
 PROCESSES = 4
 
 
-def race(what: str, path: Path, processes: int = PROCESSES) -> list[int]:
+def race(what: str, place: Place, processes: int = PROCESSES) -> list[int]:
     """Let workers use the ledger at once, and return the charges that were reported, in any order."""
-    command = [sys.executable, "-m", "tests.ledger.worker", what, str(path), str(processes)]
+    command = [sys.executable, "-m", "tests.ledger.worker", what, str(place), str(processes)]
     workers = [
         subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(processes)
     ]
@@ -32,31 +32,29 @@ def race(what: str, path: Path, processes: int = PROCESSES) -> list[int]:
     return [int(line) for output, _ in outputs for line in output.split()]
 
 
-def test_all_spend_to_the_limit_and_not_beyond(tmp_path: Path) -> None:
+def test_all_spend_to_the_limit_and_not_beyond(place: Place) -> None:
     """Nobody creates the ledger beforehand: creation races too."""
-    path = tmp_path / NAME
-    reported = race("spend", path)
-    assert int(path_of(path).read_bytes().split()[3]) == 2 * len(reported) + 2, "the mark is at the newest entry"
-    price = Fraction(-(-PRICE * 10**24 // 1), 10**24)
+    reported = race("spend", place)
+    marks = (int(mark.read_bytes().split()[3]) for mark in place.folder.rglob(place.mark.name))
+    assert max(marks) == 2 * len(reported) + 2, "the mark is at the newest entry"
+    price = Fraction(-(-PRICES[place.at.store] * 10**24 // 1), 10**24)
     assert len(reported) == len(set(reported)) == 1 // price
-    assert survey(path, set(reported)) == len(reported) * price
-    with opened(path) as ledger:
+    assert survey(place, set(reported)) == len(reported) * price
+    with opened(place) as ledger:
         assert {row.sequence for row in ledger.history()} == set(reported)
 
 
-def test_checking_in_one_transaction_and_charging_in_another_overspends(tmp_path: Path) -> None:
+def test_checking_in_one_transaction_and_charging_in_another_overspends(place: Place) -> None:
     """The twin: the same race on a ledger that checks, then acts."""
-    path = tmp_path / NAME
-    with opened(path):
+    with opened(place):
         pass
-    reported = race("check then act", path)
+    reported = race("check then act", place)
     with pytest.raises(LedgerFault, match="spends more than the budget had left"):
-        survey(path, set(reported))
+        survey(place, set(reported))
 
 
-def test_a_fork_in_the_middle_of_charging_is_safe(tmp_path: Path) -> None:
-    path = tmp_path / NAME
-    reported = race("fork", path, processes=1)
-    price = Fraction(-(-PRICE * 10**24 // 1), 10**24)
+def test_a_fork_in_the_middle_of_charging_is_safe(place: Place) -> None:
+    reported = race("fork", place, processes=1)
+    price = Fraction(-(-PRICES[place.at.store] * 10**24 // 1), 10**24)
     assert len(reported) == len(set(reported)) == 1 // price
-    assert survey(path, set(reported)) == len(reported) * price
+    assert survey(place, set(reported)) == len(reported) * price

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -17,16 +16,16 @@ from hypothesis import strategies as st
 
 from lapwing.errors import DataStopped, EngineFault, InvalidParameter, LedgerFault
 from lapwing.ledger import folding, records
-from lapwing.ledger.chain import Transaction
 from lapwing.ledger.decisions import accepting, answering, charging, leaving, opening, resuming
 from lapwing.ledger.entries import Entry
 from lapwing.ledger.faults import COUNTED, Cause
 from lapwing.ledger.folding import State, fold
-from lapwing.ledger.presence import Presence
-from lapwing.ledger.sqlite import SqliteLedger
+from lapwing.ledger.ledger import Ledger
+from lapwing.ledger.store import Presence, Transaction
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import PureDP
-from tests.ledger.ledgers import NAME, charged, opened, registration, spend
+from tests.ledger.ledgers import charged, opened, registration, spend
+from tests.ledger.places import Place
 from tests.ledger.test_entries import TIME, ready, request, resealed
 
 ALICE, BOB = "a" * 32, "b" * 32
@@ -209,17 +208,16 @@ def test_the_name_of_an_asker_leads_nowhere_else(name: str) -> None:
 # ---- files -----------------------------------------------------------------------------------------------------------
 
 
-def fails(ledger: SqliteLedger, key: str = "count") -> None:
+def fails(ledger: Ledger, key: str = "count") -> None:
     assert ledger.record_unanswered([charged(ledger, PRICE, key)], "fault") is False
 
 
-def test_faults_stop_and_the_curator_resumes(tmp_path: Path) -> None:
-    path = tmp_path / NAME
-    with opened(path) as ledger:
+def test_faults_stop_and_the_curator_resumes(place: Place) -> None:
+    with opened(place) as ledger:
         ledger.record_answer(charged(ledger, PRICE, "bought"), "42")
         for _ in range(3):
             fails(ledger)
-    with opened(path) as ledger:
+    with opened(place) as ledger:
         before = ledger.state()
         for _ in range(2):
             with pytest.raises(DataStopped, match=r"Nothing was charged.*`lapwing data resume`"):
@@ -241,9 +239,8 @@ def test_faults_stop_and_the_curator_resumes(tmp_path: Path) -> None:
         assert [row.unanswered for row in ledger.history()] == [None, "fault", "fault", "fault", "fault"]
 
 
-def test_who_is_under_way_or_interrupted_stops_nobody(tmp_path: Path) -> None:
-    path = tmp_path / NAME
-    with opened(path) as one, opened(path) as other:
+def test_who_is_under_way_or_interrupted_stops_nobody(place: Place) -> None:
+    with opened(place) as one, opened(place) as other:
         for number in range(20):
             charged(other, PRICE, f"under way {number}")
             one.record_unanswered([charged(one, PRICE)], "interrupt")
@@ -252,10 +249,9 @@ def test_who_is_under_way_or_interrupted_stops_nobody(tmp_path: Path) -> None:
         assert len(one.state().under_way) == 20
 
 
-def test_who_has_let_go_is_one_fault(tmp_path: Path) -> None:
-    path = tmp_path / NAME
-    with opened(path) as one:
-        with opened(path) as other:
+def test_who_has_let_go_is_one_fault(place: Place) -> None:
+    with opened(place) as one:
+        with opened(place) as other:
             charged(other, PRICE, "one")
             charged(other, PRICE, "two")
         other._presence.drop()
@@ -264,27 +260,25 @@ def test_who_has_let_go_is_one_fault(tmp_path: Path) -> None:
         assert one.state().faults == 1
         (fault,) = one.faults()
         assert (fault.cause, [row.question for row in fault.charges]) == ("death", ["SELECT one", "SELECT two"])
-        assert [file.name for file in tmp_path.glob("*asker*")] == [f"{NAME}.asker-{one._presence.name()}"]
+        assert place.askers() == [one._presence.name()]
     one._presence.drop()
 
 
-def test_a_name_is_let_go_when_nothing_is_under_way(tmp_path: Path) -> None:
-    with opened(tmp_path / NAME) as ledger:
+def test_a_name_is_let_go_when_nothing_is_under_way(place: Place) -> None:
+    with opened(place) as ledger:
         ledger.record_answer(charged(ledger, PRICE), "42")
         fails(ledger)
         first = ledger._presence.name()
-    assert list(tmp_path.glob("*asker*")) == []
+    assert place.askers() == []
     with closing(ledger):
         ledger.record_answer(charged(ledger, PRICE), "42")
         assert ledger._presence.name() != first
 
 
-def test_a_question_that_was_taken_for_dead_gets_no_answer(tmp_path: Path) -> None:
-    path = tmp_path / NAME
-    with opened(path) as one, opened(path) as other:
+def test_a_question_that_was_taken_for_dead_gets_no_answer(place: Place) -> None:
+    with opened(place) as one, opened(place) as other:
         late = charged(one, PRICE)
-        for file in tmp_path.glob("*asker*"):
-            file.unlink()
+        place.forget_askers()
         charged(other, PRICE)
         with pytest.raises(EngineFault, match="given up as lost"):
             one.record_answer(late, "42")
@@ -293,9 +287,8 @@ def test_a_question_that_was_taken_for_dead_gets_no_answer(tmp_path: Path) -> No
         other._presence.drop()
 
 
-def test_late_answers_are_not_released(tmp_path: Path) -> None:
-    path = tmp_path / NAME
-    with opened(path) as slow, opened(path) as ledger:
+def test_late_answers_are_not_released(place: Place) -> None:
+    with opened(place) as slow, opened(place) as ledger:
         good, bad, stopped = (charged(slow, PRICE, key) for key in ("good", "bad", "stopped"))
         for _ in range(3):
             fails(ledger)
@@ -312,16 +305,16 @@ def test_late_answers_are_not_released(tmp_path: Path) -> None:
 
 
 def test_a_fault_that_could_not_be_written_is_told_with_the_next_charge(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    with opened(tmp_path / NAME) as ledger:
+    with opened(place) as ledger:
         for _ in range(3):
             charge = charged(ledger, PRICE)
             with monkeypatch.context() as patch:
-                patch.setattr(Transaction, "commit", full)
+                patch.setattr(place.transactions, "commit", full)
                 assert ledger.record_unanswered([charge], "fault") is False
         assert ledger.state().faults == 2
         with pytest.raises(DataStopped):
@@ -333,9 +326,9 @@ def test_a_fault_that_could_not_be_written_is_told_with_the_next_charge(
     ledger._presence.drop()
 
 
-def test_an_answer_that_was_recorded_is_no_fault(tmp_path: Path) -> None:
+def test_an_answer_that_was_recorded_is_no_fault(place: Place) -> None:
     """Ctrl-C between the record and the caller: the answer is there, and free."""
-    with opened(tmp_path / NAME) as ledger:
+    with opened(place) as ledger:
         charge = charged(ledger, PRICE)
         ledger.record_answer(charge, "42")
         entries = ledger.verify()
@@ -343,22 +336,21 @@ def test_an_answer_that_was_recorded_is_no_fault(tmp_path: Path) -> None:
         assert ledger.verify() == entries
 
 
-def test_a_refusal_notes_nothing(tmp_path: Path) -> None:
-    with opened(tmp_path / NAME) as ledger:
+def test_a_refusal_notes_nothing(place: Place) -> None:
+    with opened(place) as ledger:
         entries = ledger.verify()
         assert isinstance(spend(ledger, 2), Refused)
         assert ledger.verify() == entries
         assert ledger.record_unanswered([], "fault") is False
 
 
-def test_ledgers_from_before_there_were_askers_count_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ledgers_from_before_there_were_askers_count_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their unanswered charges may be anything, and are nobody's."""
-    path = tmp_path / NAME
     with monkeypatch.context() as patch:
         patch.setattr(records.Charge, "to_record", lambda self, write=records.Charge.to_record: before(write(self)))
-        with opened(path) as ledger:
+        with opened(place) as ledger:
             old = [charged(ledger, PRICE, f"{number}") for number in range(5)]
-    with opened(path) as ledger:
+    with opened(place) as ledger:
         assert (ledger.state().under_way, ledger.faults()) == ({}, ())
         ledger.record_answer(old[0], "42")
         ledger.record_answer(charged(ledger, PRICE), "42")
@@ -372,8 +364,8 @@ def before(record: dict[str, object]) -> dict[str, object]:
     return json.loads(json.dumps({name: value for name, value in record.items() if name != "asker"}))  # type: ignore[no-any-return]
 
 
-def test_an_answer_after_an_ending_is_tampering(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with opened(tmp_path / NAME) as ledger:
+def test_an_answer_after_an_ending_is_tampering(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(place) as ledger:
         charge = charged(ledger, PRICE)
         ledger.record_unanswered([charge], "fault")
         with monkeypatch.context() as patch:
@@ -391,11 +383,11 @@ def test_opening_a_ledger_counts_nothing() -> None:
 # ---- at the same time ------------------------------------------------------------------------------------------------
 
 
-def owing_beside_a_charge(path: Path, patch: pytest.MonkeyPatch) -> SqliteLedger:
+def owing_beside_a_charge(place: Place, patch: pytest.MonkeyPatch) -> Ledger:
     """Return a ledger in which a question failed while another thread's charge was being written for too long."""
-    ledger = SqliteLedger.open(path, registration(10), patience=0.2)
+    ledger = place.open(registration(10), patience=0.2)
     failed = charged(ledger, 0.1, "failed")
-    begun, go_on, commit = threading.Event(), threading.Event(), Transaction.commit
+    begun, go_on, commit = threading.Event(), threading.Event(), place.transactions.commit
 
     def slowly(self: Transaction, *entries: Entry) -> None:
         if any(entry.kind == "charge" for entry in entries):
@@ -404,7 +396,7 @@ def owing_beside_a_charge(path: Path, patch: pytest.MonkeyPatch) -> SqliteLedger
         commit(self, *entries)
 
     with patch.context() as once, ThreadPoolExecutor(1) as pool:
-        once.setattr(Transaction, "commit", slowly)
+        once.setattr(place.transactions, "commit", slowly)
         beside = pool.submit(spend, ledger, 0.1, "beside")
         assert begun.wait(300)
         assert not ledger.record_unanswered([failed], "fault"), "the ledger is held, so this is owed"
@@ -413,48 +405,47 @@ def owing_beside_a_charge(path: Path, patch: pytest.MonkeyPatch) -> SqliteLedger
     return ledger
 
 
-def check_that_what_is_owed_is_paid(path: Path, patch: pytest.MonkeyPatch) -> None:
-    ledger = owing_beside_a_charge(path, patch)
-    charged(ledger, 0.1, "next")
-    assert ledger.state().faults == 1
-    assert ledger._owed == []
-    ledger.close()
+def check_that_what_is_owed_is_paid(place: Place, patch: pytest.MonkeyPatch) -> None:
+    with closing(owing_beside_a_charge(place, patch)) as ledger:
+        charged(ledger, 0.1, "next")
+        assert ledger.state().faults == 1
+        assert ledger._owed == []
 
 
-def test_what_is_owed_beside_a_charge_is_counted_with_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with opened(tmp_path / NAME, 10):
-        check_that_what_is_owed_is_paid(tmp_path / NAME, monkeypatch)
+def test_what_is_owed_beside_a_charge_is_counted_with_the_next(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(place, 10):
+        check_that_what_is_owed_is_paid(place, monkeypatch)
 
 
-def test_twin_a_charge_that_takes_all_debts_for_paid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def forgiving(self: SqliteLedger, transaction: Transaction, settled: Any, *entries: Entry) -> None:
+def test_twin_a_charge_that_takes_all_debts_for_paid(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgiving(self: Ledger, transaction: Transaction, settled: Any, *entries: Entry) -> None:
         transaction.commit(*settled.entries, *entries)
         self._owed.clear()
 
-    monkeypatch.setattr(SqliteLedger, "_commit", forgiving)
-    with opened(tmp_path / NAME, 10), pytest.raises(AssertionError):
-        check_that_what_is_owed_is_paid(tmp_path / NAME, monkeypatch)
+    monkeypatch.setattr(Ledger, "_commit", forgiving)
+    with opened(place, 10), pytest.raises(AssertionError):
+        check_that_what_is_owed_is_paid(place, monkeypatch)
 
 
 def test_memory_that_runs_out_while_a_fault_is_written_leaves_it_owed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def short_of_memory(*_: object) -> None:
         raise MemoryError
 
-    with opened(tmp_path / NAME, 10) as ledger:
+    with opened(place, 10) as ledger:
         failed = charged(ledger, 0.1)
         with monkeypatch.context() as patch:
-            patch.setattr("lapwing.ledger.sqlite.leaving", short_of_memory)
+            patch.setattr("lapwing.ledger.ledger.leaving", short_of_memory)
             assert not ledger.record_unanswered([failed], "fault")
         charged(ledger, 0.1)
         assert ledger.state().faults == 1
 
 
-def test_closing_beside_a_charge_is_no_death(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with opened(tmp_path / NAME, 10) as ledger, opened(tmp_path / NAME, 10) as other:
+def test_closing_beside_a_charge_is_no_death(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(place, 10) as ledger, opened(place, 10) as other:
         ledger.record_answer(charged(ledger, 0.1, "first"), "1")
-        dropping, drop = threading.Event(), Presence.drop
+        dropping, drop = threading.Event(), place.presences.drop
 
         def slowly(self: Presence, *, unless: Collection[str] = ()) -> None:
             dropping.set()
@@ -462,7 +453,7 @@ def test_closing_beside_a_charge_is_no_death(tmp_path: Path, monkeypatch: pytest
             drop(self, unless=unless)
 
         with monkeypatch.context() as patch, ThreadPoolExecutor(1) as pool:
-            patch.setattr(Presence, "drop", slowly)
+            patch.setattr(place.presences, "drop", slowly)
             closed = pool.submit(ledger.close)
             assert dropping.wait(300)
             under_way = charged(ledger, 0.1, "second")

@@ -1,4 +1,4 @@
-"""Another process that uses a ledger: `python -m tests.ledger.worker WHAT PATH [MORE]`; it prints what it was told."""
+"""Another process that uses a ledger: `python -m tests.ledger.worker WHAT PLACE [MORE]`; it prints what it was told."""
 
 import os
 import signal
@@ -11,19 +11,24 @@ from pathlib import Path
 from typing import Any
 
 from lapwing.errors import LapwingError
-from lapwing.ledger import database, entries, folding
+from lapwing.ledger import entries, folding
 from lapwing.ledger import mark as marks
-from lapwing.ledger.chain import Transaction
+from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.mark import HeldMark, Mark
+from lapwing.ledger.postgres import chain, presence, tables
+from lapwing.ledger.postgres.log import PostgresLog
 from lapwing.ledger.records import Charged
-from lapwing.ledger.sqlite import SqliteLedger
+from lapwing.ledger.sqlite import file
+from lapwing.ledger.sqlite.chain import SqliteTransaction
 from lapwing.privacy.filters import Account, Granted, Refused
 from lapwing.privacy.filters import charge as pay
 from lapwing.privacy.measures import Loss, PureDP
 from tests.ledger.ledgers import charged, opened, spend
+from tests.ledger.places import Place
 
 THREADS = 8
-PRICE = Fraction(1, 1000)
+PRICES = {"sqlite": Fraction(1, 1000), "postgres": Fraction(1, 150)}  # a server takes longer for each
+PRICE = PRICES["sqlite"]
 # The lock is not fair: a busy machine may keep one of many waiting for most of a race, which is no fault of the ledger.
 PATIENCE = 600
 
@@ -43,12 +48,12 @@ def meet(folder: Path, processes: int, where: str) -> None:
         time.sleep(0.001)
 
 
-def race(path: Path, processes: int, work: Callable[[SqliteLedger], None]) -> None:
+def race(place: Place, processes: int, work: Callable[[Ledger], None]) -> None:
     """Open the ledger at once with others, charge once, and go on once all have, so that all take part."""
-    meet(path.parent, processes, "at the door")
-    with opened(path, patience=PATIENCE) as ledger:
+    meet(place.folder, processes, "at the door")
+    with opened(place.seen_from(f"host {os.getpid()}"), patience=PATIENCE) as ledger:
         spend_once(ledger)
-        meet(path.parent, processes, "inside")
+        meet(place.folder, processes, "inside")
         in_threads(lambda: work(ledger))
 
 
@@ -57,7 +62,7 @@ def report(sequence: int) -> None:
     sys.stdout.flush()
 
 
-def spend_once(ledger: SqliteLedger) -> Charged | Refused:
+def spend_once(ledger: Ledger) -> Charged | Refused:
     outcome = spend(ledger, PRICE)
     if isinstance(outcome, Charged):
         report(outcome.sequence)
@@ -65,7 +70,7 @@ def spend_once(ledger: SqliteLedger) -> Charged | Refused:
     return outcome
 
 
-def spend_all(ledger: SqliteLedger) -> None:
+def spend_all(ledger: Ledger) -> None:
     while isinstance(spend_once(ledger), Charged):
         pass
 
@@ -78,12 +83,18 @@ def trust(account: Account, loss: Loss) -> Granted:
     return outcome if isinstance(outcome, Granted) else Granted(account=account)
 
 
-def check_then_act(ledger: SqliteLedger) -> None:
+def check_then_act(ledger: Ledger) -> None:
     while isinstance(pay(ledger.state().account, PureDP(PRICE)), Granted):
         time.sleep(0.005)
         outcome = spend(ledger, PRICE)
         if isinstance(outcome, Charged):
             report(outcome.sequence)
+
+
+def unlocked_head(self: Any) -> Mark | None:
+    """Plant a bug: look at the head row without keeping others from it."""
+    found = self._connection.execute("SELECT sequence, hash FROM lapwing.ledgers").fetchone()
+    return None if found is None else Mark(*found)
 
 
 # Dying at a fault point: `die` is put before or after a step of the ledger.
@@ -107,34 +118,85 @@ def after(owner: Any, step: str) -> None:
     setattr(owner, step, then_die)
 
 
-def mark_too_early(self: Transaction, entry: entries.Entry) -> None:
+def mark_too_early(self: Any, entry: entries.Entry) -> None:
     """Plant a bug: move the mark before the commit."""
     state = folding.fold(self.newest, entry)
-    database.insert(self.connection, entry)
-    self._mark.advance(Mark(state.sequence, state.hash))
-    database.commit(self.connection)
+    if isinstance(self, SqliteTransaction):
+        file.insert(self._connection, entry)
+        self._mark.advance(Mark(state.sequence, state.hash))
+        file.commit(self._connection)
+    else:
+        self.log.insert(entry)
+        self.log.move(Mark(state.sequence, state.hash))
+        self._mark.advance(Mark(state.sequence, state.hash))
+        chain.commit(self._connection, "visits")
     self.newest = state
 
 
-FAULT_POINTS: dict[str, Callable[[], None]] = {
-    "before insert": lambda: before(database, "insert"),
-    "after insert, before commit": lambda: before(database, "commit"),
+def dying_while_committing(connection: Any, _name: str) -> None:
+    """Send the word and die before the answer: it may have been done or not."""
+    connection.pgconn.send_query(b"COMMIT")
+    connection.pgconn.flush()
+    die()
+
+
+def not_awaiting() -> None:
+    """Plant a bug: say that it was committed without having asked for it."""
+    chain.commit = lambda *_: None
+    before(Ledger, "record_answer")
+
+
+ANYWHERE: dict[str, Callable[[], None]] = {
     "after commit, before mark": lambda: before(HeldMark, "advance"),
     "after mark": lambda: after(HeldMark, "advance"),
-    "between charge and answer": lambda: before(SqliteLedger, "record_answer"),
-    "during answer, before commit": lambda: before_second(database, "commit"),
+    "between charge and answer": lambda: before(Ledger, "record_answer"),
 }
-CREATION_POINTS: dict[str, Callable[[], None]] = {
+FAULT_POINTS: dict[str, dict[str, Callable[[], None]]] = {
+    "sqlite": ANYWHERE
+    | {
+        "before insert": lambda: before(file, "insert"),
+        "after insert, before commit": lambda: before(file, "commit"),
+        "during answer, before commit": lambda: before_second(file, "commit"),
+    },
+    "postgres": ANYWHERE
+    | {
+        "before insert": lambda: before(PostgresLog, "insert"),
+        "after insert, before commit": lambda: before(chain, "commit"),
+        "during answer, before commit": lambda: before_second(chain, "commit"),
+        "after a commit that is not awaited": lambda: not_awaiting(),
+        "while committing": lambda: setattr(chain, "commit", dying_while_committing),
+    },
+}
+AT_CREATION: dict[str, Callable[[], None]] = {
     "before the mark is linked": lambda: before(os, "link"),
     "after the mark": lambda: after(marks, "create"),
-    "after the empty file": lambda: after(database, "create_file"),
-    "inside the tables": lambda: before_in(database, "_TABLES", 2),
-    "after the tables": lambda: after(database, "connect"),
-    "before the opening entry": lambda: before(database, "insert"),
-    "before its commit": lambda: before(database, "commit"),
     "before its mark": lambda: before(HeldMark, "advance"),
     "after its mark": lambda: after(HeldMark, "advance"),
 }
+CREATION_POINTS: dict[str, dict[str, Callable[[], None]]] = {
+    "sqlite": AT_CREATION
+    | {
+        "after the store": lambda: after(file, "create_file"),
+        "inside the tables": lambda: before_in(file, 2),
+        "after the tables": lambda: after(file, "connect"),
+        "before the opening entry": lambda: before(file, "insert"),
+        "before its commit": lambda: before(file, "commit"),
+    },
+    "postgres": AT_CREATION
+    | {
+        "after the store": lambda: after(chain, "connect"),
+        "inside the tables": lambda: setattr(tables, "STEPS", ((*tables.STEPS[0][:3], Deadly()),)),
+        "after the tables": lambda: after(tables, "prepare"),
+        "before the opening entry": lambda: before(PostgresLog, "insert"),
+        "before its commit": lambda: before(chain, "commit"),
+    },
+}
+
+
+class Deadly:
+    """A statement that is never sent."""
+
+    encode = staticmethod(die)
 
 
 def before_second(owner: Any, step: str) -> None:
@@ -147,34 +209,33 @@ def before_second(owner: Any, step: str) -> None:
     setattr(owner, step, first)
 
 
-def before_in(owner: Any, name: str, place: int) -> None:
-    """Die inside a list of statements: SQLite meets `place` of them, and then a call that never returns."""
-    connect = owner._create_tables
+def before_in(owner: Any, place: int) -> None:
+    """Die inside a step of the schema: SQLite meets `place` statements, and then a call that never returns."""
+    migrate = owner._migrate
 
-    def create(connection: Any) -> None:
+    def create(connection: Any, *, since: int) -> None:
         connection.create_function("die", 0, die)
-        statements = getattr(owner, name)
-        setattr(owner, name, (*statements[:place], "SELECT die()"))
-        connect(connection)
+        owner.STEPS = ((*owner.STEPS[0][:place], "SELECT die()"),)
+        migrate(connection, since=since)
 
-    owner._create_tables = create
+    owner._migrate = create
 
 
-def buy_until_death(path: Path, point: str) -> None:
-    with opened(path) as ledger:
+def buy_until_death(place: Place, point: str) -> None:
+    with opened(place) as ledger:
         for _ in range(3):
             sequence = charged(ledger, Fraction(1, 10))
             ledger.record_answer(sequence, "42")
             report(sequence)
-        FAULT_POINTS[point]()
+        FAULT_POINTS[place.at.store][point]()
         sequence = charged(ledger, Fraction(1, 10))
         report(sequence)
         ledger.record_answer(sequence, "42")
 
 
-def fork_while_busy(path: Path) -> None:
+def fork_while_busy(place: Place) -> None:
     """Fork while threads charge; each child charges once, on its own and through what it inherited."""
-    with opened(path, patience=PATIENCE) as ledger:
+    with opened(place, patience=PATIENCE) as ledger:
         children: list[int] = []
         threads = [threading.Thread(target=spend_all, args=(ledger,)) for _ in range(4)]
         for thread in threads:
@@ -192,9 +253,9 @@ def fork_while_busy(path: Path) -> None:
                 sys.exit("a child failed")
 
 
-def die_as_a_parent(path: Path) -> None:
+def die_as_a_parent(place: Place) -> None:
     """Fork with a question under way; a child dies with one of its own, the parent sees it and dies before another."""
-    with opened(path) as ledger:
+    with opened(place) as ledger:
         charged(ledger, PRICE, "parent")
         dying = os.fork()
         if dying == 0:
@@ -205,7 +266,7 @@ def die_as_a_parent(path: Path) -> None:
         if surviving == 0:  # it has the parent's files, and must not keep its name alive
             os.closerange(1, 3)
             deadline = time.monotonic() + 300
-            while not path.with_name("looked").exists() and time.monotonic() < deadline:
+            while not (place.folder / "looked").exists() and time.monotonic() < deadline:
                 time.sleep(0.01)
             os._exit(0)
         faults = [row.cause for row in ledger.faults()]
@@ -214,45 +275,51 @@ def die_as_a_parent(path: Path) -> None:
         die()
 
 
-def try_to_spend(path: Path) -> None:
+def try_to_spend(place: Place) -> None:
     """Charge as a user who is not root, and print the outcome."""
     if os.geteuid() == 0:
         os.setegid(65534)
         os.seteuid(65534)
     try:
-        with opened(path) as ledger:
+        with opened(place) as ledger:
             report(charged(ledger, Fraction(1, 10)))
     except LapwingError as error:
         sys.stdout.write(f"{error.code}: {error}\n")
 
 
-def main(what: str, path: Path, *more: str) -> None:
+def main(what: str, place: Place, *more: str) -> None:
+    global PRICE
+    PRICE = PRICES[place.at.store]
+    presence.GRACE_SECONDS = 0.0  # type: ignore[misc]
     match what:
         case "spend":
-            race(path, int(more[0]), spend_all)
+            race(place, int(more[0]), spend_all)
         case "check then act":
             folding.pay = trust  # type: ignore[assignment, attr-defined]
-            race(path, int(more[0]), check_then_act)
+            race(place, int(more[0]), check_then_act)
         case "die":
-            buy_until_death(path, *more)
+            buy_until_death(place, *more)
         case "die with the mark too early":
-            Transaction.commit = mark_too_early  # type: ignore[method-assign, assignment]
-            buy_until_death(path, *more)
+            place.transactions.commit = mark_too_early
+            buy_until_death(place, *more)
+        case "spend without the row lock":
+            PostgresLog.locked_head = unlocked_head  # type: ignore[method-assign]
+            race(place, int(more[0]), spend_all)
         case "die with one under way":
-            with opened(path) as ledger:
+            with opened(place) as ledger:
                 charged(ledger, Fraction(1, 10))
                 die()
         case "die as a parent":
-            die_as_a_parent(path)
+            die_as_a_parent(place)
         case "die creating":
-            CREATION_POINTS[more[0]]()
-            with opened(path):
+            CREATION_POINTS[place.at.store][more[0]]()
+            with opened(place):
                 pass
         case "fork":
-            fork_while_busy(path)
+            fork_while_busy(place)
         case "unprivileged":
-            try_to_spend(path)
+            try_to_spend(place)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:])
+    main(sys.argv[1], Place.read(sys.argv[2]), *sys.argv[3:])

@@ -1,6 +1,6 @@
 """The catalog as values: data set, budget, tables, views; each is valid or does not exist."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from os.path import normpath
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Self, final
 from lapwing.catalog import spelling
 from lapwing.catalog.column import Column
 from lapwing.catalog.facts import digest
+from lapwing.catalog.ledger import place_of
 from lapwing.catalog.names import check_text, one_of, refuse_same_names
 from lapwing.catalog.place import refuse
 from lapwing.catalog.public import PublicTable
@@ -34,7 +35,6 @@ __all__ = [
 ENGINES = ("duckdb", "postgres", "spark")
 MEASURES = ("pure", "gdp", "zcdp")
 NEIGHBOURING = ("add_remove", "replace_one")
-LEDGER = "sqlite:"
 
 
 @final
@@ -104,6 +104,7 @@ class Catalog:
             its links lead to are among them.
         folder: the folder that relative paths start from.
         public_tables: those in which nobody is protected.
+        file: that it was read from, if any; two catalogs that say the same are equal wherever they are.
         views: subqueries with a name. No two tables or views share a name.
 
     Raises: CatalogError, starting with the place of what is wrong.
@@ -117,14 +118,16 @@ class Catalog:
     folder: Path
     public_tables: tuple[PublicTable, ...] = ()
     views: tuple[View, ...] = ()
+    file: Path | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         check_text("dataset.name", self.name)
         one_of("dataset.engine", self.engine, ENGINES)
         check_text("dataset.ledger", self.ledger)
-        if not self.ledger.startswith(LEDGER) or self.ledger == LEDGER:
-            remedy = 'write "sqlite:" and a file, like "sqlite:visits.lapwing.db"'
-            refuse("dataset.ledger", f"{spelling.text(self.ledger)} is not a ledger; {remedy}")
+        try:
+            place_of(self.ledger)
+        except ValueError as error:
+            refuse("dataset.ledger", f"{error}")
         if not self.tables:
             missing = "missing; describe at least one table" + (" that is protected" if self.public_tables else "")
             refuse("tables", f"{missing} in a section like [tables.visits]")
@@ -136,8 +139,8 @@ class Catalog:
 
     @property
     def ledger_path(self) -> Path:
-        """The ledger's file."""
-        return self.folder / self.ledger.removeprefix(LEDGER)
+        """The ledger's file; of one in PostgreSQL, the name under which this host keeps its mark."""
+        return self.folder / place_of(self.ledger).file
 
     def source_path(self, table: Table | PublicTable) -> Path:
         """Return the file that holds a table's rows."""

@@ -7,6 +7,7 @@ import os
 import threading
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -34,7 +35,7 @@ def load(path: Path) -> Catalog:
         raise CatalogError(f"{path.name}: cannot be read: {error.strerror}; check its permissions") from None
     except UnicodeDecodeError:
         raise CatalogError(f"{path.name}: not UTF-8 text; save it as UTF-8") from None
-    return loads(content, file=path.name, folder=path.absolute().parent)
+    return replace(loads(content, file=path.name, folder=path.absolute().parent), file=path.absolute())
 
 
 def loads(content: str, *, file: str, folder: Path) -> Catalog:

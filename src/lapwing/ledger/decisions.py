@@ -7,13 +7,14 @@ so that a decision rests on public facts alone.
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from lapwing.errors import DataChanged, InvalidParameter
+from lapwing.errors import DataChanged, DataStopped, InvalidParameter
 from lapwing.ledger.entries import GENESIS, Entry, Kind, subject_of
 from lapwing.ledger.faults import Cause, given_up, stopped
 from lapwing.ledger.folding import State, paid
 from lapwing.ledger.owners import Owners
 from lapwing.ledger.parts import Parts, require_same_parts
-from lapwing.ledger.records import Charge, Registration
+from lapwing.ledger.raising import record_of, require_raise
+from lapwing.ledger.records import Charge, Declared, Registration
 from lapwing.privacy.filters import Refused
 
 
@@ -44,6 +45,7 @@ def accepting(
 
     Args: owners: whose rows the tables have.
     """
+    require_open(state)
     if not digests:
         raise InvalidParameter("A version of the data needs the digest of at least one table; none was given.")
     together = {**state.digests, **digests}  # other catalogs that share the ledger keep their tables
@@ -60,9 +62,11 @@ def charging(state: State, charge: Charge, time: str) -> Entry | Refused:
     The outcome depends on the request and on earlier entries only, never on data, but for the faults among them, which
     had been seen (`ledger.faults`): it may be shown to anybody.
 
-    Raises: DataStopped if as many faults stand as stop the data set; DataChanged if no version of the data was
-        accepted, or a newer one than the asker's; InvalidParameter if the loss is not of the ledger's measure.
+    Raises: DataStopped if the data set was closed, or as many faults stand as stop it; DataChanged if no version of
+        the data was accepted, or a newer one than the asker's; InvalidParameter if the loss is not of the ledger's
+        measure.
     """
+    require_open(state)
     if state.stopped:
         raise stopped()
     if state.version == 0:
@@ -111,6 +115,44 @@ def resuming(state: State, principal: str, time: str) -> Entry | None:
     if not state.faults:
         return None
     return _next(state, time, "resume", "", {"faults": state.faults, "principal": principal})
+
+
+def raising(state: State, now: Registration, principal: str, time: str) -> Entry | None:
+    """Return the entry that raises the budget to another one, or None if that is the budget already.
+
+    Raises: DataStopped, InvalidParameter, CatalogMismatch (`ledger.raising`); nothing is changed then.
+    """
+    if (now.epsilon, now.delta) == (state.registration.epsilon, state.registration.delta):
+        return None
+    require_open(state)
+    require_raise(state.registration, now)
+    return _next(state, time, "raise", "", record_of(state.registration, now, principal))
+
+
+def closing(state: State, principal: str, time: str) -> Entry | None:
+    """Return the entry that closes the data set for ever, or None if it is closed."""
+    return None if state.closed else _next(state, time, "close", "", {"principal": principal})
+
+
+def restoring(state: State, declared: Declared, marked: int | None, principal: str, time: str) -> Entry:
+    """Return the entry that follows those of a copy that was put in a ledger's place.
+
+    Args: declared: why that may be; marked: how many entries the ledger had by its mark, if there is one.
+    """
+    body = {"entries": state.sequence, "marked": marked, "declared": declared, "principal": principal}
+    return _next(state, time, "restored", "", body)
+
+
+def require_open(state: State) -> None:
+    """Refuse what would go on with a data set that was closed.
+
+    Raises: DataStopped.
+    """
+    if state.closed:
+        raise DataStopped(
+            "The curator has closed this data set for ever. Nothing was charged; answers that were bought before stay "
+            "free."
+        )
 
 
 def _next(state: State, time: str, kind: Kind, subject: str, body: Mapping[str, object]) -> Entry:

@@ -1,10 +1,12 @@
 """The lines of the ledger: entries in a hash chain, each sealed over all of its fields and the entry before.
 
 What an entry means is said by `ledger.folding`, and which one may follow is decided by `ledger.decisions`; all three
-are pure. An entry is one of seven kinds. `open` registers the data set and its budget, and is always the first. `parts`
+are pure. An entry is one of ten kinds. `open` registers the data set and its budget, and is always the first. `parts`
 says into which disjoint parts its units fall, once, if they do. `data` accepts a new version of the data. `charge` pays
 for one question, about all parts or some. `answer` keeps what a charge bought. `unanswered` says why charges bought
-nothing. `resume` is the curator's word that the faults so far were looked at (`ledger.faults`).
+nothing. `resume` is the curator's word that the faults so far were looked at (`ledger.faults`). `raise` makes the
+budget larger (`ledger.raising`), `close` ends all charging, and `restored` says that the entries before it come from a
+copy (`ledger.restoring`).
 """
 
 import json
@@ -15,7 +17,7 @@ from typing import Any, Final, Literal, Self, final, get_args
 
 from lapwing.errors import LedgerFault
 
-Kind = Literal["open", "parts", "data", "charge", "answer", "unanswered", "resume"]
+Kind = Literal["open", "parts", "data", "charge", "answer", "unanswered", "resume", "raise", "close", "restored"]
 GENESIS: Final = "0" * 64  # stands for the hash of what comes before the first entry
 RESTORE: Final = "Restore the newest copy of the ledger together with its mark."
 _DOMAIN: Final = "lapwing ledger entry 1"

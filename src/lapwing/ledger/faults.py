@@ -5,16 +5,18 @@ Theory of operation
 Memory, disk and time run out sooner on some data than on others, so whether a question fails is outside the guarantee:
 whoever asks learns at least one bit that no noise covers, at whatever price the question had. The ledger makes these
 bits few, and makes a person look at them. Every charge carries the *asker* that made it, a name for one open ledger of
-one process (`ledger.presence`), and is *under way* until an `answer` or an `unanswered` entry names it. The latter has
+one process (`ledger.askers`), and is *under way* until an `answer` or an `unanswered` entry names it. The latter has
 a cause:
 
 - `fault`: after the charge the engine, or anything else, raised. It counts.
 - `death`: the asker is gone. Nobody was left to write down why, and the kernel's kill of a process that takes too much
   memory looks like any other: so it counts, as one fault for all that the asker had under way, as one death shows one
   bit. The next charge writes it down before it is decided on, so no charge is made between a death and its count.
-- `interrupt`: the user pressed Ctrl-C. It does not count: when to press is the user's own choice, made without anything
-  from the data but the time that passed, and time is outside the guarantee in any case; an honest user who has no
-  patience must not stop the data set for all. Any other end of a process looks like a death, and is taken for one.
+- `interrupt`: the user pressed Ctrl-C, or cancelled a question that a service ran. It does not count: when to press is
+  the user's own choice, made without anything from the data but the time that passed, and time is outside the guarantee
+  in any case; an honest user who has no patience must not stop the data set for all. A charge that was committed
+  without its asker being told, as the connection to the store was lost, has this cause too: nothing was read for it.
+  Any other end of a process looks like a death, and is taken for one.
 - `stop`: the question ended while the data set was stopped, well or not; nothing of it was released. It does not count.
 
 A batch fails as one: one entry names the question that failed and those that were not run after it.
@@ -31,7 +33,8 @@ Guarantee: between two `resume` entries, what an analyst learns from failures is
 FAULTS_ALLOWED faults, of what each open ledger owes, and of one death more for each process that has a question under
 way when the data set stops.
 Proof. `charging` refuses once FAULTS_ALLOWED faults stand, and `fold` accepts no charge then; deaths, and what the open
-ledger that charges owes, are counted first. Any other fault adds one where it is written down, under the ledger's lock,
+ledger that charges owes, are counted first, and whoever is missing and may be dead is counted with them until it is
+known (`ledger.askers`). Any other fault adds one where it is written down, under the ledger's lock,
 before it is told. Every question that ends after the last of them and can write to the ledger finds the data set
 stopped: with an answer in hand or without, it is recorded with the same cause and raises the same constant message;
 one that cannot write is owed, and no answer is released that is not recorded. The refusal itself is a function of the

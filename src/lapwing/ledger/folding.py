@@ -1,14 +1,15 @@
 """What a chain of entries means: the state that they add up to, one entry after another.
 
-Everything here is a pure function. A store (`ledger.sqlite`) keeps entries and makes them durable.
+Everything here is a pure function. A store (`ledger.store`) keeps entries and makes them durable.
 
 Guarantee: in any chain that `fold` accepts from the first entry on, the charges' losses pass the budget's filter one
 after another in exact rational arithmetic, so their sum never exceeds the budget; and their deltas add up to at most
 `delta_keys` (`filters`: approx, approx_gdp, approx_zcdp). Where there are parts, this holds for the charges that read a
-part, for every part, or under replace_one for every two of them (`ledger.parts`). No charge follows when as many faults
-stand as stop the data set (`ledger.faults`). The chain is not signed: whoever can write the file can write another
-chain. It shows accidents, partial restores and hasty edits, not a forger; the high-water mark (`ledger.mark`) shows a
-whole older chain.
+part, for every part, or under replace_one for every two of them (`ledger.parts`). The budget is the one in force at
+the end: it only grows (`ledger.raising`). No charge follows when as many faults stand as stop the data set
+(`ledger.faults`), and none after the data set was closed. The chain is not signed: whoever can write the file can
+write another chain. It shows accidents, partial restores and hasty edits, not a forger; the high-water mark
+(`ledger.mark`) shows a whole older chain.
 
 `fold` takes constant time and `State` has a constant size, whatever the length of the chain, but for what grows with
 the number of parts, of names and of charges under way. What needs looking up in the past (the charges by key, the
@@ -27,7 +28,8 @@ from lapwing.ledger.entries import GENESIS, Entry, Kind, broken, subject_of
 from lapwing.ledger.faults import COUNTED, FAULTS_ALLOWED
 from lapwing.ledger.owners import Owners, owners_from
 from lapwing.ledger.parts import Division, Parts
-from lapwing.ledger.records import Charge, Registration
+from lapwing.ledger.raising import raised_by
+from lapwing.ledger.records import DECLARED, LOST, Charge, Registration
 from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.filters import Account, Granted, Refused
 from lapwing.privacy.filters import charge as pay
@@ -44,7 +46,9 @@ class State:
     what private keys have taken of the registration's `delta_keys`. Of a data set in parts, `account` and `delta_spent`
     hold the totals, and `division` what is charged to each part. `faults` stand since the curator last looked;
     `under_way` maps each charge whose outcome is open to its asker; `spending` has what was charged by name
-    (`ledger.allowances`).
+    (`ledger.allowances`). `registration` has the budget in force, and `earlier` those before it was raised, the first
+    one first (`ledger.raising`). `closed` says that nothing is charged any more. Where entries were lost, what is spent
+    is more than what the charges add up to (`ledger.restoring`).
     """
 
     sequence: int
@@ -59,6 +63,13 @@ class State:
     under_way: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     spending: Spending = field(default_factory=lambda: NOTHING)
     owners: Owners = field(default_factory=lambda: MappingProxyType({}))
+    earlier: tuple[Registration, ...] = ()
+    closed: bool = False
+
+    @property
+    def first(self) -> Registration:
+        """The registration with the budget that the ledger was opened with."""
+        return self.earlier[0] if self.earlier else self.registration
 
     @property
     def stopped(self) -> bool:
@@ -135,6 +146,8 @@ def _fold_parts(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
 def _fold_data(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
     if body["version"] != state.version + 1:
         raise broken(entry.sequence, "accepts a version of the data out of turn")
+    if state.closed:
+        raise broken(entry.sequence, "accepts data after the data set was closed")
     owners = MappingProxyType(owners_from(body.get("owners", {})))
     digests = MappingProxyType(dict(body["digests"]))
     after = replace(state, version=body["version"], digests=digests, owners=owners)
@@ -149,6 +162,8 @@ def _fold_charge(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
         raise broken(entry.sequence, "is filed under another question than its own")
     if state.stopped:
         raise broken(entry.sequence, "charges while the data set was stopped")
+    if state.closed:
+        raise broken(entry.sequence, "charges after the data set was closed")
     outcome = paid(state, charge)
     if isinstance(outcome, Refused):
         raise broken(entry.sequence, "spends more than the budget had left")
@@ -201,6 +216,41 @@ def _fold_resume(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
     return replace(state, faults=0)
 
 
+def _fold_raise(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+    if state.closed:
+        raise broken(entry.sequence, "raises the budget after the data set was closed")
+    now = raised_by(state.registration, body)
+    division = None if state.division is None else state.division.with_budget(now.budget)
+    return replace(
+        state,
+        registration=now,
+        earlier=(*state.earlier, state.registration),
+        account=replace(state.account, budget=now.budget),
+        division=division,
+    )
+
+
+def _fold_close(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+    if state.closed:
+        raise broken(entry.sequence, "closes the data set a second time")
+    return replace(state, closed=True)
+
+
+def _fold_restored(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+    if body["entries"] != state.sequence:
+        raise broken(entry.sequence, "restores another number of entries than there are")
+    if body["declared"] not in DECLARED:
+        raise broken(entry.sequence, "is restored for no known reason")
+    return spent_wholly(state) if body["declared"] == LOST else state
+
+
+def spent_wholly(state: State) -> State:
+    """Return a state in which nothing is left: of the budget, and of the delta for private keys, in any part."""
+    budget, delta = state.registration.budget, state.registration.delta_keys
+    division = None if state.division is None else state.division.spent_wholly(delta)
+    return replace(state, account=replace(state.account, spent=budget), delta_spent=delta, division=division)
+
+
 _FOLDS: Final[Mapping[Kind, Callable[[State, Entry, Any], State]]] = {
     "open": _fold_open,
     "parts": _fold_parts,
@@ -209,4 +259,7 @@ _FOLDS: Final[Mapping[Kind, Callable[[State, Entry, Any], State]]] = {
     "answer": _fold_answer,
     "unanswered": _fold_unanswered,
     "resume": _fold_resume,
+    "raise": _fold_raise,
+    "close": _fold_close,
+    "restored": _fold_restored,
 }

@@ -134,6 +134,16 @@ class Division:
         """
         return replace(self, losses=self.losses.for_version(str(version)), deltas=self.deltas.levelled())
 
+    def with_budget(self, budget: Loss) -> Self:
+        """Return the division with a larger budget for every part."""
+        return replace(self, losses=replace(self.losses, budget=budget))
+
+    def spent_wholly(self, delta_keys: Fraction) -> Self:
+        """Return the division with nothing left in any part."""
+        differ = self.losses.sums.differ
+        losses = replace(self.losses, sums=Sums(differ=differ, everywhere=self.losses.budget.amount))
+        return replace(self, losses=losses, deltas=Sums(differ=differ, everywhere=delta_keys))
+
     def room(self, parts: tuple[str, ...] | None) -> Loss:
         """Return the largest loss that still fits for a question that reads these parts; None for all."""
         return self.losses.room(parts)

@@ -1,47 +1,40 @@
 """What people read in a ledger: its history, the faults that stand, and whether every entry is what Lapwing wrote."""
 
-import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from lapwing.ledger import database
 from lapwing.ledger.entries import Entry, broken
 from lapwing.ledger.faults import COUNTED, Cause
 from lapwing.ledger.folding import State, fold
 from lapwing.ledger.records import Charge, FaultRow, HistoryRow
+from lapwing.ledger.store import Log
 
 
-def history(connection: sqlite3.Connection) -> tuple[HistoryRow, ...]:
+def history(log: Log) -> tuple[HistoryRow, ...]:
     """Return all charges, in the order in which they were made."""
-    answered = database.answered(connection)
-    causes = {
-        charge: entry.contents()["cause"]
-        for entry in database.of_kind(connection, "unanswered")
-        for charge in _charges_of(entry)
-    }
-    charges = database.of_kind(connection, "charge")
+    answered = log.answered()
+    causes = {charge: entry.contents()["cause"] for entry in log.of_kind("unanswered") for charge in _charges_of(entry)}
+    charges = log.of_kind("charge")
     return tuple(_row(entry, str(entry.sequence) in answered, causes.get(entry.sequence)) for entry in charges)
 
 
-def faults(connection: sqlite3.Connection) -> tuple[FaultRow, ...]:
+def faults(log: Log) -> tuple[FaultRow, ...]:
     """Return the faults since the curator last looked, in order."""
-    looked = max((entry.sequence for entry in database.of_kind(connection, "resume")), default=0)
+    looked = max((entry.sequence for entry in log.of_kind("resume")), default=0)
     counted = [
-        entry
-        for entry in database.of_kind(connection, "unanswered")
-        if entry.sequence > looked and COUNTED[entry.contents()["cause"]]
+        entry for entry in log.of_kind("unanswered") if entry.sequence > looked and COUNTED[entry.contents()["cause"]]
     ]
-    rows = {row.sequence: row for row in history(connection)} if counted else {}
+    rows = {row.sequence: row for row in history(log)} if counted else {}
     return tuple(_fault(entry, rows) for entry in counted)
 
 
-def verified(connection: sqlite3.Connection) -> State | None:
-    """Fold the whole chain anew, and hold against it what a state of constant size cannot tell.
+def verified(entries: Iterable[Entry]) -> State | None:
+    """Fold a whole chain anew, and hold against it what a state of constant size cannot tell.
 
     Raises: LedgerFault, naming the first entry that cannot be what Lapwing wrote.
     """
     state: State | None = None
     open_charges: set[int] = set()
-    for entry in database.entries(connection, since=1):
+    for entry in entries:
         state = fold(state, entry)
         if entry.kind == "charge":
             open_charges.add(entry.sequence)

@@ -1,13 +1,13 @@
 """What a ledger records and returns: registrations, charges, answers, history; as values and as JSON."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self, final
+from typing import Any, Final, Literal, Self, final, get_args
 
 from lapwing.errors import CatalogMismatch
+from lapwing.ledger.askers import NAME
 from lapwing.ledger.faults import Cause
-from lapwing.ledger.presence import NAME
 from lapwing.privacy import measures
 from lapwing.privacy.amounts import grid_up, read, written
 from lapwing.privacy.filters import Account
@@ -17,7 +17,7 @@ from lapwing.privacy.measures import Loss
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """What a ledger was opened for; fixed for its lifetime."""
+    """What a ledger was opened for; fixed for its lifetime, but that its budget may be raised (`ledger.raising`)."""
 
     dataset: str
     privacy_unit: str
@@ -53,14 +53,31 @@ class Registration:
         )
 
 
-def require_same(given: Registration, registered: Registration, ledger: str) -> None:
+Declared = Literal["marked", "newest", "lost"]
+LOST: Final = "lost"
+DECLARED: Final = get_args(Declared)
+"""Why a copy may stand for the ledger: see `ledger.restoring`."""
+
+
+def require_same(
+    given: Registration, registered: Registration, ledger: str, earlier: Sequence[Registration] = ()
+) -> None:
     """Refuse a registration that promises something else than the ledger's own.
 
     The name of the data set may change: spending belongs to the people, not to a name. The amount of the budget is what
     epsilon and delta came to when the ledger was opened, and stays that; only its measure is compared.
 
+    Args: earlier: those before the budget was raised, for a catalog that was not written when that happened.
     Raises: CatalogMismatch, naming every difference.
     """
+    if _promises(given) != _promises(registered) and _promises(given) in map(_promises, earlier):
+        now = f"epsilon {written(registered.epsilon)}, delta {written(registered.delta)}"
+        command = f"lapwing budget raise --epsilon {written(registered.epsilon)} --delta {written(registered.delta)}"
+        raise CatalogMismatch(
+            f"The budget in the ledger {ledger} was raised to {now}, and the catalog still says epsilon "
+            f"{written(given.epsilon)}, delta {written(given.delta)}. Nothing was changed. Run `{command}` again, "
+            "which writes the catalog, or write these figures into it."
+        )
     differences = [
         f"{name} is {_shown(was)} (given: {_shown(now)})"
         for (name, was), (_, now) in zip(_promises(registered), _promises(given), strict=True)
@@ -96,7 +113,7 @@ class Charge:
     `key` names the question up to what cannot change its answer; `version` is the version of the data that the asker
     has in hand; `delta` is what it takes of the part of the budget's delta that is kept for private keys. `parts` are
     those of the data that it is charged to, if it reads no others; None for all. `asker` is who waits for the answer
-    (`ledger.presence`), if that is known.
+    (`ledger.askers`), if that is known.
     """
 
     key: str

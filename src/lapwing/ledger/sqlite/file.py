@@ -9,21 +9,17 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from errno import EACCES
+from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, final
 
 from lapwing.errors import LedgerFault
 from lapwing.ledger.entries import RESTORE, Entry, Kind
 from lapwing.ledger.mark import sync_folder
+from lapwing.ledger.migrations import Step, steps_of
 
 APPLICATION: Final = int.from_bytes(b"LAPW", "big")
-SCHEMA: Final = 1
-_TABLES: Final = (
-    "CREATE TABLE entries (sequence INTEGER PRIMARY KEY, time TEXT NOT NULL, kind TEXT NOT NULL,"
-    " subject TEXT NOT NULL, body TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL)",
-    "CREATE INDEX charges ON entries (subject) WHERE kind = 'charge'",
-    "CREATE UNIQUE INDEX answers ON entries (subject) WHERE kind = 'answer'",
-)
+STEPS: Final = steps_of("sqlite")
 _COLUMNS: Final = "sequence, time, kind, subject, body, previous, hash"
 _INSERT: Final = f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _SELECT: Final = f"SELECT {_COLUMNS} FROM entries"
@@ -104,35 +100,56 @@ def connect(path: Path, seconds: float, *, virgin: bool) -> sqlite3.Connection:
 
 def _require_ledger(connection: sqlite3.Connection, name: str, *, virgin: bool) -> None:
     application, schema = _pragma(connection, "application_id"), _pragma(connection, "user_version")
-    tables = tuple(sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master ORDER BY rowid"))
+    tables = _tables(connection)
     if (application, schema, tables) == (0, 0, ()):
         if virgin:
-            return _create_tables(connection)
+            _migrate(connection, since=0)
+            return
         raise LedgerFault(
             f"The ledger {name} is empty and its mark says that it had entries: it was truncated or replaced. {RESTORE}"
         )
     if application != APPLICATION:
         raise LedgerFault(f"The file {name} is a database but not a Lapwing ledger. Give the path of a ledger.")
-    if schema != SCHEMA:
+    known = len(STEPS)
+    if schema > known:
         raise LedgerFault(
-            f"The ledger {name} has schema version {schema} and this Lapwing knows version {SCHEMA}. "
+            f"The ledger {name} has schema version {schema} and this Lapwing knows version {known}. "
             "Use the release of Lapwing that wrote it, or a newer one."
         )
-    if tables != _TABLES:  # a trigger or a view could change what is written or read
+    if tables != _tables_of(STEPS[:schema]):  # a trigger or a view could change what is written or read
         raise LedgerFault(f"The ledger {name} has other tables than Lapwing made. {RESTORE}")
-    return None
+    _migrate(connection, since=schema)
 
 
-def _create_tables(connection: sqlite3.Connection) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    for statement in _TABLES:
-        connection.execute(statement)
-    connection.execute(f"PRAGMA application_id = {APPLICATION}")
-    connection.execute(f"PRAGMA user_version = {SCHEMA}")
-    connection.execute("COMMIT")
+def _migrate(connection: sqlite3.Connection, *, since: int) -> None:
+    """Apply the steps of the schema that the file does not have, each in one transaction with its number."""
+    for number, step in enumerate(STEPS[since:], since + 1):
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in step:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {number}")
+        connection.execute("COMMIT")
 
 
-def _pragma(connection: sqlite3.Connection, name: str) -> object:
+@cache
+def _tables_of(steps: tuple[Step, ...]) -> tuple[str, ...]:
+    """Return the tables and indexes that these steps of the schema make, as SQLite spells them."""
+    connection = sqlite3.connect(":memory:")
+    try:
+        for step in steps:
+            for statement in step:
+                connection.execute(statement)
+        return _tables(connection)
+    finally:
+        connection.close()
+
+
+def _tables(connection: sqlite3.Connection) -> tuple[str, ...]:
+    return tuple(sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master ORDER BY rowid"))
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> Any:
     return connection.execute(f"PRAGMA {name}").fetchone()[0]
 
 
@@ -152,46 +169,54 @@ def insert(connection: sqlite3.Connection, entry: Entry) -> None:
     connection.execute(_INSERT, row)
 
 
-def entries(connection: sqlite3.Connection, *, since: int) -> Iterator[Entry]:
-    """Yield the entries from a sequence on, in order."""
-    return _read(connection.execute(f"{_SELECT} WHERE sequence >= ? ORDER BY sequence", (since,)))
+@final
+class SqliteLog:
+    """The entries of the file, to be looked up."""
 
+    def __init__(self, connection: sqlite3.Connection, name: str) -> None:
+        self._connection = connection
+        self._name = name
 
-def entry(connection: sqlite3.Connection, sequence: int) -> Entry | None:
-    """Return one entry, if there is one."""
-    return next(_read(connection.execute(f"{_SELECT} WHERE sequence = ?", (sequence,))), None)
+    def entries(self, *, since: int) -> Iterator[Entry]:
+        """Yield the entries from a sequence on, in order."""
+        return self._read(f"{_SELECT} WHERE sequence >= ? ORDER BY sequence", since)
 
+    def entry(self, sequence: int) -> Entry | None:
+        """Return one entry, if there is one."""
+        return next(self._read(f"{_SELECT} WHERE sequence = ?", sequence), None)
 
-def of_kind(connection: sqlite3.Connection, kind: Kind) -> Iterator[Entry]:
-    """Yield all entries of a kind, in order."""
-    return _read(connection.execute(f"{_SELECT} WHERE kind = ? ORDER BY sequence", (kind,)))
+    def of_kind(self, kind: Kind) -> Iterator[Entry]:
+        """Yield all entries of a kind, in order."""
+        return self._read(f"{_SELECT} WHERE kind = ? ORDER BY sequence", kind)
 
+    def charges(self, subject: str, *, since: int) -> Iterator[Entry]:
+        """Yield the charges that are filed under a subject, from a sequence on, in order."""
+        condition = "kind = 'charge' AND subject = ? AND sequence >= ?"
+        return self._read(f"{_SELECT} WHERE {condition} ORDER BY sequence", subject, since)
 
-def answered_charges(connection: sqlite3.Connection, subject: str) -> Iterator[Entry]:
-    """Yield the charges that are filed under a subject and have an answer, in order."""
-    return _read(connection.execute(_SELECT_ANSWERED, (subject,)))
+    def answered_charges(self, subject: str) -> Iterator[Entry]:
+        """Yield the charges that are filed under a subject and have an answer, in order."""
+        return self._read(_SELECT_ANSWERED, subject)
 
+    def answer(self, charge: int) -> Entry | None:
+        """Return the answer of a charge, if there is one."""
+        return next(self._read(f"{_SELECT} WHERE kind = 'answer' AND subject = ?", str(charge)), None)
 
-def answer(connection: sqlite3.Connection, charge: int) -> Entry | None:
-    """Return the answer of a charge, if there is one."""
-    found = _read(connection.execute(f"{_SELECT} WHERE kind = 'answer' AND subject = ?", (str(charge),)))
-    return next(found, None)
+    def answered(self) -> frozenset[str]:
+        """Return the subjects of all answers: the charges that have one."""
+        found = self._connection.execute("SELECT subject FROM entries WHERE kind = 'answer'")
+        return frozenset(subject for (subject,) in found)
 
+    def require_sound(self) -> None:
+        """Check every page and index of the file.
 
-def require_sound(connection: sqlite3.Connection, name: str) -> None:
-    """Check every page and index of the file.
+        Raises: LedgerFault if SQLite finds anything wrong.
+        """
+        if _pragma(self._connection, "integrity_check") != "ok":
+            raise LedgerFault(f"The ledger {self._name} is damaged. {RESTORE}")
 
-    Raises: LedgerFault if SQLite finds anything wrong.
-    """
-    if _pragma(connection, "integrity_check") != "ok":
-        raise LedgerFault(f"The ledger {name} is damaged. {RESTORE}")
-
-
-def answered(connection: sqlite3.Connection) -> frozenset[str]:
-    """Return the subjects of all answers: the charges that have one."""
-    return frozenset(subject for (subject,) in connection.execute("SELECT subject FROM entries WHERE kind = 'answer'"))
-
-
-def _read(rows: sqlite3.Cursor) -> Iterator[Entry]:
-    for sequence, time, kind, subject, body, previous, digest in rows:
-        yield Entry(sequence=sequence, time=time, kind=kind, subject=subject, body=body, previous=previous, hash=digest)
+    def _read(self, statement: str, *values: int | str) -> Iterator[Entry]:
+        for sequence, time, kind, subject, body, previous, digest in self._connection.execute(statement, values):
+            yield Entry(
+                sequence=sequence, time=time, kind=kind, subject=subject, body=body, previous=previous, hash=digest
+            )

@@ -1,29 +1,37 @@
-"""The durable ledger in a SQLite file: what a session asks of it.
+"""The durable ledger: what a session asks of it, whatever store keeps it.
 
-Each method is one transaction of `ledger.chain`, where the crash argument stands; what may be appended is decided by
-the pure functions of `ledger.decisions`. Here the two meet: look up, decide, commit, return.
+Each method is one transaction of the store's chain (`ledger.store`), where the crash argument stands; what may be
+appended is decided by the pure functions of `ledger.decisions`. Here the two meet: look up, decide, commit, return.
 """
 
-import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from pathlib import Path
+from itertools import islice
 from types import MappingProxyType
-from typing import Final, NamedTuple, Self, final
+from typing import Final, Self, final
 
 from lapwing.errors import AllowanceExhausted, DataStopped, InvalidParameter, LedgerFault
-from lapwing.ledger import database, reading
+from lapwing.ledger import reading
 from lapwing.ledger.allowances import LimitsNow, require_within
-from lapwing.ledger.chain import Chain, Transaction
-from lapwing.ledger.decisions import accepting, answering, charging, dividing, leaving, opening, resuming
+from lapwing.ledger.decisions import (
+    accepting,
+    answering,
+    charging,
+    closing,
+    dividing,
+    leaving,
+    opening,
+    raising,
+    resuming,
+)
 from lapwing.ledger.entries import Entry, broken, subject_of
 from lapwing.ledger.faults import Cause
 from lapwing.ledger.folding import State, fold
 from lapwing.ledger.owners import Owners, require_same_owners
 from lapwing.ledger.parts import Parts
-from lapwing.ledger.presence import Presence
+from lapwing.ledger.raising import raised_to, require_expected
 from lapwing.ledger.records import (
     Charge,
     Charged,
@@ -33,57 +41,58 @@ from lapwing.ledger.records import (
     StoredAnswer,
     require_same,
 )
+from lapwing.ledger.settling import Debt, Settled, settled
+from lapwing.ledger.store import Chain, Log, Presence, Transaction
+from lapwing.ledger.waiting import UnderWay, under_way
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import Loss
 
-PATIENCE: Final = 10.0
-"""Seconds to wait for other users of the ledger before that is a fault."""
 NOBODY: Final[Owners] = MappingProxyType({})
 """Nothing is said about whose rows tables have."""
+PAGE: Final = 500
+"""Entries that are read while nobody else has the ledger."""
 
 
 @final
-class SqliteLedger:
+class Ledger:
     """A durable account of privacy loss, for any number of threads and processes.
 
-    Guarantee: whatever was reported as `Charged` is in the file, and the losses in the file never exceed the budget.
-    Raises: in every method, LedgerFault if the file or its mark is missing, damaged, rolled back, locked for too long,
-        read-only or full; nothing is reported as charged then.
+    Guarantee: whatever was reported as `Charged` is in the store, and the losses in it never exceed the budget.
+    Raises: in every method, LedgerFault if the store or its mark is missing, damaged, rolled back, held for too long,
+        out of reach, read-only or full; nothing is reported as charged then.
     """
 
     def __init__(self, chain: Chain, presence: Presence) -> None:
         self._chain = chain
         self._presence = presence
         # What could not be written when it happened: paid from the front, with the ledger held.
-        self._owed: list[tuple[tuple[int, ...], Cause]] = []
+        self._owed: list[Debt] = []
+        # The charges that were handed out and have not ended: of another one by our name nobody was told.
+        self._told: set[int] = set()
 
     @classmethod
-    def open(
+    def opened(
         cls,
-        path: Path,
+        chain: Chain,
+        presence: Presence,
         registration: Registration,
         *,
         parts: Parts | None = None,
         owners: Owners = NOBODY,
-        patience: float = PATIENCE,
     ) -> Self:
-        """Open the ledger at a path, creating and registering it if there is none.
+        """Open the ledger that a store keeps, registering it if it has no entry yet.
 
-        Args: parts: into which the data are to be divided, if they are not yet; owners: whose rows the tables have;
-            patience: seconds to wait for other users of the ledger.
+        Args: parts: into which the data are to be divided, if they are not yet; owners: whose rows the tables have.
         Raises: CatalogMismatch if it was registered, the data were divided, or rows are those of others; nothing is
             changed then.
         """
-        path = database.followed(path)
-        chain = Chain(path, patience)
-        chain.prepare()
         try:
             with chain.transaction() as transaction:
                 state, entries = transaction.newest, []
                 if state is None:
                     entries.append(opening(registration, _now()))
                     state = fold(state, entries[0])
-                require_same(registration, state.registration, chain.name)
+                require_same(registration, state.registration, chain.name, state.earlier)
                 require_same_owners(owners, state.owners, chain.name)
                 divided = dividing(state, parts, _now())
                 entries += [] if divided is None else [divided]
@@ -92,7 +101,7 @@ class SqliteLedger:
         except BaseException:
             chain.close()
             raise
-        return cls(chain, Presence(path))
+        return cls(chain, presence)
 
     def state(self) -> State:
         """Return what all entries so far add up to."""
@@ -121,10 +130,10 @@ class SqliteLedger:
         """
         with self._chain.transaction() as transaction:
             found = []
-            for entry in database.answered_charges(transaction.connection, subject_of(key)):
+            for entry in transaction.log.answered_charges(subject_of(key)):
                 charge = Charge.from_record(entry.contents())
                 if charge.key == key and charge.version == transaction.state.version:
-                    payload = _payload(transaction.connection, entry.sequence)
+                    payload = _payload(transaction.log, entry.sequence)
                     found.append(StoredAnswer(sequence=entry.sequence, loss=charge.loss, payload=payload))
             return tuple(sorted(found, key=lambda answer: (-answer.loss.amount, answer.sequence)))
 
@@ -159,11 +168,16 @@ class SqliteLedger:
             delta=delta,
             parts=parts,
         )
-        outcome = self.charge_all([request])
+        with self._chain.transaction() as transaction:
+            outcome = self._charged(transaction, self._settled(transaction.state), [request], None)
         return outcome if isinstance(outcome, Refused) else outcome[0]
 
-    def charge_all(self, requests: Sequence[Charge], limits: LimitsNow | None = None) -> tuple[Charged, ...] | Refused:
+    def charge_all(
+        self, requests: Sequence[Charge], limits: LimitsNow | None = None
+    ) -> tuple[Charged, ...] | Refused | UnderWay:
         """Charge several losses durably, all of them or, if the budget does not hold them together, none.
+
+        None is charged either while one of the same questions is under way for somebody (`ledger.waiting`).
 
         Args: limits: what they must keep to beside the budget; asked for, and decided, in the same transaction.
         Raises: as `charge`; AllowanceExhausted if they are beyond these limits.
@@ -172,18 +186,42 @@ class SqliteLedger:
             return ()
         with self._chain.transaction() as transaction:
             settled = self._settled(transaction.state)
-            try:
-                if limits is not None:
-                    require_within(limits(), settled.state.spending, settled.state.registration, requests)
-                decided = self._decided(settled.state, requests)
-            except (DataStopped, AllowanceExhausted):
+            awaited = under_way(settled.state, requests, transaction.log)
+            if awaited is not None:
                 self._commit(transaction, settled)
-                raise
-            if isinstance(decided, Refused):
-                return decided
-            entries, charged = decided
-            self._commit(transaction, settled, *entries)
-            return tuple(charged)
+                return awaited
+            return self._charged(transaction, settled, requests, limits)
+
+    def under_way(self, requests: Sequence[Charge]) -> UnderWay | None:
+        """Return a charge whose answer may serve one of these requests, if there is one."""
+        with self._chain.transaction() as transaction:
+            return under_way(transaction.state, requests, transaction.log)
+
+    def is_under_way(self, sequence: int) -> bool:
+        """Tell whether a charge is under way; that its asker died is written down."""
+        with self._chain.transaction() as transaction:
+            settled = self._settled(transaction.state)
+            self._commit(transaction, settled)
+            return sequence in settled.state.under_way
+
+    def _charged(
+        self, transaction: Transaction, settled: Settled, requests: Sequence[Charge], limits: LimitsNow | None
+    ) -> tuple[Charged, ...] | Refused:
+        """Charge, after what is to be settled first."""
+        try:
+            settled.require_counted()
+            if limits is not None:
+                require_within(limits(), settled.state.spending, settled.state.registration, requests)
+            decided = self._decided(settled.state, requests)
+        except (DataStopped, AllowanceExhausted, LedgerFault):
+            self._commit(transaction, settled)
+            raise
+        if isinstance(decided, Refused):
+            return decided
+        entries, charged = decided
+        self._commit(transaction, settled, *entries)
+        self._told.update(charge.sequence for charge in charged)
+        return tuple(charged)
 
     def record_answer(self, sequence: int, payload: str) -> None:
         """Keep the answer that the charge `sequence` bought.
@@ -191,13 +229,20 @@ class SqliteLedger:
         Raises: InvalidParameter if there is no such charge, or it has another answer; answers never change. EngineFault
             if the question was given up or the data set is stopped: then the answer must not be released either.
         """
+        try:
+            self._record(sequence, payload)
+        except LedgerFault:  # once more: it may be kept already, or the database have come back
+            self._record(sequence, payload)
+        self._told.discard(sequence)
+
+    def _record(self, sequence: int, payload: str) -> None:
         with self._chain.transaction() as transaction:
-            charge = database.entry(transaction.connection, sequence)
+            charge = transaction.log.entry(sequence)
             if charge is None:
                 raise InvalidParameter(f"The ledger has no entry {sequence}. Give the sequence that a charge returned.")
-            if database.answer(transaction.connection, sequence) is None:
+            if transaction.log.answer(sequence) is None:
                 transaction.commit(answering(transaction.state, charge, payload, _now()))
-            elif _payload(transaction.connection, sequence) != payload:
+            elif _payload(transaction.log, sequence) != payload:
                 raise InvalidParameter(f"Charge {sequence} has another answer already, and answers never change.")
 
     def record_unanswered(self, sequences: Sequence[int], cause: Cause) -> bool:
@@ -212,20 +257,21 @@ class SqliteLedger:
         try:
             with self._chain.transaction() as transaction:
                 entry = leaving(transaction.state, sequences, cause, _now())
-                taken = entry is None and database.answer(transaction.connection, sequences[0]) is None
+                taken = entry is None and transaction.log.answer(sequences[0]) is None
                 silent = transaction.state.stopped or taken
                 if entry is not None:
                     transaction.commit(entry)
         except (LedgerFault, MemoryError):
             self._owed.append((tuple(sequences), cause))
-            return False
+            silent = False
+        self._told.difference_update(sequences)
         return silent
 
     def faults(self) -> tuple[FaultRow, ...]:
         """Return the faults that stand since the curator last looked, the deaths that nobody noted yet among them."""
         with self._chain.transaction() as transaction:
             settled = self._settled(transaction.state)
-            found = reading.faults(transaction.connection) if not settled.entries else None
+            found = reading.faults(transaction.log) if not settled.entries else None
             self._commit(transaction, settled)
         return self.faults() if found is None else found
 
@@ -240,25 +286,64 @@ class SqliteLedger:
             self._commit(transaction, settled, *([] if entry is None else [entry]))
             return settled.state.faults
 
+    def raise_budget(
+        self, *, was: tuple[Fraction, Fraction], epsilon: Fraction, delta: Fraction, principal: str
+    ) -> Registration:
+        """Raise the budget to (epsilon, delta), if it is `was` before; return what is registered then.
+
+        A budget that is the new one already stays, whatever it was expected to be: what was done is not done twice.
+
+        Raises: CatalogMismatch if it is another; InvalidParameter for what is no larger budget; DataStopped if the data
+            set was closed. Nothing is changed then.
+        """
+        with self._chain.transaction() as transaction:
+            before = transaction.state.registration
+            if (epsilon, delta) != (before.epsilon, before.delta):
+                require_expected(before, *was, self._chain.name)
+            entry = raising(transaction.state, raised_to(before, epsilon, delta), principal, _now())
+            if entry is not None:
+                transaction.commit(entry)
+            return transaction.state.registration
+
+    def close_for_ever(self, principal: str) -> bool:
+        """Close the data set: nothing is charged once this returns. Return whether it was open."""
+        with self._chain.transaction() as transaction:
+            entry = closing(transaction.state, principal, _now())
+            if entry is not None:
+                transaction.commit(entry)
+            return entry is not None
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield the entries that there are now, in order; others go on meanwhile, as no entry ever changes.
+
+        Raises: LedgerFault if the ledger is another one on the way.
+        """
+        since, last = 1, self.state().sequence
+        while since <= last:
+            with self._chain.transaction() as transaction:
+                page = tuple(islice(transaction.log.entries(since=since), min(PAGE, last + 1 - since)))
+            yield from page
+            since += len(page)
+
     def history(self) -> tuple[HistoryRow, ...]:
         """Return all charges, in the order in which they were made."""
         with self._chain.transaction() as transaction:
-            return reading.history(transaction.connection)
+            return reading.history(transaction.log)
 
     def verify(self) -> int:
-        """Walk the whole chain anew, check the file page by page, and return the number of entries.
+        """Walk the whole chain anew, check the store page by page, and return the number of entries.
 
         Raises: LedgerFault, naming the first entry that cannot be what Lapwing wrote.
         """
         with self._chain.transaction() as transaction:
-            state = reading.verified(transaction.connection)
+            state = reading.verified(transaction.log.entries(since=1))
             if state is None or state.hash != transaction.state.hash:
                 raise broken(transaction.state.sequence, "is not the one that was read before")
-            database.require_sound(transaction.connection, self._chain.name)
+            transaction.log.require_sound()
             return state.sequence
 
     def close(self) -> None:
-        """Close the file, and let go of the name unless questions are under way. A later operation opens it again."""
+        """Close the store, and let go of the name unless questions are under way. A later operation opens it again."""
         with self._chain.closed() as askers:  # no charge begins in between, which would bear a name that is dropped
             self._presence.drop(unless=askers)
 
@@ -274,7 +359,7 @@ class SqliteLedger:
             charged.append(Charged(sequence=entry.sequence, account=state.account))
         return entries, charged
 
-    def _commit(self, transaction: Transaction, settled: "_Settled", *entries: Entry) -> None:
+    def _commit(self, transaction: Transaction, settled: Settled, *entries: Entry) -> None:
         """Commit what is settled, and more after it; from then on it is no longer owed.
 
         What other threads come to owe meanwhile is appended, and stays.
@@ -282,37 +367,17 @@ class SqliteLedger:
         transaction.commit(*settled.entries, *entries)
         del self._owed[: settled.debts]
 
-    def _settled(self, state: State) -> "_Settled":
-        """Note what could not be noted before, and who has died with questions under way: one fault each."""
-        lost: dict[str, list[int]] = {}
-        for charge, asker in state.under_way.items():
-            lost.setdefault(asker, []).append(charge)
-        owed = tuple(self._owed)
-        ended: list[tuple[Sequence[int], Cause]] = [*owed]
-        ended += [(charges, "death") for asker, charges in lost.items() if not self._presence.is_alive(asker)]
-        entries = []
-        for charges, cause in ended:
-            entry = leaving(state, charges, cause, _now())
-            if entry is not None:
-                state = fold(state, entry)
-                entries.append(entry)
-        return _Settled(state, tuple(entries), len(owed))
-
-
-class _Settled(NamedTuple):
-    """What is to be written before anything else: the state after it, its entries, and how many debts they pay."""
-
-    state: State
-    entries: tuple[Entry, ...]
-    debts: int
+    def _settled(self, state: State) -> Settled:
+        """Return what is to be written before anything is charged."""
+        return settled(state, tuple(self._owed), self._told, self._presence, _now())
 
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-def _payload(connection: sqlite3.Connection, charge: int) -> str:
-    answer = database.answer(connection, charge)
+def _payload(log: Log, charge: int) -> str:
+    answer = log.answer(charge)
     if answer is None:
         raise broken(charge, "has lost its answer")
     return str(answer.contents()["payload"])

@@ -1,9 +1,8 @@
-"""Who is asking: a name for one open ledger of one process, by which others can tell whether it still lives.
+"""Who is asking a ledger in a file: a lock that the kernel drops when the process dies.
 
 While an asker has questions under way it holds the lock (`flock`) of an empty file `<ledger>.asker-<name>` of its own.
 The kernel drops the lock when the process dies, however it dies, and at a power failure; so a name whose file is gone,
-or can be locked, is nobody's any more. A process's number would not do: it is used again, and means nothing in another
-container.
+or can be locked, is nobody's any more.
 
 The file is made and locked before the first charge that bears its name is committed, and looked at only inside the
 ledger's transactions, so a charge that anybody can see has its asker's lock. A lock belongs to an open file: a child
@@ -12,7 +11,6 @@ that is forked lets go of its parent's at once, and takes a name of its own when
 
 import fcntl
 import os
-import re
 import weakref
 from collections.abc import Collection
 from contextlib import suppress
@@ -20,27 +18,30 @@ from pathlib import Path
 from typing import Final, final
 from weakref import WeakSet
 
-from lapwing.exact.entropy import SystemEntropy, read_exactly
-
-NAME: Final = re.compile(r"[0-9a-f]{32}")
+from lapwing.ledger.askers import NAME, Fate, new_name
 
 
 @final
-class Presence:
+class FilePresence:
     """The name under which an open ledger asks, and its lock."""
 
     def __init__(self, ledger: Path) -> None:
         self._ledger = ledger
         self._name: str | None = None
         self._descriptor = -1
-        self._release: weakref.finalize[..., Presence] | None = None
+        self._release: weakref.finalize[..., FilePresence] | None = None
         _PRESENCES.add(self)
+
+    @property
+    def current(self) -> str | None:
+        """The name, if there is one."""
+        return self._name
 
     def name(self) -> str:
         """Return the name, taking one if there is none."""
         if self._name is None:
             self._clear()
-            name = read_exactly(SystemEntropy(), 16).hex()
+            name = new_name()
             path = path_of(self._ledger, name)
             self._descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
             self._release = weakref.finalize(self, _let_go, self._descriptor, path, os.getpid())
@@ -54,23 +55,23 @@ class Presence:
             self._name = None
             self._release()
 
-    def is_alive(self, name: str) -> bool:
-        """Tell whether somebody asks by this name; the file of one that is dead is removed."""
+    def fate(self, name: str) -> Fate:
+        """Return whether somebody asks by this name; the file of one that is dead is removed."""
         if name == self._name:
-            return True
+            return "present"
         path = path_of(self._ledger, name)
         try:
             descriptor = os.open(path, os.O_RDWR)
         except FileNotFoundError:
-            return False
+            return "dead"
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             path.unlink()
         except BlockingIOError:
-            return True
+            return "present"
         finally:
             os.close(descriptor)
-        return False
+        return "dead"
 
     def _clear(self) -> None:
         """Remove the files of those that died with nothing under way."""
@@ -78,7 +79,7 @@ class Presence:
         for path in self._ledger.parent.iterdir():
             name = path.name.removeprefix(prefix)
             if name != path.name and NAME.fullmatch(name):
-                self.is_alive(name)
+                self.fate(name)
 
     def _forget(self) -> None:
         """Leave the name to the parent that has forked."""
@@ -100,7 +101,7 @@ def _let_go(descriptor: int, path: Path, process: int) -> None:
             os.close(descriptor)
 
 
-_PRESENCES: Final[WeakSet[Presence]] = WeakSet()
+_PRESENCES: Final[WeakSet[FilePresence]] = WeakSet()
 
 
 def _forget_all() -> None:

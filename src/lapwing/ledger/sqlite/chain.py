@@ -33,28 +33,31 @@ under way, its connection closed), so a child inherits only values and opens its
 
 import os
 import sqlite3
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, final
-from weakref import WeakSet
+from typing import final
 
 from lapwing.errors import LedgerFault
-from lapwing.ledger import database
 from lapwing.ledger import mark as marks
-from lapwing.ledger.entries import GENESIS, RESTORE, Entry
+from lapwing.ledger.entries import RESTORE, Entry
 from lapwing.ledger.folding import State, fold
+from lapwing.ledger.following import advance, caught_up, head_of, rolled_back
+from lapwing.ledger.forks import rests_first
 from lapwing.ledger.mark import HeldMark, Mark
+from lapwing.ledger.sqlite import file
+from lapwing.ledger.sqlite.file import SqliteLog
+from lapwing.ledger.turns import Turn
 
 
 @final
-class Transaction:
-    """The ledger at its newest state, held alone; `connection` is for looking things up."""
+class SqliteTransaction:
+    """The ledger at its newest state, held alone."""
 
     def __init__(self, connection: sqlite3.Connection, mark: HeldMark, state: State | None, name: str) -> None:
-        self.connection = connection
+        self.log = SqliteLog(connection, name)
         self.newest = state
+        self._connection = connection
         self._mark = mark
         self._name = name
 
@@ -62,7 +65,7 @@ class Transaction:
     def state(self) -> State:
         """The state after the newest entry."""
         if self.newest is None:
-            raise _rolled_back(self._name, 1)
+            raise rolled_back(self._name, 1)
         return self.newest
 
     def commit(self, *entries: Entry) -> None:
@@ -73,16 +76,16 @@ class Transaction:
         after = self.newest
         for entry in entries:
             after = fold(after, entry)
-            database.insert(self.connection, entry)
+            file.insert(self._connection, entry)
         if after is None:
             return
-        database.commit(self.connection)
+        file.commit(self._connection)
         self.newest = after
-        self._mark.advance(Mark(after.sequence, after.hash))
+        self._mark.advance(head_of(after))
 
 
 @final
-class Chain:
+class SqliteChain:
     """The durable chain of one ledger, for any number of threads and processes.
 
     Args: patience: seconds to wait for other users before that is a fault.
@@ -92,12 +95,11 @@ class Chain:
         self.name = path.name
         self._path = path
         self._patience = patience
-        self._lock = threading.RLock()  # one that knows its owner: see `_alone`
+        self._turn = Turn(self.name, patience)
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None  # device and inode that the connection has open
         self._state: State | None = None
-        with _REGISTRY:
-            _CHAINS.add(self)
+        rests_first(self)
 
     def prepare(self) -> None:
         """Create the mark of a ledger that does not exist yet.
@@ -105,20 +107,23 @@ class Chain:
         The file is looked for first: whoever creates it has created the mark before, so a file without mark is a fault
         and never two creators at once.
         """
-        with database.faults(self.name):
+        with file.faults(self.name):
             if not self._path.exists():
                 marks.create(self._path)
 
     @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
+    def transaction(self) -> Iterator[SqliteTransaction]:
         """Hold the ledger alone, at its newest state; what is not committed inside is rolled back."""
-        with self._alone(), database.faults(self.name), marks.hold(self._path, self._patience) as mark:
+        with self._turn.taken(), file.faults(self.name), marks.hold(self._path, self._patience) as mark:
             high = mark.read()
             connection = self._connect(high)
             try:
-                database.begin(connection)
-                self._catch_up(connection, mark, high)
-                transaction = Transaction(connection, mark, self._state, self.name)
+                file.begin(connection)
+                log = SqliteLog(connection, self.name)
+                state = caught_up(self._state, log, self.name)
+                advance(mark, high, state, log, self.name)
+                self._state = state
+                transaction = SqliteTransaction(connection, mark, self._state, self.name)
                 yield transaction
                 self._state = transaction.newest
             except sqlite3.Error:
@@ -139,45 +144,9 @@ class Chain:
 
         Gives who has a charge under way, as far as this object knows: so of its own ones, all.
         """
-        with self._lock:
+        with self._turn.waited():
             self._disconnect()
             yield frozenset() if self._state is None else frozenset(self._state.under_way.values())
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        # Ctrl-C may come after the lock was taken and before Python knows that it was, so it is released in any case.
-        # Releasing a lock that this thread does not own is an error without effect.
-        try:
-            if not self._lock.acquire(timeout=self._patience):
-                raise LedgerFault(
-                    f"Other threads held the ledger {self.name} for more than {self._patience:g} seconds. "
-                    "Nothing was charged. Ask again later."
-                )
-            yield
-        finally:
-            try:  # noqa: SIM105 - `suppress` is a call, and Ctrl-C could come after it instead
-                self._lock.release()
-            except RuntimeError:
-                pass
-
-    def _catch_up(self, connection: sqlite3.Connection, mark: HeldMark, high: Mark) -> None:
-        """Fold the entries that this object has not seen, and hold them against what it and the mark remember."""
-        state = self._state
-        entries = database.entries(connection, since=state.sequence if state else 1)
-        if state is not None:
-            remembered = next(entries, None)
-            if remembered is None or remembered.hash != state.hash:
-                raise _rolled_back(self.name, state.sequence)
-        else:
-            database.require_sound(connection, self.name)  # once: the chain does not cover SQLite's own indexes
-        for entry in entries:
-            state = fold(state, entry)
-        head = Mark(state.sequence, state.hash) if state else Mark(0, GENESIS)
-        if high != head:
-            if high.sequence > head.sequence or high.hash != _hash_at(connection, high.sequence):
-                raise _rolled_back(self.name, high.sequence)
-            mark.advance(head)
-        self._state = state
 
     def _connect(self, high: Mark) -> sqlite3.Connection:
         """Return the connection, opened anew if there is none or another file has taken the path."""
@@ -189,13 +158,13 @@ class Chain:
                     f"The ledger {self.name} is missing and its mark says that it had {high.sequence} entries. "
                     f"{RESTORE}"
                 ) from None
-            database.create_file(self._path)
+            file.create_file(self._path)
             status = os.stat(self._path)
-        file = status.st_dev, status.st_ino
-        if self._connection is None or self._file != file:
+        opened = status.st_dev, status.st_ino
+        if self._connection is None or self._file != opened:
             self._disconnect()
-            self._connection = database.connect(self._path, self._patience, virgin=high.sequence == 0)
-            self._file = file
+            self._connection = file.connect(self._path, self._patience, virgin=high.sequence == 0)
+            self._file = opened
         return self._connection
 
     def _disconnect(self) -> None:
@@ -204,41 +173,11 @@ class Chain:
                 self._connection.close()
             self._connection = None
 
+    def rest(self) -> None:
+        """Wait until no operation is under way, and close the file: a child opens it itself."""
+        self._turn.wait()
+        self._disconnect()
 
-def _hash_at(connection: sqlite3.Connection, sequence: int) -> str | None:
-    if sequence == 0:
-        return GENESIS
-    entry = database.entry(connection, sequence)
-    return entry.hash if entry else None
-
-
-def _rolled_back(name: str, sequence: int) -> LedgerFault:
-    return LedgerFault(
-        f"The ledger {name} no longer holds its entry {sequence}: an older copy was put in its place, or its newest "
-        f"part was lost. Nothing is answered. {RESTORE}"
-    )
-
-
-# Forks: every ledger rests while the process is copied.
-
-_CHAINS: Final[WeakSet[Chain]] = WeakSet()
-_REGISTRY: Final = threading.Lock()
-_RESTING: Final[list[Chain]] = []
-
-
-def _rest() -> None:
-    _REGISTRY.acquire()
-    _RESTING.extend(_CHAINS)
-    for chain in _RESTING:
-        chain._lock.acquire()
-        chain._disconnect()
-
-
-def _resume() -> None:
-    for chain in _RESTING:
-        chain._lock.release()
-    _RESTING.clear()
-    _REGISTRY.release()
-
-
-os.register_at_fork(before=_rest, after_in_parent=_resume, after_in_child=_resume)
+    def resume(self, *, in_child: bool) -> None:
+        """Let threads in again."""
+        self._turn.end()

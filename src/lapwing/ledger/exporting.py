@@ -1,0 +1,135 @@
+"""A ledger as a file of lines: one entry a line, as JSON, complete, so that anybody can walk the chain without it.
+
+A line holds the seven fields of an entry; the body is the text that was sealed, as a text. Nothing is left out, and
+nothing added: `read` followed by `reading.verified` checks all that can be checked of the ledger itself. What a copy
+cannot show is that it is the newest: any first part of a chain is a chain. For that, compare the last hash with one
+from elsewhere (the mark, the page of the guarantee, a later copy).
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, fields
+from itertools import zip_longest
+from pathlib import Path
+from typing import Final
+
+from lapwing.errors import InvalidParameter, LedgerFault
+from lapwing.ledger import reading
+from lapwing.ledger.entries import Entry
+from lapwing.ledger.folding import State
+from lapwing.ledger.mark import sync_folder
+
+FIELDS: Final = tuple(field.name for field in fields(Entry))
+
+
+def lines(entries: Iterable[Entry]) -> Iterator[str]:
+    """Yield an entry a line."""
+    for entry in entries:
+        yield json.dumps(asdict(entry), ensure_ascii=True) + "\n"
+
+
+def read(text: Iterable[str]) -> Iterator[Entry]:
+    """Yield the entries of lines.
+
+    Raises: LedgerFault, with its number, for a line that is no entry.
+    """
+    for number, line in enumerate(text, 1):
+        yield _entry(line, number)
+
+
+def _entry(line: str, number: int) -> Entry:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        raise _no_entry(number) from None
+    if not isinstance(record, dict) or record.keys() != set(FIELDS) or type(record["sequence"]) is not int:
+        raise _no_entry(number)
+    if not all(isinstance(record[name], str) for name in FIELDS if name != "sequence"):
+        raise _no_entry(number)
+    return Entry(**record)
+
+
+def _no_entry(number: int) -> LedgerFault:
+    return LedgerFault(
+        f"Line {number} is no entry of a ledger: the file was damaged, edited or cut off. Take another copy."
+    )
+
+
+def entries_of(path: Path) -> Iterator[Entry]:
+    """Yield the entries of a file.
+
+    Raises: LedgerFault.
+    """
+    try:
+        with path.open(encoding="utf-8") as file:
+            yield from read(file)
+    except UnicodeDecodeError:
+        raise LedgerFault(f"{path.name} is no export of a ledger: it is not UTF-8 text. Take another copy.") from None
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise LedgerFault(f"{path.name} cannot be read ({reason}). Give the path of an export.") from None
+
+
+def verified(path: Path) -> State:
+    """Return what the entries of a file add up to, after checking each of them and their chain.
+
+    Raises: LedgerFault, naming the first line or entry that cannot be what Lapwing wrote.
+    """
+    state = reading.verified(entries_of(path))
+    if state is None:
+        raise LedgerFault(f"{path.name} holds no entry of a ledger. Take another copy.")
+    return state
+
+
+def write(entries: Iterable[Entry], path: Path, *, newer: bool = False) -> State:
+    """Write entries to a file, whole or not at all, for its owner alone, and return what they add up to.
+
+    Args: newer: whether the file may be an older copy of the same ledger, which is replaced.
+    Raises: InvalidParameter if the file is there and is no such copy; LedgerFault if what was written is no chain.
+    """
+    if path.exists() and not newer:
+        raise InvalidParameter(f"{path.name} exists already; choose another name. Nothing was written.")
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.absolute().parent)  # mode 0600
+    draft = Path(name)
+    try:
+        with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            file.writelines(lines(entries))
+            file.flush()
+            os.fsync(file.fileno())
+        state = verified(draft)  # what is on the disk, not what was meant to be
+        if path.exists():
+            require_older(path, draft)
+            os.replace(draft, path)
+        else:
+            _put(draft, path)
+        sync_folder(path.absolute().parent)
+        return state
+    finally:
+        with suppress(FileNotFoundError):
+            draft.unlink()
+
+
+def _put(draft: Path, path: Path) -> None:
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        raise InvalidParameter(f"{path.name} exists already; choose another name. Nothing was written.") from None
+
+
+def require_older(path: Path, newer: Path) -> None:
+    """Refuse to replace a file by one that does not begin with all that it holds.
+
+    Raises: InvalidParameter.
+    """
+    with path.open("rb") as old, newer.open("rb") as new:
+        for was, now in zip_longest(old, new):
+            if was is None:
+                return
+            if was != now:
+                raise InvalidParameter(
+                    f"{path.name} is not an older copy of this ledger, or has more than it; choose another name. "
+                    "Nothing was written."
+                )

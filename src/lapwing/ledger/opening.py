@@ -1,0 +1,103 @@
+"""How a ledger is opened: where the catalog says that it is."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from lapwing.catalog.ledger import place_of
+from lapwing.errors import LedgerFault
+from lapwing.ledger.ledger import NOBODY, Ledger
+from lapwing.ledger.mark import path_of as mark_of
+from lapwing.ledger.owners import Owners
+from lapwing.ledger.parts import Parts
+from lapwing.ledger.records import Registration
+from lapwing.ledger.sqlite.chain import SqliteChain
+from lapwing.ledger.sqlite.file import followed
+from lapwing.ledger.sqlite.presence import FilePresence
+
+PATIENCE: Final = 10.0
+"""Seconds to wait for other users of the ledger before that is a fault."""
+
+
+def open_ledger(
+    name: str, folder: Path, registration: Registration, *, parts: Parts | None = None, owners: Owners = NOBODY
+) -> Ledger:
+    """Open the ledger that a catalog names, creating and registering it if there is none.
+
+    Args: name: as in the catalog; folder: that of the catalog.
+    Raises: as `Ledger.opened`; LedgerFault.
+    """
+    place = place_of(name)
+    if place.store == "postgres":
+        return open_postgres(place.address, place.ledger, folder, registration, parts=parts, owners=owners)
+    return open_sqlite(folder / place.file, registration, parts=parts, owners=owners)
+
+
+def is_begun(name: str, folder: Path) -> bool:
+    """Tell whether the ledger that a catalog names is there, or its mark is.
+
+    Raises: LedgerFault if that cannot be known.
+    """
+    place = place_of(name)
+    if mark_of(folder / place.file).exists():
+        return True
+    if place.store == "postgres":
+        with _client_of(place.ledger):
+            from lapwing.ledger.postgres import chain  # an optional extra
+        return chain.is_begun(place.address, place.ledger, PATIENCE)
+    return (folder / place.file).exists()
+
+
+def open_sqlite(
+    path: Path,
+    registration: Registration,
+    *,
+    parts: Parts | None = None,
+    owners: Owners = NOBODY,
+    patience: float = PATIENCE,
+) -> Ledger:
+    """Open the ledger in a file, creating and registering it if there is none.
+
+    Args: patience: seconds to wait for other users of the ledger.
+    Raises: as `Ledger.opened`; LedgerFault.
+    """
+    path = followed(path)
+    chain = SqliteChain(path, patience)
+    chain.prepare()
+    return Ledger.opened(chain, FilePresence(path), registration, parts=parts, owners=owners)
+
+
+def open_postgres(
+    address: str,
+    name: str,
+    folder: Path,
+    registration: Registration,
+    *,
+    parts: Parts | None = None,
+    owners: Owners = NOBODY,
+    patience: float = PATIENCE,
+) -> Ledger:
+    """Open a ledger in PostgreSQL, creating and registering it if there is none.
+
+    Args: address: of the database, for PostgreSQL's own client; name: of the ledger in it; folder: where this host
+        keeps its mark; patience: seconds to wait for other users of the ledger, or for a server that restarts.
+    Raises: as `Ledger.opened`; LedgerFault.
+    """
+    with _client_of(name):
+        from lapwing.ledger.postgres.chain import PostgresChain  # an optional extra
+        from lapwing.ledger.postgres.presence import PostgresPresence
+    chain = PostgresChain(address, name, followed(folder / f"{name}.postgres"), patience)
+    chain.prepare()
+    return Ledger.opened(chain, PostgresPresence(address, name, patience), registration, parts=parts, owners=owners)
+
+
+@contextmanager
+def _client_of(name: str) -> Iterator[None]:
+    """Say what to install where PostgreSQL's client is missing."""
+    try:
+        yield
+    except ImportError as error:
+        raise LedgerFault(
+            f"The ledger {name} is in PostgreSQL, whose client is not installed: `pip install 'lapwing[postgres]'`."
+        ) from error

@@ -1,0 +1,1 @@
+"""A ledger in a PostgreSQL database, for the processes of any number of hosts."""

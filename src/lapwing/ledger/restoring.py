@@ -1,0 +1,160 @@
+"""A copy put in the place of a ledger that was lost, without rolling back what was spent.
+
+Theory of operation
+-------------------
+A copy may be older than what was lost. Then charges are missing whose answers are out in the world, and who asked after
+it would be given their price a second time. What is known of the lost ledger is its mark, which names its newest entry:
+
+- *the copy has the entry of the mark*: nothing is missing that the mark knows of, and the copy stands (`marked`).
+- *the mark is ahead of the copy*: entries are missing, and how many. Refused, unless the curator says that they are
+  `lost`. What they charged is then nobody's knowledge; but they passed the filter, so all charges together are within
+  the cap. So the whole cap counts as spent, in every part, and all of `delta_keys`: nothing more is answered, and the
+  guarantee stands. Whoever wants to go on raises the budget, with all that this says (`ledger.raising`).
+- *there is no mark*: nothing can be told. Refused, unless the curator says that the copy is the `newest`, or `lost`.
+- *the copy has another entry where the mark's is*: it is of another ledger, and refused.
+
+Among what was lost there may be a raise. The catalog was written after it: if it says more than the copy, the budget
+is raised to that first, so that what counts as spent is the larger cap.
+
+In each case an entry `restored` follows those of the copy. It says what was declared and by whom, so a restore never
+goes unnoticed, and parts the chain from what was lost: whatever remembers an entry of that is at odds with it.
+
+Guarantee: after a restore as `marked` or `lost` what was ever charged is at most what counts as spent, if the mark was
+that of the newest entry; as `newest`, if that is true.
+
+The ledger is built beside its place, closed, linked into it, and then its mark is put in the mark's place. A death
+before the link leaves nothing; between the two, a ledger at odds with its mark, or without one, which is a fault: then
+remove it, and restore again.
+"""
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from lapwing.errors import LedgerFault
+from lapwing.ledger import mark as marks
+from lapwing.ledger import reading
+from lapwing.ledger.decisions import raising, restoring
+from lapwing.ledger.entries import GENESIS, Entry
+from lapwing.ledger.folding import State, fold
+from lapwing.ledger.mark import Mark
+from lapwing.ledger.records import LOST, Declared, Registration, require_same
+from lapwing.ledger.sqlite.chain import SqliteChain
+from lapwing.ledger.sqlite.file import faults, followed
+
+PATIENCE: Final = 10.0
+BESIDE: Final = ("", "-wal", "-shm", "-journal")
+
+
+def restore(
+    entries: Sequence[Entry], path: Path, registration: Registration, declared: Declared | None, principal: str
+) -> State:
+    """Make the ledger of a path from the entries of a copy; return its state.
+
+    Args: registration: what the catalog says; declared: by the curator, None for nothing.
+    Raises: LedgerFault, CatalogMismatch; nothing is changed then.
+    """
+    path = followed(path)
+    with faults(path.name):
+        _require_empty(path)
+        known = _mark_of(path)
+        state = reading.verified(entries)
+        if state is None:
+            raise LedgerFault("The copy holds no entry of a ledger. Take another one.")
+        added = _added(state, registration, admitted(entries, known, declared), known, principal, path.name)
+        return _built([*entries, *added], path)
+
+
+def admitted(entries: Sequence[Entry], known: Mark | None, declared: Declared | None) -> Declared:
+    """Return why a copy may stand for a ledger of which the mark, if any, is known; a pure decision.
+
+    Raises: LedgerFault if it may not.
+    """
+    last = entries[-1].sequence
+    if known is None:
+        if declared is None or declared == "marked":
+            raise LedgerFault(
+                f"There is no mark, so nothing says whether entries after {last} were lost. Nothing was changed. Find "
+                "the mark; or declare that this copy is the newest (--newest); or, if you do not know, that entries "
+                "are lost (--lost): then all of the budget counts as spent."
+            )
+        return declared
+    if known.sequence <= last:
+        if known.hash != (entries[known.sequence - 1].hash if known.sequence else GENESIS):
+            raise LedgerFault(
+                "The copy is of another ledger than the mark. Nothing was changed. Give the copy of this one."
+            )
+        return LOST if declared == LOST else "marked"
+    if declared != LOST:
+        raise LedgerFault(
+            f"The mark proves that the ledger had {known.sequence} entries, and the copy ends at {last}: restoring it "
+            "would give back what was spent. Nothing was changed. Find a newer copy; or declare that the entries are "
+            "lost (--lost): then all of the budget counts as spent, and you may raise it."
+        )
+    return LOST
+
+
+def _added(
+    state: State, registration: Registration, declared: Declared, known: Mark | None, principal: str, name: str
+) -> list[Entry]:
+    """Return the entries that follow those of the copy."""
+    entries, time = [], datetime.now(UTC).isoformat(timespec="microseconds")
+    if declared == LOST and _is_raise(state.registration, registration) and not state.closed:
+        raised = raising(state, registration, principal, time)
+        if raised is not None:
+            entries.append(raised)
+            state = fold(state, raised)
+    require_same(registration, state.registration, name, state.earlier)
+    marked = None if known is None else known.sequence
+    return [*entries, restoring(state, declared, marked, principal, time)]
+
+
+def _is_raise(was: Registration, now: Registration) -> bool:
+    return was.epsilon <= now.epsilon and was.delta <= now.delta and was.budget.kind == now.budget.kind
+
+
+def _require_empty(path: Path) -> None:
+    for ending in BESIDE:
+        other = path.with_name(path.name + ending)
+        if other.exists() or other.is_symlink():
+            raise LedgerFault(
+                f"There is a file {other.name}. Nothing was changed. If the ledger is beyond repair, move it elsewhere "
+                "with all its files but the mark, which says how far it had come."
+            )
+
+
+def _mark_of(path: Path) -> Mark | None:
+    if not marks.path_of(path).exists():
+        return None
+    with marks.hold(path, PATIENCE) as held:
+        return held.read()
+
+
+def _built(entries: Sequence[Entry], path: Path) -> State:
+    """Build a ledger beside its place, and put it there."""
+    draft = path.with_name(f".{path.name}.restoring")
+    try:
+        _clear(draft)
+        chain = SqliteChain(draft, PATIENCE)
+        chain.prepare()
+        with chain.transaction() as transaction:
+            transaction.commit(*entries)
+            state = transaction.state
+        chain.close()
+        if draft.with_name(f"{draft.name}-wal").exists():
+            raise LedgerFault("The restored ledger is in use by another program. Close it, and restore again.")
+        os.link(draft, path)
+        os.replace(marks.path_of(draft), marks.path_of(path))
+        marks.sync_folder(path.parent)
+        return state
+    finally:
+        _clear(draft)
+
+
+def _clear(draft: Path) -> None:
+    for ending in (*BESIDE, ".mark"):
+        with suppress(FileNotFoundError):
+            draft.with_name(draft.name + ending).unlink()

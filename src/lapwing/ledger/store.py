@@ -1,0 +1,128 @@
+"""What keeps a ledger: the entries, the chain that makes them durable, and who asks.
+
+`ledger.ledger` decides over these; a store (`ledger.sqlite`, `ledger.postgres`) offers them. Each store says in its
+chain why what was reported as committed survives a crash, and why a decision always rests on the newest entry.
+"""
+
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from lapwing.ledger.askers import Fate
+from lapwing.ledger.entries import Entry, Kind
+from lapwing.ledger.folding import State
+
+
+class Log(Protocol):
+    """The entries of a ledger, to be looked up inside a transaction.
+
+    Raises: in every method, LedgerFault if the store cannot be read, or holds what Lapwing did not write.
+    """
+
+    def entries(self, *, since: int) -> Iterator[Entry]:
+        """Yield the entries from a sequence on, in order."""
+        ...
+
+    def entry(self, sequence: int) -> Entry | None:
+        """Return one entry, if there is one."""
+        ...
+
+    def of_kind(self, kind: Kind) -> Iterator[Entry]:
+        """Yield all entries of a kind, in order."""
+        ...
+
+    def charges(self, subject: str, *, since: int) -> Iterator[Entry]:
+        """Yield the charges that are filed under a subject, from a sequence on, in order."""
+        ...
+
+    def answered_charges(self, subject: str) -> Iterator[Entry]:
+        """Yield the charges that are filed under a subject and have an answer, in order."""
+        ...
+
+    def answer(self, charge: int) -> Entry | None:
+        """Return the answer of a charge, if there is one."""
+        ...
+
+    def answered(self) -> frozenset[str]:
+        """Return the subjects of all answers: the charges that have one."""
+        ...
+
+    def require_sound(self) -> None:
+        """Check what the chain of hashes does not cover: pages, indexes, tables."""
+        ...
+
+
+class Transaction(Protocol):
+    """The ledger at its newest state, held alone."""
+
+    @property
+    def log(self) -> Log:
+        """The entries, to be looked up."""
+        ...
+
+    @property
+    def newest(self) -> State | None:
+        """The state after the newest entry, or None before the first."""
+        ...
+
+    @property
+    def state(self) -> State:
+        """The state after the newest entry.
+
+        Raises: LedgerFault if there is none.
+        """
+        ...
+
+    def commit(self, *entries: Entry) -> None:
+        """Append entries durably, all or none, and end the transaction.
+
+        Guarantee: when this returns, they survive the death of every machine that is involved. When it raises, nobody
+            may act as if they were made, and nobody as if they were not.
+        Raises: LedgerFault; also if an entry may not follow, whatever made it.
+        """
+        ...
+
+
+class Chain(Protocol):
+    """The durable chain of one ledger, for any number of threads and processes."""
+
+    @property
+    def name(self) -> str:
+        """The name of the ledger, for people; no path and no password."""
+        ...
+
+    def transaction(self) -> AbstractContextManager[Transaction]:
+        """Hold the ledger alone, at its newest state; what is not committed inside is rolled back."""
+        ...
+
+    def closed(self) -> AbstractContextManager[frozenset[str]]:
+        """Let go of file or connection, and let no other thread begin before the block has ended.
+
+        Gives who has a charge under way, as far as this object knows: so of its own ones, all.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of file or connection. A later operation takes it again."""
+        ...
+
+
+class Presence(Protocol):
+    """The name under which an open ledger asks (`ledger.askers`)."""
+
+    @property
+    def current(self) -> str | None:
+        """The name, if there is one; a child that was forked has none yet."""
+        ...
+
+    def name(self) -> str:
+        """Return the name, taking one if there is none."""
+        ...
+
+    def drop(self, *, unless: Collection[str] = ()) -> None:
+        """Let go of the name, unless it is one of these: what is under way by it would be lost."""
+        ...
+
+    def fate(self, name: str) -> Fate:
+        """Return what became of who asks by this name; asked with the ledger held."""
+        ...

@@ -1,0 +1,65 @@
+"""Identical questions at the same moment: the first is charged, and the others wait for its answer, which is free.
+
+While a charge is under way its answer is not there yet, so an identical question that is asked meanwhile would be paid
+a second time, for nothing. So the transaction that is to make a charge looks first whether one for the same key and the
+same version of the data, and of at least the same loss, is under way by an asker that is present. Then nothing is
+charged, and the caller is told which charge to wait for. Charges are made one after another, so of any number of
+identical questions one finds none under way, and is charged, and the others find it.
+
+Who waits holds nothing: no charge, no lock, no turn. A batch is charged all at once or not at all, so none of its
+questions is charged while it waits for another; so nobody waits for somebody who waits, and there is no circle.
+
+Waiting ends when the charge that was waited for ends, however it does. Answered: its answer is served for nothing,
+where it is at least as accurate in every number; the loss alone does not tell, as two questions of one loss may have
+split it differently, and then this one is charged as ever. Unanswered, or its asker dead: this one is charged, or waits
+for the next that was. What an analyst sees of it, that somebody asks the same and how long that takes, is what they see
+of any stored answer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from lapwing.errors import LedgerFault
+from lapwing.ledger.entries import subject_of
+from lapwing.ledger.folding import State
+from lapwing.ledger.records import Charge
+from lapwing.ledger.store import Log
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnderWay:
+    """A charge to wait for: somebody asks the same; `sequence` names it. Nothing was charged."""
+
+    sequence: int
+
+
+def under_way(state: State, requests: Sequence[Charge], log: Log) -> UnderWay | None:
+    """Return a charge whose answer may serve one of these requests, if there is one.
+
+    Nothing comes of any that is under way while the data set is stopped.
+    """
+    if not state.under_way or state.stopped:
+        return None
+    first = min(state.under_way)
+    for request in requests:
+        for entry in log.charges(subject_of(request.key), since=first):
+            if entry.sequence in state.under_way and _serves(Charge.from_record(entry.contents()), request):
+                return UnderWay(sequence=entry.sequence)
+    return None
+
+
+def _serves(known: Charge, wanted: Charge) -> bool:
+    """Tell whether the answer of one charge may be as accurate as another's would be."""
+    if (known.key, known.version, known.loss.kind) != (wanted.key, wanted.version, wanted.loss.kind):
+        return False
+    return known.loss.amount >= wanted.loss.amount and known.delta >= wanted.delta
+
+
+def still_waiting(seconds: float) -> LedgerFault:
+    """Return the fault of a question that has waited for another for too long."""
+    return LedgerFault(
+        f"Somebody else is asking the same, and has had no answer for {seconds:g} seconds. Nothing was charged. Ask "
+        "again later: it is free then."
+    )
