@@ -5,14 +5,14 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Final, final
 
-from lapwing.catalog.model import Budget
 from lapwing.ledger.allowances import NOTHING, Spending
 from lapwing.ledger.folding import State
-from lapwing.ledger.records import HistoryRow
+from lapwing.ledger.records import HistoryRow, Registration
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.privacy.odometers import WHENEVER, Odometer, Reading, as_if_cap
 from lapwing.privacy.parts import PartsAccount
+from lapwing.privacy.raises import after_raises, spent_after_raises
 
 ODOMETER_STEPS: Final = 12
 ODOMETER_RATIO: Final = Fraction(3, 2)
@@ -32,6 +32,10 @@ class BudgetView:
 
     `faults` stand since the curator last looked; `stopped` says that they stop the data set (`ledger.faults`).
     `spending` has what was charged, by who asked.
+
+    `earlier` has the (epsilon, delta) before the budget was raised, the first one first, and `raised` what then holds
+    for certain, whatever it was raised for (`privacy.raises`); without that, `epsilon` and `delta` hold if the raises
+    did not depend on answers. `closed` says that nothing is charged any more.
     """
 
     total: Loss
@@ -50,6 +54,9 @@ class BudgetView:
     faults: int = 0
     stopped: bool = False
     spending: Spending = field(default_factory=lambda: NOTHING)
+    earlier: tuple[tuple[Fraction, Fraction], ...] = ()
+    raised: Reading | None = None
+    closed: bool = False
 
     @property
     def parts(self) -> dict[str, Loss]:
@@ -76,18 +83,19 @@ class BudgetView:
         return fits(Account(budget=room, spent=room.nothing()), loss)
 
 
-def budget_view(budget: Budget, state: State, history: tuple[HistoryRow, ...]) -> BudgetView:
+def budget_view(state: State, history: tuple[HistoryRow, ...]) -> BudgetView:
     """Return what a budget has become, by the state of its ledger."""
-    account, delta = state.account, budget.delta - budget.delta_keys
+    account, registration = state.account, state.registration
+    delta = registration.delta - registration.delta_keys
     return BudgetView(
         total=account.budget,
         spent=account.spent,
         remaining=account.remaining,
-        epsilon=budget.epsilon,
-        delta=budget.delta,
+        epsilon=registration.epsilon,
+        delta=registration.delta,
         as_if_cap=_with_keys(as_if_cap(account.spent, delta), state.delta_spent),
-        whenever=_with_keys(_whenever(account.spent, account.budget, delta), state.delta_spent),
-        delta_keys=budget.delta_keys,
+        whenever=_with_keys(_whenever(account.spent, state.first), state.delta_spent),
+        delta_keys=registration.delta_keys,
         delta_keys_spent=state.delta_spent,
         version=state.version,
         history=history,
@@ -96,7 +104,15 @@ def budget_view(budget: Budget, state: State, history: tuple[HistoryRow, ...]) -
         faults=state.faults,
         stopped=state.stopped,
         spending=state.spending,
+        earlier=tuple((was.epsilon, was.delta) for was in state.earlier),
+        raised=raised_reading(state.first, registration) if state.earlier else None,
+        closed=state.closed,
     )
+
+
+def raised_reading(first: Registration, now: Registration) -> Reading:
+    """Return what a raised budget promises whatever it was raised for, with all of the delta for private keys."""
+    return _with_keys(after_raises(first.budget, now.budget, first.delta - first.delta_keys), now.delta_keys)
 
 
 def _with_keys(reading: Reading, delta: Fraction) -> Reading:
@@ -104,14 +120,18 @@ def _with_keys(reading: Reading, delta: Fraction) -> Reading:
     return replace(reading, delta=reading.delta + delta)
 
 
-def _whenever(spent: Loss, total: Loss, delta: Fraction) -> Reading:
+def _whenever(spent: Loss, first: Registration) -> Reading:
     """Return what is spent as an (epsilon, delta) that holds whenever one stops.
 
     While nothing is spent, what was answered has one law for all data, so that nothing is to be taken from delta: the
-    sum in the proof of `Odometer` has one part more, which is P(E) = Q(E).
+    sum in the proof of `Odometer` has one part more, which is P(E) = Q(E). The odometer is that of the first budget,
+    whatever it was raised to; beyond it the scale goes on (`privacy.raises`).
     """
+    delta = first.delta - first.delta_keys
     if isinstance(spent, PureDP):
         return as_if_cap(spent, delta)
     if spent <= spent.nothing():
         return Reading(epsilon=0.0, delta=delta, holds=WHENEVER)
-    return Odometer.up_to(total, delta, steps=ODOMETER_STEPS, ratio=ODOMETER_RATIO).reading(spent)
+    if not spent <= first.budget:
+        return spent_after_raises(first.budget, spent, delta)
+    return Odometer.up_to(first.budget, delta, steps=ODOMETER_STEPS, ratio=ODOMETER_RATIO).reading(spent)

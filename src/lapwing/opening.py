@@ -16,10 +16,10 @@ from lapwing.engines import DuckDB, digests
 from lapwing.engines.public import PublicData
 from lapwing.errors import CatalogError, CatalogMismatch, InvalidParameter
 from lapwing.exact.entropy import Entropy, SystemEntropy
+from lapwing.ledger.opening import is_begun, open_ledger
 from lapwing.ledger.owners import owners_of
 from lapwing.ledger.parts import Parts
 from lapwing.ledger.records import Registration
-from lapwing.ledger.sqlite import SqliteLedger
 from lapwing.privacy.measures import Number
 from lapwing.session import Session
 
@@ -45,11 +45,11 @@ def open_session(catalog: Catalog, *, entropy: Entropy | None = None) -> Session
     public = PublicData(catalog)
     engine = DuckDB(catalog, public=public)
     try:
-        if not catalog.ledger_path.exists():
+        if not is_begun(catalog.ledger, catalog.folder):
             digests(catalog, engine)  # missing or unreadable data leave no ledger behind
         owners = owners_of(catalog)
-        ledger = SqliteLedger.open(
-            catalog.ledger_path, registration(catalog), parts=Parts.of_catalog(catalog), owners=owners
+        ledger = open_ledger(
+            catalog.ledger, catalog.folder, registration(catalog), parts=Parts.of_catalog(catalog), owners=owners
         )
         try:
             if ledger.state().version == 0:
@@ -148,7 +148,7 @@ def protect(
         if bounds is None and domains is None and rows == before.tables[0].max_rows_per_unit:
             return open_session(before)
         drafted = _updated(before, drafted)
-    session = open_session(drafted)
+    session = open_session(replace(drafted, file=beside))
     if before != drafted:
         write(drafted, beside, overwrite=True)
     return session

@@ -1,7 +1,8 @@
 """What an analyst holds: one data set, its engine, its ledger."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from types import TracebackType
 from typing import Self, final
@@ -14,11 +15,16 @@ from lapwing.engines import Engine, digests
 from lapwing.engines.public import PublicData
 from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.exact.entropy import Entropy
+from lapwing.guarantee import Page, page_of
+from lapwing.guarantee.raised import Raise, preview
+from lapwing.guarantee.sections import WHO_READS, Head
 from lapwing.ledger.allowances import LimitsNow
+from lapwing.ledger.entries import Entry
 from lapwing.ledger.folding import State
+from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.owners import owners_of
+from lapwing.ledger.raising import require_expected
 from lapwing.ledger.records import FaultRow
-from lapwing.ledger.sqlite import SqliteLedger
 from lapwing.preview import (
     PartPreview,
     Preview,
@@ -29,12 +35,14 @@ from lapwing.preview import (
     selection_preview,
     units_of,
 )
+from lapwing.privacy.amounts import exact
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import Loss, Number
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import Priced, calibrate, calibrate_found, calibrate_together, request
 from lapwing.query.names import measure_names
 from lapwing.query.plan import Plan, Question
+from lapwing.query.remembered import Remembered
 from lapwing.query.text.parameters import Parameters
 from lapwing.release.charges import parts_charged
 from lapwing.release.release import release_all
@@ -67,11 +75,12 @@ class Session:
         self,
         catalog: Catalog,
         engine: Engine,
-        ledger: SqliteLedger,
+        ledger: Ledger,
         entropy: Entropy,
         principal: str,
         public: PublicData | None = None,
         limits: LimitsNow | None = None,
+        plans: "Remembered[tuple[Plan, Priced]] | None" = None,
     ) -> None:
         self.catalog = catalog
         self._public = public if public is not None else PublicData(catalog)
@@ -80,6 +89,7 @@ class Session:
         self._entropy = entropy
         self._principal = principal
         self._limits = limits
+        self._plans = plans if plans is not None else Remembered[tuple[Plan, Priced]]()
         self._closed = False
 
     def _require_open(self) -> None:
@@ -110,14 +120,11 @@ class Session:
             EngineFault (charged).
         """
         self._require_open()
-        plan = bind(text, self.catalog, self._public, parameters)
-        if plan.explain:
-            raise QueryRefused("EXPLAIN PRIVACY asks for a price, not for an answer", remedy="Call session.explain.")
-        priced = calibrate(plan, self.catalog.budget, epsilon=epsilon, error=error, delta=delta)
+        plan, priced = self._planned(text, parameters, epsilon, error, delta, answered=True)
         (answer,) = self._answered([(text, parameters)], [plan], [priced])
         return answer
 
-    def table(self, name: str) -> Table:
+    def table(self, name: str) -> Table[Answer]:
         """Begin a question with a table or view of the catalog, to go on with verbs instead of SQL; free.
 
         Raises: QueryRefused if there is none of this name.
@@ -145,8 +152,8 @@ class Session:
         if not pairs:
             raise InvalidParameter("The batch holds no question; give at least one.")
         plans = [bind(text, self.catalog, self._public, parameters) for text, parameters in pairs]
-        if any(plan.explain for plan in plans):
-            raise QueryRefused("EXPLAIN PRIVACY asks for a price, not for an answer", remedy="Call session.explain.")
+        for plan in plans:
+            _require_answered(plan, answered=True)
         batch = calibrate_together(plans, self.catalog.budget, epsilon=epsilon, delta=delta)
         return self._answered(pairs, plans, batch)
 
@@ -171,6 +178,38 @@ class Session:
             released = self._released(settled)
         searches = [replace(priced, searches=before.searches) for priced, before in zip(settled, batch, strict=True)]
         return self._shown(plans, searches, notes, released, found)
+
+    def _planned(
+        self,
+        text: str,
+        parameters: Parameters,
+        epsilon: Number | None,
+        error: Number | None,
+        delta: Number | None,
+        *,
+        answered: bool = False,
+    ) -> tuple[Plan, Priced]:
+        """Return the plan of a question and its price, remembered if the same was asked before.
+
+        Args: answered: whether it is to be answered, and not only priced.
+        """
+        catalog = self.catalog
+
+        def make() -> tuple[Plan, Priced]:
+            plan = bind(text, catalog, self._public, parameters)
+            _require_answered(plan, answered=answered)
+            return plan, calibrate(plan, catalog.budget, epsilon=epsilon, error=error, delta=delta)
+
+        plan, priced = self._plans.planned(
+            make,
+            catalog=catalog,
+            principal=self._principal,
+            text=text,
+            parameters=parameters,
+            numbers=(epsilon, error, delta),
+        )
+        _require_answered(plan, answered=answered)  # it may have been priced before
+        return plan, priced
 
     def _bound(self, text: str, parameters: Parameters, found: Findings = NO_FINDINGS) -> Plan:
         return bind(text, self.catalog, self._public, parameters, bounds_of(found))
@@ -238,8 +277,7 @@ class Session:
             raise InvalidParameter(
                 f"assuming_count is {assuming_count!r}; it must be a whole number of rows from 1 up."
             )
-        plan = self._bound(text, parameters)
-        priced = calibrate(plan, self.catalog.budget, epsilon=epsilon, error=error, delta=delta)
+        plan, priced = self._planned(text, parameters, epsilon, error, delta)
         known = stored_searches(priced, self._ledger)
         if plan.searches and len(known) == len(plan.searches):
             found = findings(plan, known)
@@ -248,7 +286,7 @@ class Session:
             notes = notes_of_found(plan, found)
         else:
             notes = notes_before(plan, priced)
-        state = self._ledger.state()
+        state = self._state()
         parts = parts_charged(plan.question, state)
         stored = None if plan.unsettled else stored_answer(priced, self._ledger)
         further = None if plan.unsettled or stored is not None else sharpening(priced, self._ledger)
@@ -279,7 +317,68 @@ class Session:
     def budget(self) -> BudgetView:
         """Return what was granted, spent and is left, with the history of charges."""
         self._require_open()
-        return budget_view(self.catalog.budget, self._ledger.state(), self._ledger.history())
+        return budget_view(self._state(), self._ledger.history())
+
+    def guarantee(self, asking: Sequence[str] = (), *, sealed: bool = False) -> Page:
+        """Return what the data set promises, as a page to be printed; free.
+
+        Args: asking: who may ask, in sentences; sealed: whether to show the hash of the ledger's newest entry, which
+            is for those alone who may see the ledger itself.
+        """
+        self._require_open()
+        state = self._state()
+        head = Head(
+            ledger=self.catalog.ledger_path.name, sequence=state.sequence, hash=state.hash if sealed else None
+        )
+        now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
+        return page_of(self.catalog, budget_view(state, self._ledger.history()), head, asking or WHO_READS, now)
+
+    def raised(self, *, was: tuple[Number, Number], epsilon: Number, delta: Number) -> Raise:
+        """Return what a larger budget would promise, beside what is promised now; free, and nothing is changed.
+
+        Raises: as `raise_budget`.
+        """
+        self._require_open()
+        state, (before, after) = self._state(), _figures(was, (epsilon, delta))
+        if after != (state.registration.epsilon, state.registration.delta):
+            require_expected(state.registration, *before, self.catalog.ledger_path.name)
+        return preview(self.catalog.budget, state, *after)
+
+    def raise_budget(self, *, was: tuple[Number, Number], epsilon: Number, delta: Number) -> None:
+        """Make the budget larger, for everybody and for ever. The curator's act.
+
+        What this promises depends on why it is done: see `BudgetView.raised`. The catalog's file stays as it is;
+        `lapwing.raising.raise_budget` writes it too.
+
+        Args: was: the (epsilon, delta) as they are expected to be.
+        Raises: CatalogMismatch if they are others; InvalidParameter for what is no larger budget. Nothing is changed.
+        """
+        self._require_open()
+        before, after = _figures(was, (epsilon, delta))
+        budget = replace(self.catalog.budget, epsilon=after[0], delta=after[1])  # that no catalog can hold is refused
+        self._ledger.raise_budget(was=before, epsilon=after[0], delta=after[1], principal=self._principal)
+        self.catalog = replace(self.catalog, budget=budget)
+
+    def close_for_ever(self) -> bool:
+        """Close the data set: nothing is charged any more, once this returns. Return whether it was open.
+
+        The curator's act, and not to be undone. Answers that were bought stay free.
+        """
+        self._require_open()
+        return self._ledger.close_for_ever(self._principal)
+
+    def ledger_entries(self) -> Iterator[Entry]:
+        """Yield all entries of the ledger, for a copy (`lapwing.ledger.exporting`); as secret as the ledger is."""
+        self._require_open()
+        return self._ledger.entries()
+
+    def _state(self) -> State:
+        """Return the ledger's state; a budget that others have raised is the catalog's from then on."""
+        state, budget = self._ledger.state(), self.catalog.budget
+        now = state.registration.epsilon, state.registration.delta
+        if now != (budget.epsilon, budget.delta):
+            self.catalog = replace(self.catalog, budget=replace(budget, epsilon=now[0], delta=now[1]))
+        return state
 
     def price(self, epsilon: Number) -> Loss:
         """Return the loss that a question's `epsilon` is charged."""
@@ -313,7 +412,7 @@ class Session:
         """
         self._require_open()
         held = (self.catalog, self._engine, self._ledger, self._entropy)
-        return type(self)(*held, principal, self._public, limits)
+        return type(self)(*held, principal, self._public, limits, self._plans)
 
     def close(self) -> None:
         """Let go of the engine and the ledger; the session answers nothing any more."""
@@ -329,6 +428,15 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _require_answered(plan: Plan, *, answered: bool) -> None:
+    if answered and plan.explain:
+        raise QueryRefused("EXPLAIN PRIVACY asks for a price, not for an answer", remedy="Call session.explain.")
+
+
+def _figures(*budgets: tuple[Number, Number]) -> list[tuple[Fraction, Fraction]]:
+    return [(exact(epsilon, "epsilon"), exact(delta, "delta")) for epsilon, delta in budgets]
 
 
 def _part_previews(parts: tuple[str, ...] | None, state: State) -> tuple[PartPreview, ...] | None:

@@ -544,10 +544,14 @@ def test_the_second_question_about_a_large_file_makes_it(
     unwilling.close()
 
 
-def test_a_small_file_has_none(found: Catalog, engine: DuckDB) -> None:
-    for _ in range(3):
-        ask(engine, found, QUESTIONS[0])
+def test_a_small_file_has_none_until_many_questions_were_asked(found: Catalog, engine: DuckDB) -> None:
+    first = ask(engine, found, QUESTIONS[0])
+    for _ in range(engine_module.SMALL_INDEXED_AT - 2):
+        assert ask(engine, found, QUESTIONS[0]) == first
     assert engine.index_state(found.tables[0]) is IndexState.absent
+    assert ask(engine, found, QUESTIONS[0]) == first
+    assert engine.index_state(found.tables[0]) is IndexState.current
+    assert ask(engine, found, QUESTIONS[0]) == first
 
 
 def test_where_none_can_be_written_questions_do_without(

@@ -1,14 +1,19 @@
 """Bugs that systems which join protected tables could have: each a name of a module, and what to put in its place."""
 
+from dataclasses import replace
 from typing import Any, Final
 
-from lapwing.query import render
+from lapwing.engines import shared as engine_shared
+from lapwing.mechanisms.packing import SharedRows
+from lapwing.query import render, stability
 from lapwing.query.relations import identity, unit_joins
 from lapwing.query.relations.relation import UnitJoin
 from lapwing.query.sql import cleaned
 from lapwing.query.sql import relations as render_relations
 from lapwing.query.sql.printers import identifier
 
+numbered, truncated_at, packed = engine_shared._numbered, SharedRows.value, stability._packed
+meeting = render_relations._meeting
 linked, joined_by_unit, at_most_one = cleaned._linked, render_relations._joined_by_unit, identity.at_most_one
 
 
@@ -57,4 +62,38 @@ BUGS: Final[dict[str, tuple[Any, str, Any]]] = {
     "rows that match nothing told apart": (unit_joins, "at_most_one", believed),
     "numbers that are not clamped": (cleaned, "_clean_fixed", lambda name, *_: f"TRY_CAST({name} * 100 AS BIGINT)"),
     "units' sums that are not clamped": (render, "_kept_inside", lambda value, _: value),
+}
+
+
+# ---- where different units meet --------------------------------------------------------------------------------------
+
+
+def one_unit_of_several(place: int) -> Any:
+    """Let one unit of a row bound it, and the others come and go."""
+
+    def units(*given: Any) -> Any:
+        found, count = numbered(*given)
+        return [found[place]] * len(found), count
+
+    return units
+
+
+def of_one_group(question: Any, measure: Any) -> Any:
+    """Take the groups of a question for disjoint units."""
+    only = question.keys[:0]
+    return packed(replace(question, keys=only), measure)
+
+
+def kept_without_a_partner(node: Any) -> str:
+    return meeting(node).replace(" AS ours JOIN ", " AS ours LEFT JOIN ", 1)
+
+
+MEETING: Final[dict[str, tuple[Any, str, Any]]] = {
+    "orphans that are kept": (cleaned, "_linked", with_orphans),
+    "rows without a partner that are kept": (render_relations, "_meeting", kept_without_a_partner),
+    "a level that is one too high": (SharedRows, "value", lambda rows, level: truncated_at(rows, level + 1)),
+    "sums that are not truncated": (SharedRows, "value", lambda rows, _: int(rows.weights.sum())),
+    "units of the right side that are lost": (engine_shared, "_numbered", one_unit_of_several(0)),
+    "units of the left side that are lost": (engine_shared, "_numbered", one_unit_of_several(-1)),
+    "groups that are not added up": (stability, "_packed", of_one_group),
 }

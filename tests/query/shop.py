@@ -135,8 +135,10 @@ ADOPTING: Final = 8
 DAYS: Final = [date(2026, 1, 1), date(2026, 1, 2), date(9999, 12, 31)]
 
 
-def catalog(folder: Path, *, linked: str, neighbouring: str = "add_remove", measure: str = "gdp") -> Catalog:
-    """Return the catalog of the linked tables and a public one, which is written into a folder."""
+def catalog(
+    folder: Path, *, linked: str, neighbouring: str = "add_remove", measure: str = "gdp", further: str = ""
+) -> Catalog:
+    """Return the catalog of the linked tables, a public one, which is written into a folder, and further tables."""
     if not (folder / "codes.parquet").exists():
         pq.write_table(pa.Table.from_pylist(CODES, schema=CODE_SCHEMA), folder / "codes.parquet")
     text = CATALOG.format(
@@ -150,7 +152,7 @@ def catalog(folder: Path, *, linked: str, neighbouring: str = "add_remove", meas
     )
     text = text.replace('ck = { type = "integer" }\nck', "ck")
     text = text.replace("delta_keys = 1e-7\n", "").replace("1e-6", "0") if measure == "pure" else text
-    return loads(text, file="shop", folder=folder)
+    return loads(text + further, file="shop", folder=folder)
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
@@ -194,8 +196,8 @@ def call(chance: random.Random, caller: int | None) -> Row:
     }
 
 
-def drawn(chance: random.Random, unit: str) -> Data:
-    """Return all tables."""
+def drawn(chance: random.Random, unit: str, busy: int = 0) -> Data:
+    """Return all tables, with so many rows more than a few."""
     keys = chance.sample(range(1, 8), chance.randint(1, 7))
     customers = [customer(chance, ck, chance.choice([REMOVED, REMOVED, 2, 3, None])) for ck in keys]
     if unit == "ck" and chance.random() < 0.8:
@@ -204,11 +206,11 @@ def drawn(chance: random.Random, unit: str) -> Data:
     customers += [customer(chance, None, chance.choice([REMOVED, 2, None])) for _ in range(chance.randint(0, 1))]
     favoured = [row["ck"] for row in customers if row[unit] == REMOVED and row["ck"] is not None]
     owners = [*keys, *favoured * 4, NOBODY, ADOPTING, None]
-    orders, known = _orders(chance, owners, chance.randint(0, 9), 1)
+    orders, known = _orders(chance, owners, chance.randint(0, 9) + busy, 1)
     if chance.random() < 0.3:  # of nobody, with a key that is there already
         orders += [order(chance, ok, chance.choice([NOBODY, None])) for ok, _ in known[:2]]
-    items = _items(chance, known, chance.randint(0, 16))
-    calls = [call(chance, chance.choice([REMOVED, REMOVED, *keys, None])) for _ in range(chance.randint(0, 5))]
+    items = _items(chance, known, chance.randint(0, 16) + busy)
+    calls = [call(chance, chance.choice([REMOVED, REMOVED, *keys, None])) for _ in range(chance.randint(0, 5) + busy)]
     return {"customers": customers, "orders": orders, "items": items, "calls": calls}
 
 
@@ -272,8 +274,12 @@ def added(chance: random.Random, data: Data, unit: str) -> Data:
 
 def neighbours(chance: random.Random, described: Catalog) -> tuple[Data, Data]:
     """Return two data sets that differ in the rows of one unit, in different orders."""
+    return neighbours_of(drawn(chance, described.tables[0].root.unit_column), chance, described)
+
+
+def neighbours_of(one: Data, chance: random.Random, described: Catalog) -> tuple[Data, Data]:
+    """Return a data set, and one that differs in the rows of one unit, in another order."""
     unit = described.tables[0].root.unit_column
-    one = drawn(chance, unit)
     other = removed(one, unit, everywhere=chance.random() < 0.5)
     if described.budget.neighbouring == "replace_one":
         other = added(chance, removed(one, unit, everywhere=True), unit)

@@ -10,21 +10,16 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from lapwing.catalog.toml import load
-from lapwing.engines import DuckDB
-from lapwing.engines.public import PublicData
 from lapwing.errors import QueryRefused
-from lapwing.query.bind import bind
 from lapwing.query.derivation.derived import measures_of
-from lapwing.query.plan import Plan, Question
+from lapwing.query.plan import Plan
 from lapwing.query.relations import listed, relation, unit_joins
 from lapwing.query.sql import relations as sql_relations
 from lapwing.query.stability import of_question
+from tests.query.asked import Cells, Tables, World, left, plain
 
 CATALOG = """
 [dataset]
@@ -107,7 +102,6 @@ REFUSED = {
         "rows of different units"
     ),
 }
-Tables = dict[str, pa.Table]
 ROOMY = 1_000
 
 
@@ -141,55 +135,21 @@ def _table(columns: dict[str, list[Any]]) -> pa.Table:
 
 def without(unit: int, found: Tables) -> Tables:
     """Take a unit out of all tables."""
-    with duckdb.connect() as engine:
-        for name, table in found.items():
-            engine.register(name, table)
-        mine = f"SELECT ok FROM orders WHERE ock = {unit}"
-        rest = {
-            "customer": f"SELECT * FROM customer WHERE ck <> {unit}",
-            "orders": f"SELECT * FROM orders WHERE ock IS DISTINCT FROM {unit}",
-            "items": f"SELECT * FROM items WHERE iok IS NULL OR iok NOT IN ({mine})",
-        }
-        return found | {name: engine.sql(query).to_arrow_table() for name, query in rest.items()}
+    mine = f"SELECT ok FROM orders WHERE ock = {unit}"
+    rest = {
+        "customer": f"SELECT * FROM customer WHERE ck <> {unit}",
+        "orders": f"SELECT * FROM orders WHERE ock IS DISTINCT FROM {unit}",
+        "items": f"SELECT * FROM items WHERE iok IS NULL OR iok NOT IN ({mine})",
+    }
+    return left(rest, found)
 
 
-def plain(text: str, found: Tables) -> list[tuple[Any, ...]]:
-    """Ask plain DuckDB, of unclean tables."""
-    with duckdb.connect() as engine:
-        for name, table in found.items():
-            engine.register(name, table)
-        return engine.execute(text).fetchall()
+def shop(folder: Path, found: Tables, *, roomy: bool = False) -> World:
+    text = CATALOG.replace("= 4\n", f"= {ROOMY}\n").replace("= 8\n", f"= {ROOMY}\n") if roomy else CATALOG
+    return World(folder, text, found)
 
 
-class World:
-    """An engine over tables in a folder."""
-
-    def __init__(self, folder: Path, found: Tables, *, roomy: bool = False) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        text = CATALOG.replace("= 4\n", f"= {ROOMY}\n").replace("= 8\n", f"= {ROOMY}\n") if roomy else CATALOG
-        (folder / "shop.toml").write_text(text)
-        for name, table in found.items():
-            pq.write_table(table, folder / f"{name}.parquet")
-        self.catalog = load(folder / "shop.toml")
-        self.public = PublicData(self.catalog)
-        self.engine = DuckDB(self.catalog, public=self.public)
-
-    def __enter__(self) -> "World":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.engine.close()
-        self.public.close()
-
-    def plan(self, text: str) -> Plan:
-        return bind(text, self.catalog, self.public)
-
-    def exact(self, question: Question) -> dict[tuple[Any, ...], tuple[int, ...]]:
-        digests = {table.name: self.engine.digest(table) for table in question.lineage}
-        return dict(self.engine.run(question, digests).cells)
-
-
-def shown(plan: Plan, cells: dict[tuple[Any, ...], tuple[int, ...]]) -> list[tuple[Any, ...]]:
+def shown(plan: Plan, cells: Cells) -> list[tuple[Any, ...]]:
     """Return the answer without noise, as SQL shows it; sums of nothing are 0 here and NULL there."""
     places = [plan.question.keys.index(key) for key in plan.keys]
     wanted = [plan.question.measures.index(measure) for output in plan.outputs for measure in measures_of(output.value)]
@@ -212,11 +172,11 @@ def check_meaning(world: World, text: str, found: Tables) -> None:
 
 def check_neighbours(folder: Path, found: Tables, questions: Sequence[str]) -> None:
     """Take out every unit, and look how far every measure moves."""
-    with World(folder / "all", found) as world:
+    with shop(folder / "all", found) as world:
         plans = [world.plan(text) for text in questions]
         whole = [world.exact(plan.question) for plan in plans]
     for unit in range(1, 7):
-        with World(folder / str(unit), without(unit, found)) as world:
+        with shop(folder / str(unit), without(unit, found)) as world:
             for plan, text, cells in zip(plans, questions, whole, strict=True):
                 moved = _moved(cells, world.exact(plan.question), len(plan.question.numbers))
                 for candidates, differences in zip(of_question(plan.question, "add_remove"), moved, strict=True):
@@ -237,7 +197,7 @@ def _moved(one: dict[Any, Any], other: dict[Any, Any], count: int) -> list[list[
 @pytest.mark.parametrize("seed", range(3))
 def test_answers_are_those_of_sql(tmp_path: Path, seed: int) -> None:
     found = tables(Random(seed), dirty=False)
-    with World(tmp_path, found, roomy=True) as world:
+    with shop(tmp_path, found, roomy=True) as world:
         for text in QUESTIONS:
             check_meaning(world, text, found)
 
@@ -245,13 +205,13 @@ def test_answers_are_those_of_sql(tmp_path: Path, seed: int) -> None:
 def test_twin_a_condition_that_is_lost_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listed, "_in_all_branches", lambda *_: [])
     found = tables(Random(0), dirty=False)
-    with World(tmp_path, found, roomy=True) as world, pytest.raises(QueryRefused):
+    with shop(tmp_path, found, roomy=True) as world, pytest.raises(QueryRefused):
         check_meaning(world, "SELECT SUM(price) FROM items, tags WHERE (tid = tag AND label = 'x') OR tid = tag", found)
 
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_what_one_unit_could_do_to_another_is_refused(tmp_path: Path, text: str) -> None:
-    with World(tmp_path, tables(Random(0), dirty=False)) as world:
+    with shop(tmp_path, tables(Random(0), dirty=False)) as world:
         with pytest.raises(QueryRefused) as refused:
             world.plan(text)
         assert REFUSED[text] in str(refused.value)
@@ -259,7 +219,7 @@ def test_what_one_unit_could_do_to_another_is_refused(tmp_path: Path, text: str)
 
 def test_a_key_that_links_keeps_the_rows_of_a_unit_few(tmp_path: Path) -> None:
     """An item has one order, whichever side of the join it stands on, so that a unit has no more pairs than items."""
-    with World(tmp_path, tables(Random(0), dirty=False)) as world:
+    with shop(tmp_path, tables(Random(0), dirty=False)) as world:
         for text, most in {
             "SELECT COUNT(*) FROM orders JOIN items ON iok = ok": 8,
             "SELECT COUNT(*) FROM items JOIN orders ON iok = ok": 8,
@@ -273,7 +233,7 @@ def test_a_key_that_links_keeps_the_rows_of_a_unit_few(tmp_path: Path) -> None:
 
 
 def test_what_a_subquery_shows_and_nothing_reads_is_no_part_of_the_plan(tmp_path: Path) -> None:
-    with World(tmp_path, tables(Random(0), dirty=False)) as world:
+    with shop(tmp_path, tables(Random(0), dirty=False)) as world:
         texts = (
             f"SELECT SUM(price) FROM orders JOIN (SELECT {columns} FROM items) AS i ON iok = ok"
             for columns in ("*", "iok, price", "price, iok, tag")
@@ -334,7 +294,7 @@ def test_twin_a_key_that_is_believed_unique_and_is_not_is_found(
 
 def test_rows_that_match_nothing_are_not_told_by_what_they_lack(tmp_path: Path) -> None:
     """A LEFT JOIN to one row of a unit leaves the unit's other rows, and all of them meet a further join."""
-    with World(tmp_path, crowded()) as world:
+    with shop(tmp_path, crowded()) as world:
         for text in PAIRS[3:]:
             assert world.plan(text).question.selection.rows_per_unit == 16, text
 
@@ -343,7 +303,7 @@ def test_long_lists_of_tables_are_refused_at_once(tmp_path: Path) -> None:
     tables_listed = ", ".join(f"orders o{i}" for i in range(80))
     joined = " AND ".join(f"o{i}.ok = o{i + 1}.ok" for i in range(79))
     explicit = " ".join(f"JOIN orders o{i} ON o{i}.ok = o0.ok" for i in range(1, 80))
-    with World(tmp_path, crowded()) as world:
+    with shop(tmp_path, crowded()) as world:
         for text in (f"{tables_listed} WHERE {joined}", f"orders o0 {explicit}"):
             with pytest.raises(QueryRefused, match="more than 20 tables"):
                 world.plan(f"SELECT COUNT(*) FROM {text}")

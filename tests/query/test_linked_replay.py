@@ -7,28 +7,30 @@ question.
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from lapwing.catalog.model import Catalog
 from lapwing.engines.public import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
-from tests.query import linked_questions, shop
+from tests.query import linked_meetings, linked_questions, linked_stalls, shop
 from tests.query.fuzzing import CASES
-from tests.query.linked_bugs import BUGS
+from tests.query.linked_bugs import BUGS, MEETING
 from tests.replay import Data, Row, compare, with_budget
 
 PRICE = {"epsilon": 1}
-PAIRS, TOGETHER = max(12, CASES // 800), 8
-"""How many pairs of data sets there are, and how many questions are replayed on each."""
+PAIRS, MEETINGS, TOGETHER = max(12, CASES // 800), max(6, CASES // 1600), 8
+"""How many pairs of data sets there are, and of those where units meet; how many questions are replayed on each."""
 MEASURES = ("gdp", "pure", "zcdp")
 
 
@@ -43,27 +45,28 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield Path(folder)
 
 
-def described(folder: Path, seed: int) -> Catalog:
+def described(folder: Path, seed: int, of: ModuleType = shop) -> Catalog:
     """Return the catalog of a number: all ways to link, kinds of neighbours and measures take turns."""
     linked = ("by unit", "by key")[seed % 2]
     kind, measure = ("add_remove", "add_remove", "replace_one")[seed % 3], MEASURES[seed // 2 % 3]
-    place = folder / f"{linked} {kind} {measure}".replace(" ", "_")
+    place = folder / f"{of.__name__} {linked} {kind} {measure}".replace(" ", "_")
     place.mkdir(exist_ok=True)
-    return with_budget(shop.catalog(place, linked=linked, neighbouring=kind, measure=measure), epsilon=Fraction(10_000))
+    return with_budget(of.catalog(place, linked=linked, neighbouring=kind, measure=measure), epsilon=Fraction(10_000))
 
 
-def replayed(folder: Path, seed: int, count: int = TOGETHER) -> list[str]:
+def replayed(folder: Path, seed: int, of: ModuleType = shop, grow: ModuleType = linked_questions) -> list[str]:
     """Replay random questions on random neighbours, and return the violations."""
-    catalog = described(folder, seed)
+    catalog = described(folder, seed, of)
     linked = ("by unit", "by key")[seed % 2]
-    one, other = shop.neighbours(random.Random(seed), catalog)
+    one, other = of.neighbours(random.Random(seed), catalog)
     facts = PublicData(catalog)
     try:
-        texts = [linked_questions.grown(1000 * seed + place, linked) for place in range(2 * count)]
+        texts = [grow.grown(1000 * seed + place, linked) for place in range(2 * TOGETHER)]
         questions = [text for text, values in texts if not values and not _has_private_keys(text, catalog, facts)]
     finally:
         facts.close()
-    return compare(catalog, data(one), data(other), questions[:count], PRICE)
+    schemas = of.GROUND.schemas
+    return compare(catalog, data(one, schemas), data(other, schemas), questions[:TOGETHER], PRICE)
 
 
 def _has_private_keys(text: str, catalog: Catalog, facts: PublicData) -> bool:
@@ -73,13 +76,18 @@ def _has_private_keys(text: str, catalog: Catalog, facts: PublicData) -> bool:
         return False
 
 
-def data(rows: Any) -> Data:
-    return Data(rows=rows, schemas=shop.SCHEMAS)
+def data(rows: Any, schemas: Mapping[str, pa.Schema] = shop.SCHEMAS) -> Data:
+    return Data(rows=rows, schemas=schemas)
 
 
 @pytest.mark.parametrize("seed", range(PAIRS))
 def test_neighbours_look_the_same(folders: Path, seed: int) -> None:
     assert replayed(folders, seed) == []
+
+
+@pytest.mark.parametrize("seed", range(MEETINGS))
+def test_neighbours_look_the_same_where_units_meet(folders: Path, seed: int) -> None:
+    assert replayed(folders, seed, linked_stalls, linked_meetings) == []
 
 
 # ---- planted bugs ----------------------------------------------------------------------------------------------------
@@ -140,3 +148,33 @@ def test_planted_bugs_are_found(bug: str, folders: Path, monkeypatch: pytest.Mon
     assert crowded(folders, bug) == []
     monkeypatch.setattr(*BUGS[bug])
     assert any("moved by" in violation for violation in crowded(folders, bug))
+
+
+SOCIABLE = {
+    **CROWDED,
+    "orders": [
+        *(order(ok, 1, kind="x") for ok in (1, 2)),
+        *(order(3, 1, kind="y"), order(4, 2, kind="x"), order(5, 3, kind="y")),
+    ],
+}
+"""One customer meets the others, who do not meet each other."""
+MET = (
+    "SELECT a.kind, COUNT(*, contribution_bounds_per_group => (0, 2)) AS n FROM orders AS a JOIN orders AS b "
+    "ON a.kind = b.kind AND a.ock <> b.ock GROUP BY a.kind"
+)
+MET_BY = {
+    "a level that is one too high": MET.replace("GROUP BY a.kind", "").replace("a.kind, ", "", 1),
+    "sums that are not truncated": MET,
+    "groups that are not added up": MET,
+}
+
+
+@pytest.mark.parametrize("bug", MET_BY)
+def test_planted_bugs_of_meetings_are_found(bug: str, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def sociable() -> list[str]:
+        other = shop.removed(SOCIABLE, "ck", everywhere=True)
+        return compare(described(folders, 0), data(SOCIABLE), data(other), MET_BY[bug], PRICE)
+
+    assert sociable() == []
+    monkeypatch.setattr(*MEETING[bug])
+    assert any("moved by" in violation for violation in sociable())

@@ -9,23 +9,20 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from lapwing.catalog.toml import load
-from lapwing.engines import DuckDB
 from lapwing.engines import duckdb as engine
 from lapwing.engines import shared as engine_shared
-from lapwing.engines.public import PublicData
 from lapwing.errors import EngineFault, QueryRefused
 from lapwing.mechanisms import packing
 from lapwing.query.bind import bind
 from lapwing.query.measures import Count, Sum
-from lapwing.query.plan import Plan, Question
+from lapwing.query.plan import Plan
 from lapwing.query.relations import listed, relation, shared_joins
 from lapwing.query.stability import of_question
+from tests.query.asked import TOML, Tables, World, left, plain
 
 CATALOG = """
 [dataset]
@@ -156,8 +153,8 @@ REFUSED = {
     "SELECT COUNT(*, !) FROM visits a, visits b, visits c, visits d, visits e "
     "WHERE a.place = b.place AND b.place = c.place AND c.place = d.place AND d.place = e.place": "more than 4 units",
 }
-Tables = dict[str, pa.Table]
 AUTO = "contribution_bounds_per_group => AUTO"
+RACE = "contribution_bounds_per_group => RACE"
 
 
 def tables(seed: int) -> Tables:
@@ -194,48 +191,12 @@ KINDS = {
 
 def without(kind: str, unit: int, found: Tables) -> Tables:
     """Take a unit of one kind out of all tables of that kind."""
-    with duckdb.connect() as plain_engine:
-        for name, table in found.items():
-            plain_engine.register(name, table)
-        rest = {
-            name: plain_engine.sql(f"SELECT * FROM {name} WHERE {column} <> {unit}").to_arrow_table()
-            for name, column in KINDS[kind][0].items()
-        }
-    return found | rest
+    columns = KINDS[kind][0].items()
+    return left({name: f"SELECT * FROM {name} WHERE {column} <> {unit}" for name, column in columns}, found)
 
 
-def plain(text: str, found: Tables) -> list[tuple[Any, ...]]:
-    with duckdb.connect() as plain_engine:
-        for name, table in found.items():
-            plain_engine.register(name, table)
-        return plain_engine.execute(text).fetchall()
-
-
-class World:
-    """An engine over tables in a folder."""
-
-    def __init__(self, folder: Path, found: Tables, neighbouring: str = "add_remove", rows: int = 100) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "market.toml").write_text(CATALOG.format(neighbouring=neighbouring, rows=rows))
-        for name, table in found.items():
-            pq.write_table(table, folder / f"{name}.parquet")
-        self.catalog = load(folder / "market.toml")
-        self.public = PublicData(self.catalog)
-        self.engine = DuckDB(self.catalog, public=self.public)
-
-    def __enter__(self) -> "World":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.engine.close()
-        self.public.close()
-
-    def plan(self, text: str) -> Plan:
-        return bind(text, self.catalog, self.public)
-
-    def exact(self, question: Question) -> dict[tuple[Any, ...], tuple[int, ...]]:
-        digests = {table.name: self.engine.digest(table) for table in question.lineage}
-        return dict(self.engine.run(question, digests).cells)
+def market(folder: Path, found: Tables, neighbouring: str = "add_remove", rows: int = 100) -> World:
+    return World(folder, CATALOG.format(neighbouring=neighbouring, rows=rows), found)
 
 
 def limited(text: str, level: int) -> str:
@@ -256,7 +217,7 @@ def all_cells(world: World, text: str) -> dict[Any, Any]:
 @pytest.mark.parametrize("seed", range(2))
 def test_answers_are_those_of_sql_where_nothing_is_cut(tmp_path: Path, seed: int) -> None:
     found = tables(seed)
-    with World(tmp_path, found) as world:
+    with market(tmp_path, found) as world:
         for text, units in QUESTIONS.items():
             plan = world.plan(limited(text, ROOMY))
             assert plan.question.units_of_row == units, text
@@ -273,20 +234,20 @@ def test_answers_are_those_of_sql_where_nothing_is_cut(tmp_path: Path, seed: int
 def test_units_that_meet_are_told_apart_whatever_their_columns_are_called(tmp_path: Path) -> None:
     """A column of shops is called like the units of shared rows."""
     text = limited("SELECT COUNT(*) FROM orders JOIN shops ON orders.shop = shops.shop AND unit0 = 0", ROOMY)
-    with World(tmp_path, tables(0)) as world:
+    with market(tmp_path, tables(0)) as world:
         assert all_cells(world, text) == all_cells(world, text.replace(" AND unit0 = 0", ""))
 
 
 def test_the_rows_that_exist_of_a_unit_are_bounded_before_they_meet(tmp_path: Path) -> None:
     text = limited("SELECT COUNT(*) FROM visits a JOIN visits b ON a.place = b.place AND a.guest <> b.guest", ROOMY)
     found = tables(0) | {"visits": _table(["guest", "place"], [(1, 1)] * 10 + [(2, 1)] * 10)}
-    with World(tmp_path, found, rows=3) as world:
+    with market(tmp_path, found, rows=3) as world:
         assert all_cells(world, text) == {(): (2 * 3 * 3,)}
 
 
 def test_units_of_different_passes_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = [limited(text, level) for text in (SELF, OWNED) for level in LEVELS]
-    with World(tmp_path, tables(0)) as world:
+    with market(tmp_path, tables(0)) as world:
         whole = [all_cells(world, text) for text in asked]
         monkeypatch.setattr(engine, "passes_for", lambda *_: 3)
         assert [all_cells(world, text) for text in asked] == whole
@@ -299,7 +260,7 @@ def test_texts_and_numbers_of_units_are_told_apart(tmp_path: Path) -> None:
     names = [f"{'9' * 37}{n}" for n in (1, 2, 3)]
     found = tables(0) | {"visits": pa.table({"guest": [*names, names[0]], "place": pa.array([1, 1, 1, 1], pa.int64())})}
     text = limited("SELECT COUNT(*) FROM visits a JOIN visits b ON a.place = b.place AND a.guest <> b.guest", 4)
-    with World(tmp_path, found) as world:
+    with market(tmp_path, found) as world:
         # Pairs both ways: 4 of the first with either other, 2 of the others; at most 4 of each.
         assert all_cells(world, text) == {(): (6,)}
 
@@ -307,7 +268,7 @@ def test_texts_and_numbers_of_units_are_told_apart(tmp_path: Path) -> None:
 def test_the_order_in_which_tables_stand_makes_no_difference(tmp_path: Path) -> None:
     conditions = "o.shop = s.shop AND who = buyer AND home < 3 AND s.town = t.town AND name = 'x'"
     found = tables(1)
-    with World(tmp_path, found) as world:
+    with market(tmp_path, found) as world:
         answers = set()
         for order in ("people, orders o, shops s, towns t", "towns t, shops s, orders o, people", "s, t, o, p"):
             text = order.replace("s, t, o, p", "shops s, towns t, orders o, people")
@@ -322,13 +283,13 @@ def test_the_order_in_which_tables_stand_makes_no_difference(tmp_path: Path) -> 
 def check_neighbours(folder: Path, found: Tables, texts: Sequence[str], neighbouring: str = "add_remove") -> None:
     """Take out every unit of every kind, and look how far every measure moves; one for another, if so declared."""
     asked = [limited(text, level) for text in texts for level in LEVELS]
-    with World(folder / "all", found, neighbouring) as world:
+    with market(folder / "all", found, neighbouring) as world:
         plans = [world.plan(text) for text in asked]
         whole = [world.exact(plan.question) for plan in plans]
     for kind, (_, units) in KINDS.items():
         fewer = []
         for unit in units:
-            with World(folder / f"{kind}{unit}", without(kind, unit, found), neighbouring) as world:
+            with market(folder / f"{kind}{unit}", without(kind, unit, found), neighbouring) as world:
                 fewer.append([world.exact(plan.question) for plan in plans])
         for place, (plan, text) in enumerate(zip(plans, asked, strict=True)):
             others = [cells[place] for cells in fewer]
@@ -415,7 +376,7 @@ def test_twin_without_the_rule_that_shared_rows_go_one_by_one_they_would_be_merg
 ) -> None:
     """A merged row would stay when one of several owners leaves: it is the rule that refuses this, and nothing else."""
     text = MERGED.replace("!", AUTO).replace("DISTINCT", "DISTINCT buyer AS unit,")
-    with World(tmp_path, crowded()) as world:
+    with market(tmp_path, crowded()) as world:
         with pytest.raises(QueryRefused):
             world.plan(text)
         monkeypatch.setattr(relation, "require_one_unit", lambda _: None)
@@ -427,11 +388,11 @@ def test_twin_without_the_rule_that_shared_rows_go_one_by_one_they_would_be_merg
 
 
 def test_a_race_asks_at_levels_down_to_a_row(tmp_path: Path) -> None:
-    with World(tmp_path, tables(0)) as world:
-        question = world.plan(f"SELECT COUNT(*, {AUTO}) FROM visits a JOIN visits b ON a.place = b.place").question
+    with market(tmp_path, tables(0)) as world:
+        question = world.plan(f"SELECT COUNT(*, {RACE}) FROM visits a JOIN visits b ON a.place = b.place").question
         levels = sorted(m.clamp[1] for m in question.measures if isinstance(m, Count) and m.clamp is not None)
         assert levels == [4**n for n in range(11)]
-        sums = world.plan(f"SELECT SUM(paid, {AUTO}) FROM orders o JOIN shops s ON o.shop = s.shop").question
+        sums = world.plan(f"SELECT SUM(paid, {RACE}) FROM orders o JOIN shops s ON o.shop = s.shop").question
         levels = sorted(m.clamp[1] for m in sums.measures if isinstance(m, Sum) and m.clamp is not None)
         assert len(levels) == 12
         assert levels[-1] == 9 << 20
@@ -439,7 +400,7 @@ def test_a_race_asks_at_levels_down_to_a_row(tmp_path: Path) -> None:
 
 def test_noise_covers_what_a_value_of_three_units_may_lack(tmp_path: Path) -> None:
     pair, triangle = (next(text for text, units in QUESTIONS.items() if units == number) for number in (2, 3))
-    with World(tmp_path, tables(0)) as world:
+    with market(tmp_path, tables(0)) as world:
         for text, level, wanted in ((pair, 4096, 4096), (triangle, 4096, 4100), (triangle, 1, 2)):
             ((candidate,),) = of_question(world.plan(limited(text, level)).question, "add_remove")
             assert (candidate.sensitivity.l1, candidate.sensitivity.l2_squared) == (wanted, wanted**2)
@@ -447,7 +408,7 @@ def test_noise_covers_what_a_value_of_three_units_may_lack(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_what_is_not_proven_is_refused(tmp_path: Path, text: str) -> None:
-    with World(tmp_path, tables(0)) as world:
+    with market(tmp_path, tables(0)) as world:
         with pytest.raises(QueryRefused) as refused:
             world.plan(text.replace("!", AUTO))
         assert REFUSED[text] in str(refused.value)
@@ -456,17 +417,17 @@ def test_what_is_not_proven_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_data_in_parts_do_not_meet(tmp_path: Path) -> None:
     text = limited(OWNED, 5)
-    with World(tmp_path, tables(0)) as world:
+    with market(tmp_path, tables(0)) as world:
         world.plan(text)
     toml = (
-        (tmp_path / "market.toml")
+        (tmp_path / TOML)
         .read_text()
         .replace('town = { type = "integer" }\nunit0', 'town = { type = "integer", values = [1, 2, 3] }\nunit0', 1)
     )
     toml = toml.replace('privacy_unit = "owner"', 'privacy_unit = "owner"\npart = "town"')
-    (tmp_path / "market.toml").write_text(toml)
+    (tmp_path / TOML).write_text(toml)
     with pytest.raises(QueryRefused, match="divided into parts"):
-        bind(text, load(tmp_path / "market.toml"))
+        bind(text, load(tmp_path / TOML))
 
 
 @pytest.mark.parametrize("broken", ["tuples", "proof"])
@@ -477,7 +438,7 @@ def test_what_cannot_be_computed_fails_with_the_one_message(
         monkeypatch.setattr(engine_shared, "MOST_TUPLES", 2)
     else:
         monkeypatch.setattr(packing, "peeled", lambda *_: 1 / 0)
-    with World(tmp_path, crowded()) as world, pytest.raises(EngineFault, match="could not finish"):
+    with market(tmp_path, crowded()) as world, pytest.raises(EngineFault, match="could not finish"):
         all_cells(world, limited(SELF, 1))
 
 
@@ -485,20 +446,20 @@ def test_what_cannot_be_computed_fails_with_the_one_message(
 def test_tables_without_rows_are_answered(tmp_path: Path, text: str) -> None:
     """A question fails or not whatever the data are: of no rows too there is an answer, of zeros."""
     found = {name: table if name == "towns" else table.slice(0, 0) for name, table in tables(0).items()}
-    with World(tmp_path, found) as world:
+    with market(tmp_path, found) as world:
         assert not any(any(values) for values in all_cells(world, limited(text, 3)).values())
 
 
 def test_without_the_solver_nothing_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "find_spec", lambda _: None)
-    with World(tmp_path, tables(0)) as world, pytest.raises(QueryRefused, match=r"lapwing\[joins\]") as refused:
+    with market(tmp_path, tables(0)) as world, pytest.raises(QueryRefused, match=r"lapwing\[joins\]") as refused:
         world.plan(limited(OWNED, 5))
     assert refused.value.position == (1, 75)
 
 
 def test_clusters_keep_the_units_of_a_row_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = limited("SELECT COUNT(*) FROM shops s, orders o, people p WHERE o.shop = s.shop AND p.who = o.buyer", 5)
-    with World(tmp_path, tables(0)) as world:
+    with market(tmp_path, tables(0)) as world:
         assert world.plan(text).question.units_of_row == 2
         monkeypatch.setattr(listed, "_connected", lambda bound, items, conditions, scope: (bound, items, conditions))
         assert world.plan(text).question.units_of_row == 3
@@ -506,5 +467,5 @@ def test_clusters_keep_the_units_of_a_row_few(tmp_path: Path, monkeypatch: pytes
 
 def test_twin_a_condition_on_units_that_is_lost_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_joins, "place_apart", lambda *_: None)
-    with World(tmp_path, tables(0)) as world, pytest.raises(QueryRefused, match="privacy unit"):
+    with market(tmp_path, tables(0)) as world, pytest.raises(QueryRefused, match="privacy unit"):
         world.plan(limited(SELF, 5))

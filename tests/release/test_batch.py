@@ -9,7 +9,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.errors import BudgetExhausted, DataChanged, EngineFault, InvalidParameter, QueryRefused
-from lapwing.ledger.sqlite import SqliteLedger
+from lapwing.ledger.ledger import Ledger
 from lapwing.query import calibrate
 from lapwing.release import release
 from lapwing.session import Session
@@ -80,9 +80,9 @@ def test_all_or_none(tmp_path: Path) -> None:
 
 def test_a_batch_that_charges_one_by_one_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: a ledger that stops at the first that does not fit."""
-    charge_all = SqliteLedger.charge_all
+    charge_all = Ledger.charge_all
 
-    def one_by_one(ledger: SqliteLedger, requests: Any, limits: Any) -> Any:
+    def one_by_one(ledger: Ledger, requests: Any, limits: Any) -> Any:
         outcomes: list[Any] = []
         for request in requests:
             outcome = charge_all(ledger, [request])
@@ -91,7 +91,7 @@ def test_a_batch_that_charges_one_by_one_is_found(tmp_path: Path, monkeypatch: p
             outcomes += outcome
         return tuple(outcomes)
 
-    monkeypatch.setattr(SqliteLedger, "charge_all", one_by_one)
+    monkeypatch.setattr(Ledger, "charge_all", one_by_one)
     with pytest.raises(AssertionError):
         test_all_or_none(tmp_path)
 
@@ -100,9 +100,9 @@ def test_all_is_charged_in_one_transaction_before_any_row_is_read(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []
-    charge_all, engine = SqliteLedger.charge_all, session._engine
+    charge_all, engine = Ledger.charge_all, session._engine
 
-    def charging(ledger: SqliteLedger, requests: Any, limits: Any) -> Any:
+    def charging(ledger: Ledger, requests: Any, limits: Any) -> Any:
         told.append(f"charge {len(requests)}")
         return charge_all(ledger, requests)
 
@@ -112,7 +112,7 @@ def test_all_is_charged_in_one_transaction_before_any_row_is_read(
         told.append("run")
         return run(self, question, digests)
 
-    monkeypatch.setattr(SqliteLedger, "charge_all", charging)
+    monkeypatch.setattr(Ledger, "charge_all", charging)
     monkeypatch.setattr(type(engine), "run", running)
     session.batch([COUNT, SUM, UNITS], epsilon=1)
     assert told == ["charge 3", "run", "run", "run"]

@@ -306,12 +306,12 @@ def test_a_mean_of_the_stored_answer_alone_is_found(tmp_path: Path, monkeypatch:
 CRASH = """
 import os, signal
 from pathlib import Path
-from lapwing.ledger.sqlite import SqliteLedger
+from lapwing.ledger.ledger import Ledger
 from lapwing.opening import open_session
 from tests.release.small import catalog
 
 with open_session(catalog(Path({folder!r}))) as session:
-    SqliteLedger.record_answer = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL)
+    Ledger.record_answer = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL)
     session.sql({text!r}, epsilon=2)
 """
 

@@ -352,7 +352,7 @@ CRASH = """
     import lapwing as lw
     from lapwing.release import release
     from lapwing.engines.duckdb import DuckDB
-    from lapwing.ledger.sqlite import SqliteLedger
+    from lapwing.ledger.ledger import Ledger
 
     def dying(owner, name, after):
         original = getattr(owner, name)
@@ -365,12 +365,12 @@ CRASH = """
     where, folder = sys.argv[1], sys.argv[2]
     session = lw.connect(folder + "/visits.lapwing.toml")
     owner, name, after = {
-        "before the charge": (SqliteLedger, "charge_all", False),
-        "after the charge": (SqliteLedger, "charge_all", True),
+        "before the charge": (Ledger, "charge_all", False),
+        "after the charge": (Ledger, "charge_all", True),
         "after the run": (DuckDB, "run", True),
         "after the noise": (release, "add_noise", True),
-        "before the record": (SqliteLedger, "record_answer", False),
-        "after the record": (SqliteLedger, "record_answer", True),
+        "before the record": (Ledger, "record_answer", False),
+        "after the record": (Ledger, "record_answer", True),
     }[where]
     dying(owner, name, after)
     print(session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.5).rows())

@@ -12,7 +12,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.engines.duckdb import DuckDB
-from lapwing.ledger.sqlite import SqliteLedger
+from lapwing.ledger.ledger import Ledger
 from lapwing.mechanisms import RoundedGaussian
 from lapwing.query import calibrate as calibrate_module
 from lapwing.query.aggregates.searches import SHARE, Found, found_in, margin_of
@@ -173,9 +173,9 @@ def test_a_search_that_is_not_paid_for_is_found(session: Session, monkeypatch: p
 
 def test_each_charge_precedes_its_reading(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[str] = []
-    charge_all, run = SqliteLedger.charge_all, DuckDB.run
+    charge_all, run = Ledger.charge_all, DuckDB.run
 
-    def charging(self: SqliteLedger, requests: Any, limits: Any) -> Any:
+    def charging(self: Ledger, requests: Any, limits: Any) -> Any:
         events.extend(f"charge {'search' if 'magnitude' in r.question else 'sum'}" for r in requests)
         return charge_all(self, requests)
 
@@ -183,7 +183,7 @@ def test_each_charge_precedes_its_reading(session: Session, monkeypatch: pytest.
         events.append(f"run {'search' if 'magnitude' in str(question) else 'sum'}")
         return run(self, question, digests)
 
-    monkeypatch.setattr(SqliteLedger, "charge_all", charging)
+    monkeypatch.setattr(Ledger, "charge_all", charging)
     monkeypatch.setattr(DuckDB, "run", running)
     session.sql(SUM, epsilon=1)
     assert events == ["charge search", "run search", "charge sum", "run sum"]

@@ -17,9 +17,9 @@ import lapwing as lw
 from lapwing import interrupts
 from lapwing.engines import DuckDB
 from lapwing.engines.duckdb import FAILED
-from lapwing.ledger import sqlite
 from lapwing.ledger.decisions import leaving
 from lapwing.ledger.faults import given_up
+from lapwing.ledger.ledger import Ledger
 from lapwing.release import release
 from tests.release.tables import protected, visits
 
@@ -171,12 +171,12 @@ def test_questions_under_way_tell_nothing_after_the_third_failure(
 
 
 def test_twin_questions_under_way_that_end_as_they_end(session: lw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite.SqliteLedger, "record_unanswered", telling)
+    monkeypatch.setattr(Ledger, "record_unanswered", telling)
     with pytest.raises(AssertionError):
         check_few_bits(session, monkeypatch)
 
 
-def telling(self: sqlite.SqliteLedger, sequences: list[int], cause: Any) -> bool:
+def telling(self: Ledger, sequences: list[int], cause: Any) -> bool:
     """Plant a bug: keep the books, and let what went wrong be seen."""
     with self._chain.transaction() as transaction:
         entry = leaving(transaction.state, sequences, cause, "")

@@ -15,12 +15,13 @@ import pyarrow as pa
 
 from lapwing.answer.cells import given_keys, kept, public_keys, shown
 from lapwing.answer.consistent import ConsistentAnswer, adjusted
+from lapwing.answer.drawing import bars
 from lapwing.answer.facts import ColumnFacts, facts
 from lapwing.answer.showing import Cell, EndArray, arrow, cells, ends_shown, show
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray, integer_array
 from lapwing.mechanisms.additive import NoiseLaw
-from lapwing.plots import Plot, bars_with_intervals
+from lapwing.plots import Plot
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import Loss
 from lapwing.query.derivation.calendar import TEMPORAL
@@ -99,6 +100,7 @@ class Answer:
         self._kept = with_over(self._released.taken(self._kept_cells), self._derived)
         self._places = shown(plan, self._kept)
         self._frame = self._kept.taken(self._places)
+        self._known: tuple[Fraction, dict[str, tuple[EndArray, EndArray]]] | None = None  # the last intervals
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -140,7 +142,10 @@ class Answer:
         Args: confidence: between 0 and 1, of each cell by itself, before HAVING and LIMIT chose cells.
         """
         level = probability(confidence, "confidence")
-        return {output.name: self._ends(output, level) for output in self.plan.outputs if is_noisy(output)}
+        if self._known is None or self._known[0] != level:
+            noisy = [output for output in self.plan.outputs if is_noisy(output)]
+            self._known = level, {output.name: self._ends(output, level) for output in noisy}
+        return {name: (low.copy(), high.copy()) for name, (low, high) in self._known[1].items()}
 
     def _ends(self, output: Output, confidence: Fraction) -> tuple[EndArray, EndArray]:
         found = ends_of(output.value, self._frame, self._margins(parts_of(output.value), confidence))
@@ -197,23 +202,8 @@ class Answer:
         """
         numeric = {output.name for output in self.plan.outputs if output.value.shape in NUMERIC}
         intervals = {name: ends for name, ends in self.interval(confidence).items() if name in numeric}
-        chosen = column if column is not None else next(iter(intervals), None)
-        if chosen is None or chosen not in intervals:
-            raise InvalidParameter(
-                f"There is no noisy column {chosen!r} to draw; there are: {', '.join(intervals) or 'none'}."
-            )
         keys = [output.name for output in self.plan.outputs if isinstance(output.value, KeyValue)]
-        low, high = intervals[chosen]
-        records = [
-            {
-                **{key: str(row[key]) for key in keys},
-                chosen: _plain(row[chosen]),
-                "low": float(low[i]),
-                "high": float(high[i]),
-            }
-            for i, row in enumerate(self.rows())
-        ]
-        return bars_with_intervals(records, keys=keys, value=chosen, low="low", high="high", title=chosen)
+        return bars(self.rows(), intervals, keys=keys, column=column)
 
     def _repr_html_(self) -> str:
         intervals = self.interval()
@@ -239,7 +229,3 @@ def is_noisy(output: Output) -> bool:
     """Tell whether a column is a noisy number, or a time that stands for one, which hides a true one."""
     value = output.value
     return value.shape in (*NUMERIC, *TEMPORAL) and bool(measures_of(value)) and not rests_on_ends(value)
-
-
-def _plain(value: Cell) -> float | None:
-    return None if value is None else float(value)  # type: ignore[arg-type]  # a numeric column

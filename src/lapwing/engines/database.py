@@ -2,7 +2,8 @@
 
 Theory of operation. It is configured once and then locked: it opens the files it was given and nothing else, loads no
 extension, sees no Python variable, and spills only into a private folder that goes with it. A query runs in a thread of
-its own, so that a time limit or Ctrl-C can interrupt it.
+its own, so that a time limit or Ctrl-C can interrupt it. The threads stay for the next queries: starting one takes as
+long as a small query does.
 """
 
 import os
@@ -86,6 +87,7 @@ class Database:
         self.connection = configured(str(spill.path), memory, threads or os.cpu_count() or 1)
         self._reporting = _reporting(self.connection)
         self._free = Lock()
+        self._idle: list[ThreadPoolExecutor] = []  # the threads of queries that have ended
         lock_down(self.connection, paths, folders)
 
     def query(self, query: str) -> Rows:
@@ -116,18 +118,32 @@ class Database:
         self, cursor: duckdb.DuckDBPyConnection, query: str, take: Callable[[duckdb.DuckDBPyConnection, str], Taken]
     ) -> Taken:
         deadline = time.monotonic() + self._seconds
-        with deferred() as pressed, ThreadPoolExecutor(max_workers=1) as pool:
-            future: Future[Taken] = pool.submit(take, cursor, query)
+        with deferred() as pressed, self._worker() as worker:
+            future: Future[Taken] = worker.submit(take, cursor, query)
             while not wait([future], timeout=0.05).done:
                 progress.report(cursor.query_progress() / 100)
                 if pressed or time.monotonic() > deadline:
                     cursor.interrupt()
             return future.result()
 
+    @contextmanager
+    def _worker(self) -> Iterator[ThreadPoolExecutor]:
+        """Take one thread for one query, which ends before the block does."""
+        try:
+            worker = self._idle.pop()
+        except IndexError:
+            worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="engine")
+        try:
+            yield worker
+        finally:
+            self._idle.append(worker)
+
     def close(self) -> None:
         """Close the database and remove its folder."""
         self._reporting.close()
         self.connection.close()
+        for worker in self._idle:
+            worker.shutdown(wait=False)
         self._clean_up()
 
 

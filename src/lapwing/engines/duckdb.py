@@ -14,9 +14,9 @@ A question about linked tables stands on the files of all their parents. What ho
 digests are compared before and after, and a digest also says that the `keys` that links lead to are unique among the
 rows that have a unit. That rests on the parents' data too, so it is remembered with the digests of all of them.
 
-A question's rows come from an `index` where there is one. The second question about the same large file makes one: that
-rests on how many questions were asked and how large the file is, never on what is in it. Whether one is there changes
-how long a question takes, and nothing else.
+A question's rows come from an `index` where there is one. The second question about the same large file makes one, and
+of a small file the thirty-second: that rests on how many questions were asked and how large the file is, never on what
+is in it. Whether one is there changes how long a question takes, and nothing else.
 """
 
 from collections import Counter
@@ -49,9 +49,11 @@ __all__ = ["DISABLED_OPTIMIZERS", "FAILED", "MEMORY", "DuckDB", "File", "IndexSt
 MEMORY: Final = 1_000_000_000  # bytes
 SECONDS: Final = 600.0
 INDEXED_FROM: Final = 64 * 1024**2
-"""Bytes of a file that is worth an index; smaller ones are bounded in less than half a second."""
+"""Bytes of a large file; smaller ones are bounded in less than half a second."""
 INDEXED_AT: Final = 2
-"""The question about the same data that makes one: the first pays for itself alone."""
+"""The question about the same large file that makes an index: the first pays for itself alone."""
+SMALL_INDEXED_AT: Final = 32
+"""The question about the same small file that does: a service that was asked so many will be asked more."""
 FAILED: Final = (
     "The engine could not finish the question. The price is paid; ask the curator to look at memory, disk and data."
 )
@@ -95,6 +97,7 @@ class DuckDB:
         self._indexing = indexing
         self._digests: dict[tuple[str, Stamp], str] = {}
         self._unique: set[tuple[str, ...]] = set()
+        self._identities: dict[tuple[str, ...], str] = {}  # all else that an identity follows from stays what it is
         self._described: dict[tuple[str, Stamp], tuple[File, Source]] = {}
         self._asked: Counter[tuple[str, str]] = Counter()
         self._lock = Lock()
@@ -294,11 +297,19 @@ class DuckDB:
 
     def _identity(self, table: Table, digests: Mapping[str, str]) -> str:
         """Return what an index must be of: the data by their digests, wherever they are."""
+        mark = _mark(table, digests)
+        with self._lock:
+            known = self._identities.get(mark)
+        if known is not None:
+            return known
         lineage = [
             index.Origin(table=above, source=self._facts(above)[1], digest=digests[above.name])
             for above in table.lineage
         ]
-        return index.identity_of(lineage, keys_of(table, self._catalog))
+        identity = index.identity_of(lineage, keys_of(table, self._catalog))
+        with self._lock:
+            self._identities[mark] = identity
+        return identity
 
     def _indexes_for(self, question: Question, digests: Mapping[str, str]) -> dict[str, str]:
         """Return the indexes of tables that a question stands on, by name; those that are due are made first."""
@@ -325,11 +336,12 @@ class DuckDB:
 
     def _is_due(self, table: Table, digest: str) -> bool:
         """Count a question without an index, and tell whether it is the one that makes one."""
-        if not self._indexing or self._path(table).stat().st_size < INDEXED_FROM:
+        if not self._indexing:
             return False
+        small = self._path(table).stat().st_size < INDEXED_FROM
         with self._lock:
             self._asked[(table.name, digest)] += 1
-            return self._asked[(table.name, digest)] == INDEXED_AT
+            return self._asked[(table.name, digest)] == (SMALL_INDEXED_AT if small else INDEXED_AT)
 
     def _build(self, table: Table, digests: Mapping[str, str]) -> bool:
         """Write the index of a table; its parents' rows are taken from their indexes where there are any."""

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar, Self, final, overload
 
 from lapwing.exact import samplers
@@ -56,14 +57,7 @@ class DiscreteLaplace:
             return cls(scale=SMALLEST_SCALE)
         if isinstance(loss, PureDP):
             return cls(scale=max(SMALLEST_SCALE, l1 / loss.epsilon))
-        guess = _scale_for(loss, l1)
-        unit = dyadic_unit(guess, SCALE_BITS)
-        steps = smallest(
-            lambda n: discrete_laplace_loss(1 / (n * unit), l1, loss.kind) <= loss,
-            guess=math.ceil(guess / unit),
-            least=1,
-        )
-        return cls(scale=max(SMALLEST_SCALE, steps * unit))
+        return cls(scale=max(SMALLEST_SCALE, _least_scale(loss, l1)))
 
     @classmethod
     def for_half_width(cls, h: int, confidence: Number) -> Self:
@@ -97,13 +91,31 @@ class DiscreteLaplace:
 
     def half_width(self, confidence: Number) -> int:
         """Return the smallest h that is certified to have P(|noise| ≤ h) ≥ confidence."""
-        tail = 1 - probability(confidence, "confidence")
+        return _half_width(self.scale, 1 - probability(confidence, "confidence"))
 
-        def near(t: Ball, p: Ball) -> Ball:
-            return t * (2 / ((1 + (-1 / t).exp()) * p)).log() - 1
 
-        guess = enclose_tightly(near, self.scale, tail, bits=TAIL_BITS).upper
-        return smallest(lambda h: _tail(self.scale, h).upper <= tail, guess=math.ceil(guess))
+@lru_cache(maxsize=1 << 10)  # of public numbers, and asked for several times in every question
+def _half_width(scale: Fraction, tail: Fraction) -> int:
+    """Return the smallest h that is certified to have P(|noise| > h) ≤ tail."""
+
+    def near(t: Ball, p: Ball) -> Ball:
+        return t * (2 / ((1 + (-1 / t).exp()) * p)).log() - 1
+
+    guess = enclose_tightly(near, scale, tail, bits=TAIL_BITS).upper
+    return smallest(lambda h: _tail(scale, h).upper <= tail, guess=math.ceil(guess))
+
+
+@lru_cache(maxsize=1 << 10)
+def _least_scale(loss: Loss, distance: int) -> Fraction:
+    """Return the least scale, of about 45 binary digits, at which the loss in gdp or zcdp is at most `loss`."""
+    guess = _scale_for(loss, distance)
+    unit = dyadic_unit(guess, SCALE_BITS)
+    steps = smallest(
+        lambda n: discrete_laplace_loss(1 / (n * unit), distance, loss.kind) <= loss,
+        guess=math.ceil(guess / unit),
+        least=1,
+    )
+    return steps * unit
 
 
 def _scale_for(loss: Loss, distance: int) -> Fraction:

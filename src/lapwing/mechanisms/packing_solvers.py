@@ -20,6 +20,7 @@ Both are computed in integers. If they are too far apart, there is no value. Wit
 is a whole number ≥ 1, the value is v = ⌊P + ½⌋. Then Q − s ≤ D − s ≤ P − ½ < v ≤ Q + ½.
 """
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -119,15 +120,24 @@ def _from_below(units: Integers, weights: Integers, room: Integers, found: NDArr
         there = column >= 0
         np.add.at(borne, column[there], parts[there].astype(object))
     over = borne - room.astype(object) * _FRACTION
-    for unit in np.flatnonzero(over > 0):
-        for row in np.flatnonzero((units == unit).any(axis=1) & (parts > 0)):
-            lowered = min(int(parts[row]), over[unit])
-            if lowered <= 0:
+    for unit, rows in _rows_of(units, over > 0):
+        for row in rows:
+            if over[unit] <= 0:
                 break
+            lowered = min(int(parts[row]), over[unit])
             parts[row] -= lowered
             for other in units[row][units[row] >= 0]:
                 over[other] -= lowered
     return sum(map(int, parts))
+
+
+def _rows_of(units: Integers, wanted: NDArray[np.bool_]) -> Iterator[tuple[int, Integers]]:
+    """Yield each unit that is wanted, and its rows: in one look at all rows, however many units there are."""
+    rows, places = np.nonzero((units >= 0) & wanted[units])
+    members = units[rows, places]
+    order = np.argsort(members, kind="stable")
+    found, starts = np.unique(members[order], return_index=True)
+    yield from zip(found.tolist(), np.split(rows[order], starts[1:]), strict=True) if len(found) else ()
 
 
 def _from_above(units: Integers, weights: Integers, room: Integers, prices: NDArray[np.float64]) -> int:

@@ -7,6 +7,7 @@ from math import isfinite
 from numbers import Integral
 
 import numpy as np
+from numpy.ma import MaskedArray  # now: NumPy's own late import of it fails where two threads are the first at once
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray
@@ -73,7 +74,7 @@ def integers(values: IntArray | Sequence[int], name: str) -> IntArray:
         sum of a masked array and noise keeps, under the mask, the values as they were.
     """
     array = values if isinstance(values, np.ndarray) else _gathered(values, name)
-    if isinstance(array, np.ma.MaskedArray):
+    if isinstance(array, MaskedArray):
         raise InvalidParameter(f"{name} are a masked array; fill it first, or leave out what is masked.")
     if array.ndim != 1:
         raise InvalidParameter(f"{name} have {array.ndim} dimensions; give a list or an array of one dimension.")

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar, Self, final, overload
 
 from lapwing.errors import InvalidParameter
@@ -99,10 +100,15 @@ class RoundedGaussian:
 
     def half_width(self, confidence: Number) -> int:
         """Return the smallest h that is certified to have P(|noise| ≤ h) ≥ confidence."""
-        tail = 1 - probability(confidence, "confidence")
-        quantile = enclose_tightly(normal_two_sided_quantile_ball, tail, bits=TAIL_BITS).upper
-        guess = self.sigma * quantile - Fraction(1, 2)
-        return smallest(lambda h: _tail(self.sigma, h).upper <= tail, guess=math.ceil(guess))
+        return _half_width(self.sigma, 1 - probability(confidence, "confidence"))
+
+
+@lru_cache(maxsize=1 << 10)  # of public numbers, and asked for several times in every question
+def _half_width(sigma: Fraction, tail: Fraction) -> int:
+    """Return the smallest h that is certified to have P(|noise| > h) ≤ tail."""
+    quantile = enclose_tightly(normal_two_sided_quantile_ball, tail, bits=TAIL_BITS).upper
+    guess = sigma * quantile - Fraction(1, 2)
+    return smallest(lambda h: _tail(sigma, h).upper <= tail, guess=math.ceil(guess))
 
 
 def _tail(sigma: Fraction, h: int) -> Bounds:

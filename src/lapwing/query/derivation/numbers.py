@@ -78,7 +78,7 @@ class Numbers:
         if self.scale.denominator != 1:
             ones: IntArray = np.ones(1, dtype=np.int64)
             bottoms = product(ones if bottoms is None else bottoms, single(self.scale.denominator))
-        return product(self.tops, single(self.scale.numerator)), bottoms
+        return _times(self.tops, self.scale.numerator), bottoms
 
     def floats(self) -> FloatArray:
         """Return the nearest double of every entry, ±infinity beyond them all; what is NULL has some value."""
@@ -192,7 +192,12 @@ def _scaled(x: Numbers, y: Numbers) -> tuple[IntArray, IntArray, Fraction]:
     if x.scale == y.scale:
         return x.tops, y.tops, x.scale
     scale = common_step(x.scale, y.scale)
-    return product(x.tops, single(int(x.scale / scale))), product(y.tops, single(int(y.scale / scale))), scale
+    return _times(x.tops, int(x.scale / scale)), _times(y.tops, int(y.scale / scale)), scale
+
+
+def _times(values: IntArray, factor: int) -> IntArray:
+    """Multiply exactly by one number, which is 1 as often as not."""
+    return values if factor == 1 else product(values, single(factor))
 
 
 def aligned(x: Numbers, y: Numbers) -> tuple[IntArray, IntArray, IntArray | None, Fraction]:

@@ -1,0 +1,41 @@
+"""The chart of an answer, wherever its rows and intervals came from."""
+
+from collections.abc import Mapping, Sequence
+
+from lapwing.answer.showing import Cell, EndArray
+from lapwing.errors import InvalidParameter
+from lapwing.plots import Plot, bars_with_intervals
+
+
+def bars(
+    rows: Sequence[Mapping[str, Cell]],
+    intervals: Mapping[str, tuple[EndArray, EndArray]],
+    *,
+    keys: Sequence[str],
+    column: str | None,
+) -> Plot:
+    """Return a bar chart of one noisy column of numbers: the first, unless named.
+
+    Args: intervals: the ends of each noisy column of numbers; keys: the columns that are keys.
+    Raises: InvalidParameter if there is no such noisy column.
+    """
+    chosen = column if column is not None else next(iter(intervals), None)
+    if chosen is None or chosen not in intervals:
+        raise InvalidParameter(
+            f"There is no noisy column {chosen!r} to draw; there are: {', '.join(intervals) or 'none'}."
+        )
+    low, high = intervals[chosen]
+    records = [
+        {
+            **{key: str(row[key]) for key in keys},
+            chosen: _plain(row[chosen]),
+            "low": float(low[i]),
+            "high": float(high[i]),
+        }
+        for i, row in enumerate(rows)
+    ]
+    return bars_with_intervals(records, keys=keys, value=chosen, low="low", high="high", title=chosen)
+
+
+def _plain(value: Cell) -> float | None:
+    return None if value is None else float(value)  # type: ignore[arg-type]  # a numeric column
