@@ -1,12 +1,14 @@
 """Questions in the cells of a notebook."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lapwing.datasets import rand_hie_catalog, rand_hie_data
 from tests.notebooks import Shown, run
+from tests.server.world import World, service_in, serving
 
 COUNT = "SELECT sex, COUNT(*) AS n FROM rand_hie GROUP BY sex"
 OPEN = ["%load_ext lapwing", "%lapwing connect lapwing.toml"]
@@ -17,6 +19,12 @@ def folder(tmp_path: Path) -> Path:
     shutil.copy(rand_hie_data(), tmp_path / "rand_hie.parquet")
     shutil.copy(rand_hie_catalog(), tmp_path / "lapwing.toml")
     return tmp_path
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with serving(service_in(tmp_path / "server")) as running:
+        yield running
 
 
 def errors(shown: list[Shown]) -> list[str | None]:
@@ -109,6 +117,38 @@ def test_a_line_is_no_program(folder: Path) -> None:
     )
     assert all(one.error for one in shown[2:])
     assert not (folder / "stolen").exists()
+
+
+def test_a_server_is_asked_like_a_file(world: World, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    address, token = world.address, world.tokens["carol"]
+    monkeypatch.setenv("LAPWING_TOKEN", token)
+    question = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
+    shown = run(
+        [
+            OPEN[0],
+            f"%lapwing connect {address} open",
+            f"%%lapwing --epsilon 0.5 answer <<\n{question}",
+            "sorted(row['plan'] for row in answer.rows())",
+            f"%%lapwing --explain --epsilon 0.5\n{question}",
+            "%lapwing budget",
+            f"import lapwing\nhere = lapwing.connect('{address}', token='{token}', dataset='open')",
+            "%lapwing use here",
+            f"%%lapwing --epsilon 0.5\n{question}",
+            "%%lapwing --epsilon 0.5\nSELECT\n  cost FROM visits",
+            f"%lapwing connect {address}",
+        ],
+        folder,
+    )
+    assert not any(errors(shown)[:9])
+    assert shown[2].result is not None
+    assert "<table" in shown[2].result["text/html"]
+    assert "price" in shown[2].displays[0]["text/plain"]
+    assert shown[3].result == {"text/plain": "['a', 'b']"}
+    assert "rounded Gaussian" in shown[4].stdout
+    assert "% spent" in shown[5].stdout
+    assert "free: it was bought before" in shown[8].displays[0]["text/plain"]
+    assert "line 2, column 3" in (shown[9].error or "")
+    assert "Say by dataset= which" in (shown[10].error or "")
 
 
 def test_it_is_not_loaded_unasked(folder: Path) -> None:

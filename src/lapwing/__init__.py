@@ -50,7 +50,7 @@ if TYPE_CHECKING:
         sum as sum,
     )
     from lapwing.builder.values import col, interval, literal
-    from lapwing.client import RemoteAnswer, RemoteSession
+    from lapwing.client import Pending, RemoteAnswer, RemoteSession
     from lapwing.errors import (
         AllowanceExhausted,
         BudgetExhausted,
@@ -113,6 +113,7 @@ __all__ = [
     "LedgerFault",
     "NotAuthorised",
     "NotFound",
+    "Pending",
     "Preview",
     "PureDP",
     "QueryRefused",
@@ -160,7 +161,7 @@ __all__ = [
 _MODULES = ("mechanisms", "noise", "privacy")
 _HOMES = {
     "answer": ("Answer",),
-    "client": ("RemoteAnswer", "RemoteSession"),
+    "client": ("Pending", "RemoteAnswer", "RemoteSession"),
     "preview": ("Preview",),
     "privacy.measures": (
         "ApproxDP",

@@ -12,18 +12,23 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
+from lapwing.answer.facts import ColumnFacts, MeasureFacts
 from lapwing.answer.showing import Cell, EndArray
 from lapwing.budget import BudgetView
 from lapwing.ledger.allowances import Spent
-from lapwing.ledger.records import HistoryRow
+from lapwing.ledger.records import FaultRow, HistoryRow
 from lapwing.preview import ColumnPreview, MeasurePreview, PartPreview, Preview, SelectionPreview
 from lapwing.privacy.amounts import exact, read, written
 from lapwing.privacy.measures import Loss, from_record
 from lapwing.privacy.odometers import Reading
 from lapwing.privacy.parts import PartsAccount, Sums
+from lapwing.query.derivation.derived import KeyValue
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from lapwing.answer import Answer
+    from lapwing.answer.consistent import ConsistentAnswer
 
 Document = dict[str, Any]
 
@@ -82,6 +87,32 @@ def answer_document(answer: AnswerShown, confidence: Fraction) -> Document:
         "stored": answer.stored,
         "notes": list(answer.notes),
     }
+
+
+def described(answer: "Answer") -> Document:
+    """Return what is public about the columns of an answer: which are keys, and the noise of the others."""
+    keys = [output.name for output in answer.plan.outputs if isinstance(output.value, KeyValue)]
+    return {"keys": keys, "facts": [asdict(column) for column in answer.describe()]}
+
+
+def facts_of(documents: Sequence[Mapping[str, Any]]) -> tuple[ColumnFacts, ...]:
+    """Read what `described` wrote as facts."""
+    return tuple(
+        ColumnFacts(
+            name=column["name"],
+            measures=tuple(MeasureFacts(**measure) for measure in column["measures"]),
+            half_width=column["half_width"],
+            price_share=column["price_share"],
+            notes=tuple(column["notes"]),
+        )
+        for column in documents
+    )
+
+
+def consistent_document(view: "ConsistentAnswer") -> Document:
+    """Return the rows of a made-consistent view, and which columns it changed."""
+    rows = [{name: json_value(value) for name, value in row.items()} for row in view.rows()]
+    return {"columns": list(view.columns), "rows": rows, "changed": list(view.changed)}
 
 
 def json_value(value: Cell) -> bool | int | float | str | None:
@@ -214,6 +245,9 @@ def budget_document(view: BudgetView) -> Document:
         "version": view.version,
         "faults": view.faults,
         "stopped": view.stopped,
+        "closed": view.closed,
+        "earlier": [{"epsilon": written(epsilon), "delta": written(delta)} for epsilon, delta in view.earlier],
+        "raised": None if view.raised is None else _reading_document(view.raised),
         "more_like_the_last": view.fits(view.history[-1].loss, view.history[-1].parts) if view.history else None,
         "parts": None if view.by_part is None else _parts_document(view, view.by_part),
         "history": [history_document(row) for row in view.history],
@@ -280,7 +314,7 @@ def _division_document(account: PartsAccount) -> Document:
 def account_of(document: Mapping[str, Any]) -> BudgetView:
     """Read what `account_document` wrote."""
     total, readings, division = from_record(document["total"]), document["readings"], document["division"]
-    parts = document["parts"] or ()
+    parts, raised = document["parts"] or (), document["raised"]
     return BudgetView(
         total=total,
         spent=from_record(document["spent"]),
@@ -301,6 +335,9 @@ def account_of(document: Mapping[str, Any]) -> BudgetView:
             name: Spent(amount=read(spent["amount"], "amount"), delta=read(spent["delta"], "delta"))
             for name, spent in document["spending"].items()
         },
+        closed=document["closed"],
+        earlier=tuple((read(was["epsilon"], "epsilon"), read(was["delta"], "delta")) for was in document["earlier"]),
+        raised=None if raised is None else _reading_of(raised),
     )
 
 
@@ -321,6 +358,11 @@ def _division_of(budget: Loss, document: Mapping[str, Any]) -> PartsAccount:
         parts=tuple(document["parts"]),
         sums=sums,
     )
+
+
+def faults_of(documents: Sequence[Mapping[str, Any]]) -> tuple[FaultRow, ...]:
+    """Read the faults that a service tells of."""
+    return tuple(FaultRow(**{**fault, "charges": history_of(fault["charges"])}) for fault in documents)
 
 
 def history_of(rows: Sequence[Mapping[str, Any]]) -> tuple[HistoryRow, ...]:

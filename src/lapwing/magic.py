@@ -4,6 +4,7 @@ IPython is no dependency: this module is imported when a notebook loads the exte
 to `Session.sql` and `Session.explain` as any text does; what is refused shows its message, without a traceback.
 """
 
+import re
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from html import escape
+from pathlib import Path
 from typing import Final, final
 
 from IPython.core.error import UsageError
@@ -19,20 +21,24 @@ from IPython.core.magic_arguments import MagicArgumentParser
 from IPython.display import display
 
 from lapwing.answer import Answer
+from lapwing.budget import BudgetView
 from lapwing.cli.console import pointer, rendered
 from lapwing.cli.explain import as_page
 from lapwing.cli.figures import gauge
+from lapwing.cli.opened import TOKEN, neighbouring_of, opened
 from lapwing.cli.query import left_of, price_of
+from lapwing.client import RemoteAnswer, RemoteSession
 from lapwing.errors import InvalidParameter, LapwingError, QueryRefused
-from lapwing.opening import connect
 from lapwing.preview import Preview
 from lapwing.session import Session
 
-_LINE: Final = """\
-%lapwing connect [CATALOG]   open the data set of a catalog, lapwing.toml if none is given; returns the session
-%lapwing use NAME            ask the session in a variable
-%lapwing budget              show what is spent and left
-%%lapwing --epsilon 0.5      answer the cell's SQL; see %%lapwing --help"""
+_LINE: Final = f"""\
+%lapwing connect [CATALOG]       open the data set of a catalog, lapwing.toml if none is given; returns the session
+%lapwing connect URL [DATASET]   open one of a server, which knows you by the token in {TOKEN}
+%lapwing use NAME                ask the session in a variable
+%lapwing budget                  show what is spent and left
+%%lapwing --epsilon 0.5          answer the cell's SQL; see %%lapwing --help"""
+_SERVER: Final = re.compile(r"(?P<server>https?://\S+)(\s+(?P<dataset>\S+))?\s*")
 
 
 def load_ipython_extension(ipython: InteractiveShell) -> None:
@@ -46,22 +52,22 @@ class Magic:
     """The magic of one notebook, and the session that it asks."""
 
     shell: InteractiveShell
-    session: Session | None = None
+    session: Session | RemoteSession | None = None
     __name__: str = "lapwing"
 
-    def __call__(self, line: str, cell: str | None = None) -> Session | Answer | None:
+    def __call__(self, line: str, cell: str | None = None) -> Session | RemoteSession | Answer | RemoteAnswer | None:
         """Do what a line says, or ask what a cell says."""
         with _plainly(cell or ""):
             return self._line(line) if cell is None else self._cell(line, cell)
 
-    def _line(self, line: str) -> Session | None:
+    def _line(self, line: str) -> Session | RemoteSession | None:
         match line.split(maxsplit=1):
-            case ["connect", *path]:
-                self.session = connect(path[0].strip().strip("\"'") if path else "lapwing.toml")
+            case ["connect", *where]:
+                self.session = _connected(where[0] if where else "lapwing.toml")
                 return self.session
             case ["use", name]:
                 session = self.shell.user_ns.get(name.strip())
-                if not isinstance(session, Session):
+                if not isinstance(session, Session | RemoteSession):
                     raise InvalidParameter(f"There is no session in a variable {name.strip()[:40]!r}.")
                 self.session = session
                 return None
@@ -71,7 +77,7 @@ class Magic:
                 return None
         raise UsageError(f"Write one of\n{_LINE}")
 
-    def _cell(self, line: str, cell: str) -> Answer | None:
+    def _cell(self, line: str, cell: str) -> Answer | RemoteAnswer | None:
         line, name = _named(line)
         if line.strip() in ("--help", "-h"):
             sys.stdout.write(_PARSER.format_help())
@@ -79,18 +85,18 @@ class Magic:
         given = _PARSER.parse_argstring(line)  # type: ignore[no-untyped-call]
         session, parameters = self._asked(), self._parameters(given)
         epsilon, error, delta = (_number(given, name) for name in ("epsilon", "error", "delta"))
-        shown: Answer | Preview
+        shown: Answer | RemoteAnswer | Preview
         if given.explain:
             shown = session.explain(cell, parameters, epsilon=epsilon, error=error, delta=delta)
-            sys.stdout.write(rendered(sys.stdout, *as_page(shown, session.catalog.budget.neighbouring)))
+            sys.stdout.write(rendered(sys.stdout, *as_page(shown, neighbouring_of(session))))
         else:
             shown = session.sql(cell, parameters, epsilon=epsilon, error=error, delta=delta)
-            display(price_line(shown, session))  # type: ignore[no-untyped-call]
+            display(price_line(shown, session.budget()))  # type: ignore[no-untyped-call]
         if name is not None:
             self.shell.user_ns[name] = shown
-        return shown if isinstance(shown, Answer) else None
+        return None if isinstance(shown, Preview) else shown
 
-    def _asked(self) -> Session:
+    def _asked(self) -> Session | RemoteSession:
         if self.session is None:
             raise InvalidParameter("No data set is open. Write %lapwing connect lapwing.toml, or %lapwing use session.")
         return self.session
@@ -117,10 +123,17 @@ class PriceLine:
         return f"<small>price {escape(self.price)}<br>left {escape(self.left)}</small>"
 
 
-def price_line(answer: Answer, session: Session) -> PriceLine:
-    """Return what is said above an answer."""
-    view, budget = session.budget(), session.catalog.budget
-    return PriceLine(price=price_of(answer, view, budget.delta - budget.delta_keys), left=left_of(answer, view))
+def price_line(answer: Answer | RemoteAnswer, view: BudgetView) -> PriceLine:
+    """Return what is said above an answer, of the budget after it."""
+    return PriceLine(price=price_of(answer, view, view.delta - view.delta_keys), left=left_of(answer, view))
+
+
+def _connected(where: str) -> Session | RemoteSession:
+    """Open what `connect` names: the path of a catalog, or the address of a server and a data set."""
+    remote = _SERVER.fullmatch(where)
+    if remote is not None:
+        return opened(Path(), remote["server"], remote["dataset"])
+    return opened(Path(where.strip().strip("\"'")), None, None)
 
 
 def _parser() -> MagicArgumentParser:

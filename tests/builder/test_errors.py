@@ -12,7 +12,7 @@ from lapwing.query.text.parse import MAX_TOKENS, MAX_TREE_DEPTH
 from tests.builder.world import World
 
 col = lw.col
-CASES: list[tuple[str, Callable[[Table], object]]] = [
+CASES: list[tuple[str, Callable[[Table[lw.Answer]], object]]] = [
     ("Write & for and", lambda t: t.filter(col.age > 3 and col.age < 5)),
     ("Write & for and", lambda t: t.filter(not col.member)),
     ("x.between", lambda t: t.filter(1 < col.age < 5)),
@@ -79,7 +79,7 @@ CASES: list[tuple[str, Callable[[Table], object]]] = [
 ]
 
 
-def _long(table: Table) -> Table:
+def _long(table: Table[lw.Answer]) -> Table[lw.Answer]:
     condition = col.age == 0
     for age in range(1, DEEPEST + 1):
         condition = condition | (col.age == age)
@@ -87,7 +87,7 @@ def _long(table: Table) -> Table:
 
 
 @pytest.mark.parametrize(("said", "wrong"), CASES, ids=[f"{i} {said[:30]}" for i, (said, _) in enumerate(CASES)])
-def test_an_error_says_what_to_do(world: World, said: str, wrong: Callable[[Table], object]) -> None:
+def test_an_error_says_what_to_do(world: World, said: str, wrong: Callable[[Table[lw.Answer]], object]) -> None:
     with pytest.raises((lw.InvalidParameter, lw.QueryRefused)) as refused:
         wrong(world.table("visits"))
     assert said in str(refused.value)

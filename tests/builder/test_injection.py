@@ -24,7 +24,7 @@ ATTACKS = [
 ]  # fmt: skip
 
 
-def table_of(world: World, *names: str) -> Table:
+def table_of(world: World, *names: str) -> Table[lw.Answer]:
     """Return a table with such columns, as a hostile catalog might have."""
     table = world.table("visits")
     return table._then(Named(name=names[0], names=names))
@@ -124,7 +124,7 @@ def test_options_and_limits_are_numbers(world: World, attack: str) -> None:
 def test_any_catalog_any_value(world: World, names: list[str], value: str) -> None:
     """The syntax of a question about odd names is that about plain ones."""
 
-    def question(names: list[str], value: str) -> Table:
+    def question(names: list[str], value: str) -> Table[lw.Answer]:
         table = table_of(world, *names)
         first, second = names[0], names[1]
         joined = table.mutate((lw.col[first] + 1).name("new")).join(table, [(first, second)], rname="{name} r")

@@ -16,7 +16,7 @@ from tests.builder.world import World, same
 from tests.query import shop
 
 col = lw.col
-Build = Callable[[Callable[[str], Table]], Table]
+Build = Callable[[Callable[[str], Table[lw.Answer]]], Table[lw.Answer]]
 Shops = Mapping[str, World]
 
 

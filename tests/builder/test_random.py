@@ -117,11 +117,13 @@ def test_a_wrong_precedence_is_noticed() -> None:
 class Chain:
     """A table expression, and the SQL of the same steps, each a subquery of the one before."""
 
-    table: Table
+    table: Table[lw.Answer]
     text: str
     columns: tuple[str, ...]
 
-    def then(self, table: Table, shown: str, rest: str = "", columns: tuple[str, ...] | None = None) -> "Chain":
+    def then(
+        self, table: Table[lw.Answer], shown: str, rest: str = "", columns: tuple[str, ...] | None = None
+    ) -> "Chain":
         kept = self.columns if columns is None else columns
         return Chain(table, f"(SELECT {shown} FROM {self.text} AS q {rest})", kept)
 
@@ -205,7 +207,7 @@ def test_random_chains(world: World) -> None:
 
 
 @st.composite
-def questions(draw: st.DrawFn, world: World) -> tuple[str, Table]:
+def questions(draw: st.DrawFn, world: World) -> tuple[str, Table[lw.Answer]]:
     chain = draw(chains(world))
     keys, clause = draw(st.sampled_from(KEYS))
     where = draw(st.none() | CONDITIONS)
@@ -223,7 +225,7 @@ def questions(draw: st.DrawFn, world: World) -> tuple[str, Table]:
     return text, answer
 
 
-def outcome(world: World, question: str | Table) -> Plan | tuple[str, str]:
+def outcome(world: World, question: str | Table[lw.Answer]) -> Plan | tuple[str, str]:
     """Return a plan, or the reason and remedy of a refusal."""
     try:
         return world.plan(question)

@@ -13,14 +13,14 @@ from lapwing.builder.values import Value
 from tests.builder.world import World, same
 
 col = lw.col
-Build = Callable[[World], Table]
+Build = Callable[[World], Table[lw.Answer]]
 
 
-def visits(world: World) -> Table:
+def visits(world: World) -> Table[lw.Answer]:
     return world.table("visits")
 
 
-def answers(build: Callable[[Table], Table]) -> Build:
+def answers(build: Callable[[Table[lw.Answer]], Table[lw.Answer]]) -> Build:
     return lambda world: build(world.table("visits"))
 
 

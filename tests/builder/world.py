@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
+from lapwing.answer import Answer
 from lapwing.builder.table import Table, table
 from lapwing.catalog.model import Catalog
 from lapwing.errors import QueryRefused
@@ -19,14 +20,14 @@ class World:
     catalog: Catalog
     facts: PublicFacts
 
-    def table(self, name: str) -> Table:
+    def table(self, name: str) -> Table[Answer]:
         return table(self, name, self.catalog, self.facts)
 
-    def plan(self, question: str | Table) -> Plan:
+    def plan(self, question: str | Table[Answer]) -> Plan:
         text = question if isinstance(question, str) else question.to_sql()
         return bind(text, self.catalog, self.facts)
 
-    def refusal(self, question: str | Table) -> tuple[str, str]:
+    def refusal(self, question: str | Table[Answer]) -> tuple[str, str]:
         """Return reason and remedy; the position is that of the text at hand."""
         try:
             plan = self.plan(question)

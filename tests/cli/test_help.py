@@ -14,13 +14,19 @@ COMMANDS = [
     ("query",),
     ("explain",),
     ("budget",),
+    ("budget", "raise"),
+    ("guarantee",),
     ("account",),
     ("data",),
     ("data", "accept"),
     ("data", "faults"),
     ("data", "resume"),
+    ("data", "close"),
     ("ledger",),
     ("ledger", "verify"),
+    ("ledger", "export"),
+    ("ledger", "backup"),
+    ("ledger", "restore"),
 ]
 
 

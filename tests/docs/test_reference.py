@@ -137,6 +137,7 @@ def test_public_names() -> None:
     [
         ("Session", [*public(lw.Session), "catalog"]),
         ("Remote sessions", [*public(lw.RemoteSession), *public(lw.RemoteAnswer)]),
+        ("Remote sessions", public(lw.Pending)),
         ("Remote sessions", ["dataset", "schema", "id", "columns", "cost", "stored", "notes"]),
         ("Answer", [*public(lw.Answer), "mechanisms", "cost", "stored", "notes", "plan"]),
         ("Preview", {field.name for kind in (Preview, MeasurePreview, ColumnPreview) for field in fields(kind)}),
@@ -215,7 +216,7 @@ def test_errors(kind: type[errors.LapwingError]) -> None:
 
 
 def test_catalog_keys() -> None:
-    internal = {"columns", "tables", "folder"}
+    internal = {"columns", "tables", "folder", "file"}
     keys = {field.name for kind in (Catalog, Budget, Table, Column) for field in fields(kind)} - internal
     assert not unmentioned({*keys, *TYPES, *ENGINES, *MEASURES, *NEIGHBOURING}, page("catalog.md"))
 

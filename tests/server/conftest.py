@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import folder, run, visits
+from tests.server.queueing import ONE
 from tests.server.world import World, service_in, serving
 
 __all__ = ["folder", "run", "visits"]
@@ -18,6 +19,22 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    with serving(service_in(tmp_path)) as running:
+def people(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where the people of a service are kept: in a file, or as a test asks for by `on_both`."""
+    return (
+        request.getfixturevalue("postgres") if getattr(request, "param", "") == "postgres" else f"{tmp_path}/people.db"
+    )
+
+
+@pytest.fixture
+def world(tmp_path: Path, people: str) -> Iterator[World]:
+    with serving(service_in(tmp_path, people=people)) as running:
+        yield running
+
+
+@pytest.fixture
+def one(tmp_path: Path, people: str) -> Iterator[World]:
+    """A service that runs one question at once, of a data set that alice and bob may ask."""
+    with serving(service_in(tmp_path, ONE, people=people)) as running:
+        running.service.policies.grant("open", "bob", None, {}, running.session().budget().total, by="carol")
         yield running

@@ -1,18 +1,24 @@
 """Every request, by every role, about one's own and other people's objects."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
+from fastapi import APIRouter
 
 from lapwing.errors import NotFound
+from lapwing.server import curating
+from lapwing.server.app import application
+from lapwing.server.asking import Asking
 from lapwing.server.datasets import Datasets, Served
 from lapwing.server.people import DAY
 from lapwing.server.rights import Caller
+from lapwing.server.service import Service
 from tests.server.world import QUESTION, World
 
-OK, CREATED, EMPTY, UNKNOWN, FORBIDDEN, MISSING = 200, 201, 204, 401, 403, 404
+OK, CREATED, ACCEPTED, EMPTY, UNKNOWN, FORBIDDEN, MISSING = 200, 201, 202, 204, 401, 403, 404
+UNPROCESSABLE = 422
 SEES = {"nobody": UNKNOWN, "alice": OK, "bob": MISSING, "audrey": OK, "carol": OK}
 OWN = {"nobody": UNKNOWN, "alice": OK, "bob": OK, "audrey": OK, "carol": OK}
 AUDITS = {"nobody": UNKNOWN, "alice": FORBIDDEN, "bob": FORBIDDEN, "audrey": OK, "carol": OK}
@@ -22,16 +28,28 @@ def curates(status: int) -> dict[str, int]:
     return {"nobody": UNKNOWN, "alice": FORBIDDEN, "bob": FORBIDDEN, "audrey": FORBIDDEN, "carol": status}
 
 
+BATCH = {"questions": [{"sql": QUESTION["sql"]}], "epsilon": 0.5}
 PERSON = {"name": "dora", "role": "analyst"}
 POLICY = {"division": "share", "most_epsilon": None}
+RAISE = {"was": {"epsilon": 100, "delta": 1e-3}, "epsilon": 101, "delta": 1e-3}
 # What is asked, and what everybody is told; alice may ask the data set `open`, and has bought the answer.
 MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
     ("GET", "/v1/datasets"): ("/v1/datasets", None, OWN),
     ("GET", "/v1/datasets/{dataset}"): ("/v1/datasets/open", None, SEES),
     ("POST", "/v1/datasets/{dataset}/explain"): ("/v1/datasets/open/explain", QUESTION, SEES),
     ("POST", "/v1/datasets/{dataset}/query"): ("/v1/datasets/open/query", QUESTION, {**SEES, "audrey": FORBIDDEN}),
+    ("POST", "/v1/datasets/{dataset}/batch"): ("/v1/datasets/open/batch", BATCH, {**SEES, "audrey": FORBIDDEN}),
+    ("POST", "/v1/datasets/{dataset}/queries"): (
+        "/v1/datasets/open/queries",
+        QUESTION,
+        {**SEES, "alice": ACCEPTED, "audrey": FORBIDDEN, "carol": ACCEPTED},
+    ),
+    ("GET", "/v1/queries"): ("/v1/queries", None, OWN),
+    ("GET", "/v1/queries/{query}"): ("/v1/queries/QUERY", None, SEES),
+    ("DELETE", "/v1/queries/{query}"): ("/v1/queries/QUERY", None, {**SEES, "audrey": FORBIDDEN}),
     ("GET", "/v1/datasets/{dataset}/answers"): ("/v1/datasets/open/answers", None, SEES),
     ("GET", "/v1/answers/{answer}"): ("/v1/answers/ANSWER", None, SEES),
+    ("GET", "/v1/answers/{answer}/consistent"): ("/v1/answers/ANSWER/consistent", None, SEES),
     ("GET", "/v1/datasets/{dataset}/budget"): ("/v1/datasets/open/budget", None, SEES),
     ("GET", "/v1/datasets/{dataset}/history"): ("/v1/datasets/open/history", None, SEES),
     ("POST", "/v1/login"): ("/v1/login", {"name": "x", "password": "y"}, dict.fromkeys(SEES, UNKNOWN)),
@@ -69,16 +87,22 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
     ("POST", "/v1/datasets/{dataset}/resume"): ("/v1/datasets/open/resume", None, curates(OK)),
     ("GET", "/v1/audit"): ("/v1/audit", None, AUDITS),
     ("GET", "/metrics"): ("/metrics", None, AUDITS),
+    ("POST", "/v1/datasets"): ("/v1/datasets", {"catalog": ""}, curates(UNPROCESSABLE)),  # without a folder for data
+    ("GET", "/v1/datasets/{dataset}/guarantee"): ("/v1/datasets/open/guarantee", None, SEES),
+    ("PUT", "/v1/datasets/{dataset}/cap"): ("/v1/datasets/open/cap", RAISE, curates(OK)),
+    ("GET", "/v1/datasets/{dataset}/ledger"): ("/v1/datasets/open/ledger", None, AUDITS),
+    ("PUT", "/v1/datasets/{dataset}/closed"): ("/v1/datasets/open/closed", {"closed": True}, curates(OK)),  # the last
 }
 
 
 def prepared(world: World) -> dict[str, str]:
-    """Let alice buy an answer, and make dora, who has a token; return their names."""
+    """Let alice buy an answer, and queue a question, and make dora, who has a token; return their names."""
     service = world.service
     if "dora" not in (person.name for person in service.people.all()):
         service.people.add("dora", "analyst", None, by="carol")
     _, token = service.people.issue("dora", label="", scopes={"read"}, seconds=DAY, by="carol")
-    return {"ANSWER": world.query("alice").document["id"], "TOKEN": token.id}
+    queued = world.ask("POST", "/v1/datasets/open/queries", "alice", QUESTION).document["id"]
+    return {"ANSWER": world.query("alice").document["id"], "QUERY": queued, "TOKEN": token.id}
 
 
 def differences(world: World) -> list[str]:
@@ -100,6 +124,44 @@ def test_the_matrix_has_every_request(shared: World) -> None:
     assert described == MATRIX.keys()
 
 
+OPEN = {("GET", "/"), ("GET", "/docs"), ("GET", "/openapi.json"), ("GET", "/style.css"), ("GET", "/healthz")}
+
+
+def routes_of(router: Any) -> Iterator[tuple[str, str]]:
+    """Yield every request that an application or a router answers, described or not."""
+    for route in router.routes:
+        if hasattr(route, "original_router"):
+            yield from routes_of(route.original_router)
+        else:
+            yield from ((method, route.path) for method in route.methods - {"HEAD"})
+
+
+def without_a_row(world: World) -> set[tuple[str, str]]:
+    """Return the requests of the application for which the matrix does not say who may make them."""
+    return set(routes_of(application(world.service, world.address)._inner)) - MATRIX.keys() - OPEN
+
+
+def test_the_matrix_has_every_request_that_is_answered(shared: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert without_a_row(shared) == set()
+    made = curating.routes
+
+    def more(service: Service) -> APIRouter:
+        """Planted: a request that the description leaves out."""
+        router = made(service)
+        router.add_api_route("/v1/hidden", lambda: None, include_in_schema=False)
+        return router
+
+    monkeypatch.setattr(curating, "routes", more)
+    assert without_a_row(shared) == {("GET", "/v1/hidden")}
+
+
+def test_the_open_pages_say_the_same_to_everybody(shared: World) -> None:
+    for method, path in OPEN:
+        told = {shared.ask(method, path, who).content for who in (None, "alice", "carol")}
+        assert len(told) == 1
+        assert b"visits" not in told.pop() or path in ("/", "/docs")  # the example question
+
+
 def test_everybody_may_what_the_matrix_says(world: World) -> None:
     assert differences(world) == []
 
@@ -114,10 +176,10 @@ def hidden_and_missing(world: World) -> list[str]:
     """Return the requests by which bob can tell a data set or an answer that he may not see from none."""
     names, told_apart = prepared(world), []
     for (method, route), (path, body, _) in MATRIX.items():
-        for hidden, missing in (("/datasets/open", "/datasets/none"), ("ANSWER", "0" * 32)):
+        for hidden, missing in (("/datasets/open", "/datasets/none"), ("ANSWER", "0" * 32), ("QUERY", "0" * 32)):
             if hidden not in path:
                 continue
-            real = path.replace("ANSWER", names["ANSWER"])
+            real = path.replace("ANSWER", names["ANSWER"]).replace("QUERY", names["QUERY"])
             pair = [world.ask(method, p, "bob", body) for p in (real, path.replace(hidden, missing))]
             replies = [(r.status, r.content, {k: v for k, v in r.headers.items() if k not in VARIES}) for r in pair]
             if replies[0] != replies[1]:
@@ -172,3 +234,26 @@ def test_history_and_answers_are_one_s_own(world: World) -> None:
     assert budget["history"] == []
     assert budget["spending"] == {}
     assert re.fullmatch(r"0\.\d+|\d+", budget["spent"]["amount"])
+
+
+CLOSED = {"closed": {"active": False}, "an auditor now": {"role": "auditor"}}
+
+
+@pytest.mark.parametrize("happens", [*CLOSED, "grant withdrawn", "nothing (planted)"])
+def test_a_right_that_is_taken_away_while_a_question_waits_is_gone(
+    world: World, monkeypatch: pytest.MonkeyPatch, happens: str
+) -> None:
+    answered: Callable[..., Any] = Asking.answered
+
+    def late(self: Asking, *asked: Any, **more: Any) -> Any:
+        if happens in CLOSED:
+            world.service.people.change("alice", by="carol", **CLOSED[happens])  # type: ignore[arg-type]
+        elif happens == "grant withdrawn":
+            world.service.policies.withdraw("open", "alice", by="carol")
+        return answered(self, *asked, **more)
+
+    monkeypatch.setattr(Asking, "answered", late)
+    reply = world.query("alice")
+    charged = happens.startswith("nothing")
+    assert reply.status == (OK if charged else 409)
+    assert world.charges() == charged

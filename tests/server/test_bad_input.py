@@ -1,19 +1,22 @@
 """Whatever is sent, nothing answers with a fault, and nothing that is refused is charged."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from pathlib import Path
 from typing import Any, Final
 
+import duckdb
 import pytest
-import schemathesis
-from hypothesis import HealthCheck, given, settings
-from schemathesis.core.result import Ok
+import requests
 
+from lapwing.engines.duckdb import DuckDB
+from lapwing.errors import LapwingError
 from lapwing.server.bodies import Text
-from lapwing.server.datasets import Datasets, Served
 from lapwing.server.people import People
-from lapwing.server.rights import Caller
+from lapwing.session import Session
 from tests.query.golden import files, read
+from tests.release import small
 from tests.server.test_authorisation import MATRIX
 from tests.server.world import QUESTION, World
 
@@ -21,6 +24,7 @@ STRANGE: Final[tuple[Any, ...]] = (
     None, True, 0, -1, 1.5, 10**400, -0.0, 1e308, 5e-324, "", " ", "x" * 10_000, "\x00", "\ud800", "\u202e", "𝔘",
     [], [[]], {}, {"": None}, [None] * 2000, {"date": "x"}, {"date": "2026-12-31", "decimal": "1"},
     {"decimal": "1e999999"}, {"fraction": "1/0"}, {"decimal": "NaN"}, {"timestamp": "9999-12-31T23:59:59+99:99"},
+    {"fraction": "1e999999999"}, {"fraction": "-1e-999999999"}, {"decimal": "sNaN"}, {"decimal": "-Infinity"},
     "1/0", "1e-400", "-1/3", "nan", "Infinity", "'; DROP TABLE people; --", "../../etc/passwd", "http://169.254.169.254/",
 )  # fmt: skip
 RAW: Final = (
@@ -35,10 +39,13 @@ PATHS: Final = (
 )  # fmt: skip
 
 
-def bodies() -> Iterator[tuple[str, str, Any]]:
-    """Yield every request with each field of a good body made strange in turn, and with one too many."""
-    for (method, route), (path, body, _) in MATRIX.items():
-        if method in ("GET", "DELETE") or "password" in route:
+def bodies(who: str) -> Iterator[tuple[str, str, Any]]:
+    """Yield the requests of alice, or those that she may not make, each field of a good body in turn made strange.
+
+    And with one field too many.
+    """
+    for (method, route), (path, body, told) in MATRIX.items():
+        if method in ("GET", "DELETE") or "password" in route or (told["alice"] < 400) is not (who == "alice"):
             continue
         good = body if isinstance(body, dict) else {}
         names = [*good, *(("parameters", "delta", "confidence", "assuming_count") if good is QUESTION else ())]
@@ -51,10 +58,12 @@ def bodies() -> Iterator[tuple[str, str, Any]]:
 def faulty(world: World, who: str) -> list[str]:
     """Return the requests that are answered with a fault, or with something that is no problem document."""
     found = []
-    for method, path, body in bodies():
-        reply = world.ask(method, path, who, json.dumps(body).encode())
-        if reply.status >= 500 or (reply.status >= 400 and reply.document.keys() < {"code", "detail"}):
-            found.append(f"{method} {path} {str(body)[:200]}: {reply.status}")
+    headers = {"Authorization": f"Bearer {world.tokens[who]}", "Content-Type": "application/json"}
+    with requests.Session() as session:
+        for method, path, body in bodies(who):
+            reply = session.request(method, world.address + path, data=json.dumps(body).encode(), headers=headers)
+            if reply.status_code >= 500 or (reply.status_code >= 400 and reply.json().keys() < {"code", "detail"}):
+                found.append(f"{method} {path} {str(body)[:200]}: {reply.status_code}")
     return found
 
 
@@ -136,41 +145,183 @@ def test_the_lists_of_what_is_refused_hold_over_http(world: World) -> None:
     assert world.charges() == 0
 
 
-def generated(world: World, who: str) -> list[str]:
-    """Send what schemathesis makes of the description, always the same; return what is answered with a fault."""
-    description = world.ask("GET", "/openapi.json").document
-    found: list[str] = []
-    headers = {"Authorization": f"Bearer {world.tokens[who]}"}
-    for result in schemathesis.openapi.from_dict(description).get_all_operations():
-        operation = result.ok() if isinstance(result, Ok) else pytest.fail(str(result))
-        if operation.path == "/v1/login":  # each costs a hash; test_people sends them
-            continue
+# ---- The same inputs as the library's and the command line's, with the same words --------------------------------
 
-        @settings(
-            max_examples=6, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
-        )
-        @given(case=operation.as_strategy())
-        def send(case: schemathesis.Case[Any]) -> None:
-            reply = case.call(base_url=world.address, headers=headers)
-            if reply.status_code >= 500:
-                found.append(f"{case.method} {case.path}: {reply.status_code}")
+COUNT: Final = "SELECT COUNT(*) AS n FROM visits"
+LIMITED: Final = f"{COUNT} WHERE age < ?"
+NAMED: Final = f"{COUNT} WHERE age < $age"
+REFUSED, INVALID, FORM = "query_refused", "invalid_parameter", "invalid_request"
+STRANGE_PRICES: Final[tuple[Any, ...]] = (True, [1], {}, "1" * 201)
+# A question, what else is sent, the code, and the message: None for whatever the library says of the same values.
+BAD: Final[tuple[tuple[str, dict[str, Any], str, str | None], ...]] = (
+    # SQL
+    ("SELEC COUNT(*) FROM visits", {"epsilon": 1}, REFUSED, None),
+    ("SELECT COUNT(*", {"epsilon": 1}, REFUSED, None),
+    ("SELECT 1", {"epsilon": 1}, REFUSED, None),
+    (" ", {"epsilon": 1}, REFUSED, None),
+    ("", {"epsilon": 1}, FORM, "body.sql"),
+    ("SELECT * FROM visits", {"epsilon": 1}, REFUSED, None),
+    ("SELECT cost FROM visits", {"epsilon": 1}, REFUSED, None),
+    (f"{COUNT}; DROP TABLE visits", {"epsilon": 1}, REFUSED, None),
+    ("DELETE FROM visits", {"epsilon": 1}, REFUSED, None),
+    ("COPY visits TO '/tmp/rows.csv'", {"epsilon": 1}, REFUSED, None),
+    ("SELECT COUNT(*) AS n FROM read_parquet('/etc/passwd')", {"epsilon": 1}, REFUSED, None),
+    ("SELECT COUNT(*) AS n FROM nowhere", {"epsilon": 1}, REFUSED, None),
+    ("SELECT COUNT(*) AS n FROM lapwing.ledger", {"epsilon": 1}, REFUSED, None),
+    (f"{COUNT} WHERE salary > 1", {"epsilon": 1}, REFUSED, None),
+    ("SELECT SUM(town) AS s FROM visits", {"epsilon": 1}, REFUSED, None),
+    ("SELECT NONSENSE(cost) AS s FROM visits", {"epsilon": 1}, REFUSED, None),
+    ("SELECT SUM(code) AS s FROM visits", {"epsilon": 1}, REFUSED, None),  # no bounds
+    (f"{COUNT} WHERE cost > 1e999", {"epsilon": 1}, REFUSED, None),
+    (f"{COUNT} WHERE town = '\x00'", {"epsilon": 1}, REFUSED, None),
+    (f"{COUNT} -- {'x' * 70_000}", {"epsilon": 1}, REFUSED, None),
+    (f"SELECT {', '.join(f'SUM(cost + {i}) AS c{i}' for i in range(2000))} FROM visits", {"epsilon": 1}, REFUSED, None),
+    ("SELECT town, COUNT(*) AS n FROM visits GROUP BY town", {"epsilon": 1}, REFUSED, None),  # keys not listed
+    ("SELECT plan, COUNT(*) AS n FROM visits GROUP BY CUBE (plan, plan, age, size, age, plan, age)", {"epsilon": 1},
+     REFUSED, None),
+    # prices
+    *((COUNT, {name: value}, INVALID, None) for name in ("epsilon", "error")
+      for value in (0, -1, -0.5, 0.0, float("1e-400"), 1e101, 1e308, 10**101)),
+    (COUNT, {"epsilon": 10**400}, INVALID, "epsilon"),
+    *((COUNT, {"epsilon": text}, INVALID, "epsilon is") for text in ("", "abc", "-1", "1/0", "1/x", "nan", "½")),
+    *((COUNT, {"epsilon": value}, FORM, "body.epsilon") for value in STRANGE_PRICES),
+    (COUNT, {}, INVALID, None),
+    (COUNT, {"epsilon": None, "error": None}, INVALID, None),
+    (COUNT, {"epsilon": 1, "error": 1}, INVALID, None),
+    *((COUNT, {"epsilon": 1, "delta": value}, INVALID, None) for value in (-1, -0.5, 1, 2.5)),
+    ("SELECT AVG(cost) AS m FROM visits", {"error": 1}, REFUSED, None),
+    (COUNT, {"error": 1e-9}, REFUSED, None),
+    (COUNT, {"epsilon": 1, "seed": 1}, FORM, "body.seed"),
+    (COUNT, {"epsilon": 1, "noise": False}, FORM, "body.noise"),
+    *((COUNT, {"epsilon": 1, "confidence": value}, INVALID, "confidence") for value in (0, 1, 1.5, -0.1, "nan", "x")),
+    # parameters
+    (COUNT, {"epsilon": 1, "parameters": [1]}, INVALID, None),
+    (LIMITED, {"epsilon": 1}, REFUSED, None),
+    (LIMITED, {"epsilon": 1, "parameters": [1, 2]}, INVALID, None),
+    (LIMITED, {"epsilon": 1, "parameters": ["old"]}, REFUSED, None),
+    (LIMITED, {"epsilon": 1, "parameters": [10**31]}, INVALID, None),
+    (LIMITED, {"epsilon": 1, "parameters": [1e-19]}, INVALID, None),
+    (LIMITED, {"epsilon": 1, "parameters": ["a\x00"]}, INVALID, None),
+    (LIMITED, {"epsilon": 1, "parameters": {"age": 1}}, REFUSED, None),
+    (NAMED, {"epsilon": 1}, REFUSED, None),
+    (NAMED, {"epsilon": 1, "parameters": {"old": 1}}, REFUSED, None),
+    (NAMED, {"epsilon": 1, "parameters": {"age": 1, "more": 2}}, INVALID, None),
+    (NAMED, {"epsilon": 1, "parameters": [1]}, REFUSED, None),
+    (LIMITED, {"epsilon": 1, "parameters": "x"}, FORM, "body.parameters"),
+    (LIMITED, {"epsilon": 1, "parameters": [[1]]}, FORM, "body.parameters"),
+    (LIMITED, {"epsilon": 1, "parameters": [1] * 1001}, FORM, "body.parameters"),
+    (LIMITED, {"epsilon": 1, "parameters": [{"date": "31.12.2026"}]}, INVALID, "2026-12-31"),
+    (LIMITED, {"epsilon": 1, "parameters": [{"fraction": "1e999999999"}]}, INVALID, "1/3"),
+)  # fmt: skip
 
-        send()
-    return found
+
+def said_by_the_library(session: Session, sql: str, sent: Mapping[str, Any]) -> LapwingError:
+    """Return how the library refuses the same."""
+    asked = {name: value for name, value in sent.items() if name not in ("parameters", "confidence")}
+    try:
+        session.acting_for("alice").sql(sql, sent.get("parameters", ()), **asked)
+    except LapwingError as refused:
+        return refused
+    return LapwingError("It is answered.")
 
 
-@pytest.mark.parametrize("who", ["alice", "carol"])
-def test_what_the_description_allows_is_no_fault(world: World, who: str) -> None:
-    assert generated(world, who) == []
+def otherwise(world: World, *, path: str = "query") -> list[str]:
+    """Return the inputs of the table that are answered otherwise than it says, or that were charged."""
+    found = []
+    for sql, sent, code, words in BAD:
+        reply = world.ask("POST", f"/v1/datasets/open/{path}", "alice", {"sql": sql, **sent})
+        told = (reply.status, reply.document.get("code"), reply.document.get("detail", ""))
+        library = said_by_the_library(world.session(), sql, sent) if words is None else None
+        right = (422, code if library is None else library.code, told[2] if library is None else str(library))
+        if told != right or (library is not None and library.code != code) or (words or "") not in told[2]:
+            found.append(f"{sql[:80]} {str(sent)[:80]}: {told}, not {right}"[:600])
+    return found + ["charged"] * world.charges()
 
 
-def test_a_fault_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Planted: a data set of a strange name is a bug."""
-    visible = Datasets.visible
+def test_bad_input_is_refused_over_http_as_by_the_library(world: World) -> None:
+    assert otherwise(world) == []
 
-    def fragile(self: Datasets, caller: Caller, name: str) -> Served:
-        name.encode("ascii")
-        return visible(self, caller, name)
 
-    monkeypatch.setattr(Datasets, "visible", fragile)
-    assert generated(world, "alice")
+def test_another_word_than_the_library_s_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: the service has a message of its own."""
+    monkeypatch.setattr(Session, "explain", lambda *_, **__: (_ for _ in ()).throw(LapwingError("No.")))
+    assert any(line.startswith("SELEC ") for line in otherwise(world, path="explain"))
+
+
+def spent(world: World) -> object:
+    return world.session().budget().spent
+
+
+def exhausted(world: World) -> None:
+    world.query("alice", {"sql": COUNT, "epsilon": 99.9999})
+
+
+def changed(world: World) -> None:
+    small.write(folder(world), [small.row(1)])
+
+
+def missing(world: World) -> None:
+    (folder(world) / "visits.parquet").unlink()
+
+
+def damaged(world: World) -> None:
+    file = folder(world) / "visits.parquet"
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def folder(world: World) -> Path:
+    return Path(world.session().catalog.folder)
+
+
+def failed(world: World) -> None:
+    """Let three questions fail after their charge."""
+
+    def failing(*_: object, **__: object) -> object:
+        raise duckdb.OutOfMemoryException("no room for Erika Mustermann")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(DuckDB, "_fetch", failing)
+        for number in range(3):
+            reply = world.query("alice", {"sql": f"{COUNT} WHERE age < {number}", "epsilon": 0.1})
+            assert (reply.status, reply.document["code"]) == (500, "engine_fault")
+            assert "Erika" not in reply.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("happens", "status", "code"),
+    [
+        (exhausted, 409, "budget_exhausted"),
+        (changed, 409, "data_changed"),
+        (missing, 503, "data_fault"),
+        (damaged, 503, "data_fault"),
+        (failed, 409, "data_stopped"),
+    ],
+)
+def test_what_cannot_be_answered_now_is_told_as_by_the_library(
+    world: World, happens: Callable[[World], None], status: int, code: str
+) -> None:
+    happens(world)
+    before, sent = spent(world), {"epsilon": Fraction(1, 2)}
+    library = said_by_the_library(world.session(), f"{COUNT} WHERE age > 0", sent)
+    reply = world.query("alice", {"sql": f"{COUNT} WHERE age > 0", "epsilon": 0.5}, **{"Idempotency-Key": "a"})
+    told = (reply.status, reply.document["code"], reply.document["detail"])
+    assert told == (status, code, str(library)) == (status, library.code, str(library))
+    assert str(folder(world)) not in reply.content.decode()
+    assert spent(world) == before
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        (("PUT", "/v1/datasets/open/policy", {"division": "share", "most_epsilon": 0.1}), "most"),
+        (("PUT", "/v1/datasets/open/grants/alice", {"share": "0.000001"}), "alice"),
+        (("PUT", "/v1/datasets/open/stop", {"stopped": True}), "stop"),
+    ],
+)
+def test_what_the_curator_forbids_is_not_charged(world: World, policy: tuple[str, str, Any], words: str) -> None:
+    method, path, body = policy
+    assert world.ask(method, path, "carol", body).status in (200, 204)
+    reply = world.query("alice")
+    assert reply.status == 409
+    assert words in reply.document["detail"]
+    assert world.charges() == 0

@@ -3,6 +3,7 @@
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -17,8 +18,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 import lapwing as lw
-from lapwing import client, documents
+from lapwing import documents
+from lapwing.client import answers
+from lapwing.client.connection import Connection
+from lapwing.engines.duckdb import DuckDB
 from lapwing.server import running
+from tests.server.queueing import endless
 from tests.server.world import World, service_in, serving
 
 QUESTIONS: list[tuple[str, Any, dict[str, Any]]] = [
@@ -50,8 +55,31 @@ def typed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: (type(value), value) for name, value in row.items()} for row in rows]
 
 
+def unpriced(column: Any) -> Any:
+    """Leave out what part of the price a column took: who finds the answer bought does not know it."""
+    return replace(column, price_share=None, measures=tuple(replace(m, price_share=None) for m in column.measures))
+
+
+def drawn(answer: lw.RemoteAnswer | lw.Answer) -> object:
+    """Return the charts of an answer, or what is said where there is none."""
+    found: list[object] = []
+    for column in (None, *answer.columns):
+        try:
+            found.append(answer.plot(column, confidence=0.5).to_dict())
+        except lw.InvalidParameter as error:
+            found.append(str(error))
+    return found
+
+
 def assert_same(far: lw.RemoteAnswer, near: lw.Answer) -> None:
-    """Hold a remote answer against the same one here."""
+    """Hold a remote answer against the same one here, and all that is made of them."""
+    assert [unpriced(column) for column in far.describe()] == [unpriced(column) for column in near.describe()]
+    assert drawn(far) == drawn(near)
+    view, own_view = far.consistent(), near.consistent()
+    assert typed(view.rows()) == typed(own_view.rows())
+    assert (view.columns, view.changed, len(view)) == (own_view.columns, own_view.changed, len(own_view))
+    assert view.to_arrow().equals(own_view.to_arrow())
+    assert polars.DataFrame(view).equals(polars.DataFrame(own_view))
     assert typed(far.rows()) == typed(near.rows())
     assert (far.columns, far.notes, len(far)) == (near.columns, near.notes, len(near))
     for level in (0.95, 0.5, Fraction(999, 1000)):
@@ -100,6 +128,144 @@ def test_a_remote_refusal_is_the_local_one(
     assert told[0] == told[1]
 
 
+def test_a_remote_batch_is_the_local_one(world: World) -> None:
+    questions = [QUESTIONS[1][0], (QUESTIONS[5][0], QUESTIONS[5][1]), QUESTIONS[6][:2], QUESTIONS[1][0]]
+    remote, local = world.connect("alice"), world.session()
+    far = remote.batch(questions, epsilon=1)  # type: ignore[arg-type]
+    assert [answer.stored for answer in far] == [False, False, False, True]
+    spent = remote.budget().spent
+    assert spent.amount <= local.price(1).rounded_up().amount
+    for one, other in zip(far, local.batch(questions, epsilon=1), strict=True):  # type: ignore[arg-type]
+        assert other.stored
+        assert_same(one, other)
+        assert_same(remote.answer(one.id), other)
+    assert local.budget().spent == spent
+    for session in (remote, local):
+        with pytest.raises(lw.InvalidParameter, match="holds no question"):
+            session.batch([], epsilon=1)
+        with pytest.raises(lw.QueryRefused):
+            session.batch([QUESTIONS[0][0], "SELECT cost FROM visits"], epsilon=1)
+    assert local.budget().spent == spent  # all, or none
+
+
+def test_a_broken_batch_is_charged_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    remote, once = world.connect("alice"), Connection._once
+    broken: list[str] = []
+
+    def breaking(self: Connection, method: str, path: str, *rest: Any) -> bytes:
+        answer = once(self, method, path, *rest)
+        if path.endswith("/batch") and not broken:
+            broken.append(path)
+            raise ConnectionResetError
+        return answer
+
+    monkeypatch.setattr(Connection, "_once", breaking)
+    answers = remote.batch([QUESTIONS[0][0], QUESTIONS[1][0]], epsilon=1)
+    assert broken
+    assert [answer.stored for answer in answers] == [False, False]  # what the first request was told
+    assert world.charges() == 2
+
+
+def built(session: lw.RemoteSession | lw.Session) -> list[Any]:
+    """Return questions that begin with every table and view."""
+    visits, codes = session.table("visits"), session.table("codes")
+    return [
+        visits.count(),
+        visits.group_by("plan").agg(n=lw.count(), s=lw.sum(lw.col.cost)).order_by("n").limit(1),
+        visits.filter(lw.col.cost > Decimal("1.5")).join(codes, "plan").group_by("tier").agg(n=lw.count()),  # type: ignore[arg-type]
+        visits.group_by("person").agg(n=lw.count()).agg(total=lw.sum(lw.col.n)),
+    ]
+
+
+def test_what_is_built_is_the_same_question(world: World) -> None:
+    remote, local = world.connect("alice"), world.session()
+    for far, near in zip(built(remote), built(local), strict=True):
+        assert far.to_sql() == near.to_sql()
+        assert far.columns == near.columns
+        told = []
+        for one in (far, near):
+            try:
+                told.append(one.explain(epsilon=1))
+            except lw.QueryRefused as refused:
+                told.append(str(refused))
+        assert told[0] == told[1]
+        if isinstance(told[0], lw.Preview):
+            assert_same(far.answer(epsilon=1), near.answer(epsilon=1))
+    for session in (remote, local):
+        with pytest.raises(lw.QueryRefused, match="Did you mean 'visits'"):
+            session.table("visit")
+        with pytest.raises(lw.InvalidParameter, match="not int"):
+            session.table(1)  # type: ignore[arg-type]
+    with pytest.raises(lw.InvalidParameter, match="two sessions"):
+        remote.table("visits").join(local.table("codes"), "plan")  # type: ignore[arg-type]
+
+
+def test_every_table_and_view_begins_with_the_same_columns(shared: World) -> None:
+    remote, local = shared.connect("alice"), shared.session()
+    for relation in remote.schema["relations"]:
+        name = relation["name"]
+        assert remote.table(name).relation == local.table(name).relation
+    assert "visits" in [relation["name"] for relation in remote.schema["relations"]]
+
+
+def test_a_remote_price_is_the_local_one(shared: World) -> None:
+    remote, local = shared.connect("alice"), shared.session()
+    for epsilon in (1, 0.1, Fraction(1, 3)):
+        assert remote.price(epsilon) == local.price(epsilon)
+
+
+def test_a_remote_curator_sees_and_does_the_same(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    remote, local = world.connect("carol", "open"), world.session()
+
+    def failing(*_: object) -> object:
+        raise lw.EngineFault("The question failed after the charge.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DuckDB, "run", failing)
+        with pytest.raises(lw.EngineFault):
+            remote.sql(QUESTIONS[0][0], epsilon=1)
+    assert remote.faults() == local.faults()
+    assert len(remote.faults()) == remote.resume() == 1
+    assert remote.faults() == local.faults() == ()
+    assert remote.accept_data() == local.budget().version
+    for forbidden in (world.connect("alice").faults, world.connect("alice").resume, world.connect("alice").accept_data):
+        with pytest.raises(lw.NotAuthorised):
+            forbidden()
+
+
+def test_what_waits_is_the_same_answer(world: World) -> None:
+    remote, local = world.connect("alice"), world.session()
+    text, parameters, price = QUESTIONS[5]
+    pending = remote.submit(text, parameters, **price)
+    far = pending.wait()
+    assert (pending.status(), pending.cancel()) == ("done", "done")
+    assert "done" in repr(pending)
+    assert_same(far, local.sql(text, parameters, **price))
+    assert_same(remote.pending(pending.id).wait(), local.sql(text, parameters, **price))
+    for text, parameters, price in REFUSED:
+        told: list[object] = []
+        for asked in (lambda: remote.submit(text, parameters, **price).wait(), lambda: local.sql(text, parameters, **price)):  # noqa: B023, E501  # fmt: skip
+            with pytest.raises(lw.LapwingError) as refused:
+                asked()
+            told.append((type(refused.value), str(refused.value), getattr(refused.value, "position", None)))
+        assert told[0] == told[1]
+    with pytest.raises(lw.NotFound):
+        remote.pending("0" * 32)
+
+
+def test_waiting_has_an_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    with endless(monkeypatch) as came:
+        pending = world.connect("alice").submit(QUESTIONS[0][0], epsilon=1)
+        assert came.acquire(timeout=60)
+        with pytest.raises(lw.ServiceFault, match="goes on"):
+            pending.wait(0.1)
+        assert pending.cancel() in ("running", "cancelled")
+        with pytest.raises(lw.Interrupted) as interrupted:
+            pending.wait()
+    assert interrupted.value.charged
+    assert pending.status() == "cancelled"
+
+
 def test_a_remote_budget_is_the_local_one(shared: World) -> None:
     remote, local = shared.connect("carol", "open"), shared.session()
     remote.sql(*QUESTIONS[0][:2], **QUESTIONS[0][2])
@@ -121,7 +287,7 @@ def test_a_budget_in_parts_is_the_local_one(tmp_path: Path) -> None:
 def test_a_lost_type_is_found(shared: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a decimal comes as the float that JSON has."""
     text, parameters, price = QUESTIONS[1]
-    monkeypatch.setattr(client, "value_of", lambda value, type_: value)
+    monkeypatch.setattr(answers, "value_of", lambda value, type_: value)
     far, near = shared.connect("alice").sql(text, parameters, **price), shared.session().sql(text, **price)
     with pytest.raises(AssertionError):
         assert_same(far, near)
@@ -170,17 +336,17 @@ def test_errors_of_the_way(shared: World) -> None:
 
 
 def test_a_broken_connection_is_tried_once_more_and_charged_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    remote, once = world.connect("alice"), client.Connection._once
+    remote, once = world.connect("alice"), Connection._once
     broken: list[str] = []
 
-    def breaking(self: client.Connection, method: str, path: str, *rest: Any) -> bytes:
+    def breaking(self: Connection, method: str, path: str, *rest: Any) -> bytes:
         answer = once(self, method, path, *rest)
         if path.endswith("/query") and not broken:
             broken.append(path)
             raise ConnectionResetError
         return answer
 
-    monkeypatch.setattr(client.Connection, "_once", breaking)
+    monkeypatch.setattr(Connection, "_once", breaking)
     answer = remote.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
     assert broken
     assert not answer.stored  # what the first request was told

@@ -10,15 +10,17 @@ import pytest
 from lapwing.engines.duckdb import DuckDB
 from lapwing.errors import EngineFault, LedgerFault
 from lapwing.ledger.allowances import LimitsNow
+from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.records import Charge, Charged
-from lapwing.ledger.sqlite import SqliteLedger
+from lapwing.ledger.waiting import UnderWay
 from lapwing.privacy.filters import Refused
 from lapwing.server.asking import Turns
 from lapwing.server.datasets import Served
-from tests.server.world import QUESTION, Reply, World
+from tests.server.world import QUESTION, Reply, World, on_both
 
 KEY = {"Idempotency-Key": "the first"}
 THREADS = 16
+pytestmark = on_both
 
 
 def query(world: World, body: object = QUESTION, key: str | None = "the first") -> Reply:
@@ -61,18 +63,18 @@ def test_what_was_refused_may_be_asked_again(world: World) -> None:
 @contextmanager
 def meeting(monkeypatch: pytest.MonkeyPatch, seconds: float) -> Iterator[None]:
     """Let the first two charges meet before either is made, if a second comes within some seconds."""
-    barrier, charge_all = threading.Barrier(2), SqliteLedger.charge_all
+    barrier, charge_all = threading.Barrier(2), Ledger.charge_all
 
     def met(
-        self: SqliteLedger, requests: Sequence[Charge], limits: LimitsNow | None = None
-    ) -> tuple[Charged, ...] | Refused:
+        self: Ledger, requests: Sequence[Charge], limits: LimitsNow | None = None
+    ) -> tuple[Charged, ...] | Refused | UnderWay:
         with suppress(threading.BrokenBarrierError):
             barrier.wait(seconds)
             barrier.abort()  # later ones need not meet
         return charge_all(self, requests, limits)
 
     with monkeypatch.context() as patched:
-        patched.setattr(SqliteLedger, "charge_all", met)
+        patched.setattr(Ledger, "charge_all", met)
         yield
 
 
@@ -134,7 +136,7 @@ def test_after_a_death_without_answer_nothing_is_charged_again(world: World, mon
         raise LedgerFault("The ledger is gone.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(SqliteLedger, "record_answer", dying)
+        patched.setattr(Ledger, "record_answer", dying)
         assert query(world).status == 503  # charged, and nobody wrote down what came of it
     assert world.charges() == 1
     second = query(world)

@@ -1,23 +1,29 @@
 """Large, slow and frequent requests, and connections that say nothing."""
 
+import resource
+import select
 import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import pytest
 
 from lapwing.engines.duckdb import DuckDB
 from lapwing.errors import TooManyRequests
+from lapwing.server import callers, connections
 from lapwing.server.callers import Buckets
 from lapwing.server.envelope import Envelope
-from lapwing.server.service import Settings
-from tests.server.world import QUESTION, World, service_in, serving
+from lapwing.server.service import Service, Settings
+from lapwing.session import Session
+from tests.cli.conftest import write_visits
+from tests.server.test_serving import PROTECT, served, token
+from tests.server.world import QUESTION, QUICK, World, service_in, serving
 
 SMALL = 4096
 STRICT = Settings(rate=0, strangers=0, most_bytes=SMALL, request_seconds=2)
@@ -70,7 +76,7 @@ def test_without_the_limit_it_is_let_in(strict: World, monkeypatch: pytest.Monke
     init = Envelope.__init__
     monkeypatch.setattr(Envelope, "__init__", lambda *a, **k: init(*a, **{**k, "most_bytes": 1 << 30}))
     assert oversized(strict)
-    with serving(service_in(Path(strict.service.store.path).parent / "again", STRICT)) as unlimited:
+    with serving(service_in(Path(strict.service.store.name).parent / "again", STRICT)) as unlimited:
         assert not oversized(unlimited)
 
 
@@ -154,7 +160,7 @@ def test_a_request_stops_waiting_and_its_question_goes_on(tmp_path: Path, monkey
             assert (reply.status, reply.document["code"]) == (504, "service_fault")
             assert came.is_set()
             go_on.set()
-            world.service.asking._threads.submit(lambda: None).result()
+            world.service.asking.queue.put("alice", lambda: None).result()
             while not world.service.answers.of("alice", "open", 1):
                 threading.Event().wait(0.05)  # until the thread has kept the answer
         assert world.query("alice", **{"Idempotency-Key": "slow"}).status == 200
@@ -173,6 +179,169 @@ def test_the_end_waits_for_questions_under_way(tmp_path: Path, monkeypatch: pyte
             world.ask("GET", "/healthz")
 
 
+@pytest.mark.parametrize(("most", "told"), [(4, [200] * 4 + [429] * 4), (100, [200] * 8)], ids=["four", "planted: any"])
+def test_prices_of_one_person_leave_room_for_others(
+    world: World, monkeypatch: pytest.MonkeyPatch, most: int, told: list[int]
+) -> None:
+    begun, go_on, explain = threading.Semaphore(0), threading.Event(), Session.explain
+
+    def slow(*asked: Any, **more: Any) -> Any:
+        begun.release()
+        assert go_on.wait(60)
+        return explain(*asked, **more)
+
+    monkeypatch.setattr(callers, "MOST_PRICES", most)
+    monkeypatch.setattr(Session, "explain", slow)
+    path = "/v1/datasets/open/explain"
+    with ThreadPoolExecutor(8) as threads:
+        asked = [threads.submit(world.ask, "POST", path, "alice", QUESTION) for _ in range(8)]
+        for _ in range(told.count(200)):
+            assert begun.acquire(timeout=60)
+        for _ in range(1200):
+            if sum(future.done() for future in asked) >= told.count(429):
+                break
+            threading.Event().wait(0.05)  # until the others were refused
+        go_on.set()
+        assert sorted(future.result().status for future in asked) == told
+    assert world.ask("POST", path, "alice", QUESTION).status == 200
+
+
 def test_without_a_rate_nobody_is_told(shared: World) -> None:
     """Planted: a rate of nothing, which is no limit."""
     assert {shared.ask("GET", "/v1/me").status for _ in range(30)} == {401}
+
+
+# ---- Connections: slow ones, many, and such as do not read -----------------------------------------------------------
+
+
+def trickled(world: World, start: bytes, part: bytes) -> bytes:
+    """Send a part again and again, five times a second, until something is answered or the connection ends."""
+    parts = urlsplit(world.address)
+    with suppress(ConnectionError), socket.create_connection((parts.hostname or "", parts.port or 0)) as connection:
+        connection.settimeout(0.2)
+        connection.sendall(start)
+        for _ in range(300):
+            with suppress(TimeoutError):
+                return connection.recv(65536)
+            connection.sendall(part)
+    return b""
+
+
+def test_what_trickles_is_given_up(strict: World) -> None:
+    assert trickled(strict, head(strict, "Content-Length: 1000"), b" ").startswith(b"HTTP/1.1 408")
+    assert trickled(strict, b"GET /healthz HTTP/1.1\r\nHost: x\r\n", b"X: y\r\n") == b""
+    assert trickled(strict, b"", b"G") == b""
+
+
+@contextmanager
+def idle(world: World, number: int, content: bytes = b"GET / HTTP/1.1\r\n") -> Iterator[list[socket.socket]]:
+    """Hold so many connections, each with half of a request."""
+    parts = urlsplit(world.address)
+    with ExitStack() as held:
+        opened = []
+        for _ in range(number):
+            opened.append(held.enter_context(socket.create_connection((parts.hostname or "", parts.port or 0), 60)))
+            opened[-1].sendall(content)
+        yield opened
+
+
+def ended(connections: list[socket.socket]) -> int:
+    """Return how many of the connections the service has closed."""
+    looking = select.poll()
+    for connection in connections:
+        looking.register(connection, select.POLLIN)
+    return len(looking.poll(0))
+
+
+def few(folder: Path, most: int, monkeypatch: pytest.MonkeyPatch) -> Service:
+    monkeypatch.setattr(connections, "room", lambda: most)
+    return service_in(folder, replace(QUICK, request_seconds=1000))
+
+
+def test_who_holds_many_connections_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(few(tmp_path, 20, monkeypatch)) as world, idle(world, 60) as held:
+        for _ in range(5):
+            assert world.ask("GET", "/v1/me", "alice").status == 200
+        assert ended(held) >= 40
+        assert ended(held[-10:]) == 0  # the longest idle went first
+
+
+def test_without_a_limit_all_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: as many connections as anybody likes."""
+    with serving(few(tmp_path, 10**6, monkeypatch)) as world, idle(world, 60) as held:
+        assert world.ask("GET", "/v1/me", "alice").status == 200
+        assert ended(held) == 0
+
+
+def test_who_has_asked_is_not_closed_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = few(tmp_path, 10, monkeypatch)
+    with held(monkeypatch) as (came, go_on), serving(service) as world, ThreadPoolExecutor(1) as thread:
+        asked = thread.submit(world.query, "alice")
+        assert came.wait(60)
+        with idle(world, 40):
+            go_on.set()
+            assert asked.result().status == 200
+
+
+def test_a_thousand_idle_connections(tmp_path: Path) -> None:
+    if connections.room() < 1_100 or resource.getrlimit(resource.RLIMIT_NOFILE)[0] < 2_000:
+        pytest.skip("this machine allows too few descriptors")
+    write_visits(tmp_path)
+    with served(tmp_path, "visits.parquet", *PROTECT, "--request-time", "600") as (_, port):
+        world = World(service=None, address=f"http://127.0.0.1:{port}")  # type: ignore[arg-type]  # another process
+        with idle(world, 1_000) as held:
+            world.tokens["curator"] = token(port)
+            assert [world.ask("GET", "/v1/me", "curator").status for _ in range(5)] == [200] * 5
+            question = {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 0.1}
+            assert world.query("curator", question, "visits").status == 200
+            assert ended(held) == 0
+
+
+ASKED: Final = 600
+
+
+def unread(world: World, given_up: threading.Event, seconds: float) -> int:
+    """Ask for much and read nothing until it is given up, or for so many seconds; return how many answers came."""
+    ask = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"
+    with idle(world, 1, ask * ASKED) as (connection,):
+        assert world.ask("GET", "/v1/me", "alice").status == 200
+        given_up.wait(seconds)
+        answers = 0
+        with suppress(ConnectionError):
+            while answers < ASKED and (part := connection.recv(1 << 20)):
+                answers += part.count(b"HTTP/1.1 200 OK")
+        return answers
+
+
+@pytest.mark.parametrize(("after", "all_come"), [(0.5, False), (1000, True)], ids=["given up", "planted: never"])
+def test_what_is_not_read_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: float, all_come: bool
+) -> None:
+    given_up, made = threading.Event(), connections.protocol
+
+    def watched(seconds: float, most: int) -> Any:
+        kind: Any = made(seconds, most)
+        give_up = kind.give_up
+
+        def seen(self: Any) -> None:
+            give_up(self)
+            given_up.set()
+
+        kind.give_up = seen
+        return kind
+
+    monkeypatch.setattr(connections, "protocol", watched)
+    monkeypatch.setattr(connections, "UNREAD_SECONDS", after)
+    with serving(service_in(tmp_path)) as world:
+        answers = unread(world, given_up, 1.5 if all_come else 60)
+        assert (answers == ASKED) is all_come
+        assert given_up.is_set() is not all_come
+
+
+def test_there_is_room_below_the_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: asked.append(limits))
+    for allowed, room in (((256, 256), 64), ((1024, 1024), 512), ((1024, 1 << 20), 4096), ((1 << 20, 1 << 20), 4096)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, allowed=allowed: allowed)
+        assert connections.room() == room
+    assert asked == [(4096 + connections.KEPT, 1 << 20)]

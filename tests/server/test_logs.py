@@ -2,8 +2,11 @@
 
 import json
 import logging
+import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -94,6 +97,42 @@ def test_what_nobody_expected_is_one_constant(world: World, monkeypatch: pytest.
     assert reply.status == 500
     assert reply.document["code"] == "internal"
     assert SECRET_VALUE.encode() not in reply.content
+
+
+def test_a_caller_who_goes_is_no_bug(world: World) -> None:
+    parts = urlsplit(world.address)
+    with logged() as found:
+        with socket.create_connection((parts.hostname or "", parts.port or 0)) as connection:
+            connection.sendall(b"POST /v1/login HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
+        for _ in range(3000):  # a minute
+            if any('"status": 0' in line for line in found):
+                break
+            threading.Event().wait(0.02)
+    assert any('"status": 0' in line for line in found)
+    assert not any('"event": "bug"' in line for line in found)
+
+
+def told_by_libraries() -> list[str]:
+    """Let every library that may log something log an exception with a value, and return the lines."""
+    with logged() as found:
+        for name in ("uvicorn.error", "asyncio", "concurrent.futures", "psycopg.pool"):
+            try:
+                failing()
+            except ValueError:
+                logging.getLogger(name).exception("about %s", SECRET_VALUE)
+    return found
+
+
+def test_what_libraries_log_is_its_kind_alone(shared: World, capfd: pytest.CaptureFixture[str]) -> None:
+    found = told_by_libraries()
+    assert [json.loads(line)["kind"] for line in found] == ["ValueError"] * 4
+    assert SECRET_VALUE not in "".join([*found, *capfd.readouterr()])
+
+
+def test_a_library_that_is_forgotten_is_found(shared: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: the usual handler in place of ours."""
+    monkeypatch.setattr(logging.getLogger("asyncio"), "handlers", [])
+    assert len(told_by_libraries()) == 3
 
 
 def test_the_audit_log_is_a_chain(world: World) -> None:

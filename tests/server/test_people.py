@@ -6,14 +6,17 @@ import sqlite3
 import stat
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from lapwing.errors import Fault, InvalidParameter, NotAuthorised, NotFound
 from lapwing.server import credentials, starting, store
+from lapwing.server.opening import open_store
 from lapwing.server.people import DAY, People
 from lapwing.server.rights import RIGHTS_OF
+from lapwing.server.sqlite import SqliteStore
 from lapwing.server.store import Store
 from tests.server.world import World
 
@@ -21,17 +24,32 @@ PASSWORD = "correct horse battery"
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "people.db")
+def file(tmp_path: Path) -> Iterator[SqliteStore]:
+    opened = SqliteStore(tmp_path / "people.db")
     yield opened
     opened.close()
 
 
-@pytest.fixture
-def known(file: Store) -> People:
-    everybody = People(file)
-    everybody.add("carol", "curator", PASSWORD, by="carol")
+@pytest.fixture(params=["sqlite", "postgres"])
+def known(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[People]:
+    place = request.getfixturevalue("postgres") if request.param == "postgres" else tmp_path / "known.db"
+    opened = open_store(place)
+    yield with_people(opened)
+    opened.close()
+
+
+@cache
+def kept_of_password() -> str:
+    """Hashes are slow on purpose, so one is enough."""
+    return credentials.password_hash(PASSWORD)
+
+
+def with_people(opened: Store) -> People:
+    everybody = People(opened)
+    everybody.add("carol", "curator", None, by="carol")
     everybody.add("alice", "analyst", None, by="carol")
+    with opened.transaction() as connection:
+        connection.execute("UPDATE people SET password = ? WHERE name = 'carol'", (kept_of_password(),))
     return everybody
 
 
@@ -89,6 +107,23 @@ def test_a_token_ends(known: People, monkeypatch: pytest.MonkeyPatch) -> None:
         known.caller(secret)
 
 
+def test_a_login_by_a_password_that_was_changed_meanwhile_gives_no_token(
+    known: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_password = credentials.is_password
+
+    def changed_after(kept: str | None, password: str) -> bool:
+        """Check, as another process changes the password."""
+        right = is_password(kept, password)
+        known.change("carol", password="another password", by="carol")
+        return right
+
+    monkeypatch.setattr(credentials, "is_password", changed_after)
+    with pytest.raises(NotAuthorised):
+        known.login("carol", PASSWORD, None, "login", 60)
+    assert known.tokens("carol") == ()
+
+
 @pytest.mark.parametrize("change", [{"active": False}, {"password": "another password"}])
 def test_who_is_closed_or_has_a_new_password_has_no_token(known: People, change: dict[str, object]) -> None:
     secret = issue(known)
@@ -118,7 +153,8 @@ def test_names_that_are_refused(known: People, name: str) -> None:
         known.add(name, "analyst", None, by="carol")
 
 
-def test_tokens_are_long_and_kept_as_hashes(known: People, file: Store) -> None:
+def test_tokens_are_long_and_kept_as_hashes(file: SqliteStore) -> None:
+    known = with_people(file)
     secrets = {issue(known) for _ in range(20)}
     assert len(secrets) == 20
     assert all(re.fullmatch(r"lapwing_[A-Za-z0-9_-]{43}", secret) for secret in secrets)
@@ -128,35 +164,35 @@ def test_tokens_are_long_and_kept_as_hashes(known: People, file: Store) -> None:
     assert b"$argon2id$" in content
 
 
-def test_the_file_is_for_its_owner_only(file: Store) -> None:
+def test_the_file_is_for_its_owner_only(file: SqliteStore) -> None:
     for path in file.path.parent.glob("people.db*"):
-        assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+        assert stat.S_IMODE(os.stat(path).st_mode) == (0o700 if path.is_dir() else 0o600)
 
 
 def test_a_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "people.db"
-    Store(path).close()
+    SqliteStore(path).close()
     path.chmod(0o640)
     with pytest.raises(InvalidParameter, match="chmod 600"):
-        Store(path)
+        SqliteStore(path)
 
 
 def test_the_schema_grows_by_whole_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "people.db"
-    first = store.migrations()
-    Store(path).close()
-    monkeypatch.setattr(store, "migrations", lambda: [*first, "CREATE TABLE extra (x);\nCREATE TABLE people (x)"])
+    first = store.migrations("sqlite")
+    SqliteStore(path).close()
+    monkeypatch.setattr(store, "migrations", lambda _kind: [*first, "CREATE TABLE extra (x);\nCREATE TABLE people (x)"])
     with pytest.raises(Fault):
-        Store(path)  # the second statement fails: nothing of the step may stay
+        SqliteStore(path)  # the second statement fails: nothing of the step may stay
     with sqlite3.connect(path) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (len(first),)
         assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'extra'").fetchone()
     connection.close()
-    monkeypatch.setattr(store, "migrations", lambda: [*first, "CREATE TABLE extra (x)"])
-    Store(path).close()
-    monkeypatch.setattr(store, "migrations", lambda: first)
+    monkeypatch.setattr(store, "migrations", lambda _kind: [*first, "CREATE TABLE extra (x)"])
+    SqliteStore(path).close()
+    monkeypatch.setattr(store, "migrations", lambda _kind: first)
     with pytest.raises(InvalidParameter, match="newer"):
-        Store(path)
+        SqliteStore(path)
 
 
 def test_another_database_is_refused(tmp_path: Path) -> None:
@@ -167,10 +203,10 @@ def test_another_database_is_refused(tmp_path: Path) -> None:
     connection.close()
     path.chmod(0o600)
     with pytest.raises(InvalidParameter, match="another program"):
-        Store(path)
+        SqliteStore(path)
 
 
-def test_the_first_curator_is_made_once(file: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_curator_is_made_once(file: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     nobody = People(file)
     monkeypatch.delenv(starting.PASSWORD, raising=False)
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
@@ -187,7 +223,7 @@ def test_the_first_curator_is_made_once(file: Store, monkeypatch: pytest.MonkeyP
     nobody.login("curator", PASSWORD, None, "login", 60)
 
 
-def test_the_terminal_is_asked_twice(file: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_terminal_is_asked_twice(file: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(starting.PASSWORD, raising=False)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     given = iter([PASSWORD, "something else", PASSWORD, PASSWORD])

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
+
 import lapwing as lw
 from lapwing.opening import open_session
 from lapwing.server import running
@@ -95,10 +97,14 @@ def data_set(folder: Path, name: str, **facts: Any) -> Session:
     return open_session(described, entropy=StreamEntropy(name))
 
 
-def service_in(folder: Path, settings: Settings = QUICK, **facts: Any) -> Service:
+on_both = pytest.mark.parametrize("people", ["sqlite", "postgres"], indirect=True)
+"""Runs a test on a service whose people are kept in a file, and on one where they are in PostgreSQL."""
+
+
+def service_in(folder: Path, settings: Settings = QUICK, people: str | None = None, **facts: Any) -> Service:
     """Make a service with people, of which each analyst may ask one data set."""
     sessions = [data_set(folder, name, **facts) for name in ("open", "closed")]
-    service = Service(folder / "people.db", sessions, settings)
+    service = Service(people or folder / "people.db", sessions, settings)
     for name, role in PEOPLE.items():
         service.people.add(name, role, None, by="carol")
     view = sessions[0].budget()

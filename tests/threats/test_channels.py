@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import inf, nan
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from lapwing.engines.duckdb import FAILED
 from lapwing.engines.public import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.ledger import folding
-from lapwing.ledger.sqlite import SqliteLedger
+from lapwing.ledger.ledger import Ledger
 from lapwing.opening import open_session
 from lapwing.query.bind import bind
 from lapwing.query.sql import cleaned, printers
@@ -126,12 +126,18 @@ def test_t11_failures_are_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     check_failures_are_few(tmp_path, monkeypatch)
 
 
+def uncounted(ledger: Ledger, sequences: Sequence[int], _cause: str, whole: Any = Ledger.record_unanswered) -> bool:
+    """Plant a bug: every failure ends as if the user had ended it."""
+    whole(ledger, sequences, "interrupt")
+    return False
+
+
 @pytest.mark.parametrize(
     ("place", "name", "bug"),
     [
         (folding, "FAULTS_ALLOWED", 100),
         (folding, "FAULTS_ALLOWED", 4),
-        (SqliteLedger, "record_unanswered", lambda *_given: False),
+        (Ledger, "record_unanswered", uncounted),
     ],
 )
 def test_t11_twin_failures_that_nobody_counts(
@@ -396,7 +402,7 @@ def test_t18_a_billion_cells(wide: lw.Session, monkeypatch: pytest.MonkeyPatch) 
 
         monkeypatch.setattr(owner, name, watched)
 
-    for owner, names in ((DuckDB, ("digest", "run", "_query")), (SqliteLedger, ("state", "charge_all", "answers"))):
+    for owner, names in ((DuckDB, ("digest", "run", "_query")), (Ledger, ("state", "charge_all", "answers"))):
         for name in names:
             watch(owner, name)
     texts = [

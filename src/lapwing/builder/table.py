@@ -5,9 +5,8 @@ Nothing is read and nothing is paid before `answer`; `explain` and `to_sql` are 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal, Protocol, final
+from typing import Final, Generic, Literal, Protocol, TypeVar, final
 
-from lapwing.answer import Answer
 from lapwing.builder import literals
 from lapwing.builder.functions import Groupings, count
 from lapwing.builder.literals import column_name, printed, quoted, type_name
@@ -42,10 +41,13 @@ from lapwing.query.text.parameters import Parameters
 
 How = Literal["inner", "left", "semi", "anti"]
 Pair = str | tuple[Named, Named]
+Given = TypeVar("Given")
+Given_co = TypeVar("Given_co", covariant=True)
+"""What is answered: an answer of this process, or of a server."""
 
 
-class Asker(Protocol):
-    """What questions are put to: a session."""
+class Asker(Protocol[Given_co]):
+    """What questions are put to: a session, here or of a server."""
 
     def sql(
         self,
@@ -55,7 +57,7 @@ class Asker(Protocol):
         epsilon: Number | None = None,
         error: Number | None = None,
         delta: Number | None = None,
-    ) -> Answer:
+    ) -> Given_co:
         """Answer a question."""
         ...
 
@@ -75,14 +77,14 @@ class Asker(Protocol):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Table:
+class Table(Generic[Given]):
     """Rows of a table, or an answer, before they are asked for. Every verb returns another.
 
     Args: relation: what was done so far; asker: what answers; taken: the names of tables, which no subquery may have.
     """
 
     relation: Relation
-    asker: Asker = field(repr=False)
+    asker: Asker[Given] = field(repr=False)
     taken: tuple[str, ...]
 
     def __repr__(self) -> str:
@@ -97,7 +99,7 @@ class Table:
         _known(name, self.columns)
         return Value(ColumnNode(name))
 
-    def _then(self, relation: Relation) -> "Table":
+    def _then(self, relation: Relation) -> "Table[Given]":
         return replace(self, relation=relation)
 
     # ---- asking -----------------------------------------------------------------------------------------------------
@@ -108,7 +110,7 @@ class Table:
 
     def answer(
         self, *, epsilon: Number | None = None, error: Number | None = None, delta: Number | None = None
-    ) -> Answer:
+    ) -> Given:
         """Answer the question and charge it, as `Session.sql` does."""
         return self.asker.sql(self.to_sql(), epsilon=epsilon, error=error, delta=delta)
 
@@ -127,7 +129,7 @@ class Table:
 
     # ---- rows -------------------------------------------------------------------------------------------------------
 
-    def filter(self, *conditions: Value | bool) -> "Table":
+    def filter(self, *conditions: Value | bool) -> "Table[Given]":
         """Keep the rows for which all conditions are true; of an answer, rows of released numbers."""
         relation = self.relation
         for condition in conditions:
@@ -136,14 +138,14 @@ class Table:
             relation = Where(source=relation, condition=self._of_row(condition.node, "filter"))
         return self._then(relation)
 
-    def mutate(self, *values: Value, **named_values: Operand) -> "Table":
+    def mutate(self, *values: Value, **named_values: Operand) -> "Table[Given]":
         """Add columns, or put others in the place of those of the same name; a text is a constant."""
         added = self._items(values, named_values, "mutate")
         names = {item.name for item in added}
         kept = tuple(_column(name) for name in self.columns if name not in names)
         return self._then(Shown(source=self.relation, items=(*kept, *added)))
 
-    def select(self, *values: Named, **named_values: Operand) -> "Table":
+    def select(self, *values: Named, **named_values: Operand) -> "Table[Given]":
         """Keep these columns, and no others; new="old" gives another name."""
         given = [one for value in values for one in several(value)]
         columns = {name: named(one) if isinstance(one, str) else one for name, one in named_values.items()}
@@ -152,7 +154,7 @@ class Table:
             raise InvalidParameter("select takes at least one column.")
         return self._then(Shown(source=self.relation, items=items))
 
-    def drop(self, *names: str) -> "Table":
+    def drop(self, *names: str) -> "Table[Given]":
         """Leave columns out."""
         for name in names:
             _known(name, self.columns)
@@ -161,7 +163,7 @@ class Table:
             raise InvalidParameter("drop leaves no column.")
         return self._then(Shown(source=self.relation, items=kept))
 
-    def rename(self, mapping: Mapping[str, str] | None = None, /, **names: str) -> "Table":
+    def rename(self, mapping: Mapping[str, str] | None = None, /, **names: str) -> "Table[Given]":
         """Give columns other names: new="old"."""
         given = {**(mapping or {}), **names}
         for old in given.values():
@@ -171,11 +173,11 @@ class Table:
         _no_two(items)
         return self._then(Shown(source=self.relation, items=items))
 
-    def distinct(self) -> "Table":
+    def distinct(self) -> "Table[Given]":
         """Leave out rows that equal another: of one unit, so that the privacy unit must be among the columns."""
         return self._then(Distinct(source=self.relation))
 
-    def order_by(self, *terms: Named | Order) -> "Table":
+    def order_by(self, *terms: Named | Order) -> "Table[Given]":
         """Order the rows of an answer."""
         given = [ordered(term) for one in terms for term in several(one)]
         if not given:
@@ -183,18 +185,18 @@ class Table:
         found = tuple((self._key(term.value.node, "order_by"), term.suffix) for term in given)
         return self._then(Ordered(source=self.relation, terms=found))
 
-    def limit(self, n: int | None, *, offset: int = 0) -> "Table":
+    def limit(self, n: int | None, *, offset: int = 0) -> "Table[Given]":
         """Keep the first rows of an answer, after some."""
         number = None if n is None else literals.whole(n, "The limit")
         return self._then(Limited(source=self.relation, count=number, offset=literals.whole(offset, "The offset")))
 
-    def head(self, n: int = 5) -> "Table":
+    def head(self, n: int = 5) -> "Table[Given]":
         """Keep the first rows of an answer."""
         return self.limit(n)
 
     # ---- groups -----------------------------------------------------------------------------------------------------
 
-    def group_by(self, *keys: "Named | Groupings", **named_keys: Value) -> "Grouped":
+    def group_by(self, *keys: "Named | Groupings", **named_keys: Value) -> "Grouped[Given]":
         """Group rows, for aggregates: outermost by public or private keys, before that by the privacy unit."""
         groups: list[Group] = []
         items: list[Item] = []
@@ -215,21 +217,21 @@ class Table:
 
     def aggregate(
         self, *measures: Value, by: "Named | Groupings | Iterable[Named]" = (), **named_measures: Value
-    ) -> "Table":
+    ) -> "Table[Given]":
         """Aggregate all rows, or each group of them."""
         return self.group_by(*several(by)).aggregate(*measures, **named_measures)  # type: ignore[arg-type]
 
     agg = aggregate
 
-    def count(self) -> "Table":
+    def count(self) -> "Table[Given]":
         """Count the rows, as the column `count`."""
         return self.aggregate(count=count())
 
     # ---- tables -----------------------------------------------------------------------------------------------------
 
     def join(
-        self, other: "Table", on: Pair | Iterable[Pair], how: How = "inner", *, rname: str = "{name}_right"
-    ) -> "Table":
+        self, other: "Table[Given]", on: Pair | Iterable[Pair], how: How = "inner", *, rname: str = "{name}_right"
+    ) -> "Table[Given]":
         """Join another table where columns are equal.
 
         Args: on: names that both tables have, or pairs of what is equal, this table's first; rname: what columns of
@@ -267,19 +269,19 @@ class Table:
         _no_two(Item(name, ColumnNode(name)) for name in joined.names)
         return self._then(joined)
 
-    def left_join(self, other: "Table", on: Pair | Iterable[Pair], *, rname: str = "{name}_right") -> "Table":
+    def left_join(self, other: "Table[Given]", on: Pair | Iterable[Pair], *, rname: str = "{name}_right") -> "Table[Given]":
         """Join another table; rows without a match stay, with NULLs."""
         return self.join(other, on, "left", rname=rname)
 
-    def semi_join(self, other: "Table", on: Pair | Iterable[Pair]) -> "Table":
+    def semi_join(self, other: "Table[Given]", on: Pair | Iterable[Pair]) -> "Table[Given]":
         """Keep the rows that match a row of another table."""
         return self.join(other, on, "semi")
 
-    def anti_join(self, other: "Table", on: Pair | Iterable[Pair]) -> "Table":
+    def anti_join(self, other: "Table[Given]", on: Pair | Iterable[Pair]) -> "Table[Given]":
         """Keep the rows that match no row of another table."""
         return self.join(other, on, "anti")
 
-    def union(self, *others: "Table", distinct: bool = False) -> "Table":
+    def union(self, *others: "Table[Given]", distinct: bool = False) -> "Table[Given]":
         """Put the rows of tables with the same columns together."""
         for other in others:
             if not isinstance(other, Table) or other.asker is not self.asker:
@@ -295,7 +297,7 @@ class Table:
 
     # ---- privacy ----------------------------------------------------------------------------------------------------
 
-    def options(self, **options: Number | str) -> "Table":
+    def options(self, **options: Number | str) -> "Table[Given]":
         """Say of the whole question what `SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (…)` says in SQL."""
         if not is_answer(self.relation):
             raise InvalidParameter("options follows agg: it says something of the aggregation of the whole question.")
@@ -337,14 +339,14 @@ class Table:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Grouped:
+class Grouped(Generic[Given]):
     """Groups of rows, before they are aggregated."""
 
-    table: Table
+    table: Table[Given]
     groups: tuple[Group, ...]
     keys: tuple[Item, ...]
 
-    def aggregate(self, *measures: Value, **named_measures: Value) -> Table:
+    def aggregate(self, *measures: Value, **named_measures: Value) -> Table[Given]:
         """Return one row a group: its keys, and the aggregates by their names."""
         table = self.table
         given = [(_label(value, "An aggregate"), value) for value in map(_measure, measures)]
@@ -360,7 +362,7 @@ class Grouped:
 
     agg = aggregate
 
-    def count(self) -> Table:
+    def count(self) -> Table[Given]:
         """Count the rows of each group, as the column `count`."""
         return self.aggregate(count=count())
 
@@ -373,7 +375,7 @@ _JOINS: Final[Mapping[str, JoinWord]] = {
 }
 
 
-def table(asker: Asker, name: str, catalog: Catalog, facts: PublicFacts) -> Table:
+def table(asker: Asker[Given], name: str, catalog: Catalog, facts: PublicFacts) -> Table[Given]:
     """Begin a question with a table or view of the catalog.
 
     Raises: QueryRefused if there is none of this name.

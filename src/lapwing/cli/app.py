@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from lapwing import __version__
-from lapwing.cli import account, budget, data, demo, explain, index, init, ledger, progress, query, serve
+from lapwing.cli import account, budget, data, demo, explain, guarantee, index, init, ledger, progress, query, serve
 from lapwing.cli.characters import visible
 from lapwing.cli.console import complain, print_text
 from lapwing.errors import Fault, InvalidParameter, LapwingError
@@ -55,13 +55,14 @@ COMMANDS: Final = (
     ("init", init, "Write a catalog for a file of yours."),
     ("query", query, "Pay for an answer and show it."),
     ("explain", explain, "Show price and promised error, free of charge."),
-    ("budget", budget, "Show what is spent, what is left, and for what."),
+    ("guarantee", guarantee, "Show what is promised to the people in the data, as a page to print."),
     ("serve", serve, "Answer questions over HTTP, for people with tokens."),
     ("account", account, "Show what a list of mechanisms loses together, by every method."),
 )
 
 for name, module, summary in COMMANDS:
     app.command(name, epilog=module.EXAMPLE, short_help=summary)(module.command)
+app.add_typer(budget.app, name="budget")
 app.add_typer(data.app, name="data")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(index.app, name="index")

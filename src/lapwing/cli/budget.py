@@ -2,10 +2,11 @@
 
 from typing import TYPE_CHECKING, Final
 
+import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from lapwing.cli import figures
+from lapwing.cli import figures, raise_budget
 from lapwing.cli.console import labelled, print_text, show, text
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import new_table, to_json
@@ -24,19 +25,26 @@ EXAMPLE: Final = """\b
 Examples:
   lapwing budget
   lapwing budget --format json --catalog visits.lapwing.toml"""
-
+app = typer.Typer(help="Show what is spent, what is left, and for what.", epilog=EXAMPLE, rich_markup_mode=None)
+app.command("raise", epilog=raise_budget.EXAMPLE, short_help="Make the budget larger (for the curator).")(
+    raise_budget.command
+)
 
 MOST_PARTS: Final = 20
 WHY: Final = {"fault": ": failed", "death": ": lost", "interrupt": ": interrupted", "stop": ": stopped"}
 
 
+@app.callback(invoke_without_command=True)
 def command(
+    context: typer.Context,
     form: ReportFormat = Report.table,
     catalog: CatalogFile = DEFAULT_CATALOG,
     server: Server = None,
     dataset: Dataset = None,
 ) -> None:
     """Show the budget: granted, spent, left, the history, and how many more questions like the last would fit."""
+    if context.invoked_subcommand is not None:
+        return
     with opened(catalog, server, dataset) as session:
         view, name = session.budget(), name_of(session)
     if form is Report.json:
@@ -68,6 +76,7 @@ def _facts(view: "BudgetView", name: str) -> list[tuple[str, str]]:
     return [
         ("data", f"{name}, version {view.version}"),
         ("total", f"{figures.loss(view.total)}: {guarantee(view)} for everything ever asked, in whatever order"),
+        *_raised(view),
         *_spent(view),
         ("remaining", figures.loss(view.remaining) + (" for a question about all parts" if view.parts else "")),
         ("", figures.gauge(view.share_spent)),
@@ -75,6 +84,18 @@ def _facts(view: "BudgetView", name: str) -> list[tuple[str, str]]:
         *_faults(view),
         *more,
     ]
+
+
+def _raised(view: "BudgetView") -> list[tuple[str, str]]:
+    """Return what holds of a budget that was raised, and whether the data set is closed."""
+    found = []
+    if view.raised is not None:
+        was = ", then ".join(figures.epsilon(epsilon) for epsilon, _ in view.earlier)
+        sure = f"epsilon {figures.size(view.raised.epsilon)}, delta {figures.delta(view.raised.delta)}"
+        found.append(("raised", f"it was epsilon {was}; {view.raised.holds}, what is proven is {sure}"))
+    if view.closed:
+        found.append(("closed", "nothing is charged any more; what was bought stays free"))
+    return found
 
 
 def _spent(view: "BudgetView") -> list[tuple[str, str]]:
@@ -85,7 +106,8 @@ def _spent(view: "BudgetView") -> list[tuple[str, str]]:
     spent = ("spent", f"{figures.loss(view.spent)}: epsilon {figures.epsilon(cap.epsilon)}, {cap.holds}")
     if cap == whenever:
         return [spent]
-    also = f"; the total's {figures.epsilon(view.epsilon)} holds then too" if whenever.epsilon > view.epsilon else ""
+    better = whenever.epsilon > view.epsilon and view.raised is None
+    also = f"; the total's {figures.epsilon(view.epsilon)} holds then too" if better else ""
     return [spent, ("", f"{whenever.holds}: at most epsilon {figures.size(whenever.epsilon)}{also}")]
 
 

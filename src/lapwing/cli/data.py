@@ -1,15 +1,18 @@
 """`lapwing data`: the data that the questions are about. For the curator."""
 
-from typing import TYPE_CHECKING, Final
+import sys
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.text import Text
 
 import lapwing as lw
-from lapwing.cli.console import print_text, show, text
+from lapwing.cli.characters import visible
+from lapwing.cli.console import complain, print_text, show, text
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import new_table, to_json
 from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Report, ReportFormat
+from lapwing.errors import InvalidParameter
 from lapwing.ledger.faults import FAULTS_ALLOWED
 
 if TYPE_CHECKING:
@@ -30,6 +33,9 @@ Example:
 RESUME: Final = """\b
 Example:
   lapwing data resume"""
+CLOSE: Final = """\b
+Example:
+  lapwing data close --yes"""
 CAUSES: Final = {"fault": "failed", "death": "process died"}
 
 app = typer.Typer(help="The data behind the catalog (for the curator).", epilog=EXAMPLE, rich_markup_mode=None)
@@ -91,6 +97,35 @@ def resume(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
         print_text(f"{what} no more; questions are answered. What was paid stays paid.\n")
     else:
         print_text("No question has failed since the curator last looked; nothing was changed.\n")
+
+
+@app.command(epilog=CLOSE, short_help="Close the data set for ever.")
+def close(
+    yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
+    catalog: CatalogFile = DEFAULT_CATALOG,
+) -> None:
+    """Close the data set for ever: nothing is charged any more, and it cannot be undone.
+
+    Answers that were bought stay free, as long as the data are there.
+    """
+    with lw.connect(catalog) as session:
+        name = session.catalog.name
+        if not yes:
+            _confirm(name)
+        closed = session.close_for_ever()
+    print_text("The data set is closed.\n" if closed else "The data set was closed already; nothing was changed.\n")
+
+
+def _confirm(name: str) -> None:
+    """Let the curator repeat the name.
+
+    Raises: InvalidParameter for anything else, and where nobody is there to be asked.
+    """
+    if not sys.stdin.isatty():
+        raise InvalidParameter("Nothing was changed. Repeat the command with --yes to close the data set for ever.")
+    complain(f"To close the data set for ever, type its name, {visible(name)}:")
+    if sys.stdin.readline().strip() != name:
+        raise InvalidParameter("That is another name. Nothing was changed.")
 
 
 def _page(found: "tuple[FaultRow, ...]", stopped: bool) -> "list[RenderableType]":

@@ -1,17 +1,38 @@
 """`lapwing ledger`: the durable record of what was spent."""
 
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from lapwing.cli import figures
 from lapwing.cli.characters import visible
-from lapwing.cli.console import print_text
+from lapwing.cli.console import note, print_text
 from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile
-from lapwing.errors import LedgerFault
+from lapwing.errors import InvalidParameter, LedgerFault
+
+if TYPE_CHECKING:
+    from lapwing.catalog.model import Catalog
+    from lapwing.ledger.ledger import Ledger
+    from lapwing.ledger.records import Declared
 
 EXAMPLE: Final = """\b
+Examples:
+  lapwing ledger verify --catalog visits.lapwing.toml
+  lapwing ledger backup visits.ledger.jsonl"""
+VERIFY: Final = """\b
+Examples:
+  lapwing ledger verify --catalog visits.lapwing.toml
+  lapwing ledger verify --file visits.ledger.jsonl"""
+EXPORT: Final = """\b
 Example:
-  lapwing ledger verify --catalog visits.lapwing.toml"""
+  lapwing ledger export visits.ledger.jsonl"""
+BACKUP: Final = """\b
+Example:
+  lapwing ledger backup visits.ledger.jsonl"""
+RESTORE: Final = """\b
+Example:
+  lapwing ledger restore visits.ledger.jsonl"""
 
 app = typer.Typer(help="The record of what was spent.", epilog=EXAMPLE, rich_markup_mode=None)
 
@@ -21,20 +42,116 @@ def ledger() -> None:
     """Look after the record of what was spent."""
 
 
-@app.command(epilog=EXAMPLE)
-def verify(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
+@app.command(epilog=VERIFY)
+def verify(
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", metavar="FILE", help="A copy, instead of the ledger: takes no catalog and no ledger."),
+    ] = None,
+    catalog: CatalogFile = DEFAULT_CATALOG,
+) -> None:
     """Walk the whole hash chain of the ledger and check every entry. Needs no data; changes nothing."""
-    from lapwing.catalog.toml import load  # here, so that `lapwing --help` loads no engine
-    from lapwing.ledger import mark
-    from lapwing.ledger.sqlite import SqliteLedger
-    from lapwing.opening import registration
-
-    described = load(catalog)
-    if not described.ledger_path.exists() and not mark.path_of(described.ledger_path).exists():
-        raise LedgerFault(f"There is no ledger {described.ledger_path.name} yet; the first question makes it.")
-    book = SqliteLedger.open(described.ledger_path, registration(described))
+    if file is not None:
+        _verify_copy(file)
+        return
+    described, book = _opened(catalog)
     try:
         entries = book.verify()
     finally:
         book.close()
     print_text(f"{visible(described.ledger_path.name)}: {entries:,} entries, an unbroken chain.\n")
+
+
+@app.command(epilog=EXPORT)
+def export(
+    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="Standard output unless given.")] = None,
+    catalog: CatalogFile = DEFAULT_CATALOG,
+) -> None:
+    """Write all entries, one a line, as JSON that `lapwing ledger verify --file` checks. As secret as the ledger."""
+    from lapwing.ledger import exporting
+
+    _, book = _opened(catalog)
+    try:
+        if file is None:
+            for line in exporting.lines(book.entries()):
+                print_text(line)
+            return
+        state = exporting.write(book.entries(), file)
+    finally:
+        book.close()
+    note("written", f"{state.sequence:,} entries to {file}, the newest {state.hash}")
+
+
+@app.command(epilog=BACKUP)
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="An older copy of the same ledger is replaced.")],
+    catalog: CatalogFile = DEFAULT_CATALOG,
+) -> None:
+    """Copy the ledger to a file while others use it, and check the copy. It has the form of an export."""
+    from lapwing.ledger import exporting
+
+    _, book = _opened(catalog)
+    try:
+        state = exporting.write(book.entries(), file, newer=True)
+    finally:
+        book.close()
+    note("written", f"{state.sequence:,} entries to {file}, the newest {state.hash}")
+
+
+@app.command(epilog=RESTORE)
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A copy, as `lapwing ledger backup` writes it.")],
+    newest: Annotated[
+        bool, typer.Option("--newest", help="Without a mark: declare that nothing was charged after this copy.")
+    ] = False,
+    lost: Annotated[
+        bool, typer.Option("--lost", help="Declare that entries are lost: all of the budget counts as spent then.")
+    ] = False,
+    catalog: CatalogFile = DEFAULT_CATALOG,
+) -> None:
+    """Put a copy in the place of a ledger that is gone (for the curator). Spending is never rolled back unnoticed.
+
+    If the mark beside the ledger proves that it had more entries than the copy, this is refused, unless you declare
+    that they are lost: then nothing is left of the budget, and you may raise it.
+    """
+    from lapwing.catalog.ledger import place_of  # here, so that `lapwing --help` loads no engine
+    from lapwing.catalog.toml import load
+    from lapwing.ledger import exporting
+    from lapwing.ledger.restoring import restore as restored
+    from lapwing.opening import principal, registration
+
+    if newest and lost:
+        raise InvalidParameter("A copy is either the newest or entries are lost; give --newest or --lost.")
+    described = load(catalog)
+    if place_of(described.ledger).store != "sqlite":
+        raise InvalidParameter("A copy is restored to a file; name one in the catalog, as sqlite:visits.lapwing.db.")
+    declared: Declared | None = "newest" if newest else "lost" if lost else None
+    entries = tuple(exporting.entries_of(file))
+    state = restored(entries, described.ledger_path, registration(described), declared, principal())
+    left = "nothing is left of the budget" if lost else f"{figures.loss(state.account.remaining)} is left"
+    name = visible(described.ledger_path.name)
+    print_text(f"{name}: {len(entries):,} entries restored; {left}. The ledger says so, in entry {state.sequence:,}.\n")
+
+
+def _verify_copy(file: Path) -> None:
+    from lapwing.ledger import exporting  # here, so that `lapwing --help` loads no engine
+
+    state = exporting.verified(file)
+    spent, cap = figures.loss(state.account.spent), figures.loss(state.account.budget)
+    print_text(
+        f"{visible(file.name)}: {state.sequence:,} entries of {visible(state.registration.dataset)}, an unbroken "
+        f"chain.\n{spent} is spent of {cap}. The newest entry is {state.hash}; a chain that was cut off is whole too, "
+        "so compare.\n"
+    )
+
+
+def _opened(catalog: Path) -> "tuple[Catalog, Ledger]":
+    """Open the ledger of a catalog, if there is one."""
+    from lapwing.catalog.toml import load  # here, so that `lapwing --help` loads no engine
+    from lapwing.ledger.opening import is_begun, open_ledger
+    from lapwing.opening import registration
+
+    described = load(catalog)
+    if not is_begun(described.ledger, described.folder):
+        raise LedgerFault(f"There is no ledger {described.ledger_path.name} yet; the first question makes it.")
+    return described, open_ledger(described.ledger, described.folder, registration(described))

@@ -39,7 +39,7 @@ def opened(catalog: Path, server: str | None, dataset: str | None) -> "Session |
         return lw.connect(catalog)
     token = os.environ.get(TOKEN)
     if not token:
-        raise InvalidParameter(f"--server needs a token; put it into the environment variable {TOKEN}.")
+        raise InvalidParameter(f"A server needs a token; put it into the environment variable {TOKEN}.")
     return lw.connect(server, token=token, dataset=dataset)
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lapwing.catalog.model import Catalog
     from lapwing.client import RemoteAnswer, RemoteSession
     from lapwing.documents import AnswerShown
+    from lapwing.query.text.parameters import Parameters
     from lapwing.session import Session
 
 EXAMPLE: Final = """\b
@@ -70,6 +71,9 @@ def command(
     catalog: CatalogFile = DEFAULT_CATALOG,
     server: Server = None,
     dataset: Dataset = None,
+    queue: Annotated[
+        bool, typer.Option("--queue", help="With --server: wait for it however long it takes; Ctrl-C cancels it.")
+    ] = False,
 ) -> None:
     """Ask a question, charge its price to the budget, and write the noisy answer."""
     require_at_most_one(epsilon, error)
@@ -93,6 +97,8 @@ def command(
             _require_writable(output, catalog, session)
 
         def asked() -> "Answer | RemoteAnswer":
+            if queue:
+                return _from_queue(session, question, parameters, epsilon=epsilon, error=error, delta=delta)
             return session.sql(question, parameters, epsilon=epsilon, error=error, delta=delta)
 
         answer = _ask(session, question, asked)
@@ -112,6 +118,22 @@ def command(
 def _is_explained(question: str) -> bool:
     """Tell whether a question asks for its price alone: EXPLAIN PRIVACY SELECT …."""
     return question.lstrip()[:7].upper() == "EXPLAIN"
+
+
+def _from_queue(
+    session: "Session | RemoteSession", question: str, parameters: "Parameters", **prices: Fraction | None
+) -> "RemoteAnswer":
+    """Let a question wait in a server's queue, and wait for its answer; Ctrl-C cancels it there, too."""
+    if isinstance(session, lw.Session):
+        raise InvalidParameter("--queue goes with --server; a catalog has no queue.")
+    pending = session.submit(question, parameters, **prices)
+    note("queued", pending.id)
+    try:
+        return pending.wait()
+    except KeyboardInterrupt:
+        ignore_interrupts()
+        pending.cancel()
+        return pending.wait()  # raises what it was cancelled by, unless the answer came first
 
 
 def _ask(

@@ -1,7 +1,6 @@
 """`lapwing serve`: answer questions over HTTP, for people with tokens."""
 
 import os
-from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Final
@@ -24,7 +23,6 @@ Examples:
 \b
 The first start makes the curator: it asks for a password on a terminal, or takes
 LAPWING_CURATOR_PASSWORD. Ctrl-C or SIGTERM ends it when open questions are done."""
-PEOPLE: Final = "lapwing.people.db"
 
 
 def command(
@@ -37,13 +35,22 @@ def command(
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port.")] = 8000,
     people: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            metavar="FILE",
-            help=f"People, tokens and policies; {PEOPLE} beside the first ledger unless given.",
+            metavar="FILE | ADDRESS",
+            help="People, tokens and policies: a file, or a PostgreSQL database as postgres://user@host/db. Where the "
+            "first ledger is, unless given.",
             show_default=False,
         ),
     ] = None,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FOLDER", help="Let curators register data sets whose files lie in it; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    workers: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Processes.")] = 1,
     tls_cert: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A certificate with its chain, in PEM form.")
     ] = None,
@@ -56,9 +63,10 @@ def command(
     answer_time: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.1, help="For a request to wait for its answer.")
     ] = 120.0,
-    threads: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Questions at once.")] = 4,
+    threads: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Questions at once, of each worker.")] = 4,
     rate: Annotated[
-        float, typer.Option(metavar="N", min=0, help="Requests a second of one person; 0 for no limit.")
+        float,
+        typer.Option(metavar="N", min=0, help="Requests a second of one person at one worker; 0 for no limit."),
     ] = 50.0,
     grace: Annotated[
         int, typer.Option(metavar="SECONDS", min=0, help="For open requests, when the service ends.")
@@ -81,7 +89,9 @@ def command(
     """Serve data sets over HTTP, with people, tokens and allowances under one budget for each."""
     try:
         from lapwing.server import running, starting  # here: they need the extra `server`
-        from lapwing.server.service import Service, Settings
+        from lapwing.server import workers as crew
+        from lapwing.server.service import Settings
+        from lapwing.server.working import Plan, opened
     except ModuleNotFoundError as missing:
         raise InvalidParameter(
             f"The service needs {missing.name}, which is not installed. Run `pip install 'lapwing[server]'`."
@@ -90,40 +100,44 @@ def command(
         host=host, port=port, certificate=tls_cert, key=tls_key, behind_proxy=behind_proxy, grace=grace
     )
     settings = Settings(
-        most_bytes=max_request, request_seconds=request_time, answer_seconds=answer_time, threads=threads, rate=rate
+        most_bytes=max_request,
+        request_seconds=request_time,
+        answer_seconds=answer_time,
+        threads=threads,
+        rate=rate,
+        workers=workers,
+        folders=tuple(data or ()),
     )
-    paths = sources or [Path(os.environ.get("LAPWING_CATALOG", DEFAULT_CATALOG))]
+    usual = [] if data else [Path(os.environ.get("LAPWING_CATALOG", DEFAULT_CATALOG))]
+    paths = sources or usual
     given = {"--epsilon": epsilon, "--delta": delta, "--max-rows": max_rows, "--bounds": bounds, "--values": values}
     beside = [option for option, value in given.items() if value is not None]
     if privacy_unit is None and beside:
         raise InvalidParameter(f"{beside[0]} goes with --privacy-unit and a file of data; a catalog says it itself.")
-    if privacy_unit is not None and (len(paths) != 1 or epsilon is None):
-        raise InvalidParameter("With --privacy-unit, give one file of data and --epsilon.")
-    with ExitStack() as opened:
-        sessions = []
-        for path in paths:
-            session = (
-                lw.connect(path)
-                if privacy_unit is None or epsilon is None
-                else lw.protect(
-                    path,
-                    privacy_unit=privacy_unit,
-                    epsilon=epsilon,
-                    delta=delta or 0,
-                    max_rows_per_unit=max_rows,
-                    bounds=None if bounds is None else bounds_of(bounds),
-                    domains=None if values is None else values_of(values),
-                )
-            )
-            opened.callback(session.close)
-            sessions.append(session)
-        service = Service(people or sessions[0].catalog.ledger_path.parent / PEOPLE, sessions, settings)
-        opened.callback(service.close)
-        made = starting.ensure_curator(service.people)
-        if made is not None:
-            note("curator", f"{made} was made; the people are in {service.store.path}")
-        complain(f"Serving {', '.join(session.catalog.name for session in sessions)} at {place.address}")
-        try:
-            running.run(service, place)
-        except KeyboardInterrupt:  # uvicorn raises it again when all is closed
-            complain("Ended.")
+    if privacy_unit is not None:
+        if len(paths) != 1 or epsilon is None:
+            raise InvalidParameter("With --privacy-unit, give one file of data and --epsilon.")
+        lw.protect(
+            paths[0],
+            privacy_unit=privacy_unit,
+            epsilon=epsilon,
+            delta=delta or 0,
+            max_rows_per_unit=max_rows,
+            bounds=None if bounds is None else bounds_of(bounds),
+            domains=None if values is None else values_of(values),
+        ).close()
+        paths = [paths[0].parent / f"{paths[0].stem}.lapwing.toml"]
+    plan = Plan(catalogs=tuple(paths), people=people, settings=settings, place=place)
+    try:
+        with opened(plan) as service:
+            made = starting.ensure_curator(service.people)
+            if made is not None:
+                note("curator", f"{made} was made; the people are in {service.store.name}")
+            names = ", ".join(served.name for served in service.datasets.everything())
+            complain(f"Serving {names} at {place.address}")
+            if workers == 1:
+                running.run(service, place)
+        if workers > 1:
+            crew.run(plan, workers)
+    except KeyboardInterrupt:  # uvicorn raises it again when all is closed
+        complain("Ended.")

@@ -8,7 +8,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 
 from lapwing import __version__
-from lapwing.server import curating, pages, people_routes, problems, questions
+from lapwing.server import curating, pages, pending_routes, people_routes, problems, questions, steward_routes
 from lapwing.server.asking import KnownProblem
 from lapwing.server.envelope import Envelope
 from lapwing.server.service import Service
@@ -39,8 +39,9 @@ def application(service: Service, address: str) -> Envelope:
         description=ABOUT,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # its redirects would lead to whatever host the request names
         lifespan=lifespan,
-        responses={"4XX": {"description": "A problem document.", "content": {problems.MEDIA_TYPE: {}}}},
+        responses={"4XX": problems.DESCRIBED, "5XX": problems.DESCRIBED},
     )
     problems.install(app)
 
@@ -48,18 +49,26 @@ def application(service: Service, address: str) -> Envelope:
     async def known(request: Request, error: KnownProblem) -> JSONResponse:
         return problems.response(error.document)
 
-    for routes in (questions.routes(service), people_routes.routes(service), curating.routes(service)):
+    for routes in (
+        questions.routes(service),
+        pending_routes.routes(service),
+        people_routes.routes(service),
+        curating.routes(service),
+        steward_routes.routes(service),
+    ):
         app.include_router(routes)
     app.include_router(pages.routes(app, service, address))
-    _require_tokens(app)
+    _complete_description(app)
     settings = service.settings
     return Envelope(app, service.metrics, most_bytes=settings.most_bytes, seconds=settings.request_seconds)
 
 
-def _require_tokens(app: FastAPI) -> None:
-    """Say in the description which requests take a token: all but the login."""
+def _complete_description(app: FastAPI) -> None:
+    """Say in the description what a problem is, and which requests take a token: all but the login."""
     document = app.openapi()
-    document.setdefault("components", {})["securitySchemes"] = BEARER
+    components = document.setdefault("components", {})
+    components["securitySchemes"] = BEARER
+    components.setdefault("schemas", {})["Problem"] = problems.SCHEMA
     for path, methods in document["paths"].items():
         for operation in methods.values():
             if path not in OPEN:

@@ -2,8 +2,12 @@
 
 Theory of operation
 -------------------
-Questions run in threads of their own, so that a slow one holds up nothing else. The same question, by whomever, waits
-for its *turn*: the second finds the answer of the first in the ledger, and pays nothing.
+Questions run in threads of their own, people in turn (`server.queue`), so that a slow one holds up nothing else, and
+who asks much holds up nobody else. A request that ends while its question waits, because its caller has gone or it
+waited too long, takes the question along; one that runs goes on.
+
+The same question, by whomever, waits for its *turn*: the second finds the answer of the first in the ledger, and pays
+nothing.
 
 A request with an idempotency key takes the turn of its key, and then
 
@@ -15,22 +19,24 @@ A request with an idempotency key takes the turn of its key, and then
    is served for nothing, by a session that can be charged nothing. If not, nobody knows whether it was charged, and it
    is not asked again: the caller is told to look at the history, and to use a new key.
 
-So no key is charged twice, whatever dies when. The service has one process; what the turns guard between processes is
-the ledger's business: there, the same question at the same moment may be charged twice, and never beyond the cap.
+So no key is charged twice, whatever dies when. The turn of a key is held among all processes and hosts that share the
+store (`Store.turn`), and is let go of by whoever dies. Should it be lost while its owner lives, as when a connection to
+the database breaks, another finds a key that began, and asks nothing; so nothing but patience rests on it. That two
+processes ask the same question at the same moment is the ledger's business.
 """
 
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from fractions import Fraction
 from hashlib import sha256
 from typing import Any, Final, TypeVar, final
 
 from lapwing.answer import Answer
-from lapwing.documents import answer_document, arrow_stream
+from lapwing.documents import answer_document, arrow_stream, consistent_document, described
 from lapwing.errors import (
     AllowanceExhausted,
     BudgetExhausted,
@@ -39,24 +45,25 @@ from lapwing.errors import (
     DataStopped,
     EngineFault,
     EntropyFault,
+    Interrupted,
     InvalidParameter,
     KeyConflict,
     LapwingError,
     QueryRefused,
     ServiceFault,
-    TooManyRequests,
 )
 from lapwing.privacy.amounts import probability
-from lapwing.server.answers import Answers, Begun, Kept
-from lapwing.server.bodies import Asked, number
+from lapwing.server.answers import Answers, Begun, Kept, Made
+from lapwing.server.bodies import Asked, AskedTogether, body_of, number, requests_of
 from lapwing.server.datasets import Served
 from lapwing.server.journal import Metrics
 from lapwing.server.policies import Policies
 from lapwing.server.problems import problem_of
+from lapwing.server.queue import Queue
 from lapwing.server.rights import Caller
+from lapwing.server.store import Connection
 from lapwing.session import Session
 
-MOST_WAITING: Final = 256
 UNCHARGED: Final = (
     InvalidParameter,
     QueryRefused,
@@ -69,6 +76,10 @@ UNCHARGED: Final = (
 """What is raised only where nothing of the question itself was charged."""
 CHARGED: Final = (EngineFault, EntropyFault)
 T = TypeVar("T")
+Gone = Callable[[], Coroutine[Any, Any, None]]
+"""Ends when the caller has gone."""
+Claim = Callable[[Connection, str], bool]
+"""Takes an answer, by its id, in the transaction that keeps it; tells whether it is still wanted."""
 
 
 @final
@@ -115,66 +126,100 @@ class Asking:
         self, answers: Answers, policies: Policies, metrics: Metrics, *, threads: int, patience: float
     ) -> None:
         self._answers, self._policies, self._metrics = answers, policies, metrics
-        self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="question")
+        self.queue = Queue(threads)
         self._patience = patience
         self._turns = Turns()
-        self._waiting = 0
 
-    async def ask(self, caller: Caller, served: Served, body: Asked, key: str | None) -> Kept:
-        """Answer a question, or what an earlier request of this key came to.
+    async def ask(
+        self, caller: Caller, served: Served, body: Asked | AskedTogether, key: str | None, gone: Gone
+    ) -> tuple[Kept, ...]:
+        """Answer a question, or several at one price, or what an earlier request of this key came to.
 
         Raises: what `Session.sql` raises; KeyConflict; ServiceFault if it takes too long; TooManyRequests if too many
             questions wait.
         """
-        return await self._run(lambda: self.answered(caller, served, body, key))
+        return await self._run(caller, lambda: self.answered(caller, served, body, key), gone)
 
-    async def reopen(self, served: Served, kept: Kept, confidence: Fraction) -> Kept:
+    async def reopen(self, caller: Caller, served: Served, kept: Kept, confidence: Fraction, gone: Gone) -> Kept:
         """Return a kept answer at another confidence, for nothing.
 
         Raises: DataChanged if it can no longer be computed.
         """
-        return await self._run(lambda: self._reopened(served, kept, confidence))
+        return await self._run(caller, lambda: _reopened(served, kept, confidence), gone)
+
+    async def made_consistent(self, caller: Caller, served: Served, kept: Kept, gone: Gone) -> Kept:
+        """Return the rows of a kept answer with numbers that can be true together, for nothing.
+
+        Raises: DataChanged if they can no longer be computed.
+        """
+        return await self._run(caller, lambda: _made_consistent(served, kept), gone)
 
     def close(self) -> None:
         """Wait for the questions that are under way; those that wait are dropped, uncharged."""
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        self.queue.close()
 
-    async def _run(self, work: Callable[[], T]) -> T:
-        if self._waiting >= MOST_WAITING:
-            raise TooManyRequests("Too many questions wait for their turn. Nothing was charged. Ask again later.")
-        self._waiting += 1
+    async def _run(self, caller: Caller, work: Callable[[], T], gone: Gone) -> T:
+        future = self.queue.put(caller.name, work)
+        answer, leaving = asyncio.wrap_future(future), asyncio.ensure_future(gone())
+        either: set[asyncio.Future[Any]] = {answer, leaving}
         try:
-            future = asyncio.get_running_loop().run_in_executor(self._threads, work)
-            return await asyncio.wait_for(future, self._patience)
-        except TimeoutError:
-            raise ServiceFault(
-                f"The answer took longer than {self._patience:g} seconds. If the question had begun, it goes on, and "
-                "its answer is kept: ask again, which is free then."
-            ) from None
+            await asyncio.wait(either, timeout=self._patience, return_when=asyncio.FIRST_COMPLETED)
+            if answer.done() and not answer.cancelled():
+                return answer.result()
         finally:
-            self._waiting -= 1
+            leaving.cancel()
+            future.cancel()  # drops what waits, and nothing else
+            answer.cancel()
+        if future.cancelled():
+            raise ServiceFault(
+                "The question waited for its turn until the request ended, or the service did. Nothing was charged. "
+                "Ask again, or let it wait in the queue."
+            )
+        raise ServiceFault(
+            f"The answer took longer than {self._patience:g} seconds. The question goes on, and its answer is kept: "
+            "ask again, which is free then."
+        )
 
-    def answered(self, caller: Caller, served: Served, body: Asked, key: str | None) -> Kept:
-        """Answer in this thread."""
+    def answered(
+        self,
+        caller: Caller,
+        served: Served,
+        body: Asked | AskedTogether,
+        key: str | None,
+        claim: Claim | None = None,
+    ) -> tuple[Kept, ...]:
+        """Answer in this thread.
+
+        Raises: as `ask`; Interrupted if it was stopped, or nobody claims the answer any more.
+        """
         request = body.model_dump(mode="json")
         digest = sha256(json.dumps([served.name, request], sort_keys=True).encode()).hexdigest()
-        with nullcontext() if key is None else self._turns.of((caller.name, key)):
+        with nullcontext() if key is None else self._turn_of(caller.name, key):
             begun = None if key is None else self._answers.begin(caller.name, key, digest)
             if key is not None and begun is not None:
                 return self._known(begun, caller, served, body, key, digest)
             try:
-                kept = self._bought(served.for_caller(caller, self._policies), caller, served, body, key)
+                kept = self._bought(served.for_caller(caller, self._policies), caller, served, body, key, claim)
             except LapwingError as error:
                 self._metrics.asked(served.name, error.code)
-                if key is not None and isinstance(error, UNCHARGED):
+                charged = was_charged(error)
+                if key is not None and charged is False:
                     self._answers.forget(caller.name, key)
-                if key is not None and isinstance(error, CHARGED):
+                if key is not None and charged is True:
                     self._answers.failed(caller.name, key, problem_of(error))
                 raise
-            self._metrics.asked(served.name, "stored" if kept.document["stored"] else "charged")
+            self._metrics.asked(served.name, "stored" if all(one.document["stored"] for one in kept) else "charged")
             return kept
 
-    def _known(self, begun: Begun, caller: Caller, served: Served, body: Asked, key: str, digest: str) -> Kept:
+    @contextmanager
+    def _turn_of(self, person: str, key: str) -> Iterator[None]:
+        """Hold the turn of a key: among the threads of this process, and then among all processes."""
+        with self._turns.of((person, key)), self._answers.turn(person, key):
+            yield
+
+    def _known(
+        self, begun: Begun, caller: Caller, served: Served, body: Asked | AskedTogether, key: str, digest: str
+    ) -> tuple[Kept, ...]:
         """Return what came of a key."""
         if begun.digest != digest:
             raise KeyConflict(
@@ -182,8 +227,8 @@ class Asking:
             )
         if begun.problem is not None:
             raise KnownProblem(begun.problem)
-        kept = None if begun.answer is None else self._answers.find(begun.answer)
-        if kept is not None:
+        kept = () if begun.answer is None else self._answers.bought_with(begun.answer)
+        if kept:
             return kept
         try:
             return self._bought(served.for_nothing(caller.name), caller, served, body, key)
@@ -193,43 +238,78 @@ class Asking:
                 "was charged, so it is not asked again. Look at your history, and send a new key to ask."
             ) from None
 
-    def _bought(self, session: Session, caller: Caller, served: Served, body: Asked, key: str | None) -> Kept:
+    def _bought(
+        self,
+        session: Session,
+        caller: Caller,
+        served: Served,
+        body: Asked | AskedTogether,
+        key: str | None,
+        claim: Claim | None = None,
+    ) -> tuple[Kept, ...]:
         confidence = probability(number(body.confidence, "confidence"), "confidence")
         question = body.model_dump(mode="json", exclude={"confidence"})
         name = sha256(json.dumps([served.name, question], sort_keys=True).encode()).hexdigest()
-        values, prices = body.values(), body.prices()
         with self._turns.of(name):
-            answer = session.sql(body.sql, values, **prices)
-        return self._answers.keep(
-            person=caller.name,
-            dataset=served.name,
-            request=body.model_dump(mode="json"),
-            document=_document(answer, confidence),
-            arrow=arrow_stream(answer.to_arrow(confidence)),
-            key=key,
-        )
+            try:
+                answers = body.bought(session)
+            except KeyboardInterrupt:  # after a charge, what is raised says so
+                raise Interrupted(charged=False) from None
+        made = [
+            Made(
+                request=request,
+                document=_document(answer, confidence),
+                arrow=arrow_stream(answer.to_arrow(confidence)),
+            )
+            for request, answer in zip(requests_of(body), answers, strict=True)
+        ]
 
-    def _reopened(self, served: Served, kept: Kept, confidence: Fraction) -> Kept:
-        body = Asked.model_validate(kept.request)
-        try:
-            answer = served.for_nothing(kept.person).sql(body.sql, body.values(), **body.prices())
-        except LapwingError:
-            raise DataChanged(
-                f"Data or catalog are not those of this answer any more, so it stays at its confidence of "
-                f"{kept.document['confidence']:g}. Open it without one."
-            ) from None
-        document = {**_document(answer, confidence), "cost": kept.document["cost"], "stored": kept.document["stored"]}
-        return Kept(
-            id=kept.id,
-            person=kept.person,
-            dataset=kept.dataset,
-            created=kept.created,
-            request=kept.request,
-            document=document,
-            arrow=arrow_stream(answer.to_arrow(confidence)),
-        )
+        def claimed(connection: Connection, id_: str) -> None:
+            if claim is not None and not claim(connection, id_):
+                raise Interrupted(charged=any(answer.cost.amount for answer in answers))
+
+        return self._answers.keep(made, person=caller.name, dataset=served.name, key=key, also=claimed)
+
+
+def was_charged(error: LapwingError) -> bool | None:
+    """Tell whether a question that ended so was charged; None if nobody knows."""
+    if isinstance(error, Interrupted):
+        return error.charged
+    return False if isinstance(error, UNCHARGED) else True if isinstance(error, CHARGED) else None
+
+
+def _again(served: Served, kept: Kept) -> Answer:
+    """Return a kept answer anew, from the ledger, for nothing.
+
+    Raises: DataChanged if it is not there for these data and this catalog.
+    """
+    body, place = body_of(kept.request)
+    try:
+        return body.bought(served.for_nothing(kept.person))[place]
+    except LapwingError:
+        raise DataChanged(
+            f"Data or catalog are not those of this answer any more, so it stays as it is, at its confidence of "
+            f"{kept.document['confidence']:g}. Open it without more."
+        ) from None
+
+
+def _reopened(served: Served, kept: Kept, confidence: Fraction) -> Kept:
+    answer = _again(served, kept)
+    bought = {name: kept.document[name] for name in ("cost", "stored", "facts") if name in kept.document}
+    document = {**_document(answer, confidence), **bought}
+    return replace(kept, document=document, arrow=arrow_stream(answer.to_arrow(confidence)))
+
+
+def _made_consistent(served: Served, kept: Kept) -> Kept:
+    answer = _again(served, kept)
+    view = answer.consistent()
+    document = consistent_document(view) | {"types": _types(answer)}
+    return replace(kept, document=document, arrow=arrow_stream(view.to_arrow()))
+
+
+def _types(answer: Answer) -> dict[str, str]:
+    return {output.name: output.value.shape for output in answer.plan.outputs}
 
 
 def _document(answer: Answer, confidence: Fraction) -> dict[str, Any]:
-    types = {output.name: output.value.shape for output in answer.plan.outputs}
-    return answer_document(answer, confidence) | {"types": types}
+    return answer_document(answer, confidence) | {"types": _types(answer)} | described(answer)

@@ -5,18 +5,17 @@ an edit shows, another log written from the start does not.
 """
 
 import json
-import sqlite3
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any, Final
 
-from lapwing.server.store import now
+from lapwing.server.store import Connection, now
 
 GENESIS: Final = "0" * 64
 _COLUMNS: Final = "sequence, time, actor, act, subject, details, previous, hash"
 
 
-def note(connection: sqlite3.Connection, actor: str, act: str, subject: str, **details: object) -> None:
+def note(connection: Connection, actor: str, act: str, subject: str, **details: object) -> None:
     """Append a line, in the transaction that does what it says."""
     last = connection.execute("SELECT sequence, hash FROM audit ORDER BY sequence DESC LIMIT 1").fetchone()
     sequence, previous = (last[0] + 1, last[1]) if last else (1, GENESIS)
@@ -29,7 +28,7 @@ def sealed(*fields: object) -> str:
     return sha256(json.dumps(fields).encode()).hexdigest()
 
 
-def lines(connection: sqlite3.Connection) -> Iterator[dict[str, object]]:
+def lines(connection: Connection) -> Iterator[dict[str, object]]:
     """Yield all lines, in order."""
     names = _COLUMNS.split(", ")
     for row in connection.execute(f"SELECT {_COLUMNS} FROM audit ORDER BY sequence"):

@@ -1,20 +1,25 @@
 """The bodies of requests: what may be sent, and nothing else."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
+from lapwing.answer import Answer
 from lapwing.errors import InvalidParameter
-from lapwing.privacy.amounts import exact, read
+from lapwing.privacy.amounts import Number, exact, read
 from lapwing.query.text.parameters import Parameters
 from lapwing.server.rights import Right, Role
+from lapwing.session import Session
 
 MOST_SQL: Final = 200_000
 MOST_VALUES: Final = 1_000
+MOST_QUESTIONS: Final = 100
+"""Of a batch."""
 _FORBID: Final = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
@@ -31,11 +36,18 @@ Name = Annotated[Text, Field(min_length=1, max_length=64)]
 Password = Annotated[Text, Field(max_length=1000)]
 
 
+def _fraction(text: str) -> Fraction:
+    """Read p/q alone: `Fraction` also takes 1e999999999, for which it works for hours."""
+    if not re.fullmatch(r"-?[0-9]+(/[0-9]+)?", text):
+        raise ValueError
+    return Fraction(text)
+
+
 READERS: Final[Mapping[str, Callable[[str], object]]] = {
     "date": date.fromisoformat,
     "timestamp": datetime.fromisoformat,
     "decimal": Decimal,
-    "fraction": Fraction,
+    "fraction": _fraction,
 }
 EXAMPLES: Final = {
     "date": "write it like 2026-12-31",
@@ -70,15 +82,12 @@ class Typed(BaseModel):
 Value = StrictBool | StrictInt | StrictFloat | Text | Typed | None
 
 
-class Question(BaseModel):
-    """A question in SQL and its price."""
+class Worded(BaseModel):
+    """A question in SQL."""
 
     model_config = _FORBID
     sql: Annotated[Text, Field(min_length=1, max_length=MOST_SQL)]
     parameters: Annotated[list[Value], Field(max_length=MOST_VALUES)] | dict[Name, Value] = Field(default_factory=list)
-    epsilon: Amount | None = None
-    error: Amount | None = None
-    delta: Amount | None = None
 
     def values(self) -> Parameters:
         """Return the parameters as Python values."""
@@ -86,16 +95,44 @@ class Question(BaseModel):
             return {name: _value(value) for name, value in self.parameters.items()}
         return [_value(value) for value in self.parameters]
 
-    def prices(self) -> dict[str, Fraction | None]:
-        """Return what the price is asked by."""
+
+class Question(Worded):
+    """A question in SQL and its price."""
+
+    epsilon: Amount | None = None
+    error: Amount | None = None
+    delta: Amount | None = None
+
+    def prices(self) -> dict[str, Number | None]:
+        """Return what the price is asked by; JSON's numbers as they are, so that messages show what was sent."""
         given = {"epsilon": self.epsilon, "error": self.error, "delta": self.delta}
-        return {name: None if amount is None else number(amount, name) for name, amount in given.items()}
+        return {name: read(amount, name) if isinstance(amount, str) else amount for name, amount in given.items()}
 
 
 class Asked(Question):
     """A question to be answered."""
 
     confidence: Amount = 0.95
+
+    def bought(self, session: Session) -> tuple[Answer, ...]:
+        """Return the answer of a session, alone."""
+        return (session.sql(self.sql, self.values(), **self.prices()),)
+
+
+class AskedTogether(BaseModel):
+    """Questions to be answered at one price: all are charged, or none."""
+
+    model_config = _FORBID
+    questions: Annotated[list[Worded], Field(min_length=1, max_length=MOST_QUESTIONS)]
+    epsilon: Amount
+    delta: Amount | None = None
+    confidence: Amount = 0.95
+
+    def bought(self, session: Session) -> tuple[Answer, ...]:
+        """Return the answers of a session, in order."""
+        delta = None if self.delta is None else number(self.delta, "delta")
+        pairs = [(question.sql, question.values()) for question in self.questions]
+        return session.batch(pairs, epsilon=number(self.epsilon, "epsilon"), delta=delta)
 
 
 class Previewed(Question):
@@ -177,6 +214,22 @@ class Stop(BaseModel):
 
     model_config = _FORBID
     stopped: StrictBool
+
+
+def requests_of(body: Asked | AskedTogether) -> Sequence[Mapping[str, Any]]:
+    """Return, for each answer, what buys it again: of several questions all, and which of them."""
+    request = body.model_dump(mode="json")
+    if isinstance(body, Asked):
+        return (request,)
+    return tuple(request | {"place": place} for place in range(len(body.questions)))
+
+
+def body_of(request: Mapping[str, Any]) -> tuple[Asked | AskedTogether, int]:
+    """Read what `requests_of` wrote of one answer: what was asked, and which of the answers this is."""
+    if "place" not in request:
+        return Asked.model_validate(request), 0
+    asked = {name: value for name, value in request.items() if name != "place"}
+    return AskedTogether.model_validate(asked), request["place"]
 
 
 def number(amount: int | float | str, name: str) -> Fraction:

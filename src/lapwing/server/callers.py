@@ -1,12 +1,16 @@
 """Who asks, by the token of a request; and whether that is too often.
 
 Each caller has a bucket that fills at a constant rate and from which every request takes one. Requests without a valid
-token take from the bucket of their address, and so do logins, of which each costs the service an argon2 hash.
+token take from the bucket of their address, and so do logins, of which each costs the service an argon2 hash. An IPv6
+address counts by its first 64 bits, as whoever has one has the others.
 """
 
+import ipaddress
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, final
 
 from fastapi import Request
@@ -16,6 +20,8 @@ from lapwing.server.people import UNKNOWN, People
 from lapwing.server.rights import MEANINGS, Caller, Right
 
 MOST_BUCKETS: Final = 10_000
+MOST_PRICES: Final = 4
+"""Prices at once of one person: each takes a thread that everybody's requests run in, and maybe seconds of a core."""
 PATIENT: Final = 20.0
 """Requests at once of an address without a valid token."""
 
@@ -54,11 +60,17 @@ class Buckets:
 
 @final
 class Callers:
-    """Knows callers by their tokens."""
+    """Knows callers by their tokens.
 
-    def __init__(self, people: People, rate: float, strangers: float) -> None:
+    Args: workers: processes of the service; what strangers may do is divided among them.
+    """
+
+    def __init__(self, people: People, rate: float, strangers: float, workers: int = 1) -> None:
         self._people = people
-        self._known, self._strangers = Buckets(rate, 2 * rate), Buckets(strangers, PATIENT)
+        self._known = Buckets(rate, 2 * rate)
+        self._strangers = Buckets(strangers / workers, max(1.0, PATIENT / workers))
+        self._lock = threading.Lock()
+        self._pricing: Counter[str] = Counter()
 
     def caller(self, request: Request) -> Caller:
         """Return who asks.
@@ -82,7 +94,26 @@ class Callers:
 
         Raises: TooManyRequests.
         """
-        self._strangers.take(request.client.host if request.client else "")
+        self._strangers.take(_network(request.client.host if request.client else ""))
+
+    @contextmanager
+    def pricing(self, caller: Caller) -> Iterator[None]:
+        """Work out a price, if somebody has not too many worked out already.
+
+        Raises: TooManyRequests.
+        """
+        with self._lock:
+            if self._pricing[caller.name] >= MOST_PRICES:
+                raise TooManyRequests(
+                    f"{MOST_PRICES} prices of yours are being worked out. Nothing was charged. Ask again later."
+                )
+            self._pricing[caller.name] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._pricing[caller.name] -= 1
+                self._pricing += Counter()  # forgets who has none
 
     def demand(self, right: Right) -> Callable[[Request], Caller]:
         """Return what a route depends on: who asks, with this right."""
@@ -94,3 +125,20 @@ class Callers:
             return caller
 
         return demanded
+
+
+def _network(address: str) -> str:
+    """Return what an address counts as: an IPv6 address as its first 64 bits, another one or a name as itself.
+
+    >>> _network("2001:db8::1") == _network("2001:db8::2"), _network("::ffff:192.0.2.1"), _network("")
+    (True, '192.0.2.1', '')
+    """
+    try:
+        known = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address[:100]
+    if isinstance(known, ipaddress.IPv4Address):
+        return str(known)
+    if known.ipv4_mapped is not None:
+        return str(known.ipv4_mapped)
+    return str(ipaddress.IPv6Network((known, 64), strict=False))

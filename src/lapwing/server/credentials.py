@@ -3,23 +3,30 @@
 A password is chosen by a person, so it is kept as an argon2id hash, which is slow on purpose; a name that nobody has
 takes as long as a wrong password. A token is 256 random bits, which nobody can guess: so SHA-256 of it is enough, and
 fast, and looking it up by its hash takes no time that depends on a secret.
+
+Two passwords are hashed at a time, and some more wait for it. What is beyond that is refused, as it would hold the
+threads that everybody's requests run in.
 """
 
 import threading
 from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import Final
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from lapwing.errors import InvalidParameter
+from lapwing.errors import InvalidParameter, TooManyRequests
 from lapwing.exact.entropy import SystemEntropy, read_exactly
 
 PREFIX: Final = "lapwing_"
 SHORTEST: Final = 12
 LONGEST: Final = 1000
 _HASHER: Final = PasswordHasher()
+MOST_HASHES: Final = 16
+_ROOM: Final = threading.BoundedSemaphore(MOST_HASHES)
 _TURN: Final = threading.BoundedSemaphore(2)  # each takes 64 MB
 _NOBODY: Final = "$argon2id$v=19$m=65536,t=3,p=4$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
@@ -42,18 +49,33 @@ def kept_of(token: str) -> str:
 def password_hash(password: str) -> str:
     """Return what is kept of a password.
 
-    Raises: InvalidParameter if it is too short or too long.
+    Raises: InvalidParameter if it is too short or too long; TooManyRequests.
     """
     if not SHORTEST <= len(password) <= LONGEST:
         raise InvalidParameter(f"The password must have from {SHORTEST} to {LONGEST} characters.")
-    with _TURN:
+    with _turn():
         return _HASHER.hash(password)
 
 
 def is_password(kept: str | None, password: str) -> bool:
-    """Tell whether a password is the one of which this was kept; None, of a name that nobody has, takes as long."""
-    with _TURN:
+    """Tell whether a password is the one of which this was kept; None, of a name that nobody has, takes as long.
+
+    Raises: TooManyRequests.
+    """
+    with _turn():
         try:
             return _HASHER.verify(kept or _NOBODY, password[:LONGEST]) and kept is not None
         except (VerificationError, InvalidHashError):
             return False
+
+
+@contextmanager
+def _turn() -> Iterator[None]:
+    """Wait for the turn of a hash, if not too many wait."""
+    if not _ROOM.acquire(blocking=False):
+        raise TooManyRequests("Too many passwords wait to be looked at. Ask again later.")
+    try:
+        with _TURN:
+            yield
+    finally:
+        _ROOM.release()

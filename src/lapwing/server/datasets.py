@@ -1,16 +1,19 @@
 """The data sets that a service serves, and who may see which."""
 
 import re
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, final
 
 from lapwing.catalog.facts import Facts, column_facts
+from lapwing.catalog.ledger import place_of
 from lapwing.catalog.model import Catalog
-from lapwing.errors import InvalidParameter
+from lapwing.errors import InvalidParameter, LapwingError
 from lapwing.ledger.allowances import Limits
 from lapwing.privacy.amounts import written
+from lapwing.server.journal import log
 from lapwing.server.people import missing
 from lapwing.server.policies import Policies
 from lapwing.server.rights import Caller
@@ -26,6 +29,11 @@ class Served:
 
     name: str
     session: Session
+
+    @property
+    def ledger(self) -> str:
+        """What is the same for two data sets with one ledger."""
+        return ledger_of(self.session.catalog)
 
     def for_caller(self, caller: Caller, policies: Policies) -> Session:
         """Return a session on behalf of somebody, within what the policy allows at the time of each charge."""
@@ -49,51 +57,118 @@ class Served:
         return self.session.acting_for(person, lambda: Limits(most=nothing))
 
 
+Newcomers = Callable[[frozenset[str]], Iterable[Session]]
+"""Opens the data sets that have come to be registered, but for those of these names."""
+
+
+def nobody_new(_known: frozenset[str]) -> tuple[Session, ...]:
+    """Register nothing while the service runs."""
+    return ()
+
+
 @final
 class Datasets:
-    """The data sets of a service."""
+    """The data sets of a service.
 
-    def __init__(self, sessions: Sequence[Session], policies: Policies) -> None:
-        self._policies = policies
+    Args: newcomers: is asked for a data set that is not known, as another process may have registered it.
+    """
+
+    def __init__(self, sessions: Sequence[Session], policies: Policies, newcomers: Newcomers = nobody_new) -> None:
+        self._policies, self._newcomers = policies, newcomers
         self._served: dict[str, Served] = {}
-        ledgers: set[str] = set()
+        self.changing = threading.RLock()
+        """Is held where a data set comes to be known, from its being registered to its being served."""
         for session in sessions:
+            self.add(session)
+        self._look()
+
+    def add(self, session: Session) -> Served:
+        """Serve one more data set, from now on.
+
+        Raises: InvalidParameter if its name or its ledger is taken, or no part of an address.
+        """
+        with self.changing:
             name = session.catalog.name
-            if not NAME.fullmatch(name):
+            require_servable(name)
+            self.require_new(session.catalog)
+            served = Served(name=name, session=session)
+            self._served = {**self._served, name: served}  # a new one: others are reading the old one
+            return served
+
+    def require_new(self, catalog: Catalog) -> None:
+        """Refuse a data set whose name or ledger is that of one that is served.
+
+        Raises: InvalidParameter.
+        """
+        for known in self.everything():
+            if known.name.casefold() == catalog.name.casefold():
                 raise InvalidParameter(
-                    f"The data set {name!r} cannot be served by its name, which is to be a part of addresses: letters, "
-                    "digits and _ . -. Change dataset.name in its catalog."
+                    f"Two data sets have the name {catalog.name}; change dataset.name in one catalog."
                 )
-            if name.casefold() in (other.casefold() for other in self._served):
-                raise InvalidParameter(f"Two data sets have the name {name}; change dataset.name in one catalog.")
-            ledger = str(session.catalog.ledger_path.resolve())
-            if ledger in ledgers:
+            if known.ledger == ledger_of(catalog):
                 raise InvalidParameter(
-                    f"The data set {name} shares its ledger with another that is served, and shares of the budget are "
-                    "given by data set. Put the tables into one catalog."
+                    f"The data set {catalog.name} shares its ledger with another that is served, and shares of the "
+                    "budget are given by data set. Put the tables into one catalog."
                 )
-            ledgers.add(ledger)
-            self._served[name] = Served(name=name, session=session)
+
+    def everything(self) -> tuple[Served, ...]:
+        """Return all data sets that this process serves."""
+        return tuple(self._served.values())
 
     def visible(self, caller: Caller, name: str) -> Served:
         """Return a data set that somebody may see.
 
         Raises: NotFound, the same for one that is hidden and one that is not there.
         """
-        found = next((served for served in self.all_visible(caller) if served.name == name), None)
-        if found is None:
+        if name not in self._served:
+            self._look()
+        found = self._served.get(name)
+        if found is None or not self._sees(caller, name):
             raise missing("data set")
         return found
 
     def all_visible(self, caller: Caller) -> list[Served]:
         """Return all data sets that somebody may see: those with a grant, and to auditors and curators all."""
-        everything = caller.role in ("auditor", "curator")
-        return [served for name, served in self._served.items() if self._policies.sees(name, caller.name) or everything]
+        self._look()
+        return [served for served in self.everything() if self._sees(caller, served.name)]
 
     def close(self) -> None:
         """Close all sessions."""
-        for served in self._served.values():
+        for served in self.everything():
             served.session.close()
+
+    def _sees(self, caller: Caller, name: str) -> bool:
+        return caller.role in ("auditor", "curator") or self._policies.sees(name, caller.name)
+
+    def _look(self) -> None:
+        """Serve what another process has registered; what cannot be opened is left out, and the log says so."""
+        with self.changing:
+            for session in self._newcomers(frozenset(self._served)):
+                try:
+                    self.add(session)
+                except LapwingError as error:
+                    session.close()
+                    log("not served", dataset=session.catalog.name, code=error.code)
+
+
+def require_servable(name: str) -> None:
+    """Refuse a name that cannot be a part of addresses.
+
+    Raises: InvalidParameter.
+    """
+    if not NAME.fullmatch(name):
+        raise InvalidParameter(
+            f"The data set {name!r} cannot be served by its name, which is to be a part of addresses: letters, "
+            "digits and _ . -. Change dataset.name in its catalog."
+        )
+
+
+def ledger_of(catalog: Catalog) -> str:
+    """Return what is the same for two catalogs with one ledger."""
+    place = place_of(catalog.ledger)
+    if place.store != "sqlite":
+        return f"{place.address} {place.ledger}"
+    return str(catalog.ledger_path.resolve())
 
 
 def schema_document(name: str, catalog: Catalog) -> dict[str, object]:

@@ -2,11 +2,14 @@
 
 The body is read before the application sees the request, at most so many bytes in at most so many seconds; then the
 application reads it from memory. So a slow or endless sender holds a connection for a short time, and no thread.
+
+Refused are requests that a proxy and this process could read as two different ones: with one of the headers in `ONCE`
+twice, or with both a length and a transfer coding. The connection ends then, as what is left on it is nobody's request.
 """
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, Final, final
 
 from lapwing.server import problems
@@ -22,8 +25,14 @@ HEADERS: Final = (
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
-    (b"content-security-policy", b"default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'"),
+    (
+        b"content-security-policy",
+        b"default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"x-frame-options", b"DENY"),
 )
+ONCE: Final = (b"authorization", b"content-length", b"content-type", b"host", b"idempotency-key", b"transfer-encoding")
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _DIGITS: Final = re.compile(rb"[0-9]{1,15}")
 
@@ -54,6 +63,8 @@ class Envelope:
 
         try:
             await self._serve(scope, receive, sending)
+        except _Gone:
+            pass  # there is nobody to answer
         except Exception as error:
             log("bug", request=name, kind=type(error).__name__, place=problems.place_of(error))
             if not status[0]:
@@ -67,15 +78,22 @@ class Envelope:
         return None
 
     async def _serve(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        async def refused(code: str, status: int, detail: str, **headers: str) -> None:
+            document = problems.problem(code, status, f"{detail} Nothing was charged.")
+            await problems.response(document, headers)(scope, receive, send)
+
+        ambiguous = _ambiguous([name for name, _ in scope["headers"]])
+        if ambiguous:
+            detail = f"The request can be read in two ways, by its {ambiguous}."
+            return await refused("invalid_request", 400, detail, Connection="close")
         try:
             async with asyncio.timeout(self._seconds):
                 body = await self._body(scope, receive)
         except TimeoutError:
-            detail = f"The request did not arrive within {self._seconds:g} seconds. Nothing was charged."
-            return await problems.response(problems.problem("request_timeout", 408, detail))(scope, receive, send)
+            detail = f"The request did not arrive within {self._seconds:g} seconds."
+            return await refused("request_timeout", 408, detail, Connection="close")
         if body is None:
-            detail = f"A request may have at most {self._most_bytes:,} bytes. Nothing was charged."
-            return await problems.response(problems.problem("request_too_large", 413, detail))(scope, receive, send)
+            return await refused("request_too_large", 413, f"A request may have at most {self._most_bytes:,} bytes.")
         read = False
 
         async def reading() -> Message:
@@ -96,10 +114,23 @@ class Envelope:
         while True:
             message = await receive()
             if message["type"] != "http.request":
-                raise ConnectionError("the caller has gone")
+                raise _Gone
             parts.append(message.get("body", b""))
             size += len(parts[-1])
             if size > self._most_bytes:
                 return None
             if not message.get("more_body", False):
                 return b"".join(parts)
+
+
+@final
+class _Gone(Exception):
+    """The caller closed the connection before the request had arrived."""
+
+
+def _ambiguous(names: Sequence[bytes]) -> str:
+    """Return the headers by which a request can be read in two ways, as text; empty if it cannot."""
+    twice = [name.decode() for name in ONCE if names.count(name) > 1]
+    if b"content-length" in names and b"transfer-encoding" in names:
+        twice.append("length and transfer coding")
+    return ", ".join(twice)

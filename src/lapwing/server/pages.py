@@ -11,6 +11,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 
 from lapwing import __version__
+from lapwing.guarantee.pages import PRINT
 from lapwing.server.service import Service
 
 STYLE: Final = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }
@@ -66,11 +67,11 @@ def routes(app: FastAPI, service: Service, address: str) -> APIRouter:
 
     @router.get("/style.css")
     def style() -> Response:
-        return Response(STYLE, media_type="text/css")
+        return Response(STYLE + PRINT, media_type="text/css")
 
     @router.get("/healthz", response_class=PlainTextResponse)
     def healthy() -> PlainTextResponse:
-        with service.store.transaction() as connection:
+        with service.store.reading() as connection:
             connection.execute("SELECT 1")
         return PlainTextResponse("ok\n")
 

@@ -5,7 +5,6 @@ never removed. Somebody who leaves a team still counts for it (`server.policies`
 """
 
 import re
-import sqlite3
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -15,11 +14,12 @@ from lapwing.errors import InvalidParameter, NotAuthorised, NotFound
 from lapwing.server import credentials
 from lapwing.server.auditing import note
 from lapwing.server.rights import RIGHTS, RIGHTS_OF, Caller, Right, Role
-from lapwing.server.store import Store, now
+from lapwing.server.store import Connection, Store, now
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
 DAY: Final = 86_400
 LONGEST_DAYS: Final = 366
+WRONG: Final = "The name or the password is wrong."
 UNKNOWN: Final = (
     "The token is missing, unknown, expired or revoked. Send one that is valid, as `Authorization: Bearer …`."
 )
@@ -75,7 +75,7 @@ class People:
         checked(name, "The name of a person")
         kept = None if password is None else credentials.password_hash(password)
         with self._store.transaction() as connection:
-            if connection.execute("SELECT 1 FROM people WHERE name = ? COLLATE NOCASE", (name,)).fetchone():
+            if connection.execute("SELECT 1 FROM people WHERE lower(name) = ?", (name.lower(),)).fetchone():
                 raise InvalidParameter(f"There is somebody of the name {name} already, in these or other cases.")
             row = (name, role, kept, now())
             connection.execute("INSERT INTO people (name, role, password, created) VALUES (?, ?, ?, ?)", row)
@@ -98,14 +98,18 @@ class People:
         kept = None if password is None else credentials.password_hash(password)
         with self._store.transaction() as connection:
             _person(connection, name)
-            for column, value in (("role", role), ("password", kept), ("active", active)):
+            for column, value in (
+                ("role", role),
+                ("password", kept),
+                ("active", None if active is None else int(active)),
+            ):
                 if value is not None:
                     connection.execute(f"UPDATE people SET {column} = ? WHERE name = ?", (value, name))
             if kept is not None or active is False:
                 connection.execute("UPDATE tokens SET revoked = 1 WHERE person = ?", (name,))
             if team is not None or leave_team:
                 _join(connection, name, team)
-            if not connection.execute("SELECT 1 FROM people WHERE role = 'curator' AND active").fetchone():
+            if not connection.execute("SELECT 1 FROM people WHERE role = 'curator' AND active = 1").fetchone():
                 raise InvalidParameter("This would leave no curator; make somebody else one first.")
             given = {"role": role, "active": active, "team": team, "leave_team": leave_team or None}
             changed = {what: value for what, value in given.items() if value is not None}
@@ -117,12 +121,12 @@ class People:
 
         Raises: NotFound.
         """
-        with self._store.transaction() as connection:
+        with self._store.reading() as connection:
             return _person(connection, name)
 
     def all(self) -> tuple[Person, ...]:
         """Return everybody, by name."""
-        with self._store.transaction() as connection:
+        with self._store.reading() as connection:
             names = connection.execute("SELECT name FROM people ORDER BY name").fetchall()
             return tuple(_person(connection, name) for (name,) in names)
 
@@ -135,30 +139,49 @@ class People:
 
         Raises: NotAuthorised, the same for a wrong name and a wrong password, and after the same time.
         """
-        with self._store.transaction() as connection:
-            row = connection.execute("SELECT password, role FROM people WHERE name = ? AND active", (name,)).fetchone()
+        return self._proven(name, password)[1]
+
+    def _proven(self, name: str, password: str) -> tuple[str, Role]:
+        """Return what is kept of the password, and the role, of who knows it."""
+        with self._store.reading() as connection:
+            row = connection.execute(
+                "SELECT password, role FROM people WHERE name = ? AND active = 1", (name,)
+            ).fetchone()
         if not credentials.is_password(row[0] if row else None, password):
-            raise NotAuthorised("The name or the password is wrong.")
-        role: Role = row[1]
-        return role
+            raise NotAuthorised(WRONG)
+        return row[0], row[1]
 
     def login(
         self, name: str, password: str, scopes: Collection[Right] | None, label: str, seconds: float
     ) -> tuple[str, Token]:
         """Return a token for who knows the password, of all their rights or of these scopes."""
-        role = self.require_password(name, password)
+        kept, role = self._proven(name, password)
         wanted = RIGHTS_OF[role] if scopes is None else scopes
-        return self.issue(name, label=label, scopes=wanted, seconds=seconds, by=name)
+        return self.issue(name, label=label, scopes=wanted, seconds=seconds, by=name, proven=kept)
 
     # ---- Tokens ----
 
-    def issue(self, name: str, *, label: str, scopes: Collection[Right], seconds: float, by: str) -> tuple[str, Token]:
-        """Make a token for somebody; it is returned once, and only its hash is kept."""
+    def issue(
+        self,
+        name: str,
+        *,
+        label: str,
+        scopes: Collection[Right],
+        seconds: float,
+        by: str,
+        proven: str | None = None,
+    ) -> tuple[str, Token]:
+        """Make a token for somebody; it is returned once, and only its hash is kept.
+
+        Args: proven: what was kept of the password that let them in; a new one has ended what the old one gave.
+        """
         if not 0 < seconds <= LONGEST_DAYS * DAY:
             raise InvalidParameter(f"A token must be valid for more than 0 and at most {LONGEST_DAYS} days.")
         secret, id_ = credentials.new_token(), credentials.new_name()
         with self._store.transaction() as connection:
             person = _person(connection, name)
+            if proven is not None and _password(connection, name) != proven:
+                raise NotAuthorised(WRONG)
             excess = set(scopes) - RIGHTS_OF[person.role]
             if not scopes or excess or not person.active:
                 raise InvalidParameter(
@@ -175,7 +198,7 @@ class People:
 
     def tokens(self, name: str) -> tuple[Token, ...]:
         """Return the tokens of somebody, the newest first."""
-        with self._store.transaction() as connection:
+        with self._store.reading() as connection:
             _person(connection, name)
             found = connection.execute("SELECT id FROM tokens WHERE person = ? ORDER BY rowid DESC", (name,)).fetchall()
             return tuple(_token(connection, id_) for (id_,) in found)
@@ -196,10 +219,10 @@ class People:
 
         Raises: NotAuthorised, the same for whatever reason.
         """
-        with self._store.transaction() as connection:
+        with self._store.reading() as connection:
             row = connection.execute(
                 "SELECT tokens.id, person, role, scopes FROM tokens JOIN people ON person = name"
-                " WHERE hash = ? AND NOT revoked AND expires > ? AND active",
+                " WHERE hash = ? AND revoked = 0 AND expires > ? AND active = 1",
                 (credentials.kept_of(secret), time.time()),
             ).fetchone()
         if row is None:
@@ -214,25 +237,32 @@ def missing(what: str) -> NotFound:
     return NotFound(f"There is no such {what}, or none that you may see.")
 
 
-def _person(connection: sqlite3.Connection, name: str) -> Person:
+def _person(connection: Connection, name: str) -> Person:
     row = connection.execute("SELECT name, role, active, created FROM people WHERE name = ?", (name,)).fetchone()
     if row is None:
         raise missing("person")
-    team = connection.execute("SELECT team FROM memberships WHERE person = ? AND current", (name,)).fetchone()
+    team = connection.execute("SELECT team FROM memberships WHERE person = ? AND current = 1", (name,)).fetchone()
     return Person(name=row[0], role=row[1], team=team[0] if team else None, active=bool(row[2]), created=row[3])
 
 
-def _join(connection: sqlite3.Connection, name: str, team: str | None) -> None:
+def _password(connection: Connection, name: str) -> str | None:
+    """Return what is kept of a password."""
+    kept: str | None = connection.execute("SELECT password FROM people WHERE name = ?", (name,)).fetchone()[0]
+    return kept
+
+
+def _join(connection: Connection, name: str, team: str | None) -> None:
     """Make a team somebody's only one; the others keep them as one who was there."""
     connection.execute("UPDATE memberships SET current = 0 WHERE person = ?", (name,))
     if team is not None:
         checked(team, "The name of a team")
         connection.execute(
-            "INSERT INTO memberships (team, person) VALUES (?, ?) ON CONFLICT DO UPDATE SET current = 1", (team, name)
+            "INSERT INTO memberships (team, person) VALUES (?, ?) ON CONFLICT (team, person) DO UPDATE SET current = 1",
+            (team, name),
         )
 
 
-def _token(connection: sqlite3.Connection, id_: str) -> Token:
+def _token(connection: Connection, id_: str) -> Token:
     row = connection.execute(
         "SELECT id, person, label, scopes, created, expires, revoked FROM tokens WHERE id = ?", (id_,)
     ).fetchone()

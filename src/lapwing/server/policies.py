@@ -15,7 +15,6 @@ The division of a data set says how shares and the cap go together:
 The cap of the ledger stands above both (`ledger.allowances`).
 """
 
-import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,7 +26,7 @@ from lapwing.privacy.amounts import read, written
 from lapwing.privacy.measures import Loss
 from lapwing.server.auditing import note
 from lapwing.server.people import checked, missing
-from lapwing.server.store import Store
+from lapwing.server.store import Connection, Store
 
 Division = Literal["share", "split"]
 Priced = Callable[[Fraction], Loss]
@@ -68,12 +67,12 @@ class Policies:
 
     def sees(self, dataset: str, person: str) -> bool:
         """Tell whether somebody has a grant."""
-        with self._store.transaction() as connection:
+        with self._store.reading() as connection:
             return _grant(connection, dataset, person) is not None
 
     def limits(self, dataset: str, person: str, priced: Priced) -> Limits:
         """Return what somebody must keep to, as it stands now."""
-        with self._store.transaction() as connection:
+        with self._store.reading() as connection:
             policy = _policy(connection, dataset)
             return Limits(
                 allowances=_allowances(connection, dataset, person, policy),
@@ -83,17 +82,17 @@ class Policies:
 
     def policy(self, dataset: str) -> Policy:
         """Return the policy of a data set."""
-        with self._store.transaction() as connection:
+        with self._store.reading() as connection:
             return _policy(connection, dataset)
 
     def grants(self, dataset: str) -> tuple[Grant, ...]:
         """Return all grants of a data set, by name."""
-        with self._store.transaction() as connection:
+        with self._store.reading() as connection:
             return tuple(_grants(connection, dataset))
 
     def team_shares(self, dataset: str) -> dict[str, Fraction]:
         """Return the shares of teams."""
-        with self._store.transaction() as connection:
+        with self._store.reading() as connection:
             return _team_shares(connection, dataset)
 
     # ---- What the curator says ----
@@ -107,7 +106,7 @@ class Policies:
                 raise missing("person")
             connection.execute(
                 "INSERT INTO grants (dataset, person, share) VALUES (?, ?, ?)"
-                " ON CONFLICT DO UPDATE SET share = excluded.share",
+                " ON CONFLICT (dataset, person) DO UPDATE SET share = excluded.share",
                 (dataset, person, _text(share)),
             )
             _require_room(connection, dataset, spending, cap)
@@ -148,8 +147,8 @@ class Policies:
         most = None if most_epsilon is None else written(most_epsilon)
         with self._store.transaction() as connection:
             connection.execute(
-                "INSERT INTO policies (dataset, division, most_epsilon) VALUES (?, ?, ?) ON CONFLICT DO"
-                " UPDATE SET division = excluded.division, most_epsilon = excluded.most_epsilon",
+                "INSERT INTO policies (dataset, division, most_epsilon) VALUES (?, ?, ?) ON CONFLICT (dataset)"
+                " DO UPDATE SET division = excluded.division, most_epsilon = excluded.most_epsilon",
                 (dataset, division, most),
             )
             _require_room(connection, dataset, spending, cap)
@@ -161,8 +160,8 @@ class Policies:
         with self._store.transaction() as connection:
             connection.execute(
                 "INSERT INTO policies (dataset, stopped) VALUES (?, ?)"
-                " ON CONFLICT DO UPDATE SET stopped = excluded.stopped",
-                (dataset, stopped),
+                " ON CONFLICT (dataset) DO UPDATE SET stopped = excluded.stopped",
+                (dataset, int(stopped)),
             )
             note(connection, by, "stopped" if stopped else "let go on", dataset)
             return _policy(connection, dataset)
@@ -178,7 +177,7 @@ def _text(share: Fraction | None) -> str | None:
     return None if share is None else written(_checked(share))
 
 
-def _policy(connection: sqlite3.Connection, dataset: str) -> Policy:
+def _policy(connection: Connection, dataset: str) -> Policy:
     row = connection.execute(
         "SELECT division, most_epsilon, stopped FROM policies WHERE dataset = ?", (dataset,)
     ).fetchone()
@@ -188,26 +187,26 @@ def _policy(connection: sqlite3.Connection, dataset: str) -> Policy:
     return Policy(division=row[0], most_epsilon=most, stopped=bool(row[2]))
 
 
-def _grants(connection: sqlite3.Connection, dataset: str) -> list[Grant]:
+def _grants(connection: Connection, dataset: str) -> list[Grant]:
     rows = connection.execute("SELECT person, share FROM grants WHERE dataset = ? ORDER BY person", (dataset,))
     return [Grant(person=person, share=None if share is None else read(share, "share")) for person, share in rows]
 
 
-def _grant(connection: sqlite3.Connection, dataset: str, person: str) -> Grant | None:
+def _grant(connection: Connection, dataset: str, person: str) -> Grant | None:
     return next((grant for grant in _grants(connection, dataset) if grant.person == person), None)
 
 
-def _team_shares(connection: sqlite3.Connection, dataset: str) -> dict[str, Fraction]:
+def _team_shares(connection: Connection, dataset: str) -> dict[str, Fraction]:
     rows = connection.execute("SELECT team, share FROM team_shares WHERE dataset = ? ORDER BY team", (dataset,))
     return {team: read(share, "share") for team, share in rows}
 
 
-def _members(connection: sqlite3.Connection, team: str) -> frozenset[str]:
+def _members(connection: Connection, team: str) -> frozenset[str]:
     """Return all who are or were in a team."""
     return frozenset(name for (name,) in connection.execute("SELECT person FROM memberships WHERE team = ?", (team,)))
 
 
-def _teams(connection: sqlite3.Connection, person: str) -> list[str]:
+def _teams(connection: Connection, person: str) -> list[str]:
     """Return the teams that somebody is or was in."""
     return [team for (team,) in connection.execute("SELECT team FROM memberships WHERE person = ?", (person,))]
 
@@ -216,9 +215,9 @@ def _own(person: str, share: Fraction) -> Allowance:
     return Allowance(holder=person, names=frozenset({person}), share=share)
 
 
-def _allowances(connection: sqlite3.Connection, dataset: str, person: str, policy: Policy) -> tuple[Allowance, ...]:
+def _allowances(connection: Connection, dataset: str, person: str, policy: Policy) -> tuple[Allowance, ...]:
     shares, grant = _team_shares(connection, dataset), _grant(connection, dataset, person)
-    if grant is None and not _is_curator(connection, person):  # taken away since the request was let in
+    if not _may_ask(connection, person, granted=grant is not None):  # or not any more, since the request was let in
         return (_own(person, Fraction(0)),)
     found = [
         Allowance(holder=f"the team {team}", names=_members(connection, team), share=shares[team])
@@ -232,12 +231,12 @@ def _allowances(connection: sqlite3.Connection, dataset: str, person: str, polic
     return tuple(found)
 
 
-def _is_curator(connection: sqlite3.Connection, person: str) -> bool:
+def _may_ask(connection: Connection, person: str, *, granted: bool) -> bool:
     row = connection.execute("SELECT role, active FROM people WHERE name = ?", (person,)).fetchone()
-    return row is not None and row == ("curator", 1)
+    return row is not None and row[1] == 1 and (row[0] == "curator" or (granted and row[0] == "analyst"))
 
 
-def _require_room(connection: sqlite3.Connection, dataset: str, spending: Spending, cap: Loss) -> None:
+def _require_room(connection: Connection, dataset: str, spending: Spending, cap: Loss) -> None:
     """Refuse a split in which what is reserved, and what others were charged, is more than the cap."""
     if _policy(connection, dataset).division != "split":
         return

@@ -15,10 +15,14 @@ from starlette.exceptions import HTTPException
 from lapwing.errors import (
     AllowanceExhausted,
     BudgetExhausted,
+    CatalogError,
+    CatalogMismatch,
     DataChanged,
     DataFault,
     DataStopped,
     EntropyFault,
+    Fault,
+    Interrupted,
     InvalidParameter,
     KeyConflict,
     LapwingError,
@@ -35,6 +39,8 @@ MEDIA_TYPE: Final = "application/problem+json"
 STATUS: Final[Mapping[type[LapwingError], int]] = {
     InvalidParameter: 422,
     QueryRefused: 422,
+    CatalogError: 422,
+    CatalogMismatch: 409,
     NotAuthorised: 403,
     NotFound: 404,
     KeyConflict: 409,
@@ -42,10 +48,12 @@ STATUS: Final[Mapping[type[LapwingError], int]] = {
     DataStopped: 409,
     BudgetExhausted: 409,
     AllowanceExhausted: 409,
+    Interrupted: 409,
     TooManyRequests: 429,
     DataFault: 503,
     LedgerFault: 503,
     EntropyFault: 503,
+    Fault: 503,
     ServiceFault: 504,
 }
 TITLES: Final = {
@@ -60,6 +68,28 @@ TITLES: Final = {
 }
 FROM_HTTP: Final = {401: "not_authorised", 404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
 MOST_PLACES: Final = 5
+STORE: Final = (
+    "The service's store cannot be used; its log says why. Ask again later: a question that was charged is free then."
+)
+DESCRIBED: Final[dict[str, Any]] = {
+    "description": "A problem document.",
+    "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+}
+_TEXT: Final = {"type": "string"}
+SCHEMA: Final[dict[str, Any]] = {
+    "title": "Problem",
+    "description": "What went wrong (RFC 9457). `code` is stable; the last four are of questions refused or cancelled.",
+    "type": "object",
+    "required": ["type", "title", "status", "code", "detail"],
+    "properties": {
+        **dict.fromkeys(("type", "title", "code", "detail"), _TEXT),
+        "status": {"type": "integer", "minimum": 400, "maximum": 599},
+        **dict.fromkeys(("reason", "remedy"), _TEXT),
+        "position": {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2},
+        "charged": {"type": "boolean"},
+    },
+    "additionalProperties": False,
+}
 
 
 def status_of(error: LapwingError) -> int:
@@ -86,6 +116,8 @@ def problem_of(error: LapwingError, status: int | None = None) -> dict[str, Any]
         more = {"reason": error.reason, "remedy": error.remedy}
         if error.position is not None:
             more["position"] = list(error.position)
+    if isinstance(error, Interrupted):
+        more = {"charged": error.charged}
     return problem(error.code, status or status_of(error), str(error), **more)
 
 
@@ -100,6 +132,9 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(LapwingError)
     async def refused(request: Request, error: LapwingError) -> JSONResponse:
         status, headers = status_of(error), {}
+        if type(error) is Fault:  # it says where the store is, which is for the operator to know
+            log("fault", detail=str(error))
+            error = Fault(STORE)
         if isinstance(error, NotAuthorised) and getattr(request.state, "caller", None) is None:
             status, headers = 401, {"WWW-Authenticate": "Bearer"}
         if isinstance(error, TooManyRequests):

@@ -1,6 +1,5 @@
 """Routes of those who ask: data sets, prices, answers, budgets, history."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Annotated, Any, Final
@@ -9,17 +8,20 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from lapwing.budget import BudgetView
+from lapwing.builder.opened import names_of
+from lapwing.builder.relations import Named
 from lapwing.documents import account_document, history_document, preview_document
 from lapwing.errors import InvalidParameter
 from lapwing.ledger.allowances import Allowance
 from lapwing.ledger.records import HistoryRow
 from lapwing.privacy.amounts import probability, read, written
 from lapwing.server.answers import Kept
-from lapwing.server.bodies import Asked, Previewed
-from lapwing.server.datasets import schema_document
+from lapwing.server.bodies import Asked, AskedTogether, Previewed
+from lapwing.server.datasets import Served, schema_document
 from lapwing.server.people import missing
 from lapwing.server.rights import Caller
 from lapwing.server.service import Service
+from lapwing.session import Session
 
 ARROW: Final = "application/vnd.apache.arrow.stream"
 JSON: Final = "application/json"
@@ -36,6 +38,13 @@ def routes(service: Service) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["questions"])
     reader, asker = Depends(service.callers.demand("read")), Depends(service.callers.demand("ask"))
 
+    def kept_answer(caller: Caller, answer: str) -> tuple[Served, Kept]:
+        """Return an answer that somebody may see, and its data set."""
+        kept = service.answers.find(answer)
+        if kept is None or not (kept.person == caller.name or caller.may("audit")):
+            raise missing("answer")
+        return service.datasets.visible(caller, kept.dataset), kept
+
     @router.get("/datasets")
     def list_datasets(caller: Caller = reader) -> list[dict[str, Any]]:
         """List the data sets that one may see."""
@@ -45,15 +54,16 @@ def routes(service: Service) -> APIRouter:
     def describe(dataset: str, caller: Caller = reader) -> dict[str, Any]:
         """Say what is public about a data set."""
         served = service.datasets.visible(caller, dataset)
-        return schema_document(served.name, served.session.catalog)
+        return schema_document(served.name, served.session.catalog) | {"relations": _relations(served.session)}
 
     @router.post("/datasets/{dataset}/explain")
     def explain(dataset: str, body: Previewed, caller: Caller = reader) -> dict[str, Any]:
         """Price a question: free, and no row is read."""
         served = service.datasets.visible(caller, dataset)
-        preview = served.session.acting_for(caller.name).explain(
-            body.sql, body.values(), **body.prices(), assuming_count=body.assuming_count
-        )
+        with service.callers.pricing(caller):
+            preview = served.session.acting_for(caller.name).explain(
+                body.sql, body.values(), **body.prices(), assuming_count=body.assuming_count
+            )
         return preview_document(preview, served.session.catalog.budget.neighbouring)
 
     @router.post("/datasets/{dataset}/query", responses=ANSWER)
@@ -62,8 +72,17 @@ def routes(service: Service) -> APIRouter:
     ) -> Response:
         """Answer a question and charge it; the same question again is free."""
         served = service.datasets.visible(caller, dataset)
-        kept = await service.asking.ask(caller, served, body, idempotency_key)
+        (kept,) = await service.asking.ask(caller, served, body, idempotency_key, lambda: hung_up(request))
         return answer_response(kept, request)
+
+    @router.post("/datasets/{dataset}/batch")
+    async def batch(
+        dataset: str, body: AskedTogether, request: Request, caller: Caller = asker, idempotency_key: Key = None
+    ) -> dict[str, Any]:
+        """Answer several questions at one price: all are charged, or none."""
+        served = service.datasets.visible(caller, dataset)
+        kept = await service.asking.ask(caller, served, body, idempotency_key, lambda: hung_up(request))
+        return {"answers": [answer_shown(one) for one in kept]}
 
     @router.get("/datasets/{dataset}/answers")
     def list_answers(dataset: str, caller: Caller = reader) -> list[dict[str, Any]]:
@@ -74,13 +93,19 @@ def routes(service: Service) -> APIRouter:
     @router.get("/answers/{answer}", responses=ANSWER)
     async def reopen(answer: str, request: Request, caller: Caller = reader, confidence: Confidence = None) -> Response:
         """Open an answer again, as it was shown, or with intervals of another confidence; free."""
-        kept = service.answers.find(answer)
-        if kept is None or not (kept.person == caller.name or caller.may("audit")):
-            raise missing("answer")
-        served = service.datasets.visible(caller, kept.dataset)
+        served, kept = kept_answer(caller, answer)
         if confidence is None:
             return answer_response(kept, request)
-        return answer_response(await service.asking.reopen(served, kept, _confidence(confidence)), request)
+        level = _confidence(confidence)
+        again = await service.asking.reopen(caller, served, kept, level, lambda: hung_up(request))
+        return answer_response(again, request)
+
+    @router.get("/answers/{answer}/consistent", responses=ANSWER)
+    async def consistent(answer: str, request: Request, caller: Caller = reader) -> Response:
+        """Return the rows of an answer with numbers that can be true together; free."""
+        served, kept = kept_answer(caller, answer)
+        view = await service.asking.made_consistent(caller, served, kept, lambda: hung_up(request))
+        return answer_response(view, request)
 
     @router.get("/datasets/{dataset}/budget")
     def budget(dataset: str, caller: Caller = reader) -> dict[str, Any]:
@@ -107,8 +132,24 @@ def answer_response(kept: Kept, request: Request) -> Response:
     """Return an answer in the form that is asked for: an Arrow stream, or else JSON."""
     if ARROW in request.headers.get("accept", ""):
         return Response(kept.arrow, media_type=ARROW, headers={"X-Answer": kept.id})
-    document: Mapping[str, Any] = {"id": kept.id, "dataset": kept.dataset, "created": kept.created, **kept.document}
-    return JSONResponse(document)
+    return JSONResponse(answer_shown(kept))
+
+
+def answer_shown(kept: Kept) -> dict[str, Any]:
+    """Return an answer as a document."""
+    return {"id": kept.id, "dataset": kept.dataset, "created": kept.created, **kept.document}
+
+
+async def hung_up(request: Request) -> None:
+    """Wait until the caller has closed the connection; to be called when the body was read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _relations(session: Session) -> list[dict[str, Any]]:
+    """Return what a question may begin with: the columns of every table and view, and which of them is the unit."""
+    begun = [session.table(name).relation for name in names_of(session.catalog)]
+    return [{"name": one.name, "columns": one.names, "unit": one.unit} for one in begun if isinstance(one, Named)]
 
 
 def _own_history(view: BudgetView, caller: Caller) -> tuple[HistoryRow, ...]:

@@ -1,16 +1,16 @@
 """A service on a socket: TLS, time limits of connections, and an end that waits for what is under way."""
 
-import asyncio
 import ipaddress
 import socket
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Final, final
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from lapwing.errors import InvalidParameter
+from lapwing.server import connections
 from lapwing.server.app import application
 from lapwing.server.journal import log, open_log
 from lapwing.server.service import Service
@@ -75,14 +75,20 @@ def listening(place: Place) -> socket.socket:
         raise InvalidParameter(f"No listening at {place.address}: {reason}. Give another --host or --port.") from None
 
 
-def server(service: Service, place: Place) -> uvicorn.Server:
-    """Return the server of a service."""
-    open_log()
+def server(
+    service: Service, place: Place, *, worker: int | None = None, ready: Callable[[], Awaitable[None]] | None = None
+) -> uvicorn.Server:
+    """Return the server of a service.
+
+    Args: worker: which of several, for the log; ready: is called when it takes connections, and every now and then.
+    """
+    open_log(worker)
     config = uvicorn.Config(
         application(service, place.address),
         host=place.host,
         port=place.port,
-        http=_protocol(service.settings.request_seconds),
+        http=connections.protocol(service.settings.request_seconds, connections.room()),
+        backlog=connections.BACKLOG,
         ws="none",
         log_config=None,
         access_log=False,
@@ -93,47 +99,9 @@ def server(service: Service, place: Place) -> uvicorn.Server:
         timeout_graceful_shutdown=place.grace,
         ssl_certfile=place.certificate,
         ssl_keyfile=place.key,
+        callback_notify=ready,
     )
     return uvicorn.Server(config)
-
-
-def _protocol(seconds: float) -> type[asyncio.Protocol]:
-    """Return uvicorn's protocol, but for connections that take longer than so many seconds to send their headers."""
-
-    class Prompt(H11Protocol):
-        """HTTP/1.1 with a time limit on headers; the limit on bodies is `envelope`'s."""
-
-        _due: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self._wait()
-
-        def data_received(self, data: bytes) -> None:
-            before = self.cycle
-            super().data_received(data)
-            if self.cycle is not before:
-                self._stop_waiting()
-            elif self._due is None and (self.cycle is None or self.cycle.response_complete):
-                self._wait()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._stop_waiting()
-            super().connection_lost(exc)
-
-        def _wait(self) -> None:
-            self._due = asyncio.get_running_loop().call_later(seconds, self._give_up)
-
-        def _stop_waiting(self) -> None:
-            if self._due is not None:
-                self._due.cancel()
-                self._due = None
-
-        def _give_up(self) -> None:
-            self._due = None
-            self.transport.close()
-
-    return Prompt
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,94 +1,83 @@
-"""The SQLite file of a service: people, tokens, grants, policies, kept answers, the audit log.
+"""What keeps a service: people, tokens, grants, policies, kept answers, the audit log; in SQLite or PostgreSQL.
 
-One connection under a lock, write-ahead log with full sync, mode 0600. The schema grows by numbered files of SQL; each
-is applied once, together with its number, in one transaction, so that a crash leaves the schema of one number or the
-next. What only reads takes the same lock: the file is small and its transactions short.
+The statements are the same for both: the common part of their languages, with `?` for values and numbers for truths. A
+transaction that writes holds the store alone, among all processes and hosts, so what it reads stays true until it ends;
+one that only reads sees what was committed before it began, and waits for nobody.
 
 The ledger is held while a policy is read (`ledger.allowances`), so nothing here may ask a ledger for anything.
 """
 
-import os
-import sqlite3
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from importlib.resources import files
-from pathlib import Path
-from typing import Final, final
+from typing import Any, Literal, Protocol
 
-from lapwing.errors import Fault, InvalidParameter
-
-APPLICATION: Final = int.from_bytes(b"LAPS", "big")
-PATIENCE: Final = 10.0
-"""Seconds to wait for another program that holds the file."""
+Kind = Literal["sqlite", "postgres"]
 
 
-@final
-class Store:
-    """The file of a service, for any number of threads.
+class Rows(Protocol):
+    """What a statement found, or how many rows it changed."""
 
-    Raises: in every method, Fault if the file cannot be read or written.
+    @property
+    def rowcount(self) -> int:
+        """How many rows were changed."""
+        ...
+
+    def fetchone(self) -> Any:
+        """Return the next row, or None."""
+        ...
+
+    def fetchall(self) -> list[Any]:
+        """Return all rows that are left."""
+        ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Connection(Protocol):
+    """Carries out statements, inside of a transaction."""
+
+    def execute(self, statement: str, values: Sequence[object] = (), /) -> Rows:
+        """Carry out one statement, with a value for each `?`."""
+        ...
+
+
+class Store(Protocol):
+    """The store of a service, for any number of threads and processes.
+
+    Raises: in every method, Fault if it cannot be reached, read or written.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._lock = threading.RLock()
-        with _faults(path):
-            if not path.exists():
-                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            if path.stat().st_mode & 0o077:
-                raise InvalidParameter(f"Others may read {path.name}, which holds people and answers: `chmod 600` it.")
-            self._connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
-            try:
-                self._prepare()
-            except BaseException:
-                self._connection.close()
-                raise
+    @property
+    def name(self) -> str:
+        """Where it is, for people; without a password."""
+        ...
 
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Hold the file alone; what was changed is kept, together, if the block ends well."""
-        with self._lock, _faults(self.path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            finally:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+    def transaction(self) -> AbstractContextManager[Connection]:
+        """Hold the store alone; what was changed is kept, together and durably, if the block ends well."""
+        ...
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """Look at the store as it is when the block begins; nothing may be changed."""
+        ...
+
+    def turn(self, name: str) -> AbstractContextManager[None]:
+        """Hold what a name stands for, among all processes; whoever dies lets go of it.
+
+        In one process, only one thread may want a name at a time. If a connection breaks, another may come to hold it
+        too, so nothing may rest on it but who waits for whom.
+        """
+        ...
 
     def close(self) -> None:
-        """Close the file."""
-        with self._lock:
-            self._connection.close()
-
-    def _prepare(self) -> None:
-        connection = self._connection
-        connection.execute("PRAGMA trusted_schema = OFF")
-        known = connection.execute("PRAGMA application_id").fetchone()[0]
-        if known != APPLICATION and connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]:
-            raise InvalidParameter(f"{self.path.name} is a database of another program; name another file by --people.")
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA foreign_keys = ON")
-        number = connection.execute("PRAGMA user_version").fetchone()[0]
-        steps = migrations()
-        if number > len(steps):
-            raise InvalidParameter(
-                f"{self.path.name} was made by a newer Lapwing (schema {number}, known are {len(steps)}); use that one."
-            )
-        for step in range(number, len(steps)):
-            with self.transaction():
-                for statement in steps[step].split(";\n"):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA application_id = {APPLICATION}")
-                connection.execute(f"PRAGMA user_version = {step + 1}")
+        """Let go of file or connections."""
+        ...
 
 
-def migrations() -> list[str]:
-    """Return the steps of the schema, in order."""
-    folder = files("lapwing.server") / "schema"
+def migrations(kind: Kind) -> list[str]:
+    """Return the steps of the schema, in order: each is applied once, with its number, in one transaction."""
+    folder = files("lapwing.server") / "schema" / kind
     found = sorted((entry.name, entry.read_text("utf-8")) for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return [text for _, text in found]
 
@@ -96,14 +85,3 @@ def migrations() -> list[str]:
 def now() -> str:
     """Return the time in UTC, for people."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-@contextmanager
-def _faults(path: Path) -> Iterator[None]:
-    """Turn what SQLite and the file system report into a `Fault`."""
-    try:
-        yield
-    except sqlite3.IntegrityError:
-        raise
-    except (sqlite3.Error, OSError) as error:
-        raise Fault(f"The service's file {path.name} cannot be used; look after its disk and its rights.") from error

@@ -1,0 +1,60 @@
+"""`lapwing guarantee`: what is promised to the people in the data, as a page to be printed."""
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+import lapwing as lw
+from lapwing.cli.characters import visible
+from lapwing.cli.console import note, print_text
+from lapwing.cli.formats import to_json
+from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile
+
+EXAMPLE: Final = """\b
+Examples:
+  lapwing guarantee
+  lapwing guarantee --output guarantee.html"""
+
+
+class Form(StrEnum):
+    """How the page is written."""
+
+    text = "text"
+    html = "html"
+    json = "json"
+
+
+ENDINGS: Final = {".html": Form.html, ".json": Form.json}
+
+
+def command(
+    form: Annotated[Form | None, typer.Option("--format", help="How to write it; text unless given.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write to a file; .html and .json choose the format."),
+    ] = None,
+    seal: Annotated[
+        bool, typer.Option("--seal", help="Show the hash of the ledger's newest entry: for auditors, not to publish.")
+    ] = False,
+    catalog: CatalogFile = DEFAULT_CATALOG,
+) -> None:
+    """Show what is promised, to whom, on what it rests and what it leaves out; the HTML prints on A4. Free."""
+    from lapwing.guarantee import as_document, as_html, as_text  # here, so that `lapwing --help` loads no engine
+
+    chosen = form or (ENDINGS.get(output.suffix.lower()) if output is not None else None) or Form.text
+    with lw.connect(catalog) as session:
+        page = session.guarantee(sealed=seal)
+    if chosen is Form.json:
+        content = to_json(as_document(page))
+    else:
+        content = as_html(page) if chosen is Form.html else visible(as_text(page), keep="\n")
+    if output is None:
+        print_text(content)
+        return
+    fresh = output.with_name(f".{output.name}.{os.getpid()}")
+    fresh.write_text(content, encoding="utf-8")
+    fresh.replace(output)
+    note("written", str(output))

@@ -1,0 +1,108 @@
+"""`lapwing budget raise`: make the budget larger. For the curator."""
+
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.console import RenderableType
+from rich.text import Text
+
+from lapwing.cli import figures
+from lapwing.cli.console import complain, labelled, print_text, rendered
+from lapwing.cli.fitting import Fitted
+from lapwing.cli.formats import new_table
+from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, above_zero, number, part_of_one
+from lapwing.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from lapwing.guarantee.raised import Promise, Raise
+    from lapwing.privacy.odometers import Reading
+
+EXAMPLE: Final = """\b
+Example:
+  lapwing budget raise --epsilon 4"""
+EVER: Final = (
+    "everybody in the data is promised this much less, for everything ever asked, and it cannot be undone; what is "
+    "spent stays spent"
+)
+IF: Final = "what stands under `after` holds if the raise was settled in advance, whatever the answers would be"
+
+
+def command(
+    epsilon: Annotated[
+        Fraction, typer.Option(parser=above_zero("--epsilon"), metavar="NUMBER", help="The new epsilon of the budget.")
+    ],
+    delta: Annotated[
+        Fraction | None,
+        typer.Option(
+            parser=part_of_one("--delta"),
+            metavar="NUMBER",
+            help="The new delta; as it is unless given.",
+            show_default=False,
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
+    catalog: CatalogFile = DEFAULT_CATALOG,
+) -> None:
+    """Make the budget larger (for the curator): shows what is promised before and after, and asks for a confirmation.
+
+    If it is raised because of what answers said, less is proven than the new figures say; that is shown too.
+    """
+    from lapwing.raising import previewed, raise_budget  # here, so that `lapwing --help` loads no engine
+
+    seen = previewed(catalog, epsilon, delta)
+    if not seen.done:
+        sys.stderr.write(rendered(sys.stderr, *_page(seen)))
+        _confirm(seen.after.epsilon, yes)
+    raise_budget(catalog, seen)
+    print_text(f"The budget is {_promise(seen.after)} from now on.\n")
+
+
+def _page(seen: "Raise") -> list[RenderableType]:
+    table = new_table("", "before", "after", numbers=["before", "after"])
+    for label, shown in ROWS:
+        table.add_row(label, shown(seen.before), shown(seen.after))
+    notes = [("note", EVER)]
+    if seen.after.raised is not None:
+        notes.append(("", IF))
+        notes.append(("", f"if answers made you raise it, what is proven is {_reading(seen.after.raised)}"))
+    return [Fitted(table), Text(), labelled(*notes)]
+
+
+def _promise(promise: "Promise") -> str:
+    delta = f", delta {figures.delta(promise.delta)}" if promise.delta else ""
+    return f"epsilon {figures.epsilon(promise.epsilon)}{delta}"
+
+
+def _reading(reading: "Reading") -> str:
+    delta = f", delta {figures.delta(reading.delta)}" if reading.delta else ""
+    return f"epsilon {figures.size(reading.epsilon)}{delta}"
+
+
+def _family(promise: "Promise") -> str:
+    family = promise.family
+    return "nothing" if family.epsilon is None else f"epsilon {figures.size(family.epsilon)}"
+
+
+ROWS: Final[tuple[tuple[str, Callable[["Promise"], str]], ...]] = (
+    ("promise", _promise),
+    ("in the ledger", lambda promise: figures.loss(promise.total)),
+    ("odds, at most, times", lambda promise: figures.size(promise.odds)),
+    ("four people together", _family),
+)
+
+
+def _confirm(epsilon: Fraction, yes: bool) -> None:
+    """Let the curator repeat the new epsilon.
+
+    Raises: InvalidParameter for anything else, and where nobody is there to be asked.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidParameter("Nothing was changed. Repeat the command with --yes to raise the budget.")
+    complain("To raise the budget, type the new epsilon again:")
+    if number(sys.stdin.readline().strip()) != epsilon:
+        raise InvalidParameter("That is another number. Nothing was changed.")

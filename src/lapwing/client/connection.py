@@ -1,0 +1,133 @@
+"""The way to a server: requests by the standard library, and its errors as those of Lapwing.
+
+Requests follow no redirect and send the token to one address only; over plain HTTP only on this machine. If the
+connection breaks, a request is sent once more, where that cannot charge twice.
+"""
+
+import http.client
+import ipaddress
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast, final
+from urllib.parse import urlsplit
+
+from lapwing import errors
+from lapwing.errors import Interrupted, InvalidParameter, LapwingError, QueryRefused, ServiceFault
+
+ARROW: Final = "application/vnd.apache.arrow.stream"
+SECONDS: Final = 300.0
+MOST_BYTES: Final = 1 << 30
+_CLASSES: Final = {
+    kind.code: kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, LapwingError) and kind is not Interrupted
+}
+
+
+@final
+class Connection:
+    """One server, and the token that it knows its caller by."""
+
+    def __init__(self, address: str, token: str) -> None:
+        parts = urlsplit(address)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise InvalidParameter(
+                f"{address[:100]!r} is no address of a server; write one like https://dp.example.org."
+            )
+        if parts.username or parts.password:
+            raise InvalidParameter("The address holds a name or a password; give a token by token= instead.")
+        if parts.scheme == "http" and not is_this_machine(parts.hostname):
+            raise InvalidParameter(
+                f"The token would go to {parts.hostname} unencrypted. Use https, or http on this machine only."
+            )
+        if not token or not token.isascii() or not token.isprintable():
+            raise InvalidParameter("token is empty or no token; give the one that the server issued.")
+        self.address = f"{parts.scheme}://{parts.netloc}"
+        self._path = parts.path.rstrip("/")
+        self._kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._netloc, self._token = parts.netloc, token
+
+    def __repr__(self) -> str:
+        return f"<Connection: {self.address}>"
+
+    def get(self, path: str) -> Any:
+        """Return the document at a path."""
+        return json.loads(self._asked("GET", path))
+
+    def post(self, path: str, body: Mapping[str, object], key: str | None = None) -> Any:
+        """Send a document and return the one that answers it."""
+        return json.loads(self._asked("POST", path, body, key))
+
+    def delete(self, path: str) -> Any:
+        """Delete what is at a path, and return the document that answers it."""
+        return json.loads(self._asked("DELETE", path))
+
+    def stream(self, path: str) -> bytes:
+        """Return an Arrow stream."""
+        return self._asked("GET", path, accept=ARROW)
+
+    def _asked(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, object] | None = None,
+        key: str | None = None,
+        accept: str = "application/json",
+    ) -> bytes:
+        content = None if body is None else json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {self._token}", "Accept": accept}
+        headers |= {"Content-Type": "application/json"} if content is not None else {}
+        headers |= {"Idempotency-Key": key} if key is not None else {}
+        for attempt in (1, 2):
+            try:
+                return self._once(method, path, content, headers)
+            except (OSError, http.client.HTTPException) as error:
+                if attempt == 2 or (method == "POST" and key is None):
+                    raise ServiceFault(
+                        f"The server at {self.address} cannot be reached, or broke off ({type(error).__name__}). "
+                        "Whether a question was charged is in `budget().history`; ask it again, that is free if it was."
+                    ) from None
+        raise AssertionError
+
+    def _once(self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]) -> bytes:
+        connection = self._kind(self._netloc, timeout=SECONDS)
+        try:
+            connection.request(method, self._path + path, content, dict(headers))
+            response = connection.getresponse()
+            answer = response.read(MOST_BYTES)
+        finally:
+            connection.close()
+        if 200 <= response.status < 300:
+            return answer
+        raise _error(response.status, answer)
+
+
+def _error(status: int, content: bytes) -> LapwingError:
+    """Return the error that the content of a response tells of."""
+    try:
+        return error_of(json.loads(content))
+    except (ValueError, KeyError, TypeError):
+        return ServiceFault(f"The server answered with status {status}, and not as Lapwing does; ask who runs it.")
+
+
+def error_of(document: Mapping[str, Any]) -> LapwingError:
+    """Return the error that a problem document tells of."""
+    code, detail = str(document["code"]), str(document["detail"])
+    kind = _CLASSES.get(code)
+    if kind is QueryRefused:
+        position = document.get("position")
+        where = (int(position[0]), int(position[1])) if position else None
+        return QueryRefused(document["reason"], remedy=document["remedy"], position=where)
+    if code == Interrupted.code:
+        return Interrupted(charged=document["charged"])
+    if kind is None:
+        return (ServiceFault if document["status"] >= 500 else InvalidParameter)(detail)
+    return cast(Callable[[str], LapwingError], kind)(detail)
+
+
+def is_this_machine(host: str) -> bool:
+    """Tell whether a host is this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

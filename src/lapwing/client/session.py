@@ -1,0 +1,167 @@
+"""A session on a data set that a server holds: what a local session does, over HTTP."""
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, final
+from urllib.parse import quote
+
+from lapwing.budget import BudgetView
+from lapwing.builder.literals import type_name
+from lapwing.builder.opened import unknown
+from lapwing.builder.relations import Named
+from lapwing.builder.table import Table
+from lapwing.catalog.model import Budget
+from lapwing.client.answers import RemoteAnswer
+from lapwing.client.connection import Connection
+from lapwing.client.pending import Pending
+from lapwing.client.sending import batch, new_key, question
+from lapwing.documents import account_of, faults_of, preview_of
+from lapwing.errors import InvalidParameter
+from lapwing.ledger.records import FaultRow
+from lapwing.preview import Preview
+from lapwing.privacy.amounts import Number, read
+from lapwing.privacy.measures import Loss
+from lapwing.query.calibrate import request
+from lapwing.query.text.parameters import Parameters
+
+
+@final
+class RemoteSession:
+    """Ask questions of one data set that a server holds. Thread-safe.
+
+    Made by `lapwing.connect` with an address and a token.
+    """
+
+    def __init__(self, address: str, token: str, dataset: str | None = None) -> None:
+        self._connection = Connection(address, token)
+        seen = [str(served["name"]) for served in self._connection.get("/v1/datasets")]
+        if dataset is None and len(seen) != 1:
+            listed = f"one of {', '.join(seen)}" if seen else "none, as you may see none; ask the curator"
+            raise InvalidParameter(f"Say by dataset= which data set is meant: {listed}.")
+        self.dataset = seen[0] if dataset is None else dataset
+        self._path = f"/v1/datasets/{quote(self.dataset, safe='')}"
+        self.schema: Mapping[str, Any] = self._connection.get(self._path)
+        self._relations = {one["name"]: one for one in self.schema.get("relations", ())}
+
+    def sql(
+        self,
+        text: str,
+        parameters: Parameters = (),
+        *,
+        epsilon: Number | None = None,
+        error: Number | None = None,
+        delta: Number | None = None,
+    ) -> RemoteAnswer:
+        """Answer a question and charge it, as `Session.sql` does; the same question again is free.
+
+        Raises: as `Session.sql`; AllowanceExhausted (nothing charged); NotAuthorised; TooManyRequests; ServiceFault.
+        """
+        body = question(text, parameters, epsilon, error, delta)
+        return RemoteAnswer(self._connection, self._connection.post(f"{self._path}/query", body, new_key()))
+
+    def batch(
+        self, questions: Sequence[str | tuple[str, Parameters]], *, epsilon: Number, delta: Number | None = None
+    ) -> tuple[RemoteAnswer, ...]:
+        """Answer several questions at one price, as `Session.batch` does: all are charged, or none.
+
+        Raises: as `sql`.
+        """
+        if not questions:
+            raise InvalidParameter("The batch holds no question; give at least one.")
+        answered = self._connection.post(f"{self._path}/batch", batch(questions, epsilon, delta), new_key())
+        return tuple(RemoteAnswer(self._connection, document) for document in answered["answers"])
+
+    def submit(
+        self,
+        text: str,
+        parameters: Parameters = (),
+        *,
+        epsilon: Number | None = None,
+        error: Number | None = None,
+        delta: Number | None = None,
+    ) -> Pending:
+        """Let a question wait in the server's queue, and return at once; it is charged when its turn comes.
+
+        Args: as of `sql`.
+        Raises: QueryRefused, InvalidParameter; TooManyRequests if too many questions wait; NotAuthorised; ServiceFault.
+            What goes wrong when its turn comes, `Pending.wait` raises.
+        """
+        body = question(text, parameters, epsilon, error, delta)
+        return Pending(self._connection, self._connection.post(f"{self._path}/queries", body, new_key()))
+
+    def pending(self, id: str) -> Pending:
+        """Return a question that was submitted, by its id; also in another program, or after an end of the server.
+
+        Raises: NotFound if there is none of this id that one may see.
+        """
+        return Pending(self._connection, self._connection.get(f"/v1/queries/{quote(id, safe='')}"))
+
+    def table(self, name: str) -> Table[RemoteAnswer]:
+        """Begin a question with a table or view, to go on with verbs instead of SQL, as `Session.table` does; free.
+
+        Raises: QueryRefused if there is none of this name.
+        """
+        if not isinstance(name, str):
+            raise InvalidParameter(f"The name of a table is a str, not {type_name(name)}.")
+        names = tuple(self._relations)
+        if name not in names:
+            raise unknown("table", name, names)
+        found = self._relations[name]
+        relation = Named(name=name, names=tuple(found["columns"]), unit=found["unit"])
+        return Table(relation=relation, asker=self, taken=names)
+
+    def explain(
+        self,
+        text: str,
+        parameters: Parameters = (),
+        *,
+        epsilon: Number | None = None,
+        error: Number | None = None,
+        delta: Number | None = None,
+        assuming_count: int | None = None,
+    ) -> Preview:
+        """Return price, mechanisms and promised errors, as `Session.explain` does; free."""
+        body = question(text, parameters, epsilon, error, delta) | {"assuming_count": assuming_count}
+        return preview_of(self._connection.post(f"{self._path}/explain", body))
+
+    def budget(self) -> BudgetView:
+        """Return what was granted, spent and is left, with the history of one's own charges."""
+        return account_of(self._connection.get(f"{self._path}/budget"))
+
+    def price(self, epsilon: Number) -> Loss:
+        """Return the loss that a question's `epsilon` is charged."""
+        budget = self.schema["budget"]
+        exactly = {name: read(budget[name], name) for name in ("epsilon", "delta", "delta_keys")}
+        return request(epsilon, Budget(**exactly, measure=budget["measure"], neighbouring=budget["neighbouring"]))
+
+    def answer(self, id: str) -> RemoteAnswer:
+        """Open an answer again, for nothing.
+
+        Raises: NotFound if there is none of this id that one may see.
+        """
+        return RemoteAnswer(self._connection, self._connection.get(f"/v1/answers/{quote(id, safe='')}"))
+
+    def accept_data(self) -> int:
+        """Make the data as they are now the current version, and return its number. The curator's act."""
+        version: int = self._connection.post(f"{self._path}/accept", {})["version"]
+        return version
+
+    def faults(self) -> tuple[FaultRow, ...]:
+        """Return the questions that failed after their charge since the curator last looked. For the curator."""
+        return faults_of(self._connection.get(f"{self._path}/faults"))
+
+    def resume(self) -> int:
+        """Say that the faults were looked at, and return how many they were. The curator's act."""
+        faults: int = self._connection.post(f"{self._path}/resume", {})["faults"]
+        return faults
+
+    def close(self) -> None:
+        """Do nothing: a remote session holds nothing. So that `with` is as for a `Session`."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,81 @@
+"""What a budget means for one person, and for several together, in numbers that are never too small."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Final, final
+
+from lapwing.catalog.model import Budget
+from lapwing.errors import InvalidParameter
+from lapwing.exact.bounds import exp, float_up
+from lapwing.privacy.approximate import ApproxDP, ApproximateGaussianDP, ApproximateLoss
+from lapwing.privacy.measures import GaussianDP, Loss
+
+GROUPS: Final = (2, 3, 4, 5, 10)
+LEVELS: Final = (Fraction(1, 100), Fraction(5, 100), Fraction(10, 100))
+_NORMAL: Final = NormalDist()
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Towards:
+    """The (ε, δ) towards some people together; both None if nothing is promised to so many."""
+
+    people: int
+    epsilon: float | None
+    delta: Fraction | None
+
+
+def odds_factor_up(epsilon: Fraction) -> float:
+    """Return e^ε, rounded up; infinity beyond what a float holds."""
+    return float_up(exp(epsilon).upper) if epsilon < 700 else math.inf
+
+
+def towards_group(budget: Budget, total: Loss, people: int) -> Towards:
+    """Return what the cap promises to so many people together.
+
+    Without δ for keys the cap is one number, and what it is towards a group is known (`for_group`). With it, and in a
+    ledger of μ², trade-off functions are composed (`privacy.groups`), and the δ of the group's readings is that of
+    one person where it is above the δ that the group's keys take, else twice the latter; in other ledgers (ε, δ)
+    itself is stated for the group.
+
+    Source: Dong, Roth and Su 2022 for μ; Vadhan 2017, Lemma 2.2, for (ε, δ).
+    """
+    try:
+        return _towards(budget, total, people)
+    except InvalidParameter:
+        return Towards(people=people, epsilon=None, delta=None)
+
+
+def _towards(budget: Budget, total: Loss, people: int) -> Towards:
+    loss: Loss | ApproximateLoss
+    if not budget.delta_keys:
+        loss = total.for_group(people)
+        return Towards(people=people, epsilon=loss.to_epsilon(delta=budget.delta), delta=budget.delta)
+    if isinstance(total, GaussianDP):
+        loss = ApproximateGaussianDP.of(total, budget.delta_keys).for_group(people)
+        delta = budget.delta if loss.delta < budget.delta else 2 * loss.delta
+    else:
+        loss = ApproxDP(budget.epsilon, budget.delta).for_group(people)
+        delta = loss.delta
+    if delta >= 1:
+        return Towards(people=people, epsilon=None, delta=None)
+    return Towards(people=people, epsilon=loss.to_epsilon(delta=delta), delta=delta)
+
+
+def power_up(budget: Budget, total: Loss, level: Fraction) -> float:
+    """Return the best chance of being right about a person who is there, for who is wrong of others at a rate.
+
+    In a ledger of μ² it is δ_keys + (1 − δ_keys)·Φ(Φ⁻¹(level/(1 − δ_keys)) + μ), else by (ε, δ) the lesser of
+    e^ε·level + δ and 1 − e^(−ε)·(1 − level − δ). Rounded up to a tenth of a percent, of a float's accuracy.
+
+    Source: Dong, Roth and Su 2022; Kairouz, Oh and Viswanath 2015 for (ε, δ).
+    """
+    if isinstance(total, GaussianDP):
+        keys = float(budget.delta_keys)
+        power = keys + (1 - keys) * _NORMAL.cdf(_NORMAL.inv_cdf(float(level) / (1 - keys)) + total.mu)
+    else:
+        factor, delta = odds_factor_up(budget.epsilon), float(budget.delta)
+        power = min(factor * float(level) + delta, 1 - (1 - float(level) - delta) / factor)
+    return min(1.0, math.ceil(power * 1000 + 1e-6) / 1000)

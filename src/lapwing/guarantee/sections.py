@@ -1,0 +1,309 @@
+"""The words of the guarantee: what is promised, to whom, on what it rests, and what it leaves out.
+
+Everything here is a function of the catalog, of the ledger's account and of policy; nothing of it comes from a row. The
+hash of the ledger's newest entry is a function of the digest of the data, so it is shown to those alone who may see
+the ledger itself: with all else known, it would let somebody test a guess at the data.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final, final
+
+from lapwing.budget import BudgetView
+from lapwing.catalog import spelling
+from lapwing.catalog.model import Budget, Catalog, Column, PublicTable, Table
+from lapwing.guarantee.numbers import GROUPS, LEVELS, odds_factor_up, power_up, towards_group
+from lapwing.privacy.additive import Loss
+from lapwing.privacy.amounts import short
+
+AMOUNTS: Final = {"pure": "ε", "gdp": "μ²", "zcdp": "ρ"}
+MOST_VALUES: Final = 20
+WHO_READS: Final = ("Whoever can read the files of data and catalog on the machine where they are.",)
+NEIGHBOURS: Final = {
+    "add_remove": "two data sets of which one has one unit more, with all its rows",
+    "replace_one": "two data sets in which the rows of one unit are other ones",
+}
+WONDERED: Final = {
+    "add_remove": (
+        "is it there",
+        ", of one that is there,",
+        ("Which of two sets of rows a unit has is hidden as well as two units together are, below.",),
+    ),
+    "replace_one": ("are its rows these or those", "", ()),
+}
+Row = tuple[str, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A heading, paragraphs, and a table whose first row names the columns."""
+
+    title: str
+    paragraphs: tuple[str, ...] = ()
+    table: tuple[Row, ...] = ()
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """Where the ledger stands: its name, its newest entry, and that entry's hash for those who may see the ledger."""
+
+    ledger: str
+    sequence: int
+    hash: str | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What is printed."""
+
+    dataset: str
+    date: str
+    sections: tuple[Section, ...]
+
+
+def page_of(catalog: Catalog, view: BudgetView, head: Head, asking: Sequence[str], date: str) -> Page:
+    """Return the guarantee of a data set.
+
+    Args: asking: who may ask, in sentences; date: of the page, UTC.
+    """
+    budget = replace(catalog.budget, epsilon=view.epsilon, delta=view.delta)  # as the ledger has it
+    sections = (
+        _promise(catalog, view),
+        _meaning(budget, view.total),
+        _groups(budget, view.total),
+        _spent(view),
+        *map(_protected, catalog.tables),
+        *map(_public, catalog.public_tables),
+        Section(title="Who may ask", paragraphs=tuple(asking)),
+        Section(title="What is not covered", paragraphs=tuple(_left_out(catalog))),
+        _record(view, head),
+    )
+    return Page(dataset=catalog.name, date=date, sections=sections)
+
+
+def promise(epsilon: Fraction, delta: Fraction) -> str:
+    """Return an (ε, δ) in words."""
+    return f"ε = {short(epsilon)}" + (f", δ = {small(delta)}" if delta else "")
+
+
+def small(delta: Fraction) -> str:
+    """Return a δ: 1e-6, not 1e-06.
+
+    >>> small(Fraction(1, 10**6)), small(Fraction(0))
+    ('1e-6', '0')
+    """
+    mantissa, _, exponent = short(delta).partition("e")
+    return f"{mantissa}e{int(exponent)}" if exponent else mantissa
+
+
+def _promise(catalog: Catalog, view: BudgetView) -> Section:
+    budget = catalog.budget
+    units = ", ".join(sorted({_unit(table) for table in catalog.tables}))
+    rows = [
+        ("what", "value"),
+        ("protected (the privacy unit)", units),
+        ("neighbours", NEIGHBOURS[budget.neighbouring]),
+        ("promise, for everything ever asked by everybody", promise(view.epsilon, view.delta)),
+        ("kept by the ledger as", f"{AMOUNTS[view.total.kind]} of at most {short(view.total.amount)}"),
+    ]
+    if view.delta_keys:
+        rows.append(("of δ, for keys that are not public", small(view.delta_keys)))
+    text = (
+        f"Whatever is asked of {catalog.name}, by whomever, in whatever order, each question chosen after all earlier "
+        "answers were seen: for any two neighbours, and any set of possible answers, the chance of the one is at most "
+        "e^ε times that of the other, plus δ.",
+    )
+    parts = () if view.by_part is None else (_in_parts(view),)
+    closed = ("The data set is closed: nothing more is answered.",) if view.closed else ()
+    return Section(title="The promise", paragraphs=(*text, *parts, *_raised(view), *closed), table=tuple(rows))
+
+
+def _raised(view: BudgetView) -> tuple[str, ...]:
+    """Say what a raised budget promises, and when."""
+    if view.raised is None:
+        return ()
+    steps = ", then ".join(promise(*figures) for figures in view.earlier)
+    history = f"The budget was raised by the curator: it was {steps}."
+    if not view.raised.delta:
+        return (f"{history} The promise above holds for all that was released, before and after.",)
+    return (
+        f"{history} The promise above, with all that follows from it below, holds if that did not depend on answers: "
+        "if it was settled in advance, or could never have gone beyond this figure. If it was raised because of what "
+        "answers said, what is proven is "
+        f"ε = {_up(view.raised.epsilon)}, δ = {small(view.raised.delta)}, {view.raised.holds}.",
+    )
+
+
+def _in_parts(view: BudgetView) -> str:
+    names = ", ".join(map(_named, list(view.parts)[:MOST_VALUES]))
+    return (
+        f"The data are in {len(view.parts)} parts, {names}. Each unit is in one of them, and the promise is the same "
+        "in each: a question about some parts is charged to these."
+    )
+
+
+def _unit(table: Table) -> str:
+    return f"each row of {table.name}" if table.root.unit_is_row else f"each {table.root.privacy_unit}"
+
+
+def _meaning(budget: Budget, total: Loss) -> Section:
+    """Say what one presence changes.
+
+    With δ = 0, P(S)/Q(S) ≤ e^ε for every set S, hence so for odds. With δ > 0 let S be where ln(P/Q) > ε + ln 2:
+    P(S) ≤ e^ε·Q(S) + δ ≤ P(S)/2 + δ, so P(S) ≤ 2δ; and where ln(Q/P) > ε + ln 2, Q ≤ 2δ by the same and P ≤ e^(−ε)·δ.
+    Together less than 3δ. Neighbours are told apart no better. Under add_remove two data sets that differ in what one
+    unit's rows hold are two steps apart, by way of the one without it: what holds for them is what holds for two units.
+    """
+    factor, delta = odds_factor_up(budget.epsilon), budget.delta
+    times = f"{_up(factor)} times" if not delta else f"{_up(2 * factor)} times (2·e^ε)"
+    but = "" if not delta else f", but for a chance of less than {small(3 * delta)} (3δ)"
+    asked, right, more = WONDERED[budget.neighbouring]
+    odds = (
+        f"Somebody wonders about one unit: {asked}? Whatever they know already, all answers together make the odds of "
+        f"it at most {times} as large, or as small{but}. What is known of everybody, or follows from other people's "
+        "rows, is not hidden by this."
+    )
+    test = (
+        f"Who decides that by the answers, and says so wrongly at the rate on the left, says so rightly{right} at most "
+        "at the rate on the right:"
+    )
+    rows = [("wrong", "right")]
+    rows += [(f"{short(100 * level)} %", f"{short(Fraction(_share(budget, total, level)))} %") for level in LEVELS]
+    return Section(title="What it means for one unit", paragraphs=(odds, *more, test), table=tuple(rows))
+
+
+def _share(budget: Budget, total: Loss, level: Fraction) -> str:
+    return f"{100 * power_up(budget, total, level):.1f}"
+
+
+def _groups(budget: Budget, total: Loss) -> Section:
+    text = (
+        "The promise is for one unit. Facts that several share (a household, a ward) are hidden less well. Towards "
+        "so many units together the same answers are:"
+    )
+    rows = [("units", "ε", "δ")]
+    for people in GROUPS:
+        towards = towards_group(budget, total, people)
+        if towards.epsilon is None or towards.delta is None:
+            rows.append((str(people), "nothing is promised", ""))
+        else:
+            rows.append((str(people), _up(towards.epsilon), small(towards.delta)))
+    return Section(title="Several units together", paragraphs=(text,), table=tuple(rows))
+
+
+def _spent(view: BudgetView) -> Section:
+    sign = AMOUNTS[view.total.kind]
+    rows = [
+        ("", sign, "share"),
+        ("spent", short(view.spent.amount), f"{100 * view.share_spent:.1f} %"),
+        ("left", f"{float(view.remaining.amount):.4g}", f"{100 * (1 - view.share_spent):.1f} %"),
+    ]
+    if view.by_part is not None:
+        parts = list(view.parts.items())
+        rows += [(f"spent of {_named(part)}", short(loss.amount), "") for part, loss in parts[:MOST_VALUES]]
+        rows += [(f"and {len(parts) - MOST_VALUES} parts more", "", "")] if len(parts) > MOST_VALUES else []
+    count = len(view.history)
+    asked = "One question was" if count == 1 else f"{count:,} questions were"
+    paragraphs = [f"{asked} charged, up to version {view.version} of the data."]
+    if view.spent.amount:
+        cap, whenever = view.as_if_cap, view.whenever
+        paragraphs.append(
+            f"What is spent is ε = {_up(cap.epsilon)}, {cap.holds}"
+            + (f"; {whenever.holds}, at most ε = {_up(whenever.epsilon)}." if whenever != cap else ".")
+        )
+    paragraphs.append("What is promised is the whole, as all of it may be spent.")
+    return Section(title="What is spent", paragraphs=tuple(paragraphs), table=tuple(rows))
+
+
+def _protected(table: Table) -> Section:
+    paragraphs = [
+        "Of each unit there are at most "
+        f"{table.max_rows_per_unit:,} row{'s' if table.max_rows_per_unit != 1 else ''}; others do not exist for any "
+        "question. What questions may use, and within which bounds, is public; all other columns are invisible."
+    ]
+    if table.link is not None:
+        on = " and ".join(f"{here} = {there}" for here, there in table.link.on)
+        paragraphs.append(f"A row belongs to the unit of the row of {table.link.parent.name} with {on}.")
+    if table.part is not None:
+        paragraphs.append(f"A unit's part is told by {table.part}; its rows of other parts do not exist.")
+    return Section(title=f"The table {table.name}", paragraphs=tuple(paragraphs), table=_columns(table.columns))
+
+
+def _public(table: PublicTable) -> Section:
+    text = "Nobody is protected in this table: all that it holds may be seen in answers, prices and errors."
+    return Section(title=f"The public table {table.name}", paragraphs=(text,), table=_columns(table.columns))
+
+
+def _columns(columns: Sequence[Column]) -> tuple[Row, ...]:
+    return (("column", "type", "public bounds or values"), *((c.name, c.type, _range(c)) for c in columns))
+
+
+def _range(column: Column) -> str:
+    parts = []
+    if column.bounded:
+        step = "" if column.step is None else f", in steps of {short(column.step)}"
+        parts.append(f"{_value(column.lower)} to {_value(column.upper)}{step}")
+    if column.values is not None:
+        shown = ", ".join(map(_value, column.values[:MOST_VALUES]))
+        more = len(column.values) - MOST_VALUES
+        parts.append(f"public keys {shown}" + (f" and {more:,} more" if more > 0 else ""))
+    if column.other is not None:
+        parts.append(f"{_named(column.other)} for all others")
+    return "; ".join(parts) or "none: values are not public"
+
+
+def _value(content: object) -> str:
+    return spelling.value(content)
+
+
+def _named(text: str) -> str:
+    return spelling.text(text)
+
+
+def _left_out(catalog: Catalog) -> Iterator[str]:
+    """Say what the promise rests on, and what it does not promise."""
+    yield (
+        "Bounds, public keys, row limits, steps and the budget were written by the curator, and must not come from the "
+        "data: nothing can check that. A table that is said to be public is taken to be."
+    )
+    yield (
+        "How long an answer takes, and whether a question runs out of memory, disk or time, can depend on the data. "
+        "After three such failures nothing is answered until the curator has looked."
+    )
+    yield (
+        "New versions of the data share this one budget, as they are about the same people. That data changed, and how "
+        "often, is visible."
+    )
+    yield (
+        "One person under two identifiers is two units. Rows of other people (relatives, contacts) that say something "
+        "about a unit are not hidden with it."
+    )
+    if len(catalog.tables) > 1:
+        yield "Where tables have units of different kinds, each is protected for itself, and who is both, less well."
+    if catalog.budget.delta:
+        yield "δ is the chance that anything may happen; it has to be far below one in the number of units."
+    yield (
+        "Whoever can read the files of data, catalog and ledger is not kept out by this promise; nor is a curator kept "
+        "from making a second ledger for the same data, by which the sum of both would be lost."
+    )
+
+
+def _record(view: BudgetView, head: Head) -> Section:
+    rows = [("ledger", head.ledger), ("entries", f"{head.sequence:,}"), ("version of the data", str(view.version))]
+    text = ["Every charge is an entry of the ledger, sealed over the entry before."]
+    if head.hash is None:
+        text.append(
+            "The seal of the newest entry is for auditors alone: it was made of the data's own digest among others."
+        )
+    else:
+        rows.append(("seal of the newest entry", head.hash))
+        text.append("Do not publish the seal: it was made of the data's own digest among others.")
+    return Section(title="The record", paragraphs=tuple(text), table=(("what", "value"), *rows))
+
+
+def _up(value: float) -> str:
+    return short(Fraction(value)) if value < 1e300 else "more than 1e300"

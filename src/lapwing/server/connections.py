@@ -1,0 +1,113 @@
+"""What one connection may take: time to say what it wants, time to read what it is told, and one of so many places.
+
+Theory of operation. Each connection holds a descriptor, and a process has only so many, which the ledger and the data
+need too. So there are `room` places, fewer than descriptors. When all are taken, the connection that has been idle the
+longest makes room for a new one: whoever holds many and says nothing loses these first, and who asks is served. Those
+whose request has arrived are never closed for others. What has not sent its headers in time is closed, and so is what
+does not read its answer; the limit on bodies is `envelope`'s.
+"""
+
+import asyncio
+import resource
+import socket
+from contextlib import suppress
+from typing import Any, Final, Protocol
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+MOST: Final = 4096
+KEPT: Final = 512
+"""Descriptors that are not for connections."""
+BACKLOG: Final = 256
+"""How many are accepted at a time, before any of them is counted."""
+UNREAD_SECONDS: Final = 300.0
+
+
+class _Idle(Protocol):
+    def give_up(self) -> None: ...
+
+
+def room() -> int:
+    """Take as many descriptors as are wanted and allowed, and return how many connections there may be."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return MOST
+    wanted = MOST + KEPT if hard == resource.RLIM_INFINITY else min(MOST + KEPT, hard)
+    if soft < wanted:
+        with suppress(OSError, ValueError):  # it stays as it is
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+    return min(MOST, max(soft - KEPT, soft // 4))
+
+
+def protocol(seconds: float, most: int) -> type[asyncio.Protocol]:
+    """Return uvicorn's protocol with limits.
+
+    Args: seconds: until the headers of a request have arrived; most: connections at once.
+    """
+    idle: dict[_Idle, None] = {}  # in the order in which they became so
+
+    class Prompt(H11Protocol):
+        """HTTP/1.1 with limits on time and number."""
+
+        _due: asyncio.TimerHandle | None = None
+        _unread: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            # Head and body are written apart; without this the body waits for the head's acknowledgement, up to 40 ms.
+            # asyncio sees to it by itself only where it made the listening socket.
+            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if len(self.connections) > most:
+                next(iter(idle), self).give_up()
+            if not transport.is_closing():
+                idle[self] = None
+                self._wait()
+
+        def data_received(self, data: bytes) -> None:
+            before = self.cycle
+            super().data_received(data)
+            if self.cycle is not before:
+                self._stop_waiting()
+                idle.pop(self, None)
+            elif self._due is None and (self.cycle is None or self.cycle.response_complete):
+                self._wait()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if self.cycle.response_complete and not self.transport.is_closing():
+                idle[self] = None
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._unread = asyncio.get_running_loop().call_later(UNREAD_SECONDS, self.give_up)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            self._stop_unread()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._stop_waiting()
+            self._stop_unread()
+            idle.pop(self, None)
+            super().connection_lost(exc)
+
+        def give_up(self) -> None:
+            """Close, whatever is still unread."""
+            idle.pop(self, None)
+            self.transport.abort()
+
+        def _wait(self) -> None:
+            self._due = asyncio.get_running_loop().call_later(seconds, self.transport.close)
+
+        def _stop_waiting(self) -> None:
+            if self._due is not None:
+                self._due.cancel()
+                self._due = None
+
+        def _stop_unread(self) -> None:
+            if self._unread is not None:
+                self._unread.cancel()
+                self._unread = None
+
+    return Prompt

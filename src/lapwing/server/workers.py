@@ -1,0 +1,193 @@
+"""Several processes that serve one socket, and the parent that replaces those that die.
+
+Theory of operation. The parent has the socket, and nothing else of the service: it opens no data, answers nobody, and
+starts workers (`server.working`) that take connections from it. They are spawned, never forked, so each opens ledger,
+data and store for itself; what must hold between them is held there. A worker that dies is replaced at once if it had
+been up for a while, and after a growing pause if not. One that dies soon after its start for the fifth time in a row
+will not do better at the sixth, so then the service ends. While a worker is missing, the others take its connections,
+and if there is none, connections wait in the socket.
+
+SIGTERM and Ctrl-C are passed on as SIGTERM, by which a worker finishes what is under way; a second one ends the wait. A
+parent that dies closes the lines to its workers, who end by themselves.
+"""
+
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, final
+
+from lapwing.errors import ServiceFault
+from lapwing.server.journal import log, open_log
+from lapwing.server.running import listening
+from lapwing.server.working import Plan, work
+
+SETTLED: Final = 10.0
+"""Seconds after which a worker that dies has been up for a while."""
+MOST_SOON: Final = 5
+PAUSE: Final = 0.25
+LONGEST_PAUSE: Final = 8.0
+PATIENCE: Final = 15.0
+"""Seconds beyond those of grace that workers have to close what they opened."""
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+def pause(soon: int) -> float:
+    """Return the seconds before a worker starts that died so many times in a row soon after its start."""
+    return min(PAUSE * 2**soon, LONGEST_PAUSE) if soon else 0.0
+
+
+def run(plan: Plan, number: int) -> None:
+    """Serve by so many workers until told to end.
+
+    Raises: ServiceFault if a worker dies again and again.
+    """
+    open_log()
+    with TemporaryDirectory(prefix="lapwing-") as counts, listening(plan.place) as door, _told() as told:
+        crew = _Crew(replace(plan, counts=Path(counts)), door, told)
+        try:
+            crew.serve(number)
+        finally:
+            door.close()
+            crew.end()
+    log("ended")
+
+
+@dataclass(slots=True, kw_only=True)
+class _Worker:
+    """A worker, or the pause before it. `soon`: how often it died soon after its start, in a row."""
+
+    number: int
+    starts: float
+    soon: int = 0
+    process: SpawnProcess | None = None
+    line: Connection | None = None
+    ready: bool = False
+
+
+@dataclass(slots=True)
+class _Told:
+    """How often the parent was told to end, and what can be waited for with the workers."""
+
+    reader: socket.socket
+    writer: socket.socket
+    times: int = 0
+
+    def hear(self, *_: object) -> None:
+        self.times += 1
+        with suppress(OSError):
+            self.writer.send(b"!")
+
+
+@final
+class _Crew:
+    def __init__(self, plan: Plan, door: socket.socket, told: _Told) -> None:
+        self._plan, self._door, self._told = plan, door, told
+        self._workers: list[_Worker] = []
+        self._listening = False
+
+    def serve(self, number: int) -> None:
+        """Keep so many workers going until told to end."""
+        self._workers = [_Worker(number=place, starts=time.monotonic()) for place in range(1, number + 1)]
+        while not self._told.times:
+            for worker in self._workers:
+                if worker.process is None and worker.starts <= time.monotonic():
+                    self._start(worker)
+            self._wait()
+            for worker in self._workers:
+                self._look_after(worker)
+            self._say_listening()
+
+    def end(self) -> None:
+        """Tell the workers to end, and wait until they have."""
+        living = [worker.process for worker in self._workers if worker.process is not None]
+        for process in living:
+            process.terminate()
+        first, deadline = self._told.times, time.monotonic() + self._plan.place.grace + PATIENCE
+        while any(process.is_alive() for process in living) and time.monotonic() < deadline:
+            wait([self._told.reader, *(process.sentinel for process in living if process.is_alive())], timeout=1)
+            self._hear()
+            if self._told.times > max(first, 1):
+                break
+        for worker in self._workers:
+            if worker.process is not None:
+                worker.process.kill()
+                worker.process.join()
+                self._forget(worker)
+
+    def _start(self, worker: _Worker) -> None:
+        context = get_context("spawn")
+        worker.line, theirs = context.Pipe()
+        worker.starts, worker.ready = time.monotonic(), False
+        worker.process = context.Process(
+            target=work, args=(self._plan, worker.number, self._door, theirs), name=f"worker {worker.number}"
+        )
+        worker.process.start()
+        theirs.close()
+        log("worker started", worker=worker.number, process=worker.process.pid)
+
+    def _wait(self) -> None:
+        """Wait until there is something to look after."""
+        pauses = [worker.starts - time.monotonic() for worker in self._workers if worker.process is None]
+        lines = [worker.line for worker in self._workers if worker.line is not None and not worker.ready]
+        ends = [worker.process.sentinel for worker in self._workers if worker.process is not None]
+        wait([self._told.reader, *lines, *ends], timeout=max(0.0, min(pauses)) if pauses else None)
+        self._hear()
+
+    def _hear(self) -> None:
+        with suppress(BlockingIOError):
+            self._told.reader.recv(16)
+
+    def _look_after(self, worker: _Worker) -> None:
+        """Hear whether a worker is ready; if it has died, forget it, and say when the next one starts."""
+        process, line = worker.process, worker.line
+        if process is None or line is None:
+            return
+        if process.is_alive():
+            with suppress(EOFError, OSError):
+                worker.ready = worker.ready or (line.poll() and line.recv_bytes() == b"ready")
+            return
+        lived = time.monotonic() - worker.starts
+        worker.soon = worker.soon + 1 if lived < SETTLED else 0
+        log("worker died", worker=worker.number, status=process.exitcode)
+        self._forget(worker)
+        if worker.soon >= MOST_SOON:
+            raise ServiceFault(
+                f"Worker {worker.number} died {worker.soon} times in a row soon after its start, so the service has "
+                "ended. The lines before this one say why."
+            )
+        worker.starts = time.monotonic() + pause(worker.soon)
+
+    def _say_listening(self) -> None:
+        if not self._listening and all(worker.ready for worker in self._workers):
+            self._listening = True
+            log("listening", host=self._plan.place.host, port=self._door.getsockname()[1], workers=len(self._workers))
+
+    def _forget(self, worker: _Worker) -> None:
+        if worker.line is not None:
+            worker.line.close()
+        worker.process = worker.line = None
+        worker.ready = False
+
+
+@contextmanager
+def _told() -> Iterator[_Told]:
+    """Hear SIGTERM and Ctrl-C, and nothing else of them."""
+    reader, writer = socket.socketpair()
+    with reader, writer:
+        reader.setblocking(False)
+        writer.setblocking(False)
+        told = _Told(reader, writer)
+        before = {number: signal.signal(number, told.hear) for number in SIGNALS}
+        try:
+            yield told
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)

@@ -1,0 +1,106 @@
+"""What the page says, and that it says it of the relation and the budget that hold."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from lapwing.guarantee import as_text
+from lapwing.guarantee.numbers import odds_factor_up
+from lapwing.opening import open_session
+from lapwing.privacy.amounts import short
+from lapwing.session import Session
+from tests.release import small
+
+GDP = "epsilon = 3\ndelta = 1e-6\ndelta_keys = 1e-7"
+PURE = 'epsilon = 3\nmeasure = "pure"'
+
+
+@contextmanager
+def opened(folder: Path, budget: str, **facts: str) -> Iterator[Session]:
+    small.write(folder, [small.row(person, plan="ab"[person % 2]) for person in range(20)])
+    session = open_session(small.catalog(folder, budget=budget, **facts))  # type: ignore[arg-type]
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def said(session: Session) -> str:
+    return " ".join(as_text(session.guarantee()).split())
+
+
+def test_odds_are_those_of_the_relation(tmp_path: Path) -> None:
+    """Under add_remove what a unit's rows hold is two steps away: its odds are not those of whether it is there."""
+    with opened(tmp_path, PURE) as session:
+        text = said(session)
+    assert "is it there? Whatever they know already" in text
+    assert f"make the odds of it at most {FACTOR}" in text
+    assert "hidden as well as two units together are" in text
+    assert "are its rows these or those" not in text
+
+
+def test_replaced_rows_are_one_step_away(tmp_path: Path) -> None:
+    with opened(tmp_path, PURE + '\nneighbouring = "replace_one"') as session:
+        text = said(session)
+    assert "are its rows these or those? Whatever they know already" in text
+    assert f"make the odds of it at most {FACTOR}" in text
+    assert "is it there" not in text
+    assert "the rows of one unit are other ones" in text
+
+
+FACTOR = f"{short(Fraction(odds_factor_up(Fraction(3))))} times as large"
+
+
+def test_delta_widens_the_odds(tmp_path: Path) -> None:
+    with opened(tmp_path, GDP) as session:
+        text = said(session)
+    assert "40.18 times (2·e^ε) as large, or as small, but for a chance of less than 3e-6 (3δ)" in text
+    assert "of δ, for keys that are not public 1e-7" in text
+
+
+def test_parts_are_listed_with_what_they_spent(tmp_path: Path) -> None:
+    with opened(tmp_path, GDP, part="plan") as session:
+        session.sql("SELECT COUNT(*) AS n FROM visits WHERE plan = 'a'", epsilon=0.5)
+        text = said(session)
+    assert 'in 2 parts, "a", "b"' in text
+    assert 'spent of "a" 0.0' in text
+    assert 'spent of "b" 0 ' in text
+
+
+def raised(folder: Path, budget: str, delta: object) -> str:
+    with opened(folder, budget) as session:
+        session.raise_budget(was=(3, Fraction(str(delta))), epsilon=4, delta=Fraction(str(delta)))
+        return said(session)
+
+
+def test_a_raised_budget_says_when_it_holds(tmp_path: Path) -> None:
+    text = raised(tmp_path, GDP, "0.000001")
+    assert "It was" not in text
+    assert "it was ε = 3, δ = 1e-6" in text
+    assert "holds if that did not depend on answers" in text
+    assert "δ = 1.9e-6, whatever made the curator raise it" in text
+
+
+def test_a_raised_pure_budget_holds_in_any_case(tmp_path: Path) -> None:
+    text = raised(tmp_path, PURE, 0)
+    assert "holds for all that was released, before and after" in text
+    assert "did not depend" not in text
+
+
+@pytest.mark.parametrize("budget", [GDP, PURE])
+def test_nothing_of_the_page_comes_from_rows(tmp_path: Path, budget: str) -> None:
+    """Two tables of which one has one person more have the same page but for its time."""
+    pages = []
+    for people in (20, 21):
+        folder = tmp_path / str(people)
+        folder.mkdir()
+        small.write(folder, [small.row(person) for person in range(people)])
+        session = open_session(small.catalog(folder, budget=budget))
+        try:
+            pages.append(session.guarantee().sections)
+        finally:
+            session.close()
+    assert pages[0] == pages[1]
