@@ -230,6 +230,13 @@ def test_weights_that_exceed_a_level_are_lowered(monkeypatch: pytest.MonkeyPatch
     assert shared(CORE, 3, 4).value(4) == 5
 
 
+def test_weights_are_lowered_in_whatever_row_there_are_any() -> None:
+    """The first row of the unit that bears too much weighs nothing."""
+    units, weights, room = np.array([[0, 1, 2], [0, 1, 3], [-1, 0, 3]]), np.full(3, 5), np.array([1, 9, 9, 9])
+    parts = packing_solvers._from_below(units, weights, room, np.array([0.0, 2.0, 0.5]))
+    assert parts == packing_solvers._FRACTION
+
+
 @pytest.mark.parametrize("part", [0, 2], ids=["no flow", "twice the flow"])
 def test_a_flow_that_is_not_greatest_is_not_believed(monkeypatch: pytest.MonkeyPatch, part: int) -> None:
     from scipy.sparse import csgraph

@@ -90,7 +90,7 @@ def alike(chance: random.Random, row: Row) -> Row:
 def neighbours(chance: random.Random, described: Catalog) -> tuple[Data, Data]:
     """Return two data sets that differ in the rows of a customer, or of an owner, in different orders."""
     drawn = shop.drawn(chance, described.tables[0].root.unit_column, busy=chance.choice([0, 8, 16]))
-    one = {name: [alike(chance, row) for row in rows] for name, rows in drawn.items()}
+    one: Data = {name: [alike(chance, row) for row in rows] for name, rows in drawn.items()}
     rows: Sequence[Row] = [alike(chance, row) for row in stalls(chance)]
     if chance.random() < 0.5:
         one, other = shop.neighbours_of(one, chance, described)

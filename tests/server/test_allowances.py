@@ -14,7 +14,6 @@ import pytest
 
 import lapwing as lw
 from lapwing.errors import AllowanceExhausted, DataStopped, InvalidParameter
-from lapwing.ledger import ledger as ledgers
 from lapwing.ledger.allowances import Allowance, Limits, LimitsNow, Spent, require_within
 from lapwing.ledger.folding import State, fold
 from lapwing.ledger.ledger import Ledger

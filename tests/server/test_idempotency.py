@@ -90,13 +90,14 @@ def test_requests_at_the_same_time_are_charged_once(
 
 
 def test_without_turns_they_are_charged_twice(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Planted: nobody waits for a turn."""
+    """Planted: nobody waits for a turn, and the ledger does not see what is under way."""
 
     @contextmanager
     def nobody(self: Turns, name: object) -> Iterator[None]:
         yield
 
     monkeypatch.setattr(Turns, "of", nobody)
+    monkeypatch.setattr("lapwing.ledger.ledger.under_way", lambda *_: None)
     with meeting(monkeypatch, 50):
         together(lambda: query(world, key=None))
     assert world.charges() > 1

@@ -46,7 +46,8 @@ def command(
     data: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="FOLDER", help="Let curators register data sets whose files lie in it; may be repeated.",
+            metavar="FOLDER",
+            help="Let curators register data sets whose files lie in it; may be repeated.",
             show_default=False,
         ),
     ] = None,

@@ -1,5 +1,6 @@
 """What is derived: post-processing of released numbers and keys, which costs nothing and cannot leak."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -138,57 +139,57 @@ class Over:
 Derived = Released | Average | OrderStatistic | KeyValue | Fixture | Compute | IntervalEnd | Over
 
 
-def measures_of(derived: Derived) -> tuple[Measure, ...]:
-    """Return the measures that a derived value rests on, each once, in order of appearance."""
-    match derived:
-        case Released():
-            return (derived.measure,)
-        case Average():
-            return (derived.total, derived.count)
-        case OrderStatistic():
-            return (derived.distribution,)
-        case IntervalEnd():
-            return measures_of(derived.value)
-        case Compute():
-            return tuple(dict.fromkeys(m for argument in derived.arguments for m in measures_of(argument)))
-        case Over():
-            return tuple(dict.fromkeys(m for part in derived.inside for m in measures_of(part)))
-        case _:
-            return ()
-
-
-def keys_of(derived: Derived) -> tuple[Key, ...]:
-    """Return the keys whose values a derived value shows, each once, in order of appearance."""
-    match derived:
-        case KeyValue():
-            return (derived.key,)
-        case IntervalEnd():
-            return keys_of(derived.value)
-        case Compute():
-            return tuple(dict.fromkeys(key for argument in derived.arguments for key in keys_of(argument)))
-        case Over():
-            return tuple(dict.fromkeys(key for part in derived.inside for key in keys_of(part)))
-        case _:
-            return ()
-
-
 Part = Measure | OrderStatistic
 """What an interval rests on: released numbers, and order statistics, each of which may miss the truth by itself."""
 
 
+def measures_of(derived: Derived) -> tuple[Measure, ...]:
+    """Return the measures that a derived value rests on, each once, in order of appearance."""
+    return tuple(dict.fromkeys(measure for value in _values_in(derived) for measure in _measures(value)))
+
+
+def keys_of(derived: Derived) -> tuple[Key, ...]:
+    """Return the keys whose values a derived value shows, each once, in order of appearance."""
+    return tuple(dict.fromkeys(value.key for value in _values_in(derived) if isinstance(value, KeyValue)))
+
+
 def parts_of(derived: Derived) -> tuple[Part, ...]:
     """Return the parts that a derived value's interval rests on, each once, in order of appearance."""
-    match derived:
+    return tuple(dict.fromkeys(part for value in _values_in(derived) for part in _parts(value)))
+
+
+def _measures(value: Derived) -> tuple[Measure, ...]:
+    match value:
+        case Released():
+            return (value.measure,)
+        case Average():
+            return (value.total, value.count)
         case OrderStatistic():
-            return (derived,)
-        case IntervalEnd():
-            return parts_of(derived.value)
-        case Compute():
-            return tuple(dict.fromkeys(part for argument in derived.arguments for part in parts_of(argument)))
-        case Over():
-            return tuple(dict.fromkeys(part for inner in derived.inside for part in parts_of(inner)))
+            return (value.distribution,)
         case _:
-            return measures_of(derived)
+            return ()
+
+
+def _parts(value: Derived) -> tuple[Part, ...]:
+    return (value,) if isinstance(value, OrderStatistic) else _measures(value)
+
+
+def _values_in(derived: Derived) -> Iterator[Derived]:
+    """Yield a derived value and those inside it, from left to right; one that is used in many places, once."""
+    waiting, seen = [derived], set[int]()
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        yield value
+        match value:
+            case IntervalEnd():
+                waiting.append(value.value)
+            case Compute():
+                waiting.extend(reversed(value.arguments))
+            case Over():
+                waiting.extend(reversed(value.inside))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
