@@ -120,9 +120,10 @@ class Datasets:
 
         Raises: NotFound, the same for one that is hidden and one that is not there.
         """
-        if name not in self._served:
-            self._look()
         found = self._served.get(name)
+        if found is None or not self._sees(caller, name):
+            self._look()  # in both cases, so that they take the same time
+            found = self._served.get(name)
         if found is None or not self._sees(caller, name):
             raise missing("data set")
         return found
