@@ -327,9 +327,7 @@ class Session:
         """
         self._require_open()
         state = self._state()
-        head = Head(
-            ledger=self.catalog.ledger_path.name, sequence=state.sequence, hash=state.hash if sealed else None
-        )
+        head = Head(ledger=self.catalog.ledger_path.name, sequence=state.sequence, hash=state.hash if sealed else None)
         now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
         return page_of(self.catalog, budget_view(state, self._ledger.history()), head, asking or WHO_READS, now)
 

@@ -28,6 +28,7 @@ from lapwing.query.relations import select_list, sources, unit_joins
 from lapwing.query.sql.cleaned import WHOLE, Pass, stored
 from tests.engines.tables import by_value
 from tests.query import test_linked as shop
+from tests.query.asked import Tables, plain
 from tests.query.worlds import moved_too_far
 
 MOST = 2**63 - 1
@@ -52,7 +53,7 @@ UNION ALL SELECT ck, 1 FROM customer"""
 )
 
 
-def crowded() -> shop.Tables:
+def crowded() -> Tables:
     """Return tables in which the first unit has all rows that it may have, and those of items all of one order.
 
     The last two orders are of nobody and share a key; the others' keys are at the ends of what an integer may be.
@@ -75,7 +76,7 @@ def crowded() -> shop.Tables:
     }
 
 
-def without(unit: int, found: shop.Tables) -> shop.Tables:
+def without(unit: int, found: Tables) -> Tables:
     """Take a unit out of all tables."""
     visits = found["visits"].filter([vid != unit for vid in found["visits"]["vid"].to_pylist()])
     return shop.without(unit, {name: table for name, table in found.items() if name != "visits"}) | {"visits": visits}
@@ -97,7 +98,7 @@ class World:
 
 
 @contextmanager
-def world(folder: Path, found: shop.Tables, *, indexed: Sequence[str] = ()) -> Iterator[World]:
+def world(folder: Path, found: Tables, *, indexed: Sequence[str] = ()) -> Iterator[World]:
     """Open an engine over tables, some of which have an index."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "shop.toml").write_text(CATALOG, encoding="utf-8")
@@ -270,7 +271,7 @@ def test_twin_a_place_that_is_not_known_gives_what_sql_does_not_mean(
     found = crowded() | {"visits": shop._table({"vid": [1, 2, 3], "w": [2, 1, 9]})}
     with world(tmp_path, found) as whole:
         ((ours,),) = whole.exact(whole.plan(text).question).cells.values()
-    assert shop.plain(text, found) != [(ours,)]
+    assert plain(text, found) != [(ours,)]
 
 
 # ---- keys that an integer does not hold ------------------------------------------------------------------------------

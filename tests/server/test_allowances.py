@@ -91,6 +91,19 @@ def test_a_team_has_one_allowance(world: World) -> None:
     assert world.query("alice", question()).status == 409
 
 
+@on_both
+def test_other_cases_name_the_same_team(world: World) -> None:
+    """Else the share would hold for some of its people alone."""
+    service, view = world.service, world.session().budget()
+    grant(world, "bob", None)
+    service.people.change("alice", team="Nurses", by="carol")
+    service.people.change("bob", team="nurses", by="carol")
+    assert service.people.named("bob").team == "Nurses"
+    service.policies.give_team("open", "NURSES", ten(world), view.spending, view.total, by="carol")
+    assert set(service.policies.team_shares("open")) == {"Nurses"}
+    assert outcomes(world, "alice", "bob").count(200) == FIT
+
+
 def test_checking_first_and_charging_later_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: the allowance is looked at before the transaction that charges, as a service beside the ledger would."""
     charge_all, before = Ledger.charge_all, world.session()._ledger.state()

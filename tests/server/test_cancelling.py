@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import lapwing as lw
-from lapwing.documents import arrow_stream
+from lapwing.documents.answers import arrow_stream
 from lapwing.errors import Interrupted
 from lapwing.server import queued
 from lapwing.server.pending import PendingQuestions

@@ -18,9 +18,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 import lapwing as lw
-from lapwing import documents
 from lapwing.client import answers
 from lapwing.client.connection import Connection
+from lapwing.documents.answers import answer_document
 from lapwing.engines.duckdb import DuckDB
 from lapwing.server import running
 from tests.server.queueing import endless
@@ -357,7 +357,7 @@ def test_an_answer_shows_itself(shared: World) -> None:
     answer = shared.connect("alice").sql(QUESTIONS[1][0], epsilon=1)
     assert "<table>" in answer._repr_html_()
     assert "plan, n, s, m" in repr(answer)
-    assert documents.answer_document(answer, Fraction(95, 100))["columns"] == ["plan", "n", "s", "m"]
+    assert answer_document(answer, Fraction(95, 100))["columns"] == ["plan", "n", "s", "m"]
 
 
 # ---- TLS ----

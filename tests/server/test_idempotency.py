@@ -14,8 +14,8 @@ from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.records import Charge, Charged
 from lapwing.ledger.waiting import UnderWay
 from lapwing.privacy.filters import Refused
-from lapwing.server.asking import Turns
 from lapwing.server.datasets import Served
+from lapwing.server.turns import Turns
 from tests.server.world import QUESTION, Reply, World, on_both
 
 KEY = {"Idempotency-Key": "the first"}

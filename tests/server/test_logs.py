@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from lapwing.engines.duckdb import DuckDB
-from lapwing.server import envelope, journal
+from lapwing.server import envelope, journal, running
 from lapwing.server.auditing import first_broken, lines
 from tests.server.world import QUESTION, World
 
@@ -157,3 +157,18 @@ def test_metrics_count_routes_and_outcomes(world: World) -> None:
     assert 'lapwing_questions_total{dataset="open",outcome="charged"} 1' in text
     assert 'lapwing_questions_total{dataset="open",outcome="stored"} 1' in text
     assert 'route="/v1/datasets/{dataset}/query",status="200"} 2' in text
+
+
+def test_what_ends_a_thread_says_nothing_private(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise ValueError(SECRET_VALUE)
+
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)  # put back afterwards
+    running.keep_threads_quiet()
+    with logged() as found:
+        thread = threading.Thread(target=fail)
+        thread.start()
+        thread.join()
+    (line,) = found
+    assert json.loads(line)["kind"] == "ValueError"
+    assert SECRET_VALUE not in line

@@ -269,7 +269,9 @@ class Table(Generic[Given]):
         _no_two(Item(name, ColumnNode(name)) for name in joined.names)
         return self._then(joined)
 
-    def left_join(self, other: "Table[Given]", on: Pair | Iterable[Pair], *, rname: str = "{name}_right") -> "Table[Given]":
+    def left_join(
+        self, other: "Table[Given]", on: Pair | Iterable[Pair], *, rname: str = "{name}_right"
+    ) -> "Table[Given]":
         """Join another table; rows without a match stay, with NULLs."""
         return self.join(other, on, "left", rname=rname)
 

@@ -13,7 +13,7 @@ from lapwing.answer.drawing import bars
 from lapwing.answer.facts import ColumnFacts
 from lapwing.answer.showing import Cell, EndArray, show
 from lapwing.client.connection import Connection
-from lapwing.documents import facts_of, value_of
+from lapwing.documents.answers import facts_of, value_of
 from lapwing.errors import ServiceFault
 from lapwing.plots import Plot
 from lapwing.privacy.amounts import Number, exact, probability, written

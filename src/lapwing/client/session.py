@@ -15,7 +15,8 @@ from lapwing.client.answers import RemoteAnswer
 from lapwing.client.connection import Connection
 from lapwing.client.pending import Pending
 from lapwing.client.sending import batch, new_key, question
-from lapwing.documents import account_of, faults_of, preview_of
+from lapwing.documents.budgets import account_of, faults_of
+from lapwing.documents.previews import preview_of
 from lapwing.errors import InvalidParameter
 from lapwing.ledger.records import FaultRow
 from lapwing.preview import Preview

@@ -27,7 +27,6 @@ processes ask the same question at the same moment is the ledger's business.
 
 import asyncio
 import json
-import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -36,7 +35,7 @@ from hashlib import sha256
 from typing import Any, Final, TypeVar, final
 
 from lapwing.answer import Answer
-from lapwing.documents import answer_document, arrow_stream, consistent_document, described
+from lapwing.documents.answers import answer_document, arrow_stream, consistent_document, described
 from lapwing.errors import (
     AllowanceExhausted,
     BudgetExhausted,
@@ -62,6 +61,7 @@ from lapwing.server.problems import problem_of
 from lapwing.server.queue import Queue
 from lapwing.server.rights import Caller
 from lapwing.server.store import Connection
+from lapwing.server.turns import Turns
 from lapwing.session import Session
 
 UNCHARGED: Final = (
@@ -89,30 +89,6 @@ class KnownProblem(LapwingError):
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.document = document
         super().__init__(document["detail"])
-
-
-@final
-class Turns:
-    """Locks by name, each of which is there only while somebody wants it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._held: dict[object, tuple[threading.Lock, int]] = {}
-
-    @contextmanager
-    def of(self, name: object) -> Iterator[None]:
-        """Hold the lock of a name."""
-        with self._lock:
-            turn, waiting = self._held.get(name, (threading.Lock(), 0))
-            self._held[name] = turn, waiting + 1
-        try:
-            with turn:
-                yield
-        finally:
-            with self._lock:
-                turn, waiting = self._held.pop(name)
-                if waiting > 1:
-                    self._held[name] = turn, waiting - 1
 
 
 @final

@@ -7,7 +7,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Depends, Response
 from fastapi.responses import PlainTextResponse
 
-from lapwing.documents import history_document
+from lapwing.documents.budgets import history_document
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import written
 from lapwing.server import auditing

@@ -251,11 +251,22 @@ def _password(connection: Connection, name: str) -> str | None:
     return kept
 
 
+def team_named(connection: Connection, name: str) -> str:
+    """Return a team's name as it was first spelt: other cases are the same team.
+
+    Raises: InvalidParameter if it cannot be one.
+    """
+    checked(name, "The name of a team")
+    known = "SELECT team FROM memberships UNION SELECT team FROM team_shares"
+    found = connection.execute(f"SELECT team FROM ({known}) AS known WHERE lower(team) = ?", (name.lower(),)).fetchone()
+    return str(found[0]) if found else name
+
+
 def _join(connection: Connection, name: str, team: str | None) -> None:
     """Make a team somebody's only one; the others keep them as one who was there."""
     connection.execute("UPDATE memberships SET current = 0 WHERE person = ?", (name,))
     if team is not None:
-        checked(team, "The name of a team")
+        team = team_named(connection, team)
         connection.execute(
             "INSERT INTO memberships (team, person) VALUES (?, ?) ON CONFLICT (team, person) DO UPDATE SET current = 1",
             (team, name),

@@ -25,7 +25,7 @@ from lapwing.ledger.allowances import Allowance, Limits, Spending
 from lapwing.privacy.amounts import read, written
 from lapwing.privacy.measures import Loss
 from lapwing.server.auditing import note
-from lapwing.server.people import checked, missing
+from lapwing.server.people import missing, team_named
 from lapwing.server.store import Connection, Store
 
 Division = Literal["share", "split"]
@@ -124,8 +124,8 @@ class Policies:
         self, dataset: str, team: str, share: Fraction | None, spending: Spending, cap: Loss, *, by: str
     ) -> None:
         """Give a team a share, or with None take it away."""
-        checked(team, "The name of a team")
         with self._store.transaction() as connection:
+            team = team_named(connection, team)
             connection.execute("DELETE FROM team_shares WHERE dataset = ? AND team = ?", (dataset, team))
             if share is not None:
                 row = (dataset, team, written(_checked(share)))

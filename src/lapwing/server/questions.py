@@ -10,7 +10,8 @@ from fastapi.responses import JSONResponse
 from lapwing.budget import BudgetView
 from lapwing.builder.opened import names_of
 from lapwing.builder.relations import Named
-from lapwing.documents import account_document, history_document, preview_document
+from lapwing.documents.budgets import account_document, history_document
+from lapwing.documents.previews import preview_document
 from lapwing.errors import InvalidParameter
 from lapwing.ledger.allowances import Allowance
 from lapwing.ledger.records import HistoryRow

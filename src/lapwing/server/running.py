@@ -2,6 +2,7 @@
 
 import ipaddress
 import socket
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.server import connections
 from lapwing.server.app import application
 from lapwing.server.journal import log, open_log
+from lapwing.server.problems import place_of
 from lapwing.server.service import Service
 
 IDLE_SECONDS: Final = 60
@@ -55,11 +57,22 @@ class Place:
 
 def run(service: Service, place: Place) -> None:
     """Serve until the process is told to end; then take no new request, and finish those under way."""
+    keep_threads_quiet()
     with listening(place) as door:
         serving = server(service, place)
         log("listening", host=place.host, port=door.getsockname()[1])
         serving.run(sockets=[door])
     log("ended")
+
+
+def keep_threads_quiet() -> None:
+    """Log of what ends a thread of this process its kind and its place in the code, and not what it says."""
+
+    def end(ended: threading.ExceptHookArgs) -> None:
+        error = ended.exc_value
+        log("bug", kind=ended.exc_type.__name__, place=None if error is None else place_of(error))
+
+    threading.excepthook = end
 
 
 def listening(place: Place) -> socket.socket:

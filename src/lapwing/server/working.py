@@ -60,6 +60,7 @@ def work(plan: Plan, number: int, door: socket.socket, parent: Connection) -> No
     """
     os.setpgid(0, 0)
     open_log(number)
+    running.keep_threads_quiet()
     threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
 
     said = False

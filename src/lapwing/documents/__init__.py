@@ -1,0 +1,1 @@
+"""Answers, previews and budgets as JSON documents, for programs; and read back from them by another Lapwing."""
