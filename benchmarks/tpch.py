@@ -298,4 +298,4 @@ def _line(asked: Asked, worlds: Mapping[str, World], plain: duckdb.DuckDBPyConne
 
 
 if __name__ == "__main__":
-    main(*(sys.argv[1:] + ["0.1", "pure"][len(sys.argv) - 1 :]))
+    main(*(sys.argv[1:] + ["1", "pure"][len(sys.argv) - 1 :]))

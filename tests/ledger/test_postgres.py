@@ -19,17 +19,19 @@ from lapwing.catalog.toml import load
 from lapwing.errors import CatalogError, EngineFault, LedgerFault
 from lapwing.ledger import ledger as ledgers
 from lapwing.ledger import opening
+from lapwing.ledger.entries import Entry
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.postgres import chain, connection, tables
 from lapwing.ledger.postgres.log import PostgresLog
 from lapwing.ledger.postgres.presence import PostgresPresence
 from lapwing.ledger.settling import settled
+from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import PureDP
 from tests.ledger.ledgers import charged, opened, registration, spend, survey
 from tests.ledger.places import GRACE, Place
 from tests.ledger.test_crash import TENTH, killed
-from tests.ledger.test_race import race
 from tests.ledger.test_waiting import CATALOG
+from tests.ledger.worker import unlocked_head
 from tests.postgres import Postgres
 
 COLUMNS = ("sequence", "time", "kind", "subject", "body", "previous", "hash")
@@ -186,10 +188,34 @@ def test_several_ledgers_share_a_database(place: Place) -> None:
 # Races and deaths.
 
 
-def test_a_ledger_without_its_row_lock_is_found(empty: Place) -> None:
-    """The twin of the race: who decides on a state that is no longer the newest loses its charge, and says so."""
-    with pytest.raises(AssertionError):
-        race("spend without the row lock", empty)
+def check_alone(place: Place, patch: pytest.MonkeyPatch) -> None:
+    """While one host charges, another finds the ledger held, and decides nothing on a state that is about to be old."""
+    insert, tried = PostgresLog.insert, list[Entry]()
+
+    def meanwhile(self: PostgresLog, entry: Entry) -> None:
+        if not tried:
+            tried.append(entry)
+            with pytest.raises(LedgerFault, match="held by others for too long"):
+                spend(other, 0.7)
+        insert(self, entry)
+
+    with opened(place) as one, opened(place.seen_from("other"), patience=0.2) as other:
+        patch.setattr(PostgresLog, "insert", meanwhile)
+        last = charged(one, 0.7)
+        assert isinstance(spend(other, 0.7), Refused)
+        one.record_answer(last, "42")
+
+
+def test_one_host_at_a_time_decides(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_alone(place, monkeypatch)
+
+
+def test_twin_without_the_row_lock_a_charge_is_decided_on_an_old_state(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PostgresLog, "locked_head", unlocked_head)
+    with pytest.raises(pytest.fail.Exception):
+        check_alone(place, monkeypatch)
 
 
 def test_a_death_while_committing_wastes_at_most_one_charge(empty: Place) -> None:

@@ -302,9 +302,6 @@ def main(what: str, place: Place, *more: str) -> None:
         case "die with the mark too early":
             place.transactions.commit = mark_too_early
             buy_until_death(place, *more)
-        case "spend without the row lock":
-            PostgresLog.locked_head = unlocked_head  # type: ignore[method-assign]
-            race(place, int(more[0]), spend_all)
         case "die with one under way":
             with opened(place) as ledger:
                 charged(ledger, Fraction(1, 10))
