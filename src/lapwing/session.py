@@ -254,6 +254,7 @@ class Session:
                     stored=all(part.stored for part in paid),
                     notes=known,
                     shares=_shares_of(priced) if cost == priced.together else None,
+                    entries=[part.sequence for part in paid],
                 )
             )
         return tuple(shown)

@@ -190,14 +190,14 @@ def _decide_before_charging() -> None:
     """Look at allowances before the transaction that charges, as a service beside the ledger would."""
     charge_all = Ledger.charge_all
 
-    def looked_before(self: Ledger, requests: Any, limits: LimitsNow | None = None) -> Any:
+    def looked_before(self: Ledger, requests: Any, limits: LimitsNow | None = None, since: int | None = None) -> Any:
         from lapwing.ledger.allowances import require_within
 
         if limits is not None:
             state = self.state()
             require_within(limits(), state.spending, state.registration, requests)
             time.sleep(0.2)
-        return charge_all(self, requests)
+        return charge_all(self, requests, None, since)
 
     Ledger.charge_all = looked_before  # type: ignore[method-assign]
 

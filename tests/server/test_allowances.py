@@ -109,11 +109,11 @@ def test_checking_first_and_charging_later_is_found(world: World, monkeypatch: p
     charge_all, before = Ledger.charge_all, world.session()._ledger.state()
 
     def unsafe(
-        self: Ledger, requests: Sequence[Charge], limits: LimitsNow | None = None
+        self: Ledger, requests: Sequence[Charge], limits: LimitsNow | None = None, since: int | None = None
     ) -> tuple[Charged, ...] | Refused | UnderWay:
         if limits is not None:
             require_within(limits(), before.spending, before.registration, requests)
-        return charge_all(self, requests)
+        return charge_all(self, requests, None, since)
 
     monkeypatch.setattr(Ledger, "charge_all", unsafe)
     grant(world, "alice", ten(world))

@@ -66,12 +66,12 @@ def meeting(monkeypatch: pytest.MonkeyPatch, seconds: float) -> Iterator[None]:
     barrier, charge_all = threading.Barrier(2), Ledger.charge_all
 
     def met(
-        self: Ledger, requests: Sequence[Charge], limits: LimitsNow | None = None
+        self: Ledger, requests: Sequence[Charge], limits: LimitsNow | None = None, since: int | None = None
     ) -> tuple[Charged, ...] | Refused | UnderWay:
         with suppress(threading.BrokenBarrierError):
             barrier.wait(seconds)
             barrier.abort()  # later ones need not meet
-        return charge_all(self, requests, limits)
+        return charge_all(self, requests, limits, since)
 
     with monkeypatch.context() as patched:
         patched.setattr(Ledger, "charge_all", met)

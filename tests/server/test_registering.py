@@ -19,6 +19,7 @@ from lapwing.catalog.toml import loads
 from lapwing.errors import CatalogError, CatalogMismatch
 from lapwing.server import registering
 from lapwing.server.catalog_text import text_of
+from lapwing.server.datasets import Datasets
 from lapwing.server.service import Service
 from tests.cli.conftest import write_visits
 from tests.server.test_serving import served, token
@@ -236,6 +237,80 @@ def test_a_file_is_in_one_data_set(registry: World, data: Path, tmp_path: Path) 
     assert reply.status == 422
     assert "so it is not public" in reply.document["detail"]
     assert not (data / "second.db").exists()
+
+
+SECOND = {**CATALOG, "dataset": {"name": "second", "ledger": "sqlite:second.db"}}
+
+
+def check_another_process_knows(data: Path, tmp_path: Path) -> None:
+    """Two workers of a service, of which the second has heard nothing of what the first has registered."""
+    one, two = (Service(tmp_path / "people.db", [], replace(QUICK, folders=(data,))) for _ in range(2))
+    try:
+        one.registering.register(CATALOG, None, by="carol")
+        with pytest.raises(CatalogError, match="in the data set fresh already"):
+            two.registering.register(SECOND, None, by="carol")
+        assert not (data / "second.db").exists()
+    finally:
+        one.close()
+        two.close()
+
+
+def test_a_file_is_in_one_data_set_of_all_processes(data: Path, tmp_path: Path) -> None:
+    check_another_process_knows(data, tmp_path)
+
+
+def test_looking_at_what_is_served_here_alone_is_found(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Datasets, "look", lambda self: None)
+    monkeypatch.setattr(registering, "_listed", lambda folders: [])
+    with pytest.raises(pytest.fail.Exception):
+        check_another_process_knows(data, tmp_path)
+
+
+def test_two_processes_at_once_make_one(data: Path, tmp_path: Path) -> None:
+    services = [Service(tmp_path / "people.db", [], replace(QUICK, folders=(data,))) for _ in range(2)]
+    outcomes: list[str] = []
+
+    def try_(service: Service, catalog: dict[str, Any]) -> None:
+        try:
+            outcomes.append(service.registering.register(catalog, None, by="carol").name)
+        except CatalogError as error:
+            outcomes.append(str(error))
+
+    try:
+        pairs = zip(services, (CATALOG, SECOND), strict=True)
+        threads = [threading.Thread(target=try_, args=pair) for pair in pairs]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        for service in services:
+            service.close()
+    assert len([told for told in outcomes if told in ("fresh", "second")]) == 1
+    assert len([told for told in outcomes if "its people have one budget" in told]) == 1
+    assert len(list(data.glob("*.registered.toml"))) == 1
+
+
+def test_a_file_of_a_data_set_that_cannot_be_opened_gets_no_new_budget(data: Path, tmp_path: Path) -> None:
+    def served() -> Service:
+        return Service(tmp_path / "people.db", [], replace(QUICK, folders=(data,)))
+
+    service = served()
+    service.registering.register(CATALOG, None, by="carol")
+    service.close()
+    (data / "fresh.lapwing.db.mark").unlink()
+    for text, reason in ((None, "in the data set fresh already"), ("[budget", "is registered and cannot be read")):
+        if text is not None:
+            (data / "fresh.registered.toml").write_text(text)
+        service = served()
+        try:
+            assert service.datasets.everything() == ()
+            with pytest.raises(CatalogError, match=reason):
+                service.registering.register(SECOND, None, by="carol")
+        finally:
+            service.close()
 
 
 def test_a_ledger_of_another_budget_is_refused(data: Path, tmp_path: Path) -> None:

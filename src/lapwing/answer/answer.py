@@ -60,6 +60,7 @@ class Answer:
         cost: what this asking was charged; zero if the answer was bought before.
         notes: public facts that a reader should know (clamping, bounds on rows).
         shares: the part of the price that each measure took, in order; None where that is not known.
+        entries: of the ledger that paid for it, by number, those that found its bounds after its own.
     """
 
     def __init__(
@@ -73,9 +74,11 @@ class Answer:
         stored: bool = False,
         notes: Sequence[str] = (),
         shares: Sequence[Fraction] | None = None,
+        entries: Sequence[int] = (),
     ) -> None:
         question = plan.question
         self.plan = plan
+        self.entries = tuple(entries)
         self.mechanisms: Mapping[Measure, NoiseLaw] = dict(zip(question.measures, mechanisms, strict=True))
         self.cost = cost
         self.stored = stored

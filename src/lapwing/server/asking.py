@@ -56,6 +56,7 @@ from lapwing.server.answers import Answers, Begun, Kept, Made
 from lapwing.server.bodies import Asked, AskedTogether, body_of, number, requests_of
 from lapwing.server.datasets import Served
 from lapwing.server.journal import Metrics
+from lapwing.server.lately import Lately
 from lapwing.server.policies import Policies
 from lapwing.server.problems import problem_of
 from lapwing.server.queue import Queue
@@ -105,6 +106,7 @@ class Asking:
         self.queue = Queue(threads)
         self._patience = patience
         self._turns = Turns()
+        self._lately = Lately()
 
     async def ask(
         self, caller: Caller, served: Served, body: Asked | AskedTogether, key: str | None, gone: Gone
@@ -231,6 +233,11 @@ class Asking:
                 answers = body.bought(session)
             except KeyboardInterrupt:  # after a charge, what is raised says so
                 raise Interrupted(charged=False) from None
+        again = answers[0] if key is None and claim is None and len(answers) == 1 else None
+        (request, *_) = requests_of(body)
+        known = None if again is None else self._lately.find(caller.name, served.name, request, again, session.catalog)
+        if known is not None:
+            return (known,)
         made = [
             Made(
                 request=request,
@@ -244,7 +251,10 @@ class Asking:
             if claim is not None and not claim(connection, id_):
                 raise Interrupted(charged=any(answer.cost.amount for answer in answers))
 
-        return self._answers.keep(made, person=caller.name, dataset=served.name, key=key, also=claimed)
+        kept = self._answers.keep(made, person=caller.name, dataset=served.name, key=key, also=claimed)
+        if again is not None:
+            self._lately.note(again, session.catalog, kept[0])
+        return kept
 
 
 def was_charged(error: LapwingError) -> bool | None:

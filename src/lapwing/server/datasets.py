@@ -80,7 +80,7 @@ class Datasets:
         """Is held where a data set comes to be known, from its being registered to its being served."""
         for session in sessions:
             self.add(session)
-        self._look()
+        self.look()
 
     def add(self, session: Session) -> Served:
         """Serve one more data set, from now on.
@@ -122,7 +122,7 @@ class Datasets:
         """
         found = self._served.get(name)
         if found is None or not self._sees(caller, name):
-            self._look()  # in both cases, so that they take the same time
+            self.look()  # in both cases, so that they take the same time
             found = self._served.get(name)
         if found is None or not self._sees(caller, name):
             raise missing("data set")
@@ -130,7 +130,7 @@ class Datasets:
 
     def all_visible(self, caller: Caller) -> list[Served]:
         """Return all data sets that somebody may see: those with a grant, and to auditors and curators all."""
-        self._look()
+        self.look()
         return [served for served in self.everything() if self._sees(caller, served.name)]
 
     def close(self) -> None:
@@ -141,7 +141,7 @@ class Datasets:
     def _sees(self, caller: Caller, name: str) -> bool:
         return caller.role in ("auditor", "curator") or self._policies.sees(name, caller.name)
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """Serve what another process has registered; what cannot be opened is left out, and the log says so."""
         with self.changing:
             for session in self._newcomers(frozenset(self._served)):

@@ -15,7 +15,9 @@ the same request again goes on from there. `serve` opens what it finds in its fo
 restart; and each process of a service looks there for a name that it does not know.
 
 A file is in one data set. Were it in two, each with a budget, what is known about its people would be bounded by the
-sum; were it protected in one and public in the other, by nothing.
+sum; were it protected in one and public in the other, by nothing. So all processes of a service register one after
+another, and a catalog is held against all that are registered by then: also by other processes, also those that are not
+served because something is wrong with them, as their ledgers hold what was spent.
 """
 
 import os
@@ -44,6 +46,7 @@ SUFFIX: Final = ".registered.toml"
 DATA: Final = (".parquet", ".csv", ".tsv")
 LEDGER: Final = ".db"
 PATTERN: Final = frozenset("*?[")
+TURN: Final = "registering a data set"
 _HERE: Final = "the catalog that was sent"
 Identity = tuple[int, int]
 """Device and inode: the same for all names of a file."""
@@ -71,11 +74,12 @@ class Registering:
         base = self._base(folder)
         text = document if isinstance(document, str) else text_of(document)
         catalog = loads(text, file=_HERE, folder=base)
-        with self._lock:
-            require_servable(catalog.name)
+        require_servable(catalog.name)
+        require_inside(catalog, self._folders)
+        with self._lock, self._store.turn(TURN):
+            self._datasets.look()
             self._datasets.require_new(catalog)
-            require_inside(catalog, self._folders)
-            require_apart(catalog, (served.session.catalog for served in self._datasets.everything()))
+            require_apart(catalog, self._others())
             path = base / f"{catalog.name}{SUFFIX}"
             if path.exists():
                 raise CatalogError(f"{path.name}: exists already; choose another dataset.name")
@@ -93,6 +97,22 @@ class Registering:
                 digest = catalog.digest
                 note(connection, by, "data set registered", catalog.name, **promise, file=path.name, catalog=digest)
             return served
+
+    def _others(self) -> Iterator[Catalog]:
+        """Yield all catalogs that are served or registered.
+
+        Raises: CatalogError if one of them cannot be read, as nobody knows then which files it has.
+        """
+        for served in self._datasets.everything():
+            yield served.session.catalog
+        for path in _listed(self._folders):
+            try:
+                yield load(path)
+            except LapwingError:
+                raise CatalogError(
+                    f"{path.name}: is registered and cannot be read, so that nobody knows which files it has; let the "
+                    "operator mend or remove it first"
+                ) from None
 
     def _base(self, folder: str | None) -> Path:
         if not self._folders:
