@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lapwing import mechanisms, noise, privacy
+    from lapwing import local, mechanisms, noise, privacy
     from lapwing.answer import Answer
     from lapwing.budget import BudgetView
     from lapwing.builder.functions import (
@@ -143,6 +143,7 @@ __all__ = [
     "interval",
     "least",
     "literal",
+    "local",
     "mean",
     "mechanisms",
     "median",
@@ -158,7 +159,7 @@ __all__ = [
     "var",
 ]
 
-_MODULES = ("mechanisms", "noise", "privacy")
+_MODULES = ("local", "mechanisms", "noise", "privacy")
 _HOMES = {
     "answer": ("Answer",),
     "client": ("Pending", "RemoteAnswer", "RemoteSession"),

@@ -21,6 +21,17 @@ ODOMETER_RATIO: Final = Fraction(3, 2)
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AllowanceView:
+    """What the holder of a share of the budget may be charged: a person, or a team together."""
+
+    holder: str
+    share: Fraction
+    spent: Loss
+    remaining: Loss
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetView:
     """What a data set may lose, has lost and can still lose, in the ledger's measure.
 
@@ -35,7 +46,11 @@ class BudgetView:
 
     `earlier` has the (epsilon, delta) before the budget was raised, the first one first, and `raised` what then holds
     for certain, whatever it was raised for (`privacy.raises`); without that, `epsilon` and `delta` hold if the raises
-    did not depend on answers. `closed` says that nothing is charged any more.
+    did not depend on answers. `closed` says that nothing is charged any more. `lost` says that entries were lost before
+    a restore, so that all of the budget there was then counts as spent (`ledger.restoring`).
+
+    What a service lets its caller do is policy beside the guarantee: `allowances` are the shares that bind the caller,
+    `most` is what one question may cost, and `stopped_by_curator` says that nothing is charged at present.
     """
 
     total: Loss
@@ -57,6 +72,10 @@ class BudgetView:
     earlier: tuple[tuple[Fraction, Fraction], ...] = ()
     raised: Reading | None = None
     closed: bool = False
+    lost: bool = False
+    allowances: tuple[AllowanceView, ...] = ()
+    most: Loss | None = None
+    stopped_by_curator: bool = False
 
     @property
     def parts(self) -> dict[str, Loss]:
@@ -78,9 +97,11 @@ class BudgetView:
         return self.remaining if self.by_part is None else self.by_part.room(parts)
 
     def fits(self, loss: Loss, parts: Sequence[str] | None = None) -> int:
-        """Return how many more questions of this price, about these parts or all, the budget holds."""
-        room = self.room(parts)
-        return fits(Account(budget=room, spent=room.nothing()), loss)
+        """Return how many more questions of this price, about these parts or all, budget and allowances hold."""
+        if self.most is not None and loss.amount > self.most.amount:
+            return 0
+        rooms = (self.room(parts), *(allowance.remaining for allowance in self.allowances))
+        return min(fits(Account(budget=room, spent=room.nothing()), loss) for room in rooms)
 
 
 def budget_view(state: State, history: tuple[HistoryRow, ...]) -> BudgetView:
@@ -107,6 +128,7 @@ def budget_view(state: State, history: tuple[HistoryRow, ...]) -> BudgetView:
         earlier=tuple((was.epsilon, was.delta) for was in state.earlier),
         raised=raised_reading(state.first, registration) if state.earlier else None,
         closed=state.closed,
+        lost=state.lost,
     )
 
 

@@ -81,6 +81,7 @@ class Session:
         public: PublicData | None = None,
         limits: LimitsNow | None = None,
         plans: "Remembered[tuple[Plan, Priced]] | None" = None,
+        origin: "Session | None" = None,
     ) -> None:
         self.catalog = catalog
         self._public = public if public is not None else PublicData(catalog)
@@ -90,6 +91,7 @@ class Session:
         self._principal = principal
         self._limits = limits
         self._plans = plans if plans is not None else Remembered[tuple[Plan, Priced]]()
+        self._origin = origin  # that this one was made from
         self._closed = False
 
     def _require_open(self) -> None:
@@ -278,6 +280,7 @@ class Session:
             raise InvalidParameter(
                 f"assuming_count is {assuming_count!r}; it must be a whole number of rows from 1 up."
             )
+        state = self._state()  # first, as it may bring another budget, and with it another price
         plan, priced = self._planned(text, parameters, epsilon, error, delta)
         known = stored_searches(priced, self._ledger)
         if plan.searches and len(known) == len(plan.searches):
@@ -287,7 +290,6 @@ class Session:
             notes = notes_of_found(plan, found)
         else:
             notes = notes_before(plan, priced)
-        state = self._state()
         parts = parts_charged(plan.question, state)
         stored = None if plan.unsettled else stored_answer(priced, self._ledger)
         further = None if plan.unsettled or stored is not None else sharpening(priced, self._ledger)
@@ -377,6 +379,8 @@ class Session:
         now = state.registration.epsilon, state.registration.delta
         if now != (budget.epsilon, budget.delta):
             self.catalog = replace(self.catalog, budget=replace(budget, epsilon=now[0], delta=now[1]))
+            if self._origin is not None:
+                self._origin.catalog = self.catalog  # so that those who come next price by it at once
         return state
 
     def price(self, epsilon: Number) -> Loss:
@@ -411,7 +415,7 @@ class Session:
         """
         self._require_open()
         held = (self.catalog, self._engine, self._ledger, self._entropy)
-        return type(self)(*held, principal, self._public, limits, self._plans)
+        return type(self)(*held, principal, self._public, limits, self._plans, self._origin or self)
 
     def close(self) -> None:
         """Let go of the engine and the ledger; the session answers nothing any more."""

@@ -371,7 +371,7 @@ def admitted(sequence: int | None, known: str, declared: Declared | None, last: 
     [
         (3, "3", ["marked", "marked", "lost"]),
         (2, "2", ["marked", "marked", "lost"]),
-        (0, GENESIS, ["marked", "marked", "lost"]),
+        (0, GENESIS, ["refused", "newest", "lost"]),  # of a new ledger that was begun in the place of the lost one
         (3, "x", ["refused", "refused", "refused"]),
         (4, "4", ["refused", "refused", "lost"]),
         (None, "", ["refused", "newest", "lost"]),

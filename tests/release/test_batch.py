@@ -82,7 +82,7 @@ def test_a_batch_that_charges_one_by_one_is_found(tmp_path: Path, monkeypatch: p
     """The twin: a ledger that stops at the first that does not fit."""
     charge_all = Ledger.charge_all
 
-    def one_by_one(ledger: Ledger, requests: Any, limits: Any) -> Any:
+    def one_by_one(ledger: Ledger, requests: Any, *more: Any) -> Any:
         outcomes: list[Any] = []
         for request in requests:
             outcome = charge_all(ledger, [request])
@@ -102,7 +102,7 @@ def test_all_is_charged_in_one_transaction_before_any_row_is_read(
     told: list[str] = []
     charge_all, engine = Ledger.charge_all, session._engine
 
-    def charging(ledger: Ledger, requests: Any, limits: Any) -> Any:
+    def charging(ledger: Ledger, requests: Any, *more: Any) -> Any:
         told.append(f"charge {len(requests)}")
         return charge_all(ledger, requests)
 

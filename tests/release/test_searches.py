@@ -175,7 +175,7 @@ def test_each_charge_precedes_its_reading(session: Session, monkeypatch: pytest.
     events: list[str] = []
     charge_all, run = Ledger.charge_all, DuckDB.run
 
-    def charging(self: Ledger, requests: Any, limits: Any) -> Any:
+    def charging(self: Ledger, requests: Any, *more: Any) -> Any:
         events.extend(f"charge {'search' if 'magnitude' in r.question else 'sum'}" for r in requests)
         return charge_all(self, requests)
 

@@ -1,5 +1,6 @@
 """What people and teams may be charged under the cap: exact sums, none over, whoever comes at the same time."""
 
+import io
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +14,9 @@ from typing import Any
 import pytest
 
 import lapwing as lw
+from lapwing.cli import budget, explain
+from lapwing.cli.console import rendered
+from lapwing.documents import budgets
 from lapwing.errors import AllowanceExhausted, DataStopped, InvalidParameter
 from lapwing.ledger.allowances import Allowance, Limits, LimitsNow, Spent, require_within
 from lapwing.ledger.folding import State, fold
@@ -281,6 +285,54 @@ def test_the_budget_says_what_is_left_of_an_allowance(world: World) -> None:
     assert told["holder"] == "alice"
     assert Fraction(told["spent"]["amount"]) == price(world)
     assert Fraction(told["remaining"]["amount"]) == (FIT - 1) * price(world)
+
+
+def shown(world: World) -> str:
+    """Return what alice reads of her budget and of the price of a question."""
+    with world.connect("alice", "open") as session:
+        view, dear = session.budget(), session.explain(question()["sql"], epsilon=EPSILON)
+        pages = (*budget.as_page(view, "open", view.delta), *explain.as_page(dear, "add_remove", view))
+    return " ".join(rendered(io.StringIO(), *pages).split())
+
+
+def refuse_a_question(world: World) -> None:
+    assert world.query("alice", question()).status == 409
+
+
+def test_who_has_a_share_reads_what_fits_into_it(world: World) -> None:
+    grant(world, "alice", ten(world))
+    world.query("alice", question())
+    assert f"{FIT - 1} more questions at the price of the last would fit" in shown(world)
+    assert f"; {FIT - 1} such questions fit" in shown(world)
+    assert "is left of the" in shown(world)
+    for _ in range(FIT - 1):
+        world.query("alice", question())
+    assert "no further question at the price of the last would fit" in shown(world)
+    assert "more than you may use (0 % is left" in shown(world)
+    refuse_a_question(world)
+
+
+def test_a_share_that_is_forgotten_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: what fits is counted in the budget of all alone."""
+    monkeypatch.setattr(budgets, "_allowance_of", None)
+    monkeypatch.setattr(budgets, "map", lambda *_: (), raising=False)
+    with pytest.raises(AssertionError, match="more questions"):
+        test_who_has_a_share_reads_what_fits_into_it(world)
+
+
+def test_what_the_curator_forbids_is_read_before_it_is_asked(world: World) -> None:
+    view = world.session().budget()
+    world.query("alice", question())
+    world.service.policies.divide("open", "share", EPSILON / 2, view.spending, view.total, by="carol")
+    assert "one question may cost at most" in shown(world)
+    assert "more than one question may cost" in shown(world)
+    assert "no further question" in shown(world)
+    refuse_a_question(world)
+    world.ask("PUT", "/v1/datasets/open/stop", "carol", {"stopped": True})
+    assert "stopped by the curator" in shown(world)
+    assert "has stopped the data set: it would be refused" in shown(world)
+    assert "would fit" not in shown(world)
+    refuse_a_question(world)
 
 
 # ---- the decision by itself ----

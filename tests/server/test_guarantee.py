@@ -69,10 +69,11 @@ def test_the_page_says_the_same_as_text_json_and_html(world: World) -> None:
     assert "default-src 'none'" in html.headers["content-security-policy"]
     found = checked(html.content.decode())
     assert found.tags <= {
-        *("html", "head", "meta", "title", "link", "body", "h1", "h2", "p", "section"),
+        *("html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "section"),
         *("table", "thead", "tbody", "tr", "th", "td"),
     }
-    assert found.attributes <= {"lang", "charset", "name", "content", "rel", "href", "scope"}
+    assert found.attributes <= {"lang", "charset", "name", "content", "http-equiv", "scope"}
+    assert pages.OWN_STYLE in html.headers["content-security-policy"]
     for section in document["sections"]:
         for text in (section["title"], *section["paragraphs"], *(cell for row in section["rows"] for cell in row)):
             assert text in found.text
@@ -127,6 +128,14 @@ def test_who_may_ask_is_named_to_auditors_alone(world: World) -> None:
 
 
 HOSTILE = "<script>alert(1)</script>\"&'"
+
+
+def test_a_client_has_the_page_that_the_service_shows(world: World) -> None:
+    for who in ("alice", "carol"):
+        far = world.connect(who, "open").guarantee()
+        assert pages.as_document(far)["sections"] == page(world, who).document["sections"]
+        assert pages.page_from(pages.as_document(far)) == far
+        checked(pages.as_html(far))
 
 
 def hostile_page(world_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Checked:

@@ -159,6 +159,20 @@ def test_asking_such_a_key_again_is_found(world: World, monkeypatch: pytest.Monk
     assert world.charges() == 2
 
 
+def test_after_a_death_a_question_that_no_longer_fits_is_not_told_that_nothing_was_charged(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its bounds were to be found first, and the budget would not bear both any more."""
+    found = {"sql": "SELECT SUM(cost, contribution_bounds_per_group => AUTO) AS s FROM visits", "epsilon": 1}
+    with monkeypatch.context() as patched:
+        patched.setattr("lapwing.server.bodies.Asked.bought", lambda *_: 1 / 0)
+        assert query(world, found).status == 500
+    assert query(world, {**QUESTION, "epsilon": 99.99}, key=None).status == 200
+    second = query(world, found)
+    assert (second.status, second.document["code"]) == (409, "key_conflict")
+    assert world.charges() == 1
+
+
 def test_an_answer_is_opened_again_for_nothing(world: World) -> None:
     first = query(world).document
     again = world.ask("GET", f"/v1/answers/{first['id']}", "alice")

@@ -4,7 +4,7 @@ import json
 import sqlite3
 import threading
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import lapwing as lw
+from lapwing.errors import Fault
 from lapwing.server.opening import open_store
 from lapwing.server.pending import SILENT, Pending, PendingQuestions
 from lapwing.server.queued import Queued
@@ -202,6 +203,54 @@ def test_a_lost_grant_asks_nothing_that_waits(one: World, monkeypatch: pytest.Mo
     again = submitted(one, **{"Idempotency-Key": "x"})  # its key is free, as nothing was charged
     assert again["id"] != document["id"]
     assert ended(one, again)["status"] == "done"
+
+
+# ---- A store that is away for a while ----
+
+
+def away(monkeypatch: pytest.MonkeyPatch, step: str) -> threading.Event:
+    """Let one step of every question fail until the event that is returned is set."""
+    back, real = threading.Event(), getattr(PendingQuestions, step)
+
+    def broken(*arguments: Any, **named: Any) -> Any:
+        if not back.is_set():
+            raise Fault("The service's file cannot be used.")
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(PendingQuestions, step, broken)
+    return back
+
+
+def check_told_later(world: World, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    """A question whose step could not be written down is ended, uncharged, and its key is free."""
+    back = away(monkeypatch, step)
+    document = submitted(world, DEAR, **{"Idempotency-Key": "one"})
+    until(lambda: not world.service.queued._live)
+    assert seen(world, document)["status"] in ("waiting", "running", "failed")
+    back.set()
+    until(lambda: not world.service.queued._unsaid)
+    assert seen(world, document)["status"] == "failed"
+    assert submitted(world, DEAR, **{"Idempotency-Key": "one"})["id"] != document["id"]
+    assert world.charges() == 0
+
+
+@pytest.mark.parametrize("step", ["begin", "ended"])
+def test_what_could_not_be_written_down_is_written_later(
+    world: World, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    check_told_later(world, monkeypatch, step)
+
+
+@pytest.mark.parametrize("step", ["begin", "ended"])
+def test_a_queue_that_forgets_it_is_found(world: World, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    def forgetful(queued: Queued, id_: str, *more: Any, **named: Any) -> None:
+        if step == "ended":
+            with suppress(Fault):
+                queued._pending.ended(id_, *more, **named)
+
+    monkeypatch.setattr(Queued, "_end", forgetful)
+    with pytest.raises(AssertionError):
+        check_told_later(world, monkeypatch, step)
 
 
 # ---- The end of a service ----

@@ -16,7 +16,7 @@ MANY = 50
 
 @contextmanager
 def lined_up(threads: int, **limits: int) -> Iterator[tuple[Queue, list[str], Callable[[], None]]]:
-    """Give a queue whose threads all do something for alice; a list of who was served since; and what lets it go on."""
+    """Give a queue whose threads all do something, for alice as much as may be; who was served since; what ends it."""
     queue, go_on, served = Queue(threads, **limits), threading.Event(), list[str]()
     came = threading.Barrier(threads + 1)
 
@@ -24,8 +24,8 @@ def lined_up(threads: int, **limits: int) -> Iterator[tuple[Queue, list[str], Ca
         came.wait(60)
         assert go_on.wait(60)
 
-    for _ in range(threads):
-        queue.put("alice", first)
+    for number in range(threads):
+        queue.put("alice" if number < max(1, threads - 1) else "eve", first)
     came.wait(60)
     try:
         yield queue, served, go_on.set
@@ -52,6 +52,47 @@ def before_bob(threads: int) -> int:
         for future in futures:
             future.result(60)
         return served.index("bob")
+
+
+@contextmanager
+def repeated(queue: Queue, running: int) -> Iterator[Callable[[], None]]:
+    """Put four repeats of one slow question of alice, as a program sends them that is tired of waiting.
+
+    So many of them run when this is entered; gives what ends them.
+    """
+    go_on, came = threading.Event(), threading.Barrier(running + 1)
+
+    def slow() -> bool:
+        if not go_on.is_set():
+            came.wait(60)
+        return go_on.wait(60)
+
+    futures = [queue.put("alice", slow) for _ in range(4)]
+    came.wait(60)
+    try:
+        yield go_on.set
+        go_on.set()
+        assert all(future.result(60) for future in futures)  # the last one too, in its turn
+    finally:
+        go_on.set()
+        queue.close()
+
+
+def test_a_thread_is_left_for_others() -> None:
+    queue = Queue(4)
+    with repeated(queue, 3):
+        assert queue.put("bob", lambda: "bob").result(60) == "bob"
+
+
+def test_one_person_in_all_threads_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = Queue(4)
+    monkeypatch.setattr(queue, "_most_running", 4)
+    with repeated(queue, 4) as go_on:
+        bob = queue.put("bob", lambda: "bob")
+        with pytest.raises(TimeoutError):
+            bob.result(0.2)
+        go_on()
+        assert bob.result(60) == "bob"
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -82,23 +123,17 @@ def test_people_take_turns() -> None:
 
 
 def test_who_has_something_under_way_comes_after_who_has_not() -> None:
-    """With two threads, one of which is long at work for alice, the other is not hers while bob waits."""
-    queue, go_on, began, served = Queue(2), threading.Event(), threading.Event(), list[str]()
+    """Of four threads two are long at work for alice and one for eve; the other is not theirs while bob waits."""
+    queue, go_on, held, served = Queue(4), threading.Event(), threading.Event(), list[str]()
+    came = threading.Barrier(5)
 
-    def long() -> None:
-        began.set()
-        assert go_on.wait(60)
+    def until(event: threading.Event) -> None:
+        came.wait(60)
+        assert event.wait(60)
 
-    held, both = threading.Event(), threading.Barrier(2)
-
-    def short() -> None:
-        both.wait(60)
-        assert held.wait(60)
-
-    queue.put("alice", long)
-    queue.put("dora", short)
-    both.wait(60)
-    assert began.wait(60)
+    for person, event in (("alice", go_on), ("alice", go_on), ("eve", go_on), ("dora", held)):
+        queue.put(person, lambda event=event: until(event))  # type: ignore[misc]
+    came.wait(60)
     futures = [*in_turn(queue, served, "alice", 3), *in_turn(queue, served, "bob", 3)]
     held.set()
     for future in futures:

@@ -9,7 +9,21 @@ from typing import Annotated, Final
 import typer
 
 from lapwing import __version__
-from lapwing.cli import account, budget, data, demo, explain, guarantee, index, init, ledger, progress, query, serve
+from lapwing.cli import (
+    account,
+    budget,
+    data,
+    demo,
+    explain,
+    guarantee,
+    index,
+    init,
+    ledger,
+    local,
+    progress,
+    query,
+    serve,
+)
 from lapwing.cli.characters import visible
 from lapwing.cli.console import complain, print_text
 from lapwing.errors import Fault, InvalidParameter, LapwingError
@@ -32,8 +46,8 @@ Examples:
   lapwing query "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan" --epsilon 0.5
 
 \b
-Exit status: 0 done, 2 usage or catalog, 3 refused, 4 budget exhausted, 6 fault,
-130 interrupted."""
+Exit status: 0 done, 2 usage or catalog, 3 refused, 4 budget exhausted,
+5 not authorised, 6 fault, 130 interrupted."""
 
 
 @app.callback(invoke_without_command=True, epilog=EXAMPLE)
@@ -66,6 +80,7 @@ app.add_typer(budget.app, name="budget")
 app.add_typer(data.app, name="data")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(index.app, name="index")
+app.add_typer(local.app, name="local")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

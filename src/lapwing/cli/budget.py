@@ -72,7 +72,8 @@ def guarantee(view: "BudgetView") -> str:
 
 
 def _facts(view: "BudgetView", name: str) -> list[tuple[str, str]]:
-    more = [("more", _more(view))] if view.history else []
+    ended = view.closed or view.stopped_by_curator
+    more = [("more", _more(view))] if view.history and not ended else []
     return [
         ("data", f"{name}, version {view.version}"),
         ("total", f"{figures.loss(view.total)}: {guarantee(view)} for everything ever asked, in whatever order"),
@@ -80,6 +81,7 @@ def _facts(view: "BudgetView", name: str) -> list[tuple[str, str]]:
         *_spent(view),
         ("remaining", figures.loss(view.remaining) + (" for a question about all parts" if view.parts else "")),
         ("", figures.gauge(view.share_spent)),
+        *_policy(view),
         *_keys(view),
         *_faults(view),
         *more,
@@ -98,17 +100,29 @@ def _raised(view: "BudgetView") -> list[tuple[str, str]]:
     return found
 
 
+def _policy(view: "BudgetView") -> list[tuple[str, str]]:
+    """Return what a service lets its caller do of what remains."""
+    found = [("yours", figures.allowance(one, view.total)) for one in view.allowances]
+    if view.most is not None:
+        part = figures.share(float(view.most.amount / view.total.amount))
+        found.append(("at once", f"one question may cost at most {part} of the budget"))
+    if view.stopped_by_curator:
+        found.append(("stopped", "by the curator: no new question is answered; what was bought stays free"))
+    return found
+
+
 def _spent(view: "BudgetView") -> list[tuple[str, str]]:
     """Return what is spent: no epsilon without the words that say when it holds."""
     if not view.spent.amount:
         return [("spent", "nothing")]
+    lost = [("", "with all that entries may have cost which were lost before a restore")] if view.lost else []
     cap, whenever = view.as_if_cap, view.whenever
     spent = ("spent", f"{figures.loss(view.spent)}: epsilon {figures.epsilon(cap.epsilon)}, {cap.holds}")
     if cap == whenever:
-        return [spent]
+        return [spent, *lost]
     better = whenever.epsilon > view.epsilon and view.raised is None
     also = f"; the total's {figures.epsilon(view.epsilon)} holds then too" if better else ""
-    return [spent, ("", f"{whenever.holds}: at most epsilon {figures.size(whenever.epsilon)}{also}")]
+    return [spent, ("", f"{whenever.holds}: at most epsilon {figures.size(whenever.epsilon)}{also}"), *lost]
 
 
 def _keys(view: "BudgetView") -> list[tuple[str, str]]:

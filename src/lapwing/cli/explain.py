@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from lapwing.cli.console import labelled, print_text, show, text
-from lapwing.cli.figures import NOTHING, delta, loss, names, share, size
+from lapwing.cli.figures import NOTHING, allowance, delta, loss, names, share, size
 from lapwing.cli.figures import epsilon as epsilon_text
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import new_table, to_json
@@ -17,6 +17,7 @@ from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Delta, Epsilon, Er
 from lapwing.cli.question import pointing_at, require_at_most_one, text_of, values_of
 
 if TYPE_CHECKING:
+    from lapwing.budget import BudgetView
     from lapwing.preview import ColumnPreview, PartPreview, Preview, SelectionPreview
 
 EXAMPLE: Final = """\b
@@ -48,19 +49,19 @@ def command(
         preview = session.explain(
             question, parameters, epsilon=epsilon, error=error, delta=delta, assuming_count=assuming_count
         )
-        neighbouring = neighbouring_of(session)
+        neighbouring, view = neighbouring_of(session), session.budget()
     if form is Report.json:
         from lapwing.documents.previews import preview_document  # here, so that `lapwing --help` loads no engine
 
         print_text(to_json(preview_document(preview, neighbouring)))
     else:
-        show(*as_page(preview, neighbouring))
+        show(*as_page(preview, neighbouring, view))
 
 
-def as_page(preview: "Preview", neighbouring: str) -> list[RenderableType]:
-    """Return a preview for people."""
+def as_page(preview: "Preview", neighbouring: str, view: "BudgetView") -> list[RenderableType]:
+    """Return a preview for people, with what the budget lets its caller buy."""
     return [
-        labelled(*_facts(preview, neighbouring)),
+        labelled(*_facts(preview, neighbouring, view)),
         Text(),
         _columns(preview),
         Text(),
@@ -70,14 +71,8 @@ def as_page(preview: "Preview", neighbouring: str) -> list[RenderableType]:
     ]
 
 
-def _facts(preview: "Preview", neighbouring: str) -> list[tuple[str, str]]:
+def _facts(preview: "Preview", neighbouring: str, view: "BudgetView") -> list[tuple[str, str]]:
     price = f"epsilon {epsilon_text(preview.epsilon)} alone ({loss(preview.price)})"
-    if preview.stored:
-        cost = "free: the answer was bought before"
-    elif preview.share_of_remaining <= 1:
-        cost = f"{share(preview.share_of_remaining)} of what is left; {_such(preview.fits)}"
-    else:
-        cost = f"more than is left ({loss(preview.remaining)}): it would be refused"
     match preview.cells:
         case None:
             cells = "a row for each key that enough units hold, each with its own noise"
@@ -94,8 +89,25 @@ def _facts(preview: "Preview", neighbouring: str) -> list[tuple[str, str]]:
         ("price", price),
         *([] if chosen is None else [("of this", f"{share(chosen.price_share)} for the {_chosen(chosen)}")]),
         *([] if preview.parts is None else [("charged to", _parts(preview.parts))]),
-        ("cost", cost),
+        ("cost", _cost(preview, view)),
     ]
+
+
+def _cost(preview: "Preview", view: "BudgetView") -> str:
+    """Return what a question would take of what its caller may use, and why it would be refused, if it would be."""
+    if preview.stored:
+        return "free: the answer was bought before"
+    if view.closed or view.stopped_by_curator:
+        return f"the curator has {'closed' if view.closed else 'stopped'} the data set: it would be refused"
+    if preview.share_of_remaining > 1:
+        return f"more than is left ({loss(preview.remaining)}): it would be refused"
+    if view.most is not None and preview.cost.amount > view.most.amount:
+        return f"more than one question may cost ({loss(view.most)}): it would be refused"
+    fits = min(preview.fits, view.fits(preview.cost))
+    if not fits:
+        short = "; ".join(allowance(one, view.total) for one in view.allowances)
+        return f"more than you may use ({short}): it would be refused"
+    return f"{share(preview.share_of_remaining)} of what is left; {_such(fits)}"
 
 
 def _parts(parts: Sequence["PartPreview"]) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from lapwing.answer import Cell
+    from lapwing.budget import AllowanceView
     from lapwing.privacy.measures import Loss
 
 NOTHING: Final = "–"
@@ -144,3 +145,9 @@ def _can_write(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def allowance(view: "AllowanceView", total: "Loss") -> str:
+    """Return what is left of a share of the budget."""
+    left = share(float(view.remaining.amount / total.amount))
+    return f"{left} is left of the {share(float(view.share))} that {view.holder} may use"

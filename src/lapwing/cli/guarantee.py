@@ -11,6 +11,7 @@ import lapwing as lw
 from lapwing.cli.characters import visible
 from lapwing.cli.console import note, print_text
 from lapwing.cli.formats import to_json
+from lapwing.cli.opened import Dataset, Server, opened
 from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile
 
 EXAMPLE: Final = """\b
@@ -40,13 +41,15 @@ def command(
         bool, typer.Option("--seal", help="Show the hash of the ledger's newest entry: for auditors, not to publish.")
     ] = False,
     catalog: CatalogFile = DEFAULT_CATALOG,
+    server: Server = None,
+    dataset: Dataset = None,
 ) -> None:
     """Show what is promised, to whom, on what it rests and what it leaves out; the HTML prints on A4. Free."""
     from lapwing.guarantee import as_document, as_html, as_text  # here, so that `lapwing --help` loads no engine
 
     chosen = form or (ENDINGS.get(output.suffix.lower()) if output is not None else None) or Form.text
-    with lw.connect(catalog) as session:
-        page = session.guarantee(sealed=seal)
+    with opened(catalog, server, dataset) as session:
+        page = session.guarantee(sealed=seal) if isinstance(session, lw.Session) else session.guarantee()
     if chosen is Form.json:
         content = to_json(as_document(page))
     else:

@@ -237,4 +237,5 @@ def left_of(answer: "AnswerShown", view: "BudgetView") -> str:
     parts = next((row.parts for row in reversed(view.history) if row.loss == answer.cost.rounded_up()), None)
     left = figures.share(float(view.room(parts).amount / view.total.amount))
     where = "" if parts is None else f" for {figures.names(parts)}"
+    where += "".join(f"; {figures.allowance(one, view.total)}" for one in view.allowances)
     return f"{left} of the budget{where}: {view.fits(answer.cost, parts):,} more like it would fit"

@@ -13,6 +13,7 @@ from lapwing.cli.init import bounds_of, values_of
 from lapwing.cli.options import DEFAULT_CATALOG, above_zero, part_of_one
 from lapwing.errors import InvalidParameter
 
+DATA: Final = (".parquet", ".csv", ".tsv")
 EXAMPLE: Final = """\b
 Examples:
   lapwing serve
@@ -115,6 +116,11 @@ def command(
     beside = [option for option, value in given.items() if value is not None]
     if privacy_unit is None and beside:
         raise InvalidParameter(f"{beside[0]} goes with --privacy-unit and a file of data; a catalog says it itself.")
+    if privacy_unit is None and any(path.suffix in DATA for path in paths):
+        raise InvalidParameter(
+            "To serve a file of data, say by --privacy-unit whose rows they are, and by --epsilon what all answers may "
+            "reveal; or write a catalog with `lapwing init`, and serve that."
+        )
     if privacy_unit is not None:
         if len(paths) != 1 or epsilon is None:
             raise InvalidParameter("With --privacy-unit, give one file of data and --epsilon.")

@@ -7,6 +7,7 @@ connection breaks, a request is sent once more, where that cannot charge twice.
 import http.client
 import ipaddress
 import json
+import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast, final
 from urllib.parse import urlsplit
@@ -83,10 +84,7 @@ class Connection:
                 return self._once(method, path, content, headers)
             except (OSError, http.client.HTTPException) as error:
                 if attempt == 2 or (method == "POST" and key is None):
-                    raise ServiceFault(
-                        f"The server at {self.address} cannot be reached, or broke off ({type(error).__name__}). "
-                        "Whether a question was charged is in `budget().history`; ask it again, that is free if it was."
-                    ) from None
+                    raise _unreachable(self.address, method, error) from None
         raise AssertionError
 
     def _once(self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]) -> bytes:
@@ -100,6 +98,20 @@ class Connection:
         if 200 <= response.status < 300:
             return answer
         raise _error(response.status, answer)
+
+
+def _unreachable(address: str, method: str, error: OSError | http.client.HTTPException) -> ServiceFault:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return ServiceFault(
+            f"The certificate of the server at {address} is not trusted ({error.verify_message}). Nothing was sent. If "
+            "it is signed by an authority of your own, name that one's certificate in SSL_CERT_FILE."
+        )
+    reason = f"The server at {address} cannot be reached, or broke off ({type(error).__name__})."
+    if method == "GET" or isinstance(error, ConnectionRefusedError):
+        return ServiceFault(f"{reason} Look at the address, and whether the service runs.")
+    return ServiceFault(
+        f"{reason} Whether a question was charged is in `budget().history`; ask it again, that is free if it was."
+    )
 
 
 def _error(status: int, content: bytes) -> LapwingError:

@@ -18,6 +18,8 @@ from lapwing.client.sending import batch, new_key, question
 from lapwing.documents.budgets import account_of, faults_of
 from lapwing.documents.previews import preview_of
 from lapwing.errors import InvalidParameter
+from lapwing.guarantee import Page
+from lapwing.guarantee.pages import page_from
 from lapwing.ledger.records import FaultRow
 from lapwing.preview import Preview
 from lapwing.privacy.amounts import Number, read
@@ -38,7 +40,9 @@ class RemoteSession:
         seen = [str(served["name"]) for served in self._connection.get("/v1/datasets")]
         if dataset is None and len(seen) != 1:
             listed = f"one of {', '.join(seen)}" if seen else "none, as you may see none; ask the curator"
-            raise InvalidParameter(f"Say by dataset= which data set is meant: {listed}.")
+            raise InvalidParameter(
+                f"Say by dataset= which data set is meant (on the command line, --dataset): {listed}."
+            )
         self.dataset = seen[0] if dataset is None else dataset
         self._path = f"/v1/datasets/{quote(self.dataset, safe='')}"
         self.schema: Mapping[str, Any] = self._connection.get(self._path)
@@ -134,6 +138,13 @@ class RemoteSession:
         budget = self.schema["budget"]
         exactly = {name: read(budget[name], name) for name in ("epsilon", "delta", "delta_keys")}
         return request(epsilon, Budget(**exactly, measure=budget["measure"], neighbouring=budget["neighbouring"]))
+
+    def guarantee(self) -> Page:
+        """Return what the data set promises, as a page to be printed; free.
+
+        Who may see the ledger, by the right `audit`, sees who may ask and the seal of its newest entry too.
+        """
+        return page_from(self._connection.get(f"{self._path}/guarantee"))
 
     def answer(self, id: str) -> RemoteAnswer:
         """Open an answer again, for nothing.

@@ -1,20 +1,16 @@
 """Budgets, their histories and their faults as JSON documents, and read back."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lapwing.budget import BudgetView
+from lapwing.budget import AllowanceView, BudgetView
+from lapwing.documents.answers import Document
 from lapwing.ledger.allowances import Spent
 from lapwing.ledger.records import FaultRow, HistoryRow
 from lapwing.privacy.amounts import read, written
 from lapwing.privacy.measures import Loss, from_record
 from lapwing.privacy.odometers import Reading
 from lapwing.privacy.parts import PartsAccount, Sums
-
-if TYPE_CHECKING:
-    pass
-
-from lapwing.documents.answers import Document
 
 
 def budget_document(view: BudgetView) -> Document:
@@ -35,12 +31,25 @@ def budget_document(view: BudgetView) -> Document:
         "version": view.version,
         "faults": view.faults,
         "stopped": view.stopped,
+        "stopped_by_curator": view.stopped_by_curator,
         "closed": view.closed,
+        "lost": view.lost,
+        "allowances": [_allowance_document(allowance) for allowance in view.allowances],
+        "most": None if view.most is None else view.most.to_record(),
         "earlier": [{"epsilon": written(epsilon), "delta": written(delta)} for epsilon, delta in view.earlier],
         "raised": None if view.raised is None else _reading_document(view.raised),
         "more_like_the_last": view.fits(view.history[-1].loss, view.history[-1].parts) if view.history else None,
         "parts": None if view.by_part is None else _parts_document(view, view.by_part),
         "history": [history_document(row) for row in view.history],
+    }
+
+
+def _allowance_document(allowance: AllowanceView) -> Document:
+    return {
+        "holder": allowance.holder,
+        "share": written(allowance.share),
+        "spent": allowance.spent.to_record(),
+        "remaining": allowance.remaining.to_record(),
     }
 
 
@@ -126,8 +135,21 @@ def account_of(document: Mapping[str, Any]) -> BudgetView:
             for name, spent in document["spending"].items()
         },
         closed=document["closed"],
+        lost=document["lost"],
+        allowances=tuple(map(_allowance_of, document["allowances"])),
+        most=None if document["most"] is None else from_record(document["most"]),
+        stopped_by_curator=document["stopped_by_curator"],
         earlier=tuple((read(was["epsilon"], "epsilon"), read(was["delta"], "delta")) for was in document["earlier"]),
         raised=None if raised is None else _reading_of(raised),
+    )
+
+
+def _allowance_of(document: Mapping[str, Any]) -> AllowanceView:
+    return AllowanceView(
+        holder=document["holder"],
+        share=read(document["share"], "share"),
+        spent=from_record(document["spent"]),
+        remaining=from_record(document["remaining"]),
     )
 
 

@@ -2,7 +2,7 @@
 
 import base64
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from html import escape
 from typing import Any, Final
@@ -12,7 +12,8 @@ from lapwing.guarantee.sections import Page, Row, Section
 PRINT: Final = """@page { size: A4; margin: 18mm 20mm; }
 @media print {
   body { font-size: 10.5pt; max-width: none; margin: 0; padding: 0; color: #000; background: #fff; }
-  section, tr { break-inside: avoid; } h2 { break-after: avoid; margin-top: 1.2em; }
+  p, tr, table:not(:has(tr:nth-child(9))) { break-inside: avoid; }
+  h2, p:has(+ table) { break-after: avoid; } h2 { margin-top: 1.2em; }
   table { width: 100%; } td, th { border-bottom: 1px solid #bbb; overflow-wrap: anywhere; }
 }
 """
@@ -20,12 +21,27 @@ STYLE: Final = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 50rem;
 h2 { margin-top: 2rem; } table { border-collapse: collapse; }
 td, th { padding: 0.2rem 0.8rem 0.2rem 0; text-align: left; vertical-align: top; }
 """
+OWN_STYLE: Final = f"'sha256-{base64.b64encode(sha256((STYLE + PRINT).encode()).digest()).decode()}'"
+"""The style of the page, as a content security policy names it."""
 WIDTH: Final = 100
 
 
 def as_document(page: Page) -> dict[str, Any]:
     """Return the page as JSON has it."""
     return {"dataset": page.dataset, "date": page.date, "sections": [_section_document(s) for s in page.sections]}
+
+
+def page_from(document: Mapping[str, Any]) -> Page:
+    """Read what `as_document` wrote."""
+    sections = (
+        Section(
+            title=section["title"],
+            paragraphs=tuple(section["paragraphs"]),
+            table=(tuple(section["columns"]), *map(tuple, section["rows"])) if section["columns"] else (),
+        )
+        for section in document["sections"]
+    )
+    return Page(dataset=document["dataset"], date=document["date"], sections=tuple(sections))
 
 
 def _section_document(section: Section) -> dict[str, Any]:
@@ -58,25 +74,15 @@ def _text_table(rows: tuple[Row, ...]) -> Iterator[str]:
         yield "  " + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def as_html(page: Page, *, sheet: str | None = None) -> str:
-    """Return the page as HTML.
-
-    Args: sheet: the address of a style sheet, for a page that a service shows; without it the page is a file that
-        stands alone, with its style inside and a policy of its own that allows this style and nothing else.
-    """
+def as_html(page: Page) -> str:
+    """Return the page as HTML that stands alone: its style inside, and a policy that allows it and nothing else."""
     title = f"What {escape(page.dataset)} promises"
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
-    head += _own_style() if sheet is None else f'<link rel="stylesheet" href="{escape(sheet)}">'
+    policy = f"default-src 'none'; style-src {OWN_STYLE}; base-uri 'none'; form-action 'none'"
+    head += f'<meta http-equiv="Content-Security-Policy" content="{policy}"><style>{STYLE + PRINT}</style>'
     body = "".join(map(_html_section, page.sections))
     date = f"<p>As of {escape(page.date)} UTC.</p>"
     return f'<!doctype html><html lang="en"><head>{head}</head><body><h1>{title}</h1>{date}{body}</body></html>\n'
-
-
-def _own_style() -> str:
-    style = STYLE + PRINT
-    digest = base64.b64encode(sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    return f'<meta http-equiv="Content-Security-Policy" content="{policy}"><style>{style}</style>'
 
 
 def _html_section(section: Section) -> str:

@@ -168,8 +168,8 @@ def _meaning(budget: Budget, total: Loss) -> Section:
         "rows, is not hidden by this."
     )
     test = (
-        f"Who decides that by the answers, and says so wrongly at the rate on the left, says so rightly{right} at most "
-        "at the rate on the right:"
+        "Somebody decides that by the answers. If they say so wrongly at the rate on the left, they say so "
+        f"rightly{right} at most at the rate on the right:"
     )
     rows = [("wrong", "right")]
     rows += [(f"{short(100 * level)} %", f"{short(Fraction(_share(budget, total, level)))} %") for level in LEVELS]
@@ -207,13 +207,18 @@ def _spent(view: BudgetView) -> Section:
         rows += [(f"spent of {_named(part)}", short(loss.amount), "") for part, loss in parts[:MOST_VALUES]]
         rows += [(f"and {len(parts) - MOST_VALUES} parts more", "", "")] if len(parts) > MOST_VALUES else []
     count = len(view.history)
-    asked = "One question was" if count == 1 else f"{count:,} questions were"
+    asked = {0: "No question was", 1: "One question was"}.get(count, f"{count:,} questions were")
     paragraphs = [f"{asked} charged, up to version {view.version} of the data."]
     if view.spent.amount:
         cap, whenever = view.as_if_cap, view.whenever
         paragraphs.append(
             f"What is spent is ε = {_up(cap.epsilon)}, {cap.holds}"
             + (f"; {whenever.holds}, at most ε = {_up(whenever.epsilon)}." if whenever != cap else ".")
+        )
+    if view.lost:
+        paragraphs.append(
+            "That is not the sum of the questions above: entries of the ledger were lost before it was restored from a "
+            "copy, and what they may have cost counts as all of the budget that there was."
         )
     paragraphs.append("What is promised is the whole, as all of it may be spent.")
     return Section(title="What is spent", paragraphs=tuple(paragraphs), table=tuple(rows))

@@ -48,7 +48,7 @@ class State:
     `under_way` maps each charge whose outcome is open to its asker; `spending` has what was charged by name
     (`ledger.allowances`). `registration` has the budget in force, and `earlier` those before it was raised, the first
     one first (`ledger.raising`). `closed` says that nothing is charged any more. Where entries were lost, what is spent
-    is more than what the charges add up to (`ledger.restoring`).
+    is more than what the charges add up to (`ledger.restoring`), and `lost` says so.
     """
 
     sequence: int
@@ -65,6 +65,7 @@ class State:
     owners: Owners = field(default_factory=lambda: MappingProxyType({}))
     earlier: tuple[Registration, ...] = ()
     closed: bool = False
+    lost: bool = False
 
     @property
     def first(self) -> Registration:
@@ -241,7 +242,7 @@ def _fold_restored(state: State, entry: Entry, body: Mapping[str, Any]) -> State
         raise broken(entry.sequence, "restores another number of entries than there are")
     if body["declared"] not in DECLARED:
         raise broken(entry.sequence, "is restored for no known reason")
-    return spent_wholly(state) if body["declared"] == LOST else state
+    return replace(spent_wholly(state), lost=True) if body["declared"] == LOST else state
 
 
 def spent_wholly(state: State) -> State:

@@ -173,29 +173,30 @@ class Ledger:
         return outcome if isinstance(outcome, Refused) else outcome[0]
 
     def charge_all(
-        self, requests: Sequence[Charge], limits: LimitsNow | None = None
+        self, requests: Sequence[Charge], limits: LimitsNow | None = None, since: int | None = None
     ) -> tuple[Charged, ...] | Refused | UnderWay:
         """Charge several losses durably, all of them or, if the budget does not hold them together, none.
 
         None is charged either while one of the same questions is under way for somebody (`ledger.waiting`).
 
         Args: limits: what they must keep to beside the budget; asked for, and decided, in the same transaction.
+            since: the newest entry when answers were looked for: none is charged if one came after it.
         Raises: as `charge`; AllowanceExhausted if they are beyond these limits.
         """
         if not requests:
             return ()
         with self._chain.transaction() as transaction:
             settled = self._settled(transaction.state)
-            awaited = under_way(settled.state, requests, transaction.log)
+            awaited = under_way(settled.state, requests, transaction.log, since)
             if awaited is not None:
                 self._commit(transaction, settled)
                 return awaited
             return self._charged(transaction, settled, requests, limits)
 
-    def under_way(self, requests: Sequence[Charge]) -> UnderWay | None:
-        """Return a charge whose answer may serve one of these requests, if there is one."""
+    def under_way(self, requests: Sequence[Charge], since: int | None = None) -> UnderWay | None:
+        """Return a charge whose answer may serve one of these requests, if there is one; since: as in `charge_all`."""
         with self._chain.transaction() as transaction:
-            return under_way(transaction.state, requests, transaction.log)
+            return under_way(transaction.state, requests, transaction.log, since)
 
     def is_under_way(self, sequence: int) -> bool:
         """Tell whether a charge is under way; that its asker died is written down."""

@@ -10,7 +10,8 @@ it would be given their price a second time. What is known of the lost ledger is
   `lost`. What they charged is then nobody's knowledge; but they passed the filter, so all charges together are within
   the cap. So the whole cap counts as spent, in every part, and all of `delta_keys`: nothing more is answered, and the
   guarantee stands. Whoever wants to go on raises the budget, with all that this says (`ledger.raising`).
-- *there is no mark*: nothing can be told. Refused, unless the curator says that the copy is the `newest`, or `lost`.
+- *there is no mark*, or one of no entry, which the start of a new ledger left in the place of the lost one: nothing
+  can be told. Refused, unless the curator says that the copy is the `newest`, or `lost`.
 - *the copy has another entry where the mark's is*: it is of another ledger, and refused.
 
 Among what was lost there may be a raise. The catalog was written after it: if it says more than the copy, the budget
@@ -38,7 +39,7 @@ from lapwing.errors import LedgerFault
 from lapwing.ledger import mark as marks
 from lapwing.ledger import reading
 from lapwing.ledger.decisions import raising, restoring
-from lapwing.ledger.entries import GENESIS, Entry
+from lapwing.ledger.entries import Entry
 from lapwing.ledger.folding import State, fold
 from lapwing.ledger.mark import Mark
 from lapwing.ledger.records import LOST, Declared, Registration, require_same
@@ -74,16 +75,16 @@ def admitted(entries: Sequence[Entry], known: Mark | None, declared: Declared | 
     Raises: LedgerFault if it may not.
     """
     last = entries[-1].sequence
-    if known is None:
+    if known is None or not known.sequence:
         if declared is None or declared == "marked":
             raise LedgerFault(
-                f"There is no mark, so nothing says whether entries after {last} were lost. Nothing was changed. Find "
-                "the mark; or declare that this copy is the newest (--newest); or, if you do not know, that entries "
-                "are lost (--lost): then all of the budget counts as spent."
+                f"There is no mark of an entry, so nothing says whether entries after {last} were lost. Nothing was "
+                "changed. Find the mark; or declare that this copy is the newest (--newest); or, if you do not know, "
+                "that entries are lost (--lost): then all of the budget counts as spent."
             )
         return declared
     if known.sequence <= last:
-        if known.hash != (entries[known.sequence - 1].hash if known.sequence else GENESIS):
+        if known.hash != entries[known.sequence - 1].hash:
             raise LedgerFault(
                 "The copy is of another ledger than the mark. Nothing was changed. Give the copy of this one."
             )

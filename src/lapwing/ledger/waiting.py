@@ -6,6 +6,9 @@ same version of the data, and of at least the same loss, is under way by an aske
 charged, and the caller is told which charge to wait for. Charges are made one after another, so of any number of
 identical questions one finds none under way, and is charged, and the others find it.
 
+Whoever asks has looked for answers before that transaction. One that was recorded in between is neither among what was
+found nor under way any more; so it is named too (`since`), and is looked for again.
+
 Who waits holds nothing: no charge, no lock, no turn. A batch is charged all at once or not at all, so none of its
 questions is charged while it waits for another; so nobody waits for somebody who waits, and there is no circle.
 
@@ -30,22 +33,41 @@ from lapwing.ledger.store import Log
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnderWay:
-    """A charge to wait for: somebody asks the same; `sequence` names it. Nothing was charged."""
+    """A charge to wait for: somebody asks the same, or just had an answer; `sequence` names it. Nothing was charged."""
 
     sequence: int
 
 
-def under_way(state: State, requests: Sequence[Charge], log: Log) -> UnderWay | None:
+def under_way(state: State, requests: Sequence[Charge], log: Log, since: int | None = None) -> UnderWay | None:
     """Return a charge whose answer may serve one of these requests, if there is one.
 
     Nothing comes of any that is under way while the data set is stopped.
+
+    Args: since: the newest entry when answers were looked for; what was answered after it is returned, too.
     """
-    if not state.under_way or state.stopped:
+    if state.stopped:
+        return None
+    if since is not None and since < state.sequence:
+        answered = _answered(requests, log, since)
+        if answered is not None:
+            return answered
+    if not state.under_way:
         return None
     first = min(state.under_way)
     for request in requests:
         for entry in log.charges(subject_of(request.key), since=first):
             if entry.sequence in state.under_way and _serves(Charge.from_record(entry.contents()), request):
+                return UnderWay(sequence=entry.sequence)
+    return None
+
+
+def _answered(requests: Sequence[Charge], log: Log, since: int) -> UnderWay | None:
+    """Return a charge that was answered after an entry, and may serve one of these requests."""
+    for request in requests:
+        for entry in log.answered_charges(subject_of(request.key)):
+            answer = log.answer(entry.sequence)
+            late = answer is not None and answer.sequence > since
+            if late and _serves(Charge.from_record(entry.contents()), request):
                 return UnderWay(sequence=entry.sequence)
     return None
 

@@ -8,8 +8,8 @@ lines in `release_all` is that argument:
 1. The data's digest is compared with the ledger's current version. It decides only whether the question is served.
 2. A stored answer to the same question about the same data, every number of it at least as accurate as asked, is
    served again: it is post-processing of what was released before, so it costs nothing.
-   So is the answer of one that is under way for somebody else at the same moment: it is waited for, and then looked
-   for again (`ledger.waiting`).
+   So is the answer of one that is under way for somebody else at the same moment: it is waited for, and then line 1
+   begins again (`ledger.waiting`).
 3. The ledger commits the charge, to the parts of the data that the question reads, or refuses it. A crash from here on
    wastes budget and never leaks.
    In gdp and zcdp ledgers a sharper answer to a question that was answered before pays the difference (`refinement`).
@@ -43,6 +43,7 @@ from lapwing.exact.samplers import IntArray
 from lapwing.interrupts import Ending, deferred
 from lapwing.ledger.allowances import LimitsNow, require_within
 from lapwing.ledger.faults import Cause, given_up
+from lapwing.ledger.folding import State
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.records import Charged
 from lapwing.ledger.waiting import UnderWay
@@ -88,32 +89,32 @@ def release_all(
         recorded = {answer.sequence for answer in answers}
         return ledger.record_unanswered([c.sequence for c in charges if c.sequence not in recorded], cause)
 
-    def charge(offers: Sequence[Offer], version: int) -> tuple[Charged, ...] | Refused | UnderWay:
-        state = ledger.state()
+    def charge(offers: Sequence[Offer], version: int, state: State) -> tuple[Charged, ...] | Refused | UnderWay:
         wanted = [charge_of(offer.bought, catalog, principal, version, state) for offer in offers]
         later = [charge_of(priced, catalog, principal, version, state) for priced in then]
-        awaited = ledger.under_way(wanted) if wanted and later else None
+        awaited = ledger.under_way(wanted, state.sequence) if wanted and later else None
         if awaited is not None:
             return awaited
         if wanted and later and not bears(state, [*wanted, *later]):
             return Refused(shortfall=wanted[0].loss.nothing())
         if wanted and later and limits is not None:
             require_within(limits(), state.spending, state.registration, [*wanted, *later])
-        outcome = ledger.charge_all(wanted, limits)
+        outcome = ledger.charge_all(wanted, limits, state.sequence)
         if not isinstance(outcome, Refused | UnderWay):
             charges.extend(outcome)
         return outcome
 
     try:
         try:
-            found = [current_version(priced.question.lineage, engine, ledger) for priced in batch]
-            version = max((version for version, _ in found), default=0)
             waiting = Waiting(ledger)
-            while True:
+            while True:  # all anew after a wait: data may have changed meanwhile, too
+                found = [current_version(priced.question.lineage, engine, ledger) for priced in batch]
+                version = max((version for version, _ in found), default=0)
+                state = ledger.state()  # before answers are looked for: the charge knows of those that come after it
                 offers = [offered(priced, ledger) for priced in batch]
                 buying = [offer for offer in offers if not isinstance(offer, Released)]
                 with deferred():
-                    outcome = charge(buying, version)
+                    outcome = charge(buying, version, state)
                 if not isinstance(outcome, UnderWay):
                     break
                 waiting.for_end_of(outcome)

@@ -210,7 +210,7 @@ class Asking:
             return kept
         try:
             return self._bought(served.for_nothing(caller.name), caller, served, body, key)
-        except (AllowanceExhausted, DataChanged):
+        except (AllowanceExhausted, BudgetExhausted, DataChanged):
             raise KeyConflict(
                 "A request with this Idempotency-Key began, and the service ended before it. Nobody knows whether it "
                 "was charged, so it is not asked again. Look at your history, and send a new key to ask."

@@ -12,6 +12,7 @@ import re
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, Final, final
 
+from lapwing.guarantee.pages import OWN_STYLE
 from lapwing.server import problems
 from lapwing.server.credentials import new_name
 from lapwing.server.journal import Metrics, log
@@ -27,7 +28,8 @@ HEADERS: Final = (
     (b"referrer-policy", b"no-referrer"),
     (
         b"content-security-policy",
-        b"default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        f"default-src 'none'; style-src 'self' {OWN_STYLE}; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'".encode(),
     ),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"x-frame-options", b"DENY"),

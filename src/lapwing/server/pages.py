@@ -3,6 +3,7 @@
 Plain HTML with one style sheet from this process: no script, and nothing from another host.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any, Final
@@ -31,23 +32,29 @@ whoever asks. The same question again is free.</p>
 <pre>curl {base}/v1/login -H 'Content-Type: application/json' \\
   -d '{{"name": "…", "password": "…"}}'</pre>
 <p>or ask the curator for one. It is sent with every request, and nobody can read it back: keep it as you keep a
-password.</p>
+password. Below, <code>visits</code> stands for a table that you may ask about.</p>
 <h2>From Python</h2>
 <pre>import lapwing as lw
 
-session = lw.connect("{base}", token="…")          # and dataset="…" if you may see several
-print(session.explain("{question}", epsilon=0.1))  # the price: free
-print(session.sql("{question}", epsilon=0.1).rows())
-print(session.budget().remaining)</pre>
+session = lw.connect("{base}", token="…")
+# with dataset="…" if you may see several
+question = "{question}"
+# the error, before it is bought: free
+print(session.explain(question, epsilon=0.1).columns[0].half_width)
+print(session.sql(question, epsilon=0.1).rows())
+print(session.budget().share_spent)</pre>
 <h2>With curl</h2>
 <pre>curl {base}/v1/datasets -H "Authorization: Bearer $LAPWING_TOKEN"
-curl {base}/v1/datasets/NAME/query -H "Authorization: Bearer $LAPWING_TOKEN" \\
+curl {base}/v1/datasets/NAME/query \\
+  -H "Authorization: Bearer $LAPWING_TOKEN" \\
   -H 'Content-Type: application/json' -H 'Idempotency-Key: first-question' \\
   -d '{{"sql": "{question}", "epsilon": 0.1}}'</pre>
 <h2>On the command line</h2>
 <pre>export LAPWING_TOKEN=…
-lapwing explain "{question}" --epsilon 0.1 --server {base}
-lapwing query   "{question}" --epsilon 0.1 --server {base}</pre>
+export LAPWING_SERVER={base}
+lapwing explain "{question}" --epsilon 0.1   # free
+lapwing query "{question}" --epsilon 0.1
+lapwing budget</pre>
 <p><a href="/docs">All requests</a>, and the same <a href="/openapi.json">as OpenAPI</a>. Lapwing {version}.</p>
 """
 
@@ -85,13 +92,18 @@ def _page(title: str, body: str) -> str:
 
 def _described(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield the sections of the page about all requests."""
-    yield f"<h1>{escape(document['info']['title'])}</h1><p>{escape(document['info']['description'])}</p>"
+    yield f"<h1>{escape(document['info']['title'])}</h1><p>{_coded(document['info']['description'])}</p>"
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             yield f"<h2><code>{method.upper()} {escape(path)}</code></h2>"
-            yield f"<p>{escape(operation.get('description', ''))}</p>"
+            yield f"<p>{_coded(operation.get('description', ''))}</p>"
             yield from _parameters(operation)
             yield from _body(operation, document)
+
+
+def _coded(text: str) -> str:
+    """Return a text as HTML, with what stands in backticks as code."""
+    return re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(text))
 
 
 def _parameters(operation: Mapping[str, Any]) -> Iterator[str]:

@@ -143,7 +143,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
-        places = [".".join(map(str, found["loc"])) + f": {found['msg']}" for found in error.errors()[:MOST_PLACES]]
+        places = [_place(found) for found in error.errors()[:MOST_PLACES]]
         detail = f"The request is not as the description says. {'; '.join(places)}."
         return response(problem("invalid_request", 422, detail.encode("ascii", "replace").decode()[:2000]))
 
@@ -156,6 +156,13 @@ def install(app: FastAPI) -> None:
     async def unexpected(request: Request, error: Exception) -> JSONResponse:
         log("bug", kind=type(error).__name__, place=place_of(error))
         return response(internal())
+
+
+def _place(found: Mapping[str, Any]) -> str:
+    """Say what is wrong with a request, and where."""
+    if found["type"] == "json_invalid":
+        return f"The body is not JSON, from character {int(found['loc'][-1]) + 1} on"
+    return ".".join(map(str, found["loc"])) + f": {found['msg']}"
 
 
 def internal() -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from lapwing.budget import BudgetView
+from lapwing.budget import AllowanceView, BudgetView
 from lapwing.builder.opened import names_of
 from lapwing.builder.relations import Named
 from lapwing.documents.budgets import account_document, history_document
@@ -15,7 +15,7 @@ from lapwing.documents.previews import preview_document
 from lapwing.errors import InvalidParameter
 from lapwing.ledger.allowances import Allowance
 from lapwing.ledger.records import HistoryRow
-from lapwing.privacy.amounts import probability, read, written
+from lapwing.privacy.amounts import probability, read
 from lapwing.server.answers import Kept
 from lapwing.server.bodies import Asked, AskedTogether, Previewed
 from lapwing.server.datasets import Served, schema_document
@@ -114,11 +114,10 @@ def routes(service: Service) -> APIRouter:
         served = service.datasets.visible(caller, dataset)
         view = served.session.budget()
         limits = service.policies.limits(served.name, caller.name, served.session.price)
-        return account_document(_own_view(view, caller)) | {
-            "allowances": [_allowance(allowance, view) for allowance in limits.allowances],
-            "most": None if limits.most is None else limits.most.to_record(),
-            "stopped_by_curator": limits.stopped,
-        }
+        allowances = tuple(_allowance(allowance, view) for allowance in limits.allowances)
+        own = _own_view(view, caller)
+        within = replace(own, allowances=allowances, most=limits.most, stopped_by_curator=limits.stopped)
+        return account_document(within)
 
     @router.get("/datasets/{dataset}/history")
     def history(dataset: str, caller: Caller = reader) -> list[dict[str, Any]]:
@@ -163,15 +162,15 @@ def _own_view(view: BudgetView, caller: Caller) -> BudgetView:
     return replace(view, history=_own_history(view, caller), spending=spending)
 
 
-def _allowance(allowance: Allowance, view: BudgetView) -> dict[str, object]:
+def _allowance(allowance: Allowance, view: BudgetView) -> AllowanceView:
     cap, spent = view.total.amount, allowance.spent(view.spending)
     left = max(allowance.share * cap - spent.amount, Fraction(0))
-    return {
-        "holder": allowance.holder,
-        "share": written(allowance.share),
-        "spent": view.total.from_amount(spent.amount).to_record(),
-        "remaining": view.total.from_amount(left).to_record(),
-    }
+    return AllowanceView(
+        holder=allowance.holder,
+        share=allowance.share,
+        spent=view.total.from_amount(spent.amount),
+        remaining=view.total.from_amount(left),
+    )
 
 
 def _confidence(text: str) -> Fraction:

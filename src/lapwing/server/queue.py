@@ -2,7 +2,8 @@
 
 Theory of operation. Everybody has a line of their own, first come, first served. A thread that is free takes from the
 line of whoever has the least under way, and of these, of whoever was served the longest ago. So who comes with one
-question to a service where another has many waits until a thread is free, and goes first.
+question to a service where another has many waits until a thread is free, and goes first. Nobody has all threads, if
+there are several: repeats of one slow question leave one for others.
 
 Lines are bounded, each and all together. Who has nothing waiting is let in even if all together are too many: else some
 few people could keep everybody out. There are as many such exceptions as there are people, no more.
@@ -41,6 +42,7 @@ class Queue:
 
     def __init__(self, threads: int, *, each: int = MOST_EACH, all: int = MOST_WAITING) -> None:
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="question")
+        self._most_running = max(1, threads - 1)  # of one person: others do not wait for the same slow question
         self._each, self._all = each, all
         self._lock = threading.Lock()
         self._lines: dict[str, deque[_Work]] = {}
@@ -102,6 +104,8 @@ class Queue:
         with self._lock:
             self._running[work.person] -= 1
             self._running += Counter()  # without those who have nothing under way
+            if self._open and self._lines:  # of those who had enough under way
+                self._threads.submit(self._next)
         if failed is None:
             work.future.set_result(result)
         else:
@@ -109,8 +113,7 @@ class Queue:
 
     def _take(self) -> _Work | None:
         with self._lock:
-            while self._lines:
-                person = self._whose_turn()
+            while (person := self._whose_turn()) is not None:
                 line = self._lines[person]
                 work = line.popleft()
                 if not line:
@@ -121,8 +124,9 @@ class Queue:
                     return work
         return None
 
-    def _whose_turn(self) -> str:
-        return min(self._lines, key=lambda name: (self._running[name], self._served.get(name, -1)))
+    def _whose_turn(self) -> str | None:
+        free = (name for name in self._lines if self._running[name] < self._most_running)
+        return min(free, key=lambda name: (self._running[name], self._served.get(name, -1)), default=None)
 
     def _leave(self, work: _Work) -> None:
         """Forget work that was dropped while it waited."""

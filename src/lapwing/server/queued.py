@@ -6,15 +6,16 @@ would stop it: before the charge, while the engine runs, or before the answer is
 charge stays charged, is noted in the ledger as an interrupt, which is no fault, and nobody gets its answer.
 
 Another process of the same service may be told to cancel what runs here. So a thread looks once a second what is to
-stop, as long as there is anything, and says with it that this process is there.
+stop, as long as there is anything, and says with it that this process is there. It also says again what could not be
+written down when it happened, as the store could not be reached: else a question would be under way for ever.
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, final
+from typing import Any, Final, final
 
 from lapwing.errors import Fault, Interrupted, LapwingError, NotAuthorised, NotFound, TooManyRequests
 from lapwing.interrupts import Switch
@@ -22,7 +23,7 @@ from lapwing.server.asking import Asking, KnownProblem, was_charged
 from lapwing.server.bodies import Asked
 from lapwing.server.datasets import Datasets, Served
 from lapwing.server.journal import log
-from lapwing.server.pending import Pending, PendingQuestions, done, lost
+from lapwing.server.pending import Pending, PendingQuestions, Status, done, lost
 from lapwing.server.people import People
 from lapwing.server.problems import internal, place_of, problem_of
 from lapwing.server.rights import RIGHTS_OF, Caller
@@ -47,6 +48,7 @@ class Queued:
     def __init__(self, pending: PendingQuestions, asking: Asking, people: People, datasets: Datasets) -> None:
         self._pending, self._asking, self._people, self._datasets = pending, asking, people, datasets
         self._live: dict[str, _Live] = {}
+        self._unsaid: dict[str, Callable[[], None]] = {}
         self._lock = threading.Lock()
         self._ending = threading.Event()
         self._beating: threading.Thread | None = None
@@ -100,6 +102,8 @@ class Queued:
             if self._pending.begin(id_):
                 with live.switch.heard():
                     self._ask(id_, caller, served, body, key)
+        except Fault as fault:  # of the store: its turn came, and that could not be written down
+            self._end(id_, "failed", problem_of(fault), charged=False)
         finally:
             self._leave(id_)
 
@@ -110,16 +114,16 @@ class Queued:
             if not self._pending.settle(id_, kept.id):  # known before, by its key: free
                 raise Interrupted(charged=False)
         except (NotAuthorised, NotFound) as refused:
-            self._pending.ended(id_, "failed", problem_of(refused), charged=False)
+            self._end(id_, "failed", problem_of(refused), charged=False)
         except KnownProblem as known:
-            self._pending.ended(id_, "failed", known.document, charged=True)
+            self._end(id_, "failed", known.document, charged=True)
         except Interrupted as stopped:
-            self._pending.ended(id_, "cancelled", problem_of(stopped), charged=stopped.charged)
+            self._end(id_, "cancelled", problem_of(stopped), charged=stopped.charged)
         except LapwingError as error:
-            self._pending.ended(id_, "failed", problem_of(error), charged=was_charged(error))
+            self._end(id_, "failed", problem_of(error), charged=was_charged(error))
         except BaseException as error:
             log("bug", kind=type(error).__name__, place=place_of(error))
-            self._pending.ended(id_, "failed", internal(), charged=None)
+            self._end(id_, "failed", internal(), charged=None)
 
     def _require_still(self, caller: Caller, served: Served) -> None:
         """Refuse what its asker may no longer ask: since it was let in, much may have changed.
@@ -136,8 +140,17 @@ class Queued:
     def _dropped(self, id_: str, turn: Future[None]) -> None:
         """Say of a question that the queue dropped that it is lost, unless it was cancelled."""
         if turn.cancelled():
-            self._pending.ended(id_, "failed", problem_of(lost("waiting")), charged=False)
+            self._end(id_, "failed", problem_of(lost("waiting")), charged=False)
             self._leave(id_)
+
+    def _end(self, id_: str, status: Status, problem: Mapping[str, Any], *, charged: bool | None) -> None:
+        """Say that a question ended without an answer: now, or as soon as the store can be reached."""
+        say = partial(self._pending.ended, id_, status, problem, charged=charged)
+        try:
+            say()
+        except Fault:
+            with self._lock:
+                self._unsaid[id_] = say
 
     def _leave(self, id_: str) -> None:
         with self._lock:
@@ -164,9 +177,21 @@ class Queued:
     def _look(self) -> None:
         while not self._ending.wait(BEAT):
             with self._lock:
-                here = list(self._live)
+                here, unsaid = list(self._live), dict(self._unsaid)
+            self._say(unsaid)
             if here:
                 self._stop_those_to_stop(here)
+
+    def _say(self, unsaid: Mapping[str, Callable[[], None]]) -> None:
+        """Write down what could not be written down when it happened."""
+        for id_, say in unsaid.items():
+            try:
+                say()
+            except Fault as fault:
+                log("fault", code=fault.code)
+                return
+            with self._lock:
+                self._unsaid.pop(id_, None)
 
     def _stop_those_to_stop(self, here: Sequence[str]) -> None:
         try:

@@ -1,6 +1,7 @@
 """A service on a socket: TLS, time limits of connections, and an end that waits for what is under way."""
 
 import ipaddress
+import signal
 import socket
 import threading
 from collections.abc import Awaitable, Callable
@@ -56,13 +57,19 @@ class Place:
 
 
 def run(service: Service, place: Place) -> None:
-    """Serve until the process is told to end; then take no new request, and finish those under way."""
+    """Serve until the process is told to end; then take no new request, and finish those under way.
+
+    Raises: KeyboardInterrupt when all is closed; whoever told it to end, by Ctrl-C or SIGTERM.
+    """
     keep_threads_quiet()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # uvicorn raises it again when all is closed
     with listening(place) as door:
         serving = server(service, place)
         log("listening", host=place.host, port=door.getsockname()[1])
-        serving.run(sockets=[door])
-    log("ended")
+        try:
+            serving.run(sockets=[door])
+        finally:
+            log("ended")
 
 
 def keep_threads_quiet() -> None:

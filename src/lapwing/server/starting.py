@@ -6,6 +6,7 @@ import sys
 from typing import Final
 
 from lapwing.errors import InvalidParameter
+from lapwing.server.credentials import SHORTEST
 from lapwing.server.people import People
 
 NAME: Final = "LAPWING_CURATOR"
@@ -33,7 +34,9 @@ def _asked(name: str) -> str:
             f"The service has no curator yet. Set {PASSWORD} (and {NAME}, for another name than {USUAL}) for the first "
             "start, or start it on a terminal, which asks for a password."
         )
-    sys.stderr.write(f"The service has no curator yet. Choose a password for {name}.\n")
+    sys.stderr.write(
+        f"The service has no curator yet. Choose a password for {name}, of at least {SHORTEST} characters.\n"
+    )
     password = getpass.getpass("Password: ")
     if password != getpass.getpass("The same again: "):
         raise InvalidParameter("The two passwords differ. Nothing was changed. Start again.")

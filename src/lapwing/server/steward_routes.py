@@ -86,7 +86,7 @@ def routes(service: Service) -> APIRouter:
         page = served.session.guarantee(_asking(served, service.policies, inside=inside), sealed=inside)
         headers = {"Vary": "Accept"}
         if HTML in request.headers.get("accept", ""):
-            return HTMLResponse(as_html(page, sheet="/style.css"), headers=headers)
+            return HTMLResponse(as_html(page), headers=headers)
         return JSONResponse(as_document(page), headers=headers)
 
     @router.put("/{dataset}/cap", tags=["admin"])
@@ -99,7 +99,8 @@ def routes(service: Service) -> APIRouter:
         seen = session.raised(was=was, epsilon=epsilon, delta=delta)
         if not body.confirmed:
             return _raise(seen) | {"raised": False}
-        with service.datasets.changing:  # the catalogs of two raises are written in their order
+        # The catalogs of two raises are written in their order, whichever processes they come to.
+        with service.datasets.changing, service.store.turn(f"cap {served.name}"):
             session.raise_budget(was=was, epsilon=epsilon, delta=delta)
             served.settle()
             told = _catalog_written(session)
