@@ -1,0 +1,94 @@
+"""Reading reports: each is taken or rejected by itself, with a reason."""
+
+import json
+import re
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, final
+
+from lapwing.local import client
+from lapwing.local.randomizer import Randomizer, Reports
+from lapwing.local.tasks import randomizer_of
+
+KEYS: Final = ("v", "task", "id", "m", "r")
+_IDENTITY: Final = re.compile(r"[0-9a-f]{32}")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """A line that is no report of the task: its number, from 1, and why."""
+
+    line: int
+    reason: str
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """The reports of a task: what they say, and the lines that were rejected."""
+
+    task: client.Task
+    mechanism: Randomizer
+    reports: Reports = field(repr=False)
+    rejected: tuple[Rejected, ...]
+
+
+def collect(task: client.Task, lines: Iterable[bytes]) -> Collected:
+    """Read reports, one a line, as `client.report` writes them; empty lines are passed over.
+
+    Anybody may have written a line, so none can do harm: what is no report of this task, or repeats the identity of an
+    earlier one, is rejected by itself. Identities are dropped.
+    """
+    mechanism = randomizer_of(task)
+    said: list[Hashable] = []
+    rejected: list[Rejected] = []
+    seen: set[str] = set()
+    most = 400 + 20 * len(task.values)
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            identity, value = _read(line, most, task, mechanism)
+            if identity in seen:
+                raise ValueError("the id was seen before")
+        except ValueError as wrong:
+            rejected.append(Rejected(line=number, reason=str(wrong)))
+        else:
+            seen.add(identity)
+            said.append(value)
+    return Collected(task=task, mechanism=mechanism, reports=mechanism.gather(said), rejected=tuple(rejected))
+
+
+def _read(line: bytes, most: int, task: client.Task, mechanism: Randomizer) -> tuple[str, Hashable]:
+    if len(line) > most:
+        raise ValueError(f"the line has more than {most} bytes")
+    given = _object(line)
+    if sorted(given) != sorted(KEYS):
+        raise ValueError(f"the keys must be {', '.join(KEYS)}")
+    if isinstance(given["v"], bool) or given["v"] != client.VERSION or not isinstance(given["v"], int):
+        raise ValueError(f"v must be {client.VERSION}")
+    if given["task"] != task.id:
+        raise ValueError("the report is of another task")
+    if given["m"] != task.mechanism:
+        raise ValueError(f"m must be {task.mechanism}")
+    identity = given["id"]
+    if not isinstance(identity, str) or not _IDENTITY.fullmatch(identity):
+        raise ValueError("id must be 32 digits 0-9, a-f")
+    return identity, mechanism.read(given["r"])
+
+
+def _object(line: bytes) -> dict[str, object]:
+    try:
+        given = json.loads(line.decode("utf-8"), object_pairs_hook=_once)
+    except (ValueError, RecursionError):
+        raise ValueError("the line is not a JSON object in UTF-8") from None
+    if not isinstance(given, dict):
+        raise ValueError("the line is not a JSON object in UTF-8")
+    return given
+
+
+def _once(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError("a key stands there twice")
+    return dict(pairs)

@@ -1,0 +1,269 @@
+"""The client: alone, exact, and not to be fooled by a task."""
+
+import io
+import json
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Hashable
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lapwing.local import BinaryResponse, KaryResponse, LocalHashing, client, new_task, to_toml
+from tests.fixed_entropy import RecordedEntropy, StreamEntropy
+from tests.local.shelf import AT_EPSILON, COINS
+
+VECTORS = Path(__file__).parents[1] / "fixtures" / "local" / "vectors.json"
+SOURCE = Path(client.__file__)
+DAYS: dict[str, Any] = {"opens": date(2027, 1, 1), "closes": date(2027, 1, 31)}
+FAIR = COINS[0][1]
+
+
+def task_of(mechanism: Any) -> client.Task:
+    return new_task("Which one?", [f"v{i}" for i in range(mechanism.categories)], mechanism, **DAYS)
+
+
+FAIR_TASK = task_of(FAIR)
+
+
+# Alone
+
+BLOCKED = """
+import sys
+class Only:
+    def find_spec(self, name, path=None, target=None):
+        allowed = {"lapwing", "lapwing.local", "lapwing.local.client"}
+        top = name.partition(".")[0]
+        if (top == "lapwing" and name not in allowed) or (top != "lapwing" and top not in sys.stdlib_module_names):
+            raise ImportError("not standard: " + name)
+sys.meta_path.insert(0, Only())
+sys.path[:] = [path for path in sys.path if "site-packages" not in path] + [SOURCE]
+"""
+
+
+def alone(code: str) -> str:
+    script = BLOCKED.replace("SOURCE", repr(str(SOURCE.parents[2]))) + code
+    done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=False)
+    return done.stdout if done.returncode == 0 else done.stderr
+
+
+def test_it_needs_the_standard_library_only() -> None:
+    use = f"""
+import os
+from lapwing.local import client
+task = client.read_task({to_toml(FAIR_TASK)!r})
+print(client.report(task, "v1", os.urandom).decode(), sorted(m for m in sys.modules if m.startswith("lapwing")))
+"""
+    assert alone(use).endswith("['lapwing', 'lapwing.local', 'lapwing.local.client']\n")
+    assert "not standard" in alone("import lapwing.local.binary")
+    assert "not standard" in alone("import numpy")
+
+
+def test_the_file_works_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "client.py").write_bytes(SOURCE.read_bytes())
+    code = f"import client; print(client.read_task({to_toml(FAIR_TASK)!r}).id)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.strip() == FAIR_TASK.id
+
+
+# Exact
+
+
+@pytest.mark.parametrize("threshold", [1, 2**63, 13485650502877570762, 2**64 - 1])
+def test_coins_fall_for_exactly_the_words_below(threshold: int) -> None:
+    for word in {0, threshold - 1, threshold, min(threshold + 1, 2**64 - 1), 2**64 - 1}:
+        assert client.coin(threshold, RecordedEntropy(word.to_bytes(8, "little")).read) == (word < threshold)
+
+
+@pytest.mark.parametrize("bound", [1, 2, 3, 10, 2**31 - 1, 2**63 + 1])
+def test_integers_are_uniform(bound: int) -> None:
+    """Words up to the last multiple of the bound count, and others are dropped."""
+    limit = 2**64 - 2**64 % bound
+    for word in (0, bound - 1, bound, limit - 1):
+        if word < limit:
+            assert client.below(bound, RecordedEntropy(word.to_bytes(8, "little")).read) == word % bound
+    if limit < 2**64:
+        dropped = RecordedEntropy(limit.to_bytes(8, "little") + (7).to_bytes(8, "little"))
+        assert client.below(bound, dropped.read) == 7 % bound
+        assert dropped.unread == 0
+
+
+def law_of(run: Callable[[], Hashable], monkeypatch: pytest.MonkeyPatch) -> dict[Hashable, Fraction]:
+    """The exact law of what is said, over every way that coins and integers can fall."""
+    law: dict[Hashable, Fraction] = defaultdict(Fraction)
+    path: list[int] = []
+    chances: list[list[Fraction]] = []
+
+    def choose(options: list[Fraction]) -> int:
+        if len(chances) == len(path):
+            path.append(0)
+        chances.append(options)
+        return path[len(chances) - 1]
+
+    def coin(threshold: int, read: Any) -> bool:
+        return bool(choose([1 - Fraction(threshold, 2**64), Fraction(threshold, 2**64)]))
+
+    monkeypatch.setattr(client, "coin", coin)
+    monkeypatch.setattr(client, "below", lambda bound, read: choose([Fraction(1, bound)] * bound))
+    while True:
+        chances.clear()
+        outcome = run()
+        chance = Fraction(1)
+        for options, taken in zip(chances, path, strict=True):
+            chance *= options[taken]
+        law[outcome] += chance
+        while path and path[-1] + 1 == len(chances[len(path) - 1]):
+            path.pop()
+        if not path:
+            return dict(law)
+        path[-1] += 1
+
+
+def said(mechanism: Any, report: bytes) -> Hashable:
+    value = json.loads(report)["r"]
+    if mechanism.name == "unary":
+        bits = int.from_bytes(bytes.fromhex(value), "little")
+        return tuple(bits >> i & 1 for i in range(mechanism.categories))
+    return tuple(value) if isinstance(value, list) else value
+
+
+FEW = [(name, make(1)) for name, make in AT_EPSILON if "8" not in name and "hashing" not in name]
+
+
+@pytest.mark.parametrize("mechanism", [row[1] for row in [*FEW, *COINS]], ids=[row[0] for row in [*FEW, *COINS]])
+def test_reports_have_exactly_the_law_of_the_matrix(mechanism: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    task, matrix = task_of(mechanism), mechanism.transition_matrix()
+    for x, row in enumerate(matrix.rows):
+        law = law_of(lambda x=x: said(mechanism, client.report(task, f"v{x}", lambda size: bytes(size))), monkeypatch)  # type: ignore[misc]
+        assert law == dict(zip(matrix.reports, row, strict=True))
+
+
+def test_hashed_reports_have_exactly_their_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "PRIME", 5)
+    mechanism = LocalHashing.for_epsilon(1, 3, 3)
+    task = task_of(mechanism)
+    for x in range(3):
+        law = law_of(lambda x=x: said(mechanism, client.report(task, f"v{x}", lambda size: bytes(size))), monkeypatch)  # type: ignore[misc]
+        for a, b in product(range(5), repeat=2):
+            row = mechanism.transition_matrix((a, b)).rows[x]
+            assert [law[a, b, face] for face in range(3)] == [chance / 25 for chance in row]
+
+
+def test_bytes_are_fixed_for_other_languages() -> None:
+    vectors = json.loads(VECTORS.read_text(encoding="utf-8"))
+    assert {vector["task"]["mechanism"]["name"] for vector in vectors["reports"]} == set(client.RULES)
+    for vector in vectors["reports"]:
+        task = client.task_of(vector["task"])
+        assert task.digest == vector["digest"]
+        entropy = RecordedEntropy(bytes.fromhex(vector["random"]))
+        assert client.report(task, vector["answer"], entropy.read).decode() == vector["report"]
+        assert entropy.unread == 0
+
+
+def test_a_vector_by_hand() -> None:
+    """Two fair coins, answer v0: yes for the words below 2^62; the identity is the first 16 bytes."""
+    for word, shown in ((2**62 - 1, 1), (2**62, 0)):
+        line = client.report(FAIR_TASK, "v0", RecordedEntropy(bytes(range(16)) + word.to_bytes(8, "little")).read)
+        identity = "000102030405060708090a0b0c0d0e0f"
+        assert line.decode() == f'{{"v":1,"task":"{FAIR_TASK.id}","id":"{identity}","m":"binary","r":{shown}}}'
+
+
+def test_too_few_bytes_send_nothing() -> None:
+    for size in (0, 15, 16, 23):
+        with pytest.raises(client.NoRandomness):
+            client.report(FAIR_TASK, "v0", io.BytesIO(bytes(size)).read)
+
+
+# Tasks
+
+
+@pytest.mark.parametrize(("name", "make"), AT_EPSILON, ids=[row[0] for row in AT_EPSILON])
+def test_tasks_come_back_from_toml_and_json(name: str, make: Any) -> None:
+    task = task_of(make(Fraction(7, 10)))
+    assert client.read_task(to_toml(task)) == task
+    assert client.read_task(json.dumps(task.document)) == task
+    assert client.report(task, "v1", StreamEntropy(name).read) == client.report(task, "v1", StreamEntropy(name).read)
+
+
+def lying(epsilon: str) -> str:
+    return json.dumps({**FAIR_TASK.document, "epsilon": epsilon})
+
+
+def check_that_lies_are_refused() -> None:
+    for epsilon in ("1", "1.098612288668", "1.0986122886681", "1.2", "0"):
+        with pytest.raises(client.TaskRefused, match="send nothing"):
+            client.read_task(lying(epsilon))
+
+
+def test_a_task_that_lies_is_refused() -> None:
+    assert FAIR_TASK.epsilon == Decimal("1.098612288669")  # ln 3 = 1.0986122886681098…
+    check_that_lies_are_refused()
+
+
+def test_a_client_that_trusts_the_task_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client.Task, "__post_init__", client._check)
+    with pytest.raises(pytest.fail.Exception):
+        check_that_lies_are_refused()
+
+
+def test_thresholds_of_another_epsilon_are_refused() -> None:
+    weaker = {"name": "binary", "threshold_yes": str(2**64 - 2**60), "threshold_no": str(2**60)}
+    with pytest.raises(client.TaskRefused, match=r"have epsilon 2\.708"):
+        client.task_of({**FAIR_TASK.document, "mechanism": weaker})
+
+
+GOOD: dict[str, Any] = task_of(KaryResponse.for_epsilon(1, 3)).document
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 2}, {"version": True}, {"question": ""}, {"question": "a\nb"}, {"question": "a\u202eb"},
+        {"question": 3}, {"values": ["a"]}, {"values": ["a", "a", "b"]}, {"values": ["a", "b", 3]}, {"values": "abc"},
+        {"values": ["a", "b", "e\u0301"]}, {"epsilon": "nan"}, {"epsilon": -1}, {"epsilon": True}, {"epsilon": None},
+        {"epsilon": "1e0"}, {"opens": "2027-02-01"}, {"opens": "yesterday"}, {"opens": "2027-02-31"},
+        {"retention_days": -1}, {"retention_days": True}, {"retention_days": "3"}, {"more": 1},
+        {"mechanism": {"name": "none"}}, {"mechanism": {"name": "k-ary"}}, {"mechanism": "k-ary"},
+        {"mechanism": {"name": "k-ary", "threshold": "0"}}, {"mechanism": {"name": "k-ary", "threshold": str(2**64)}},
+        {"mechanism": {"name": "k-ary", "threshold": "007"}}, {"mechanism": {"name": "k-ary", "threshold": 1.5}},
+        {"mechanism": {"name": "binary", "threshold_yes": "9", "threshold_no": "5"}},
+        {"mechanism": {"name": "subset", "threshold": "9", "size": 3}}, {"mechanism": {"name": ["k-ary"]}},
+    ],
+)  # fmt: skip
+def test_tasks_that_mean_nothing_are_refused(change: dict[str, Any]) -> None:
+    client.task_of(GOOD)
+    with pytest.raises(client.TaskRefused):
+        client.task_of({**GOOD, **change})
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[", "{", '{"a":1,"a":2}', "[" * 100_000, '{"a":' * 100_000, "a = 1\na = 2", "null", "{}", "\x00"]
+)
+def test_texts_that_are_no_task_are_refused(text: str) -> None:
+    with pytest.raises(client.TaskRefused):
+        client.read_task(text)
+
+
+def test_an_answer_that_is_none_is_refused() -> None:
+    with pytest.raises(client.AnswerRefused, match="one of v0, v1"):
+        client.report(FAIR_TASK, "maybe", StreamEntropy("none").read)
+
+
+def test_every_part_of_a_task_changes_its_digest() -> None:
+    other = new_task("Which one?", ["v0", "v1"], BinaryResponse.for_epsilon(1), **DAYS)
+    digests = {FAIR_TASK.digest, other.digest}
+    for change in (
+        {"question": "Why?"},
+        {"values": ["v1", "v0"]},
+        {"unit": "x"},
+        {"retention_days": 1},
+        {"closes": "2027-03-01"},
+    ):
+        digests.add(client.task_of({**FAIR_TASK.document, **change}).digest)
+    assert len(digests) == 7

@@ -1,0 +1,169 @@
+"""`lapwing local` from task to shares, and the documents that describe it."""
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lapwing import local
+from lapwing.cli import local_estimate, main
+from lapwing.local import client
+from tests.cli.conftest import Run, run
+from tests.docs.pages import DOCS
+from tests.docs.test_reference import unmentioned
+from tests.fixed_entropy import StreamEntropy
+
+__all__ = ["run"]
+
+TASK = (
+    *("local", "task", "--question", "Which?", "--epsilon", "1", "--opens", "2026-01-01", "--closes", "2099-12-31"),
+    *("--value", "no", "--value", "yes", "--value", "perhaps"),
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def task(folder: Path, run: Run) -> client.Task:
+    assert run(*TASK, "--output", "task.toml").status == 0
+    return client.read_task((folder / "task.toml").read_text())
+
+
+@pytest.mark.parametrize("command", ["", "advise", "task", "report", "estimate"])
+def test_help_has_an_example(run: Run, command: str) -> None:
+    outcome = run(*f"local {command}".split(), "--help")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert f"  lapwing local {command}".rstrip() in outcome.out
+    assert max(map(len, outcome.out.splitlines())) <= 100
+
+
+def test_from_task_to_shares(task: client.Task, folder: Path, run: Run) -> None:
+    """Of 3,000 people two thirds say yes; seven standard errors."""
+    entropy = StreamEntropy("commands")
+    lines = [client.report(task, ("yes", "yes", "no")[i % 3], entropy.read) for i in range(3000)]
+    (folder / "reports.ndjson").write_bytes(b"\n".join([*lines, b"nonsense", lines[0]]))
+    ask = ("local", "estimate", "task.toml", "reports.ndjson")
+    outcome = run(*ask, "--forged", "30", "--plot", "chart.json")
+    rows = list(csv.DictReader(io.StringIO(outcome.out)))
+    assert [row["value"] for row in rows] == ["no", "yes", "perhaps"]
+    for row, truth in zip(rows, (1 / 3, 2 / 3, 0), strict=True):
+        assert abs(float(row["share"]) - truth) <= 7 * float(row["standard_error"])
+        assert float(row["low"]) < float(row["share"]) < float(row["high"])
+        assert 0 <= float(row["likeliest"]) <= 1
+    assert "line 3001 rejected: the line is not a JSON object" in outcome.err
+    assert "line 3002 rejected: the id was seen before" in outcome.err
+    assert "30 forged reports move a share" in outcome.err
+    assert json.loads((folder / "chart.json").read_text())["title"] == "Which?"
+
+    wider = list(csv.DictReader(io.StringIO(run(*ask, "--whom", "population", "--together").out)))
+    assert all(
+        float(w["high"]) - float(w["low"]) > float(r["high"]) - float(r["low"])
+        for w, r in zip(wider, rows, strict=True)
+    )
+
+    document = json.loads(run(*ask, "--format", "json").out)
+    assert document["reports"] == 3000
+    assert [line["line"] for line in document["rejected"]] == [3001, 3002]
+    assert [f"{share['share']}" for share in document["shares"]] == [row["share"] for row in rows]
+    assert "consistent" in run(*ask, "--format", "table").out
+
+
+def test_arrow(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert main([*TASK, "--output", "task.toml"]) == 0
+    task = client.read_task((folder / "task.toml").read_text())
+    (folder / "reports.ndjson").write_bytes(client.report(task, "no", StreamEntropy("arrow").read))
+    assert main(["local", "estimate", "task.toml", "reports.ndjson", "--format", "arrow"]) == 0
+    table = pa.ipc.open_stream(capsysbinary.readouterr().out).read_all()
+    assert table.column("value").to_pylist() == ["no", "yes", "perhaps"]
+
+
+def test_a_line_that_never_ends_is_rejected_in_parts(task: client.Task, folder: Path, run: Run) -> None:
+    honest = client.report(task, "no", StreamEntropy("long").read)
+    (folder / "reports.ndjson").write_bytes(b"[" * (2 * local_estimate.MOST_LINE) + b"\n" + honest)
+    document = json.loads(run("local", "estimate", "task.toml", "reports.ndjson", "--format", "json").out)
+    assert document["reports"] == 1
+    assert {line["reason"] for line in document["rejected"]} == {"the line has more than 460 bytes"}
+
+
+def test_a_report_is_one_line_and_says_nothing_else(task: client.Task, folder: Path, run: Run) -> None:
+    outcome = run("local", "report", "task.toml", "--answer", "perhaps")
+    assert outcome.status == 0
+    assert local.collect(task, outcome.out.encode().splitlines()).rejected == ()
+    assert "epsilon 1" in outcome.err
+    assert "perhaps" not in outcome.out + outcome.err
+    for _ in range(2):
+        assert run("local", "report", "task.toml", "--answer", "no", "-o", "reports.ndjson").out == ""
+    assert len(local.collect(task, (folder / "reports.ndjson").read_bytes().splitlines()).reports) == 2
+
+
+def test_what_a_respondent_is_protected_from(task: client.Task, folder: Path, run: Run) -> None:
+    text = (folder / "task.toml").read_text()
+    (folder / "lie.toml").write_text(text.replace("epsilon = 1\n", "epsilon = 0.1\n"))
+    (folder / "old.toml").write_text(text.replace("2099-12-31", "2026-01-02"))
+    (folder / "none.toml").write_bytes(b"\xff\x00")
+    for name, said in (("lie", "its thresholds have epsilon 1;"), ("old", "open from 2026-01-01"), ("none", "neither")):
+        outcome = run("local", "report", f"{name}.toml", "--answer", "yes", "-o", "reports.ndjson")
+        assert (outcome.status, outcome.out) == (3, "")
+        assert said in outcome.err
+    outcome = run("local", "report", "task.toml", "--answer", "maybe", "-o", "reports.ndjson")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert not (folder / "reports.ndjson").exists()
+
+
+def test_advice(run: Run) -> None:
+    outcome = run("local", "advise", "--values", "2", "--epsilon", "1", "--within", "0.03")
+    assert "4,997 respondents" in outcome.err
+    assert outcome.out.splitlines()[2].startswith("binary")
+    document = json.loads(
+        run("local", "advise", "--values", "9", "--epsilon", "1", "--respondents", "50", "--format", "json").out
+    )
+    assert len(document["options"]) == 5
+    assert "epsilon" in run("local", "advise", "--values", "2", "--respondents", "5000", "--within", "0.03").err
+    assert run("local", "advise", "--values", "2", "--epsilon", "1").status == 2
+
+
+@pytest.mark.parametrize("kind", ["k-ary", "subset", "optimised-unary", "symmetric-unary", "hashing"])
+def test_every_mechanism_can_be_asked_for(run: Run, kind: str) -> None:
+    outcome = run(*TASK, "--mechanism", kind)
+    assert client.read_task(outcome.out).mechanism in kind
+    assert outcome.status == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("--mechanism", "binary"),
+        ("--value", "yes"),
+        ("--opens", "soon"),
+        ("--retention-days", "-1"),
+        ("--epsilon", "99"),
+    ],
+)
+def test_tasks_that_mean_nothing_are_refused(run: Run, change: tuple[str, str]) -> None:
+    assert run(*TASK, *change).status == 2
+
+
+def test_every_name_is_documented() -> None:
+    page = (DOCS / "reference" / "local.md").read_text(encoding="utf-8")
+    public = [
+        name for kind in (local.FrequencyEstimate, local.Randomizer) for name in dir(kind) if not name.startswith("_")
+    ]
+    assert not unmentioned([*local.__all__, *public, *client.RULES], page)
+    assert not unmentioned((name for rule in client.RULES.values() for name in rule.ranges(5)), page)
+
+
+def test_names_are_complete() -> None:
+    for name in local.__all__:
+        assert getattr(local, name) is not None
+    assert set(local.__all__) == {*local._HOME_OF, "client"}
+    with pytest.raises(AttributeError):
+        local.nothing  # noqa: B018
+    assert re.match("Local differential privacy", local.__doc__ or "")
