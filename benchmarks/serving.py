@@ -252,10 +252,10 @@ def told(port: int, method: str, path: str, token: str | None = None, body: obje
 
 
 def analysts(port: int) -> list[str]:
-    """Make four analysts who may ask, and return a token of each."""
+    """Make an analyst for each client, who may ask, and return a token of each."""
     curator = told(port, "POST", "/v1/login", body={"name": "curator", "password": PASSWORD})["token"]
     tokens = []
-    for number in range(4):
+    for number in range(CLIENTS):
         name = f"analyst{number}"
         told(port, "POST", "/v1/people", curator, {"name": name, "role": "analyst"})
         told(port, "PUT", f"/v1/datasets/visits/grants/{name}", curator, {"share": None})

@@ -65,7 +65,16 @@ def command(
     answer_time: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.1, help="For a request to wait for its answer.")
     ] = 120.0,
-    threads: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Questions at once, of each worker.")] = 4,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=64,
+            help="Questions at once, of each worker; unless given as many as processors, and at least 2.",
+            show_default=False,
+        ),
+    ] = None,
     rate: Annotated[
         float,
         typer.Option(metavar="N", min=0, help="Requests a second of one person at one worker; 0 for no limit."),
@@ -105,7 +114,7 @@ def command(
         most_bytes=max_request,
         request_seconds=request_time,
         answer_seconds=answer_time,
-        threads=threads,
+        threads=threads or max(2, os.cpu_count() or 2),
         rate=rate,
         workers=workers,
         folders=tuple(data or ()),

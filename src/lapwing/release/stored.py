@@ -1,6 +1,7 @@
 """What the ledger keeps of answers: served again for nothing, or sharpened for the difference."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -28,10 +29,11 @@ class Offer:
 
 def offered(priced: Priced, ledger: Ledger) -> Released | Offer:
     """Return the stored answer to a question, or what is to be bought."""
-    stored = stored_answer(priced, ledger)
+    answers = ledger.answers(key_of(priced.question))
+    stored = _as_good(priced, answers)
     if stored is not None:
         return stored
-    further = sharpening(priced, ledger)
+    further = _least_to_sharpen(priced, answers)
     return Offer(bought=priced if further is None else further.refinement.priced, further=further)
 
 
@@ -45,10 +47,14 @@ class Sharpening:
 
 def sharpening(priced: Priced, ledger: Ledger) -> Sharpening | None:
     """Return the stored answer that takes the least to be sharpened, if that costs less than an answer afresh."""
+    return _least_to_sharpen(priced, ledger.answers(key_of(priced.question)))
+
+
+def _least_to_sharpen(priced: Priced, answers: Sequence[StoredAnswer]) -> Sharpening | None:
     if not is_refinable(priced):  # reading many keys to no end takes longer than to answer
         return None
     found = []
-    for answer in ledger.answers(key_of(priced.question)):
+    for answer in answers:
         stored = restored(priced.question, answer, priced.loss)
         needed = refinement(priced, stored.mechanisms)
         if needed is not None and needed.priced.loss < priced.loss:
@@ -110,7 +116,11 @@ def stored_answer(priced: Priced, ledger: Ledger) -> Released | None:
 
     The loss alone does not tell: two answers of one price may have split it differently.
     """
-    for answer in ledger.answers(key_of(priced.question)):
+    return _as_good(priced, ledger.answers(key_of(priced.question)))
+
+
+def _as_good(priced: Priced, answers: Sequence[StoredAnswer]) -> Released | None:
+    for answer in answers:
         released = restored(priced.question, answer, priced.loss)
         pairs = zip(released.mechanisms, priced.terms, strict=True)
         numbers = all(as_accurate(bought, term.mechanism) for bought, term in pairs)
