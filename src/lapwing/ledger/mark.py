@@ -29,7 +29,8 @@ from lapwing.errors import LedgerFault
 from lapwing.ledger.entries import GENESIS, RESTORE
 
 _FORM: Final = re.compile(rb"lapwing mark 1 ([0-9]{20}) ([0-9a-f]{64})\n")
-_RETRY_SECONDS: Final = 0.0005
+_FIRST_RETRY_SECONDS: Final = 0.00005
+_LAST_RETRY_SECONDS: Final = 0.001
 
 
 class Mark(NamedTuple):
@@ -116,7 +117,7 @@ def hold(ledger: Path, seconds: float) -> Iterator[HeldMark]:
 
 
 def _lock(descriptor: int, name: str, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
+    deadline, pause = time.monotonic() + seconds, _FIRST_RETRY_SECONDS
     while True:
         try:
             return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -126,7 +127,8 @@ def _lock(descriptor: int, name: str, seconds: float) -> None:
                     f"Another process held {name} for more than {seconds:g} seconds. Nothing was charged. Stop that "
                     "process, or ask again later."
                 ) from None
-            time.sleep(_RETRY_SECONDS)
+            time.sleep(pause)
+            pause = min(2 * pause, _LAST_RETRY_SECONDS)
 
 
 def _text(mark: Mark) -> bytes:

@@ -5,9 +5,10 @@ and says nothing about the data. Guarantee: the losses of the chosen mechanisms 
 (each mechanism states its own loss; the measures compose additively, `privacy.measures`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 
 from lapwing.catalog.model import Budget
 from lapwing.errors import InvalidParameter, QueryRefused
@@ -16,6 +17,7 @@ from lapwing.mechanisms import (
     GeneralisedExponential,
     Mechanism,
     RoundedGaussian,
+    Sensitivity,
     TruncatedGeometric,
     WeightedGaussian,
 )
@@ -340,12 +342,8 @@ def _at_price(
     if question.choosing:
         return Priced(question=question, terms=(), loss=loss, choosing=_choosing(bounds, loss))
 
-    def best(share: Fraction, index: int) -> Term:
-        part = measure.from_amount(share)
-        found = bounds[index]
-        return _best(question.measures[index], found, loss.kind, lambda kind, c: kind.for_loss(part, c.sensitivity))
-
-    terms = tuple(best(share, index) for index, share in enumerate(shares[: len(bounds)]))
+    parts = zip(question.measures, bounds, shares, strict=False)  # after them that of the selection of keys
+    terms = tuple(_best(measured, found, measure.from_amount(share)) for measured, found, share in parts)
     selecting = _selecting(measure.from_amount(shares[-1]), delta, question) if delta else None
     spent = measure.from_amount(sum(shares, Fraction(0)))
     return Priced(question=question, terms=terms, loss=spent, selecting=selecting)
@@ -377,19 +375,32 @@ def _selecting(share: Loss, delta: Fraction, question: Question) -> Selecting:
     return Selecting(mechanism=noise, loss=loss, delta=delta)
 
 
-def _best(
-    measure: Measure,
-    found: tuple[Candidate, ...],
-    kind: str,
-    calibrated: Callable[[type[DiscreteLaplace] | type[RoundedGaussian], Candidate], Mechanism],
-) -> Term:
-    """Take the bound and the mechanism that promise the narrowest interval."""
+def _best(measure: Measure, found: tuple[Candidate, ...], part: Loss) -> Term:
+    """Take the bound and the mechanism that promise the narrowest interval for a part of the loss."""
+    if not isinstance(measure, Distribution):
+        place, mechanism = _narrowest(part.kind, part.amount, tuple(candidate.sensitivity for candidate in found))
+        return Term(measure=measure, candidate=found[place], mechanism=mechanism)
     terms = [
-        Term(measure=measure, candidate=candidate, mechanism=calibrated(mechanism, candidate))
-        for mechanism in MECHANISMS[kind]
+        Term(measure=measure, candidate=candidate, mechanism=mechanism.for_loss(part, candidate.sensitivity))
+        for mechanism in MECHANISMS[part.kind]
         for candidate in found
     ]
     return min(terms, key=lambda term: (term.half_width(CONFIDENCE), term.mechanism.standard_deviation))
+
+
+@lru_cache(maxsize=1024)
+def _narrowest(kind: str, amount: Fraction, sensitivities: tuple[Sensitivity, ...]) -> tuple[int, Mechanism]:
+    """Return the place of a bound, and the mechanism that promises the narrowest interval with it, of a number.
+
+    Remembered, as many questions have the same bounds and price: public facts, all of them.
+    """
+    part = MEASURES[kind].from_amount(amount)
+    options = [
+        (place, mechanism.for_loss(part, sensitivity))
+        for mechanism in MECHANISMS[kind]
+        for place, sensitivity in enumerate(sensitivities)
+    ]
+    return min(options, key=lambda option: (option[1].half_width(CONFIDENCE), option[1].standard_deviation))
 
 
 def _at_error(plan: Plan, bounds: tuple[tuple[Candidate, ...], ...], budget: Budget, error: Fraction) -> Priced:

@@ -1,6 +1,7 @@
 """The SQLite file of a service.
 
-One connection of a process under a lock, write-ahead log with full sync, mode 0600. The schema grows by numbered files
+Two connections of a process, each under a lock, one that writes and one that only looks: with the write-ahead log, who
+looks does not wait for a commit to reach the disk. Full sync, mode 0600. The schema grows by numbered files
 of SQL; each is applied once, together with its number, in one transaction, so that a crash leaves the schema of one
 number or the next. Several processes of one machine may share the file.
 
@@ -33,19 +34,22 @@ class SqliteStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock = threading.RLock()
+        self._writing, self._looking = threading.RLock(), threading.RLock()
         with _faults(path):
             _make(path)
             if path.stat().st_mode & 0o077:
                 raise InvalidParameter(f"Others may read {path.name}, which holds people and answers: `chmod 600` it.")
             self._turns = path.with_name(path.name + TURNS)
             self._turns.mkdir(mode=0o700, exist_ok=True)
-            self._connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+            self._writer = _connected(path)
             try:
                 self._prepare()
+                self._reader = _connected(path)
             except BaseException:
-                self._connection.close()
+                self._writer.close()
                 raise
+            self._reader.execute("PRAGMA trusted_schema = OFF")
+            self._reader.execute("PRAGMA query_only = ON")
 
     @property
     def name(self) -> str:
@@ -55,13 +59,13 @@ class SqliteStore:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Hold the file alone; what was changed is kept, together, if the block ends well."""
-        with self._begun("BEGIN IMMEDIATE") as connection:
+        with self._writing, self._begun(self._writer, "BEGIN IMMEDIATE") as connection:
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Look at the file as it is."""
-        with self._begun("BEGIN") as connection:
+        with self._looking, self._begun(self._reader, "BEGIN") as connection:
             yield connection
 
     @contextmanager
@@ -79,22 +83,24 @@ class SqliteStore:
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock:
-            self._connection.close()
+        with self._writing:
+            self._writer.close()
+        with self._looking:
+            self._reader.close()
 
     @contextmanager
-    def _begun(self, beginning: str) -> Iterator[sqlite3.Connection]:
-        with self._lock, _faults(self.path):
-            self._connection.execute(beginning)
+    def _begun(self, connection: sqlite3.Connection, beginning: str) -> Iterator[sqlite3.Connection]:
+        with _faults(self.path):
+            connection.execute(beginning)
             try:
-                yield self._connection
-                self._connection.execute("COMMIT")
+                yield connection
+                connection.execute("COMMIT")
             finally:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
 
     def _prepare(self) -> None:
-        connection = self._connection
+        connection = self._writer
         connection.execute("PRAGMA trusted_schema = OFF")
         known = connection.execute("PRAGMA application_id").fetchone()[0]
         if known != APPLICATION and connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]:
@@ -117,6 +123,10 @@ class SqliteStore:
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {APPLICATION}")
                 connection.execute(f"PRAGMA user_version = {step + 1}")
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
 
 
 def _make(path: Path) -> None:
