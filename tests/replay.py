@@ -25,6 +25,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.engines import asking, layers
 from lapwing.engines import duckdb as duckdb_engine
 from lapwing.exact.entropy import SystemEntropy
+from lapwing.mechanisms import GeneralisedExponential
 from lapwing.opening import open_session
 from lapwing.query.calibrate import Term
 from lapwing.release import release as release_module
@@ -53,12 +54,23 @@ class Seen:
     """What one run shows (everything outside the mechanisms) and what its mechanisms were given.
 
     `outputs` are those of each time that noise was added: a question whose bounds are found adds some more than once.
+    `choices` are those among measures, as a level is chosen.
     """
 
     shown: dict[str, Any] = field(default_factory=dict)
     terms: list[Term] = field(default_factory=list)
     inputs: list[list[int]] = field(default_factory=list)
     outputs: list[Any] = field(default_factory=list)
+    choices: list["Chosen"] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """What a choice among measures was given, and what it chose."""
+
+    sensitivities: tuple[int, ...]
+    scores: tuple[int, ...]
+    place: int
 
 
 def write(rows: Sequence[Row], path: Path, schema: pa.Schema = SCHEMA) -> None:
@@ -68,7 +80,7 @@ def write(rows: Sequence[Row], path: Path, schema: pa.Schema = SCHEMA) -> None:
 @contextmanager
 def watching(seen: Seen, replayed: Seen | None) -> Iterator[None]:
     """Record SQL texts and mechanism inputs; with a recording, put its outputs in the place of fresh ones."""
-    add_noise = release_module.add_noise
+    add_noise, choose = release_module.add_noise, GeneralisedExponential.release
     names = ("layer", "public_layer", "answer", "holders", "leaves")
     places = {name: next(place for place in (duckdb_engine, layers, asking) if name in vars(place)) for name in names}
     printers = {name: vars(place)[name] for name, place in places.items()}
@@ -81,6 +93,13 @@ def watching(seen: Seen, replayed: Seen | None) -> Iterator[None]:
         seen.outputs.append(recorded if recorded is not None else add_noise(terms, sums, entropy))
         return seen.outputs[-1]
 
+    def chosen(mechanism: GeneralisedExponential, scores: Any, entropy: Any) -> int:
+        recorded = replayed.choices[len(seen.choices)].place if replayed is not None else None
+        place = recorded if recorded is not None else choose(mechanism, scores, entropy)
+        whole = tuple(map(int, scores))
+        seen.choices.append(Chosen(sensitivities=mechanism.sensitivities, scores=whole, place=place))
+        return place
+
     def printed(name: str) -> Callable[..., str]:
         def show(*arguments: Any) -> str:
             texts.append(printers[name](*arguments))
@@ -90,6 +109,7 @@ def watching(seen: Seen, replayed: Seen | None) -> Iterator[None]:
 
     with ExitStack() as patches:
         patches.enter_context(patch.object(release_module, "add_noise", noisy))
+        patches.enter_context(patch.object(GeneralisedExponential, "release", chosen))
         for name in names:
             patches.enter_context(patch.object(places[name], name, printed(name)))
         yield
@@ -149,8 +169,12 @@ def violations(first: Seen, second: Seen) -> list[str]:
     """Return what tells the two runs apart beyond what the guarantee allows."""
     keys = sorted({*first.shown, *second.shown})
     found = [f"{k}: {first.shown.get(k)} / {second.shown.get(k)}" for k in keys if _differ(first, second, k)]
-    if len(first.inputs) != len(second.inputs):
+    if len(first.inputs) != len(second.inputs) or len(first.choices) != len(second.choices):
         return [*found, "different numbers of mechanisms"]
+    for ours, theirs in zip(first.choices, second.choices, strict=True):
+        apart = [abs(x - y) for x, y in zip(ours.scores, theirs.scores, strict=True)]
+        if any(distance > most for distance, most in zip(apart, ours.sensitivities, strict=True)):
+            found.append(f"scores moved by {apart}, allowed {ours.sensitivities}")
     for term, one, other in zip(first.terms, first.inputs, second.inputs, strict=True):
         if len(one) != len(other):
             found.append(f"{term.measure}: {len(one)} cells / {len(other)} cells")

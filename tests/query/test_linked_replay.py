@@ -178,3 +178,20 @@ def test_planted_bugs_of_meetings_are_found(bug: str, folders: Path, monkeypatch
     assert sociable() == []
     monkeypatch.setattr(*MEETING[bug])
     assert any("moved by" in violation for violation in sociable())
+
+
+def test_scores_of_a_choice_that_move_too_far_are_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A level is chosen by sums over all groups: planted, what a unit adds to several is not added up."""
+    question = MET.replace("(0, 2)", "AUTO")
+    sociable = {
+        **SOCIABLE,
+        "orders": [*SOCIABLE["orders"], *(order(10 + n, 2 + n % 2, kind="xy"[n % 2]) for n in range(12))],
+    }
+    other = shop.removed(sociable, "ck", everywhere=True)
+
+    def found() -> list[str]:
+        return compare(described(folders, 0), data(sociable), data(other), question, PRICE)
+
+    assert found() == []
+    monkeypatch.setattr(*MEETING["groups that are not added up"])
+    assert any("scores moved by" in violation for violation in found())
