@@ -1,7 +1,6 @@
 """What the ledger keeps of answers: served again for nothing, or sharpened for the difference."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -29,11 +28,10 @@ class Offer:
 
 def offered(priced: Priced, ledger: Ledger) -> Released | Offer:
     """Return the stored answer to a question, or what is to be bought."""
-    answers = ledger.answers(key_of(priced.question))
-    stored = _as_good(priced, answers)
+    stored = stored_answer(priced, ledger)
     if stored is not None:
         return stored
-    further = _least_to_sharpen(priced, answers)
+    further = sharpening(priced, ledger)
     return Offer(bought=priced if further is None else further.refinement.priced, further=further)
 
 
@@ -47,14 +45,10 @@ class Sharpening:
 
 def sharpening(priced: Priced, ledger: Ledger) -> Sharpening | None:
     """Return the stored answer that takes the least to be sharpened, if that costs less than an answer afresh."""
-    return _least_to_sharpen(priced, ledger.answers(key_of(priced.question)))
-
-
-def _least_to_sharpen(priced: Priced, answers: Sequence[StoredAnswer]) -> Sharpening | None:
     if not is_refinable(priced):  # reading many keys to no end takes longer than to answer
         return None
     found = []
-    for answer in answers:
+    for answer in ledger.answers(key_of(priced.question)):
         stored = restored(priced.question, answer, priced.loss)
         needed = refinement(priced, stored.mechanisms)
         if needed is not None and needed.priced.loss < priced.loss:
@@ -116,11 +110,7 @@ def stored_answer(priced: Priced, ledger: Ledger) -> Released | None:
 
     The loss alone does not tell: two answers of one price may have split it differently.
     """
-    return _as_good(priced, ledger.answers(key_of(priced.question)))
-
-
-def _as_good(priced: Priced, answers: Sequence[StoredAnswer]) -> Released | None:
-    for answer in answers:
+    for answer in ledger.answers(key_of(priced.question)):
         released = restored(priced.question, answer, priced.loss)
         pairs = zip(released.mechanisms, priced.terms, strict=True)
         numbers = all(as_accurate(bought, term.mechanism) for bought, term in pairs)

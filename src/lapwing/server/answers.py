@@ -87,18 +87,7 @@ class Answers:
                 connection.execute("UPDATE requests SET answer = ? WHERE person = ? AND key = ?", (first, person, key))
             if also is not None:
                 also(connection, first)
-        return tuple(
-            Kept(
-                id=id_,
-                person=person,
-                dataset=dataset,
-                created=created,
-                request=one.request,
-                document=one.document,
-                arrow=one.arrow,
-            )
-            for id_, one in zip(ids, made, strict=True)
-        )
+        return tuple(_kept(row) for row in rows)
 
     def bought_with(self, id_: str) -> tuple[Kept, ...]:
         """Return the answer of an id and those that were bought together with it, in their order."""
