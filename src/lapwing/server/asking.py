@@ -234,8 +234,8 @@ class Asking:
             except KeyboardInterrupt:  # after a charge, what is raised says so
                 raise Interrupted(charged=False) from None
         again = answers[0] if key is None and claim is None and len(answers) == 1 else None
-        (request, *_) = requests_of(body)
-        known = None if again is None else self._lately.find(caller.name, served.name, request, again, session.catalog)
+        requests, catalog = requests_of(body), session.catalog
+        known = None if again is None else self._lately.find(caller.name, served.name, requests[0], again, catalog)
         if known is not None:
             return (known,)
         made = [
@@ -244,7 +244,7 @@ class Asking:
                 document=_document(answer, confidence),
                 arrow=arrow_stream(answer.to_arrow(confidence)),
             )
-            for request, answer in zip(requests_of(body), answers, strict=True)
+            for request, answer in zip(requests, answers, strict=True)
         ]
 
         def claimed(connection: Connection, id_: str) -> None:
@@ -253,7 +253,7 @@ class Asking:
 
         kept = self._answers.keep(made, person=caller.name, dataset=served.name, key=key, also=claimed)
         if again is not None:
-            self._lately.note(again, session.catalog, kept[0])
+            self._lately.note(again, catalog, kept[0])
         return kept
 
 
