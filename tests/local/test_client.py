@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from lapwing.local import BinaryResponse, KaryResponse, LocalHashing, client, new_task, to_toml
+from lapwing.local.client import rules, tasks, words
 from tests.fixed_entropy import RecordedEntropy, StreamEntropy
 from tests.local.shelf import AT_EPSILON, COINS
 
@@ -38,9 +40,12 @@ BLOCKED = """
 import sys
 class Only:
     def find_spec(self, name, path=None, target=None):
-        allowed = {"lapwing", "lapwing.local", "lapwing.local.client"}
+        allowed = {"lapwing", "lapwing.local"}
         top = name.partition(".")[0]
-        if (top == "lapwing" and name not in allowed) or (top != "lapwing" and top not in sys.stdlib_module_names):
+        inside = (name + ".").startswith("lapwing.local.client.")
+        if (top != "lapwing" and top not in sys.stdlib_module_names) or (
+            top == "lapwing" and name not in allowed and not inside
+        ):
             raise ImportError("not standard: " + name)
 sys.meta_path.insert(0, Only())
 sys.path[:] = [path for path in sys.path if "site-packages" not in path] + [SOURCE]
@@ -48,7 +53,7 @@ sys.path[:] = [path for path in sys.path if "site-packages" not in path] + [SOUR
 
 
 def alone(code: str) -> str:
-    script = BLOCKED.replace("SOURCE", repr(str(SOURCE.parents[2]))) + code
+    script = BLOCKED.replace("SOURCE", repr(str(SOURCE.parents[3]))) + code
     done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=False)
     return done.stdout if done.returncode == 0 else done.stderr
 
@@ -60,13 +65,14 @@ from lapwing.local import client
 task = client.read_task({to_toml(FAIR_TASK)!r})
 print(client.report(task, "v1", os.urandom).decode(), sorted(m for m in sys.modules if m.startswith("lapwing")))
 """
-    assert alone(use).endswith("['lapwing', 'lapwing.local', 'lapwing.local.client']\n")
+    loaded = alone(use)
+    assert "'lapwing', 'lapwing.local', 'lapwing.local.client', 'lapwing.local.client." in loaded, loaded
     assert "not standard" in alone("import lapwing.local.binary")
     assert "not standard" in alone("import numpy")
 
 
-def test_the_file_works_by_itself(tmp_path: Path) -> None:
-    (tmp_path / "client.py").write_bytes(SOURCE.read_bytes())
+def test_the_folder_works_by_itself(tmp_path: Path) -> None:
+    shutil.copytree(SOURCE.parent, tmp_path / "client", ignore=shutil.ignore_patterns("__pycache__"))
     code = f"import client; print(client.read_task({to_toml(FAIR_TASK)!r}).id)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.strip() == FAIR_TASK.id
@@ -109,8 +115,9 @@ def law_of(run: Callable[[], Hashable], monkeypatch: pytest.MonkeyPatch) -> dict
     def coin(threshold: int, read: Any) -> bool:
         return bool(choose([1 - Fraction(threshold, 2**64), Fraction(threshold, 2**64)]))
 
-    monkeypatch.setattr(client, "coin", coin)
-    monkeypatch.setattr(client, "below", lambda bound, read: choose([Fraction(1, bound)] * bound))
+    for module in (words, rules):
+        monkeypatch.setattr(module, "coin", coin)
+        monkeypatch.setattr(module, "below", lambda bound, read: choose([Fraction(1, bound)] * bound))
     while True:
         chances.clear()
         outcome = run()
@@ -145,7 +152,7 @@ def test_reports_have_exactly_the_law_of_the_matrix(mechanism: Any, monkeypatch:
 
 
 def test_hashed_reports_have_exactly_their_law(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "PRIME", 5)
+    monkeypatch.setattr(rules, "PRIME", 5)
     mechanism = LocalHashing.for_epsilon(1, 3, 3)
     task = task_of(mechanism)
     for x in range(3):
@@ -207,7 +214,7 @@ def test_a_task_that_lies_is_refused() -> None:
 
 
 def test_a_client_that_trusts_the_task_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client.Task, "__post_init__", client._check)
+    monkeypatch.setattr(client.Task, "__post_init__", tasks._check)
     with pytest.raises(pytest.fail.Exception):
         check_that_lies_are_refused()
 

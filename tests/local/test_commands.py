@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from lapwing import local
-from lapwing.cli import local_estimate, main
+from lapwing.cli import main
+from lapwing.cli.local import estimate as estimating
 from lapwing.local import client
 from tests.cli.conftest import Run, run
 from tests.docs.pages import DOCS
@@ -87,7 +88,7 @@ def test_arrow(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None
 
 def test_a_line_that_never_ends_is_rejected_in_parts(task: client.Task, folder: Path, run: Run) -> None:
     honest = client.report(task, "no", StreamEntropy("long").read)
-    (folder / "reports.ndjson").write_bytes(b"[" * (2 * local_estimate.MOST_LINE) + b"\n" + honest)
+    (folder / "reports.ndjson").write_bytes(b"[" * (2 * estimating.MOST_LINE) + b"\n" + honest)
     document = json.loads(run("local", "estimate", "task.toml", "reports.ndjson", "--format", "json").out)
     assert document["reports"] == 1
     assert {line["reason"] for line in document["rejected"]} == {"the line has more than 460 bytes"}

@@ -19,13 +19,13 @@ from lapwing.cli import (
     index,
     init,
     ledger,
-    local,
     progress,
     query,
     serve,
 )
 from lapwing.cli.characters import visible
 from lapwing.cli.console import complain, print_text
+from lapwing.cli.local.app import app as local_app
 from lapwing.errors import Fault, InvalidParameter, LapwingError
 
 INTERRUPTED: Final = 130
@@ -80,7 +80,7 @@ app.add_typer(budget.app, name="budget")
 app.add_typer(data.app, name="data")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(index.app, name="index")
-app.add_typer(local.app, name="local")
+app.add_typer(local_app, name="local")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,7 +11,7 @@ import lapwing as lw
 from lapwing.cli.console import complain, note, on_terminal, print_bytes, print_text, show
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import Format, to_json
-from lapwing.cli.local_pages import as_csv, shares_document, shares_table
+from lapwing.cli.local.pages import as_csv, shares_document, shares_table
 from lapwing.cli.options import between
 from lapwing.plots import bars_with_intervals
 

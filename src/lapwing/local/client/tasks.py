@@ -1,210 +1,32 @@
-"""What a respondent's device runs: read a task, refuse it if it lies, and turn an answer into a noisy report.
-
-It needs the standard library and nothing else, so that a respondent can read all of it, and copy it to a device.
-
-Theory of operation. A task states integer thresholds T of 64 bits and an ε. A coin falls for T of the 2^64 words of 8
-random bytes, so each report has an exact rational probability, and ε is the logarithm of the greatest ratio of such
-probabilities between two answers. The client computes that itself, and refuses a task that states another. Whoever
-collects the reports is not trusted with anything: the guarantee rests on this file and on the random bytes alone.
-
-Bytes are read in this order: 16 for the report's identity, then 8 for each word, least significant byte first.
-"""
+"""What is asked, and exactly how an answer is made noisy: read from TOML or JSON, and refused if it lies."""
 
 import hashlib
 import json
 import re
 import tomllib
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
 from typing import Final, final
 
+from .rules import RULES, epsilon_up
+
 VERSION: Final = 1
-WHOLE: Final = 1 << 64
-"""How many words there are: a coin of threshold T falls with probability T / WHOLE."""
-PRIME: Final = (1 << 31) - 1
-"""The field in which answers are hashed: h(v) = ((a·v + b) mod PRIME) mod range."""
 MOST_VALUES: Final = 100_000
 MOST_TEXT: Final = 500
 MOST_TASK: Final = 1 << 24
-PLACES: Final = Decimal("1e-12")
-"""The ε of a task is rounded up to a multiple of this."""
 
 _KEYS: Final = (
     "version", "question", "values", "mechanism", "epsilon", "unit", "opens", "closes", "retention_days",
 )  # fmt: skip
 _DIGITS: Final = re.compile(r"0|[1-9][0-9]{0,19}")
 
-Read = Callable[[int], bytes]
-"""A source of so many random bytes, such as `os.urandom`."""
-Said = int | str | list[int]
-"""What a report says."""
-
 
 class TaskRefused(ValueError):
     """A task cannot be meant, or states an ε that is not that of its thresholds; nothing was sent."""
-
-
-class AnswerRefused(ValueError):
-    """An answer is none of the task's values; nothing was sent."""
-
-
-class NoRandomness(OSError):
-    """The source of randomness gave too few bytes; nothing was sent."""
-
-
-# Words
-
-
-def _exactly(read: Read, size: int) -> bytes:
-    data = read(size)
-    if len(data) != size:
-        raise NoRandomness(f"The source of randomness gave {len(data)} of {size} bytes; nothing was sent.")
-    return data
-
-
-def coin(threshold: int, read: Read) -> bool:
-    """Return True with probability threshold / 2^64, exactly."""
-    return int.from_bytes(_exactly(read, 8), "little") < threshold
-
-
-def below(bound: int, read: Read) -> int:
-    """Return a uniform integer below a bound: words beyond the last whole multiple of it are dropped."""
-    limit = WHOLE - WHOLE % bound
-    while True:
-        word = int.from_bytes(_exactly(read, 8), "little")
-        if word < limit:
-            return word % bound
-
-
-def others(count: int, bound: int, true: int, read: Read) -> list[int]:
-    """Return a uniform set of integers below a bound, none of which is `true` (Floyd's sampling)."""
-    chosen: set[int] = set()
-    for last in range(bound - 1 - count, bound - 1):
-        pick = below(last + 1, read)
-        chosen.add(last if pick in chosen else pick)
-    return [index + (index >= true) for index in chosen]
-
-
-# Mechanisms
-
-Parameters = Mapping[str, int]
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """One mechanism: its parameters with their ranges, given the number of values; its worst ratio; its reports."""
-
-    ranges: Callable[[int], Mapping[str, range]]
-    ratio: Callable[[Parameters, int], Fraction]
-    draw: Callable[[Parameters, int, int, Read], Said]
-
-
-_THRESHOLDS: Final = range(1, WHOLE)
-
-
-def _either(ratio: Fraction) -> Fraction:
-    return max(ratio, 1 / ratio)
-
-
-def _binary_ratio(given: Parameters, count: int) -> Fraction:
-    """Compare both reports: the one may tell more than the other."""
-    yes, no = given["threshold_yes"], given["threshold_no"]
-    return max(_either(Fraction(yes, no)), _either(Fraction(WHOLE - yes, WHOLE - no)))
-
-
-def _draw_binary(given: Parameters, count: int, true: int, read: Read) -> int:
-    return int(coin(given["threshold_yes"] if true else given["threshold_no"], read))
-
-
-def _shown(threshold: int, bound: int, true: int, read: Read) -> int:
-    """Return the true face with the threshold's probability, else one of the others."""
-    kept = coin(threshold, read)
-    other = below(bound - 1, read)
-    return true if kept else other + (other >= true)
-
-
-def _face_ratio(threshold: int, bound: int) -> Fraction:
-    return _either(Fraction(threshold * (bound - 1), WHOLE - threshold))
-
-
-def _draw_subset(given: Parameters, count: int, true: int, read: Read) -> list[int]:
-    kept = coin(given["threshold"], read)
-    chosen = others(given["size"] - kept, count, true, read)
-    return sorted([*chosen, true] if kept else chosen)
-
-
-def _subset_ratio(given: Parameters, count: int) -> Fraction:
-    """Divide P(S | a value in S) = (T/2^64)/C(k−1, w−1) by P(S | one outside) = (1 − T/2^64)/C(k−1, w)."""
-    threshold, size = given["threshold"], given["size"]
-    return _either(Fraction(threshold * (count - size), (WHOLE - threshold) * size))
-
-
-def _draw_unary(given: Parameters, count: int, true: int, read: Read) -> str:
-    bits = bytearray(-(-count // 8))
-    for value in range(count):
-        threshold = given["threshold_own" if value == true else "threshold_other"]
-        bits[value // 8] |= coin(threshold, read) << value % 8
-    return bits.hex()
-
-
-def _unary_ratio(given: Parameters, count: int) -> Fraction:
-    """Compare the bits of the two answers, which alone differ: both tell, so their ratios multiply."""
-    own, other = given["threshold_own"], given["threshold_other"]
-    return _either(Fraction(own * (WHOLE - other), other * (WHOLE - own)))
-
-
-def _draw_hash(given: Parameters, count: int, true: int, read: Read) -> list[int]:
-    a, b = below(PRIME, read), below(PRIME, read)
-    return [a, b, _shown(given["threshold"], given["range"], (a * true + b) % PRIME % given["range"], read)]
-
-
-RULES: Final[Mapping[str, Rule]] = {
-    "binary": Rule(
-        ranges=lambda count: {"threshold_yes": _THRESHOLDS, "threshold_no": _THRESHOLDS},
-        ratio=_binary_ratio,
-        draw=_draw_binary,
-    ),
-    "k-ary": Rule(
-        ranges=lambda count: {"threshold": _THRESHOLDS},
-        ratio=lambda given, count: _face_ratio(given["threshold"], count),
-        draw=lambda given, count, true, read: _shown(given["threshold"], count, true, read),
-    ),
-    "subset": Rule(
-        ranges=lambda count: {"threshold": _THRESHOLDS, "size": range(1, count)},
-        ratio=_subset_ratio,
-        draw=_draw_subset,
-    ),
-    "unary": Rule(
-        ranges=lambda count: {"threshold_own": _THRESHOLDS, "threshold_other": _THRESHOLDS},
-        ratio=_unary_ratio,
-        draw=_draw_unary,
-    ),
-    "hashing": Rule(
-        ranges=lambda count: {"threshold": _THRESHOLDS, "range": range(2, PRIME)},
-        ratio=lambda given, count: _face_ratio(given["threshold"], given["range"]),
-        draw=_draw_hash,
-    ),
-}
-
-
-def epsilon_up(ratio: Fraction) -> Decimal:
-    """Return ln(ratio), for a ratio ≥ 1, rounded up to 12 decimal places.
-
-    Python's decimal logarithm is correctly rounded, so with 60 digits the difference errs by less than 1e-55.
-    """
-    if ratio == 1:
-        return Decimal(0)
-    context = Context(prec=60)
-    logarithm = context.subtract(context.ln(Decimal(ratio.numerator)), context.ln(Decimal(ratio.denominator)))
-    return context.add(logarithm, Decimal("1e-50")).quantize(PLACES, rounding=ROUND_CEILING, context=context)
-
-
-# Tasks
 
 
 @final
@@ -388,22 +210,3 @@ def _date(name: str, value: object) -> date:
         except ValueError:
             pass
     raise TaskRefused(f"{name} must be a day, such as 2027-01-31.")
-
-
-# Reports
-
-
-def report(task: Task, answer: str, read: Read) -> bytes:
-    """Return the report of an answer, as the bytes that are sent: JSON on one line.
-
-    Guarantee: for any two answers of one respondent, each report is at most e^ε times as likely for one as for the
-        other, with the task's ε, if `read` gives independent uniform bytes. A second report costs as much again.
-    Args: read: the source of randomness: `os.urandom`, and nothing that a seed decides.
-    Raises: AnswerRefused if the task has no such value.
-    """
-    if answer not in task.values:
-        raise AnswerRefused(f"The answer must be one of {', '.join(task.values[:20])}; nothing was sent.")
-    identity = _exactly(read, 16).hex()
-    said = RULES[task.mechanism].draw(dict(task.parameters), len(task.values), task.values.index(answer), read)
-    whole = {"v": VERSION, "task": task.id, "id": identity, "m": task.mechanism, "r": said}
-    return json.dumps(whole, separators=(",", ":")).encode("ascii")

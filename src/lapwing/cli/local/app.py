@@ -10,11 +10,11 @@ from typing import Annotated, Final
 import typer
 
 import lapwing as lw
-from lapwing.cli import local_estimate
 from lapwing.cli.console import note, print_text, show
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import to_json
-from lapwing.cli.local_pages import advice_document, advice_table
+from lapwing.cli.local import estimate as estimating
+from lapwing.cli.local.pages import advice_document, advice_table
 from lapwing.cli.options import Report, above_zero, between
 from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.exact.entropy import SYSTEM
@@ -87,7 +87,7 @@ def advise(
             help="Instead of --respondents or --epsilon: the wanted half-width, such as 0.03.",
         ),
     ] = None,
-    confidence: local_estimate.Level = None,
+    confidence: estimating.Level = None,
     form: Annotated[Report, typer.Option("--format", help="How to write it.")] = Report.table,
 ) -> None:
     """Compare all mechanisms by their exact error, or say how many respondents or what epsilon an accuracy takes.
@@ -97,7 +97,7 @@ def advise(
     """
     if [epsilon, respondents, within].count(None) != 1:
         raise InvalidParameter("Give two of --epsilon, --respondents and --within: such as --epsilon 1 --within 0.03.")
-    level, needed = confidence or local_estimate.CONFIDENCE, ""
+    level, needed = confidence or estimating.CONFIDENCE, ""
     if within is not None and epsilon is not None:
         respondents = lw.local.respondents_needed(epsilon, values, within, level)
         needed = f"{respondents:,} respondents for ±{float(within):g} at epsilon {float(epsilon):g}"
@@ -148,7 +148,7 @@ def task(
 
 @app.command(epilog=REPORT, short_help="Turn an answer into a noisy report, as a respondent.")
 def report(
-    file: local_estimate.TaskFile,
+    file: estimating.TaskFile,
     answer: Annotated[str, typer.Option(metavar="VALUE", help="Your answer; it stays here.", show_default=False)],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Append it to a file instead.")
@@ -159,7 +159,7 @@ def report(
     A task that states another epsilon than its thresholds have is refused, and so is one that is not open today.
     Every further report on the same matter loses as much again.
     """
-    asked = local_estimate.read_task(file)
+    asked = estimating.read_task(file)
     today = date.today()
     if not asked.opens <= today <= asked.closes:
         raise QueryRefused(f"The task is open from {asked.opens} to {asked.closes}", remedy="No report was made.")
@@ -176,4 +176,4 @@ def report(
     note("promise", asked.promise)
 
 
-app.command(epilog=local_estimate.EXAMPLE, short_help="Estimate shares from reports.")(local_estimate.estimate)
+app.command(epilog=estimating.EXAMPLE, short_help="Estimate shares from reports.")(estimating.estimate)

@@ -1,0 +1,1 @@
+"""`lapwing local`: the respondent adds the noise."""
