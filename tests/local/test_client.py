@@ -152,7 +152,8 @@ def test_reports_have_exactly_the_law_of_the_matrix(mechanism: Any, monkeypatch:
 
 
 def test_hashed_reports_have_exactly_their_law(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules, "PRIME", 5)
+    for module in (client, rules):
+        monkeypatch.setattr(module, "PRIME", 5)
     mechanism = LocalHashing.for_epsilon(1, 3, 3)
     task = task_of(mechanism)
     for x in range(3):
