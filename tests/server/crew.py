@@ -187,16 +187,16 @@ def scrape(port: int, token: str) -> str:
 
 
 def _decide_before_charging() -> None:
-    """Look at allowances before the transaction that charges, as a service beside the ledger would."""
+    """Compare allowances with what the process once saw in the ledger, not within the transaction that charges."""
     charge_all = Ledger.charge_all
+    seen: list[Any] = []
 
     def looked_before(self: Ledger, requests: Any, limits: LimitsNow | None = None, since: int | None = None) -> Any:
         from lapwing.ledger.allowances import require_within
 
         if limits is not None:
-            state = self.state()
-            require_within(limits(), state.spending, state.registration, requests)
-            time.sleep(0.2)
+            seen.append(seen[0] if seen else self.state())
+            require_within(limits(), seen[0].spending, seen[0].registration, requests)
         return charge_all(self, requests, None, since)
 
     Ledger.charge_all = looked_before  # type: ignore[method-assign]
