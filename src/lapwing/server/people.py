@@ -214,6 +214,11 @@ class People:
             connection.execute("UPDATE tokens SET revoked = 1 WHERE id = ?", (id_,))
             note(connection, by, "token revoked", of, token=id_)
 
+    @property
+    def near(self) -> bool:
+        """Whether a caller is found without a wait."""
+        return self._store.near
+
     def caller(self, secret: str) -> Caller:
         """Return who sends a token, with the rights that it and its owner have now.
 

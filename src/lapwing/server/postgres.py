@@ -65,6 +65,11 @@ class PostgresStore:
             self.close()
             raise
 
+    @property
+    def near(self) -> bool:
+        """False: it is asked over a network, which may be slow."""
+        return False
+
     @contextmanager
     def transaction(self) -> Iterator["Translated"]:
         """Hold the store alone; what was changed is kept, together, if the block ends well."""

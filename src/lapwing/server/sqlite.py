@@ -56,6 +56,11 @@ class SqliteStore:
         """The path of the file."""
         return str(self.path)
 
+    @property
+    def near(self) -> bool:
+        """True: who looks waits for no writer."""
+        return True
+
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Hold the file alone; what was changed is kept, together, if the block ends well."""

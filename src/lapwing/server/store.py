@@ -54,6 +54,11 @@ class Store(Protocol):
         """Where it is, for people; without a password."""
         ...
 
+    @property
+    def near(self) -> bool:
+        """Whether a look takes no longer than a look at a file: it asks nobody over a network, and waits for no one."""
+        ...
+
     def transaction(self) -> AbstractContextManager[Connection]:
         """Hold the store alone; what was changed is kept, together and durably, if the block ends well."""
         ...

@@ -74,7 +74,9 @@ def work(plan: Plan, number: int, door: socket.socket, parent: Connection) -> No
 
     try:
         with opened(plan) as service:
-            running.server(service, plan.place, worker=number, ready=ready).run(sockets=[door])
+            serving = running.server(service, plan.place, worker=number, ready=ready)
+            running.keep_what_is_there()
+            serving.run(sockets=[door])
     except LapwingError as error:
         log("not opened", code=error.code, detail=str(error))
         sys.exit(1)
