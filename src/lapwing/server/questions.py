@@ -1,10 +1,12 @@
 """Routes of those who ask: data sets, prices, answers, budgets, history."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
 from lapwing.budget import AllowanceView, BudgetView
@@ -24,6 +26,7 @@ from lapwing.server.rights import Caller
 from lapwing.server.service import Service
 from lapwing.session import Session
 
+T = TypeVar("T")
 ARROW: Final = "application/vnd.apache.arrow.stream"
 JSON: Final = "application/json"
 MOST_LISTED: Final = 1_000
@@ -38,6 +41,10 @@ def routes(service: Service) -> APIRouter:
     """Return the routes."""
     router = APIRouter(prefix="/v1", tags=["questions"])
     reader, asker = Depends(service.callers.demand("read")), Depends(service.callers.demand("ask"))
+
+    async def found(look: Callable[[], T]) -> T:
+        """Look at the store: at once if it is near, else in a thread, so that nobody else waits for it."""
+        return look() if service.people.near else await run_in_threadpool(look)
 
     def kept_answer(caller: Caller, answer: str) -> tuple[Served, Kept]:
         """Return an answer that somebody may see, and its data set."""
@@ -59,10 +66,10 @@ def routes(service: Service) -> APIRouter:
 
     @router.post("/datasets/{dataset}/explain")
     def explain(dataset: str, body: Previewed, caller: Caller = reader) -> dict[str, Any]:
-        """Price a question: free, and no row is read."""
+        """Price a question, and say what is left for the caller: free, and no row is read."""
         served = service.datasets.visible(caller, dataset)
         with service.callers.pricing(caller):
-            preview = served.session.acting_for(caller.name).explain(
+            preview = served.for_caller(caller, service.policies).explain(
                 body.sql, body.values(), **body.prices(), assuming_count=body.assuming_count
             )
         return preview_document(preview, served.session.catalog.budget.neighbouring)
@@ -72,7 +79,7 @@ def routes(service: Service) -> APIRouter:
         dataset: str, body: Asked, request: Request, caller: Caller = asker, idempotency_key: Key = None
     ) -> Response:
         """Answer a question and charge it; the same question again is free."""
-        served = service.datasets.visible(caller, dataset)
+        served = await found(lambda: service.datasets.visible(caller, dataset))
         (kept,) = await service.asking.ask(caller, served, body, idempotency_key, lambda: hung_up(request))
         return answer_response(kept, request)
 
@@ -81,7 +88,7 @@ def routes(service: Service) -> APIRouter:
         dataset: str, body: AskedTogether, request: Request, caller: Caller = asker, idempotency_key: Key = None
     ) -> dict[str, Any]:
         """Answer several questions at one price: all are charged, or none."""
-        served = service.datasets.visible(caller, dataset)
+        served = await found(lambda: service.datasets.visible(caller, dataset))
         kept = await service.asking.ask(caller, served, body, idempotency_key, lambda: hung_up(request))
         return {"answers": [answer_shown(one) for one in kept]}
 
@@ -94,7 +101,7 @@ def routes(service: Service) -> APIRouter:
     @router.get("/answers/{answer}", responses=ANSWER)
     async def reopen(answer: str, request: Request, caller: Caller = reader, confidence: Confidence = None) -> Response:
         """Open an answer again, as it was shown, or with intervals of another confidence; free."""
-        served, kept = kept_answer(caller, answer)
+        served, kept = await found(lambda: kept_answer(caller, answer))
         if confidence is None:
             return answer_response(kept, request)
         level = _confidence(confidence)
@@ -104,7 +111,7 @@ def routes(service: Service) -> APIRouter:
     @router.get("/answers/{answer}/consistent", responses=ANSWER)
     async def consistent(answer: str, request: Request, caller: Caller = reader) -> Response:
         """Return the rows of an answer with numbers that can be true together; free."""
-        served, kept = kept_answer(caller, answer)
+        served, kept = await found(lambda: kept_answer(caller, answer))
         view = await service.asking.made_consistent(caller, served, kept, lambda: hung_up(request))
         return answer_response(view, request)
 
