@@ -10,10 +10,14 @@ from typing import ClassVar
 
 
 class LapwingError(Exception):
-    """Root of all errors that Lapwing raises on purpose."""
+    """Root of all errors that Lapwing raises on purpose.
+
+    `searches_charged` says that bounds were found and charged before this was raised (`release.searches`).
+    """
 
     code: ClassVar[str] = "error"
     exit_status: ClassVar[int] = 6
+    searches_charged: bool = False
 
 
 class InvalidParameter(LapwingError):

@@ -88,7 +88,7 @@ class Magic:
         shown: Answer | RemoteAnswer | Preview
         if given.explain:
             shown = session.explain(cell, parameters, epsilon=epsilon, error=error, delta=delta)
-            sys.stdout.write(rendered(sys.stdout, *as_page(shown, neighbouring_of(session), session.budget())))
+            sys.stdout.write(rendered(sys.stdout, *as_page(shown, neighbouring_of(session))))
         else:
             shown = session.sql(cell, parameters, epsilon=epsilon, error=error, delta=delta)
             display(price_line(shown, session.budget()))  # type: ignore[no-untyped-call]

@@ -12,6 +12,7 @@ from lapwing.catalog.infer import Edge, draft
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load, write
 from lapwing.client import RemoteSession
+from lapwing.client.connection import Connection
 from lapwing.engines import DuckDB, digests
 from lapwing.engines.public import PublicData
 from lapwing.errors import CatalogError, CatalogMismatch, InvalidParameter
@@ -92,7 +93,7 @@ def connect(
     """
     remote = isinstance(catalog, str) and catalog.startswith(("http://", "https://"))
     if token is not None and remote:
-        return RemoteSession(str(catalog), token, dataset)
+        return RemoteSession(Connection(str(catalog), token), dataset)
     if remote:
         raise InvalidParameter("A server answers those with a token only; give it by token=.")
     if token is not None or dataset is not None:

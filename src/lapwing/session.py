@@ -36,7 +36,6 @@ from lapwing.preview import (
     units_of,
 )
 from lapwing.privacy.amounts import exact
-from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import Loss, Number
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import Priced, calibrate, calibrate_found, calibrate_together, request
@@ -45,6 +44,7 @@ from lapwing.query.plan import Plan, Question
 from lapwing.query.remembered import Remembered
 from lapwing.query.text.parameters import Parameters
 from lapwing.release.charges import parts_charged
+from lapwing.release.outlook import NO_LIMITS, outlook
 from lapwing.release.release import release_all
 from lapwing.release.released import Released
 from lapwing.release.searches import (
@@ -293,23 +293,33 @@ class Session:
         parts = parts_charged(plan.question, state)
         stored = None if plan.unsettled else stored_answer(priced, self._ledger)
         further = None if plan.unsettled or stored is not None else sharpening(priced, self._ledger)
-        price = priced.loss if further is None else further.refinement.priced.loss
-        price = sum_of([price, *(search.loss for search in priced.searches if search.question not in known)])
+        bought = priced if further is None else further.refinement.priced
+        asked = [*(search for search in priced.searches if search.question not in known), bought]
+        price = sum_of([one.loss for one in asked])
         names, budget = measure_names(plan), self.catalog.budget
-        remaining = state.room(parts)
+        now = outlook(
+            asked if stored is None else (),
+            price,
+            parts,
+            state=state,
+            catalog=self.catalog,
+            principal=self._principal,
+            limits=NO_LIMITS if self._limits is None else self._limits(),
+        )
         return Preview(
             cost=price if stored is None else priced.loss.nothing(),
             price=price,
             epsilon=price.to_epsilon(delta=budget.delta - budget.delta_keys),
-            share_of_remaining=float(price.amount / remaining.amount) if remaining.amount else float("inf"),
-            remaining=remaining,
-            fits=fits(Account(budget=remaining, spent=remaining.nothing()), price),
+            share_of_remaining=float(price.amount / now.remaining.amount) if now.remaining.amount else float("inf"),
+            remaining=now.remaining,
+            fits=now.fits,
+            refusal=now.refusal,
             cells=plan.question.cells,
             unit=units_of(plan.question.lineage),
             bound=bound_of(plan.question.lineage),
             measures=(*previews_of(priced, plan.searches), *at_widest(plan, priced, measure_previews(priced, names))),
             columns=unpromised(plan, column_previews(plan, priced, names, assuming_count)),
-            notes=(*notes_of(plan, priced), *notes, *_stop(state, stored)),
+            notes=(*notes_of(plan, priced), *notes),
             delta=priced.delta,
             sharpens=further is not None,
             assuming_count=assuming_count,
@@ -408,6 +418,14 @@ class Session:
         self._require_open()
         return self._ledger.resume(self._principal)
 
+    def settle(self) -> bool:
+        """Write down what the ledger could not write when it happened, if anything; return whether nothing is left.
+
+        The next question does it too. For a program that may be idle then: until it is written, others who ask the same
+        wait.
+        """
+        return self._closed or self._ledger.settle()
+
     def acting_for(self, principal: str, limits: LimitsNow | None = None) -> Self:
         """Return a session on the same data and ledger for somebody else, within limits beside the budget.
 
@@ -459,12 +477,6 @@ def _taken(answers: dict[Question, Released], question: Question) -> Released:
 def sum_of(losses: Sequence[Loss]) -> Loss:
     """Add up losses of one measure."""
     return losses[0].from_amount(sum((loss.amount for loss in losses), Fraction(0)))
-
-
-def _stop(state: State, stored: Released | None) -> tuple[str, ...]:
-    if not state.stopped or stored is not None:
-        return ()
-    return ("too many questions failed, and it would be refused until the curator runs `lapwing data resume`",)
 
 
 def _shares_of(priced: Priced) -> list[Fraction]:

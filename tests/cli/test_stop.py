@@ -64,7 +64,7 @@ def test_three_faults_stop_until_the_curator_resumes(visits: Path, run: Run, mon
     shown = run("data", "faults").out
     assert shown.count("failed") == 3
     assert "The data set is stopped" in shown
-    assert "would be refused until the curator runs" in " ".join(run("explain", *ASK[1:]).out.split())
+    assert "it would be refused: 3 questions failed" in " ".join(run("explain", *ASK[1:]).out.split())
     before = json.loads(run("budget", "--format", "json").out)
     assert (before["faults"], before["stopped"]) == (3, True)
     assert [row["unanswered"] for row in before["history"]] == [None, "fault", "fault", "fault"]

@@ -291,7 +291,7 @@ def shown(world: World) -> str:
     """Return what alice reads of her budget and of the price of a question."""
     with world.connect("alice", "open") as session:
         view, dear = session.budget(), session.explain(question()["sql"], epsilon=EPSILON)
-        pages = (*budget.as_page(view, "open", view.delta), *explain.as_page(dear, "add_remove", view))
+        pages = (*budget.as_page(view, "open", view.delta), *explain.as_page(dear, "add_remove"))
     return " ".join(rendered(io.StringIO(), *pages).split())
 
 
@@ -308,7 +308,8 @@ def test_who_has_a_share_reads_what_fits_into_it(world: World) -> None:
     for _ in range(FIT - 1):
         world.query("alice", question())
     assert "no further question at the price of the last would fit" in shown(world)
-    assert "more than you may use (0 % is left" in shown(world)
+    assert "it would be refused: The question costs" in shown(world)
+    assert "and 0 % is left of the" in shown(world)
     refuse_a_question(world)
 
 
@@ -325,14 +326,117 @@ def test_what_the_curator_forbids_is_read_before_it_is_asked(world: World) -> No
     world.query("alice", question())
     world.service.policies.divide("open", "share", EPSILON / 2, view.spending, view.total, by="carol")
     assert "one question may cost at most" in shown(world)
-    assert "more than one question may cost" in shown(world)
+    assert "one question may cost at most" in (explained(world).refusal or "")
     assert "no further question" in shown(world)
     refuse_a_question(world)
     world.ask("PUT", "/v1/datasets/open/stop", "carol", {"stopped": True})
     assert "stopped by the curator" in shown(world)
-    assert "has stopped the data set: it would be refused" in shown(world)
+    assert "it would be refused: The curator has stopped this data set" in shown(world)
     assert "would fit" not in shown(world)
     refuse_a_question(world)
+
+
+# ---- what is told before it is asked ----
+
+
+def explained(world: World, who: str = "alice", dear: int = 1) -> lw.Preview:
+    return world.connect(who, "open").explain(question(dear)["sql"], epsilon=dear * EPSILON)
+
+
+def fits_and_bought(world: World) -> tuple[int, int]:
+    """Return how many questions alice is told that fit, over HTTP, and how many are answered then."""
+    told: int = world.ask("POST", "/v1/datasets/open/explain", "alice", question()).document["fits"]
+    assert explained(world).fits == told
+    bought = 0
+    while world.query("alice", question()).status == 200:
+        bought += 1
+    return told, bought
+
+
+@pytest.mark.parametrize("holder", ["alice", "team", "both"])
+def test_what_is_said_to_fit_is_what_is_answered(world: World, holder: str) -> None:
+    policies, view, share = world.service.policies, world.session().budget(), ten(world)
+    world.service.people.change("alice", team="nurses", by="carol")
+    grant(world, "alice", {"alice": share, "team": None, "both": 2 * share}[holder])
+    if holder != "alice":
+        policies.give_team("open", "nurses", share, view.spending, view.total, by="carol")
+    assert fits_and_bought(world) == (FIT, FIT)
+    assert explained(world, "carol").fits > FIT  # whom the cap alone holds
+
+
+def test_what_is_said_to_be_left_is_the_caller_s(world: World) -> None:
+    grant(world, "alice", ten(world))
+    before = explained(world)
+    assert before.remaining.amount == FIT * price(world)
+    assert before.share_of_remaining == pytest.approx(1 / FIT)
+    world.query("alice", question())
+    assert explained(world).remaining.amount == (FIT - 1) * price(world)
+    assert explained(world, "carol").remaining.amount == world.session().budget().remaining.amount
+
+
+def test_fits_in_the_budget_of_all_are_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: explain knows the cap alone, as it did."""
+    monkeypatch.setattr(Served, "for_caller", lambda self, caller, _: self.session.acting_for(caller.name))
+    grant(world, "alice", ten(world))
+    assert world.ask("POST", "/v1/datasets/open/explain", "alice", question()).document["fits"] > FIT
+
+
+def refusals(world: World, dear: int = 1) -> tuple[str | None, str | None]:
+    """Return what is told before a question, and what it is refused with."""
+    asked = question(dear)
+    with world.connect("alice", "open") as session:
+        told = session.explain(asked["sql"], epsilon=dear * EPSILON)
+        try:
+            session.sql(asked["sql"], epsilon=dear * EPSILON)
+        except lw.LapwingError as error:
+            assert told.fits == 0
+            return told.refusal, str(error)
+    assert told.fits > 0
+    return told.refusal, None
+
+
+def test_a_refusal_is_told_in_the_words_that_it_comes_in(world: World) -> None:
+    view, policies = world.session().budget(), world.service.policies
+    assert refusals(world) == (None, None)
+    assert refusals(world, 2000)[0] == refusals(world, 2000)[1] != None  # noqa: E711 - beyond the cap
+    grant(world, "alice", 2 * price(world) / view.total.amount)
+    assert refusals(world, 2)[0] is not None
+    assert len(set(refusals(world, 2))) == 1
+    policies.divide("open", "share", EPSILON / 2, view.spending, view.total, by="carol")
+    assert len(set(refusals(world))) == 1
+    assert "one question may cost at most" in (refusals(world)[0] or "")
+    policies.stop("open", stopped=True, by="carol")
+    assert len(set(refusals(world))) == 1
+    assert "has stopped" in (refusals(world)[0] or "")
+    policies.stop("open", stopped=False, by="carol")
+    world.connect("carol", "open").close_for_ever()
+    policies.divide("open", "share", None, view.spending, view.total, by="carol")
+    assert len(set(refusals(world))) == 1
+    assert "for ever" in (refusals(world)[0] or "")
+
+
+def test_a_search_counts_in_what_is_told(world: World) -> None:
+    view = world.session().budget()
+    grant(world, "alice", world.session().price(Fraction("0.2")).amount / view.total.amount)
+    with world.connect("alice", "open") as session:
+        for epsilon, fits in (("0.21", 0), ("0.19", 1)):
+            asked = searching(epsilon)
+            assert session.explain(asked["sql"], epsilon=Fraction(epsilon)).fits == fits
+
+
+def test_what_was_bought_is_never_refused(world: World) -> None:
+    asked = question()
+    world.query("alice", asked)
+    world.service.policies.stop("open", stopped=True, by="carol")
+    told = world.connect("alice", "open").explain(asked["sql"], epsilon=EPSILON)
+    assert (told.stored, told.refusal) == (True, None)
+
+
+def test_an_auditor_reads_prices_and_that_nothing_is_theirs(world: World) -> None:
+    told = explained(world, "audrey")
+    assert told.price.amount > 0
+    assert told.fits == told.remaining.amount == 0
+    assert "0 % is left of the 0 % that audrey may use" in (told.refusal or "")
 
 
 # ---- the decision by itself ----

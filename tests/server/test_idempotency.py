@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from lapwing.engines.duckdb import DuckDB
-from lapwing.errors import EngineFault, LedgerFault
+from lapwing.errors import BudgetExhausted, EngineFault, LapwingError, LedgerFault
 from lapwing.ledger.allowances import LimitsNow
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.records import Charge, Charged
@@ -121,6 +121,42 @@ def begun(world: World) -> None:
     """Leave the key as a process that died before its request ended leaves it."""
     with world.service.store.transaction() as connection:
         connection.execute("UPDATE requests SET answer = NULL")
+
+
+AUTO = {"sql": "SELECT SUM(code, contribution_bounds_per_row => AUTO) AS total FROM visits", "epsilon": 0.5}
+
+
+def overtaken(world: World, monkeypatch: pytest.MonkeyPatch) -> tuple[Reply, Reply]:
+    """Ask with a key what is refused after its search was charged; and again, with the same key, about newer data."""
+
+    def refusing(*_: object) -> object:
+        raise BudgetExhausted("Somebody else spent the rest.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("lapwing.session.findings", refusing)
+        first = query(world, AUTO)
+    session = world.session()
+    session._ledger.accept({**session._ledger.state().digests, "codes": "0" * 64}, "carol")
+    return first, query(world, AUTO)
+
+
+def test_a_refusal_after_a_charged_search_is_told_again_and_not_charged_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = overtaken(world, monkeypatch)
+    assert (first.status, first.document["code"]) == (409, "budget_exhausted")
+    assert "The bounds were found and charged" in first.document["detail"]
+    assert second.content == first.content
+    assert world.charges() == 1
+    assert query(world, AUTO, key="another").status == 200
+    assert world.charges() == 3  # the search about the newer data, and the question
+
+
+def test_a_search_that_does_not_pay_for_its_key_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: what is refused after a search counts as uncharged."""
+    monkeypatch.setattr(LapwingError, "searches_charged", property(lambda self: False, lambda self, value: None))
+    _, second = overtaken(world, monkeypatch)
+    assert (second.status, world.charges()) == (200, 3)
 
 
 def test_after_a_death_the_answer_in_the_ledger_is_served(world: World) -> None:

@@ -2,10 +2,15 @@
 
 import json
 import logging
+import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -13,6 +18,8 @@ import pytest
 from lapwing.engines.duckdb import DuckDB
 from lapwing.server import envelope, journal, running
 from lapwing.server.auditing import first_broken, lines
+from tests.cli.conftest import write_visits
+from tests.server.test_serving import PROTECT
 from tests.server.world import QUESTION, World
 
 PASSWORD = "correct-horse-battery-staple"
@@ -172,3 +179,53 @@ def test_what_ends_a_thread_says_nothing_private(monkeypatch: pytest.MonkeyPatch
     (line,) = found
     assert json.loads(line)["kind"] == "ValueError"
     assert SECRET_VALUE not in line
+
+
+# ---- the whole of a service's standard error ----
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_standard_error_is_lines_of_json_from_first_to_last(tmp_path: Path, workers: str) -> None:
+    write_visits(tmp_path)
+    environment = {**os.environ, "LAPWING_CURATOR_PASSWORD": "correct horse battery"}
+    command = [
+        sys.executable,
+        "-m",
+        "lapwing",
+        "serve",
+        "visits.parquet",
+        *PROTECT,
+        "--port",
+        "0",
+        "--workers",
+        workers,
+    ]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            lines: list[str] = []
+            for line in process.stderr or ():
+                lines.append(line)
+                if '"listening"' in line:
+                    process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=120) == 0
+        finally:
+            process.kill()
+    events = [json.loads(line)["event"] for line in lines]
+    assert events[:2] == ["curator made", "serving"]
+    assert events[-1] == "ended"
+
+
+def test_nothing_here_and_not_so_say_where_all_is_described(shared: World) -> None:
+    nothing = shared.ask("GET", "/v1/nothing", "carol")
+    assert (nothing.status, nothing.document["code"]) == (404, "not_found")
+    assert "/docs" in nothing.document["detail"]
+    for method, path, allowed in (
+        ("PUT", "/v1/queries/x", "DELETE, GET"),
+        ("GET", "/v1/datasets/open/query", "POST"),
+        ("POST", "/healthz", "GET"),
+    ):
+        reply = shared.ask(method, path, "carol")
+        assert (reply.status, reply.document["code"]) == (405, "method_not_allowed")
+        assert reply.headers["allow"] == allowed
+        assert allowed in reply.document["detail"]
+    assert "<script" not in shared.ask("GET", "/v1/<script>", "carol").content.decode()

@@ -223,14 +223,30 @@ def test_the_first_curator_is_made_once(file: SqliteStore, monkeypatch: pytest.M
     nobody.login("curator", PASSWORD, None, "login", 60)
 
 
-def test_the_terminal_is_asked_twice(file: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_terminal_is_asked_until_it_can_be(
+    file: SqliteStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.delenv(starting.PASSWORD, raising=False)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    given = iter([PASSWORD, "something else", PASSWORD, PASSWORD])
+    given = iter(["short", PASSWORD, "something else", "x" * 1001, PASSWORD, PASSWORD])
     monkeypatch.setattr("getpass.getpass", lambda prompt: next(given))
-    with pytest.raises(InvalidParameter, match="differ"):
-        starting.ensure_curator(People(file))
     assert starting.ensure_curator(People(file)) == "curator"
+    said = capsys.readouterr().err
+    assert said.count("must have from 12") == 2
+    assert said.count("differ") == 1
+    assert next(given, None) is None
+    People(file).login("curator", PASSWORD, None, "login", 60)
+
+
+def test_a_name_that_cannot_be_is_said_before_the_terminal_is_asked(
+    file: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(starting.PASSWORD, raising=False)
+    monkeypatch.setenv(starting.NAME, "no name")
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("getpass.getpass", None)
+    with pytest.raises(InvalidParameter, match="name of a person"):
+        starting.ensure_curator(People(file))
 
 
 def test_over_http(world: World) -> None:

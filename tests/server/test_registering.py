@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import shutil
 import signal
 import stat
 import threading
@@ -418,3 +419,32 @@ def test_values_that_are_none_are_refused(value: object) -> None:
     columns = {"day": {"type": "date", "lower": value}}
     with pytest.raises(CatalogError, match=r"tables\.visits\.columns\.day\.lower"):
         text_of({"tables": {"visits": {"columns": columns}}})
+
+
+def placed(world: World, data: Path, tmp_path: Path) -> set[str]:
+    """Put catalogs into the folder by hand that have a file of a data set that is served, or of each other."""
+    assert register(world).status == 201
+    (data / "again.parquet").symlink_to(data / "visits.parquet")
+    shutil.copy(data / "visits.parquet", data / "own.parquet")
+    for name, source in (("second", "again.parquet"), ("third", "own.parquet"), ("fourth", "own.parquet")):
+        catalog = with_("visits", source=source)
+        catalog["dataset"] = {"name": name, "ledger": f"sqlite:{name}.lapwing.db"}
+        (data / f"{name}.registered.toml").write_text(text_of(catalog))
+    again = Service(tmp_path / "people.db", [], replace(QUICK, folders=(data,)))
+    try:
+        return {served.name for served in again.datasets.everything()}
+    finally:
+        again.close()
+
+
+def test_a_file_of_another_data_set_is_not_opened_either(registry: World, data: Path, tmp_path: Path) -> None:
+    assert placed(registry, data, tmp_path) == {"fresh", "fourth"}
+    assert not (data / "second.lapwing.db").exists()
+
+
+def test_two_budgets_of_one_file_are_found(
+    registry: World, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: what is found in the folder is held against nothing."""
+    monkeypatch.setattr(registering, "require_apart", lambda *_: None)
+    assert placed(registry, data, tmp_path) == {"fresh", "second", "third", "fourth"}

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from lapwing.cli.console import labelled, print_text, show, text
-from lapwing.cli.figures import NOTHING, allowance, delta, loss, names, share, size
+from lapwing.cli.figures import NOTHING, delta, loss, names, share, size
 from lapwing.cli.figures import epsilon as epsilon_text
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import new_table, to_json
@@ -17,7 +17,6 @@ from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Delta, Epsilon, Er
 from lapwing.cli.question import pointing_at, require_at_most_one, text_of, values_of
 
 if TYPE_CHECKING:
-    from lapwing.budget import BudgetView
     from lapwing.preview import ColumnPreview, PartPreview, Preview, SelectionPreview
 
 EXAMPLE: Final = """\b
@@ -49,19 +48,19 @@ def command(
         preview = session.explain(
             question, parameters, epsilon=epsilon, error=error, delta=delta, assuming_count=assuming_count
         )
-        neighbouring, view = neighbouring_of(session), session.budget()
+        neighbouring = neighbouring_of(session)
     if form is Report.json:
         from lapwing.documents.previews import preview_document  # here, so that `lapwing --help` loads no engine
 
         print_text(to_json(preview_document(preview, neighbouring)))
     else:
-        show(*as_page(preview, neighbouring, view))
+        show(*as_page(preview, neighbouring))
 
 
-def as_page(preview: "Preview", neighbouring: str, view: "BudgetView") -> list[RenderableType]:
-    """Return a preview for people, with what the budget lets its caller buy."""
+def as_page(preview: "Preview", neighbouring: str) -> list[RenderableType]:
+    """Return a preview for people."""
     return [
-        labelled(*_facts(preview, neighbouring, view)),
+        labelled(*_facts(preview, neighbouring)),
         Text(),
         _columns(preview),
         Text(),
@@ -71,7 +70,7 @@ def as_page(preview: "Preview", neighbouring: str, view: "BudgetView") -> list[R
     ]
 
 
-def _facts(preview: "Preview", neighbouring: str, view: "BudgetView") -> list[tuple[str, str]]:
+def _facts(preview: "Preview", neighbouring: str) -> list[tuple[str, str]]:
     price = f"epsilon {epsilon_text(preview.epsilon)} alone ({loss(preview.price)})"
     match preview.cells:
         case None:
@@ -89,25 +88,17 @@ def _facts(preview: "Preview", neighbouring: str, view: "BudgetView") -> list[tu
         ("price", price),
         *([] if chosen is None else [("of this", f"{share(chosen.price_share)} for the {_chosen(chosen)}")]),
         *([] if preview.parts is None else [("charged to", _parts(preview.parts))]),
-        ("cost", _cost(preview, view)),
+        ("cost", _cost(preview)),
     ]
 
 
-def _cost(preview: "Preview", view: "BudgetView") -> str:
+def _cost(preview: "Preview") -> str:
     """Return what a question would take of what its caller may use, and why it would be refused, if it would be."""
     if preview.stored:
         return "free: the answer was bought before"
-    if view.closed or view.stopped_by_curator:
-        return f"the curator has {'closed' if view.closed else 'stopped'} the data set: it would be refused"
-    if preview.share_of_remaining > 1:
-        return f"more than is left ({loss(preview.remaining)}): it would be refused"
-    if view.most is not None and preview.cost.amount > view.most.amount:
-        return f"more than one question may cost ({loss(view.most)}): it would be refused"
-    fits = min(preview.fits, view.fits(preview.cost))
-    if not fits:
-        short = "; ".join(allowance(one, view.total) for one in view.allowances)
-        return f"more than you may use ({short}): it would be refused"
-    return f"{share(preview.share_of_remaining)} of what is left; {_such(fits)}"
+    if preview.refusal is not None:
+        return f"it would be refused: {preview.refusal}"
+    return f"{share(preview.share_of_remaining)} of what is left; {_such(preview.fits)}"
 
 
 def _parts(parts: Sequence["PartPreview"]) -> str:

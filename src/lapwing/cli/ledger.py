@@ -114,20 +114,17 @@ def restore(
     If the mark beside the ledger proves that it had more entries than the copy, this is refused, unless you declare
     that they are lost: then nothing is left of the budget, and you may raise it.
     """
-    from lapwing.catalog.ledger import place_of  # here, so that `lapwing --help` loads no engine
-    from lapwing.catalog.toml import load
+    from lapwing.catalog.toml import load  # here, so that `lapwing --help` loads no engine
     from lapwing.ledger import exporting
-    from lapwing.ledger.restoring import restore as restored
+    from lapwing.ledger.restoring import restore_in
     from lapwing.opening import principal, registration
 
     if newest and lost:
         raise InvalidParameter("A copy is either the newest or entries are lost; give --newest or --lost.")
     described = load(catalog)
-    if place_of(described.ledger).store != "sqlite":
-        raise InvalidParameter("A copy is restored to a file; name one in the catalog, as sqlite:visits.lapwing.db.")
     declared: Declared | None = "newest" if newest else "lost" if lost else None
     entries = tuple(exporting.entries_of(file))
-    state = restored(entries, described.ledger_path, registration(described), declared, principal())
+    state = restore_in(described.ledger, described.folder, entries, registration(described), declared, principal())
     left = "nothing is left of the budget" if lost else f"{figures.loss(state.account.remaining)} is left"
     name = visible(described.ledger_path.name)
     print_text(f"{name}: {len(entries):,} entries restored; {left}. The ledger says so, in entry {state.sequence:,}.\n")

@@ -1,6 +1,7 @@
 """`lapwing serve`: answer questions over HTTP, for people with tokens."""
 
 import os
+import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Final
@@ -8,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 import lapwing as lw
-from lapwing.cli.console import complain, note
+from lapwing.cli.console import complain
 from lapwing.cli.init import bounds_of, values_of
 from lapwing.cli.options import DEFAULT_CATALOG, above_zero, part_of_one
 from lapwing.errors import InvalidParameter
@@ -99,7 +100,7 @@ def command(
 ) -> None:
     """Serve data sets over HTTP, with people, tokens and allowances under one budget for each."""
     try:
-        from lapwing.server import running, starting  # here: they need the extra `server`
+        from lapwing.server import journal, running, starting  # here: they need the extra `server`
         from lapwing.server import workers as crew
         from lapwing.server.service import Settings
         from lapwing.server.working import Plan, opened
@@ -144,16 +145,25 @@ def command(
         ).close()
         paths = [paths[0].parent / f"{paths[0].stem}.lapwing.toml"]
     plan = Plan(catalogs=tuple(paths), people=people, settings=settings, place=place)
+    journal.open_log()
     try:
         with opened(plan) as service:
             made = starting.ensure_curator(service.people)
             if made is not None:
-                note("curator", f"{made} was made; the people are in {service.store.name}")
-            names = ", ".join(served.name for served in service.datasets.everything())
-            complain(f"Serving {names} at {place.address}")
+                _say(f"{made} was made the curator; the people are in {service.store.name}")
+                journal.log("curator made", person=made)
+            names = [served.name for served in service.datasets.everything()]
+            _say(f"Serving {', '.join(names)} at {place.address}")
+            journal.log("serving", datasets=names)
             if workers == 1:
                 running.run(service, place)
         if workers > 1:
             crew.run(plan, workers)
     except KeyboardInterrupt:  # uvicorn raises it again when all is closed
-        complain("Ended.")
+        _say("Ended.")
+
+
+def _say(message: str) -> None:
+    """Tell somebody at a terminal; elsewhere standard error is the log, of lines of JSON and nothing else."""
+    if sys.stderr.isatty():
+        complain(message)

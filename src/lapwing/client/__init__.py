@@ -6,6 +6,7 @@ is charged once, whichever of the two arrived.
 
 from lapwing.client.answers import RemoteAnswer, RemoteConsistentAnswer
 from lapwing.client.pending import Pending
+from lapwing.client.registering import register
 from lapwing.client.session import RemoteSession
 
-__all__ = ["Pending", "RemoteAnswer", "RemoteConsistentAnswer", "RemoteSession"]
+__all__ = ["Pending", "RemoteAnswer", "RemoteConsistentAnswer", "RemoteSession", "register"]

@@ -2,12 +2,17 @@
 
 Requests follow no redirect and send the token to one address only; over plain HTTP only on this machine. If the
 connection breaks, a request is sent once more, where that cannot charge twice.
+
+A server that is busy says after how many seconds it wants to be asked again (`Retry-After`, with 429 or 503). So much
+is waited, where it is not long, and a few times; then the error is raised. Ctrl-C ends the wait.
 """
 
 import http.client
 import ipaddress
 import json
+import re
 import ssl
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast, final
 from urllib.parse import urlsplit
@@ -16,8 +21,14 @@ from lapwing import errors
 from lapwing.errors import Interrupted, InvalidParameter, LapwingError, QueryRefused, ServiceFault
 
 ARROW: Final = "application/vnd.apache.arrow.stream"
+LINES: Final = "application/x-ndjson"
 SECONDS: Final = 300.0
 MOST_BYTES: Final = 1 << 30
+BUSY: Final = (429, 503)
+MOST_WAITS: Final = 5
+LONGEST_WAIT: Final = 10
+"""Seconds: who is told to wait longer is told so."""
+_SECONDS: Final = re.compile(r"[0-9]{1,4}")
 _CLASSES: Final = {
     kind.code: kind
     for kind in vars(errors).values()
@@ -59,6 +70,10 @@ class Connection:
         """Send a document and return the one that answers it."""
         return json.loads(self._asked("POST", path, body, key))
 
+    def put(self, path: str, body: Mapping[str, object]) -> Any:
+        """Make a document what is at a path, however often it is sent, and return the one that answers it."""
+        return json.loads(self._asked("PUT", path, body))
+
     def delete(self, path: str) -> Any:
         """Delete what is at a path, and return the document that answers it."""
         return json.loads(self._asked("DELETE", path))
@@ -66,6 +81,10 @@ class Connection:
     def stream(self, path: str) -> bytes:
         """Return an Arrow stream."""
         return self._asked("GET", path, accept=ARROW)
+
+    def lines(self, path: str) -> list[str]:
+        """Return the lines at a path, each a JSON document."""
+        return self._asked("GET", path, accept=LINES).decode().splitlines()
 
     def _asked(
         self,
@@ -79,13 +98,20 @@ class Connection:
         headers = {"Authorization": f"Bearer {self._token}", "Accept": accept}
         headers |= {"Content-Type": "application/json"} if content is not None else {}
         headers |= {"Idempotency-Key": key} if key is not None else {}
-        for attempt in (1, 2):
+        broken, waits = False, 0
+        repeatable = method != "POST" or key is not None
+        while True:
             try:
                 return self._once(method, path, content, headers)
+            except _Later as later:
+                if waits == MOST_WAITS or not (repeatable or later.untouched):
+                    raise later.error from None
+                waits += 1
+                time.sleep(later.seconds)
             except (OSError, http.client.HTTPException) as error:
-                if attempt == 2 or (method == "POST" and key is None):
+                if broken or not repeatable:
                     raise _unreachable(self.address, method, error) from None
-        raise AssertionError
+                broken = True
 
     def _once(self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]) -> bytes:
         connection = self._kind(self._netloc, timeout=SECONDS)
@@ -97,7 +123,22 @@ class Connection:
             connection.close()
         if 200 <= response.status < 300:
             return answer
-        raise _error(response.status, answer)
+        error, after = _error(response.status, answer), response.headers.get("Retry-After", "")
+        if response.status in BUSY and _SECONDS.fullmatch(after) and int(after) <= LONGEST_WAIT:
+            raise _Later(error, int(after), untouched=response.status == http.HTTPStatus.TOO_MANY_REQUESTS)
+        raise error
+
+
+@final
+class _Later(Exception):
+    """The server asks to be asked again after some seconds.
+
+    Args: untouched: whether it has not looked at the request at all.
+    """
+
+    def __init__(self, error: LapwingError, seconds: int, *, untouched: bool) -> None:
+        super().__init__(str(error))
+        self.error, self.seconds, self.untouched = error, seconds, untouched
 
 
 def _unreachable(address: str, method: str, error: OSError | http.client.HTTPException) -> ServiceFault:

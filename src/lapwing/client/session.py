@@ -1,8 +1,8 @@
 """A session on a data set that a server holds: what a local session does, over HTTP."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, final
+from typing import Any, Final, Self, final
 from urllib.parse import quote
 
 from lapwing.budget import BudgetView
@@ -14,18 +14,25 @@ from lapwing.catalog.model import Budget
 from lapwing.client.answers import RemoteAnswer
 from lapwing.client.connection import Connection
 from lapwing.client.pending import Pending
-from lapwing.client.sending import batch, new_key, question
+from lapwing.client.sending import amounts, batch, new_key, question
 from lapwing.documents.budgets import account_of, faults_of
 from lapwing.documents.previews import preview_of
-from lapwing.errors import InvalidParameter
+from lapwing.errors import CatalogError, InvalidParameter
 from lapwing.guarantee import Page
 from lapwing.guarantee.pages import page_from
+from lapwing.guarantee.raise_documents import raise_of
+from lapwing.guarantee.raised import Raise
+from lapwing.ledger import exporting
+from lapwing.ledger.entries import Entry
 from lapwing.ledger.records import FaultRow
 from lapwing.preview import Preview
 from lapwing.privacy.amounts import Number, read
 from lapwing.privacy.measures import Loss
 from lapwing.query.calibrate import request
 from lapwing.query.text.parameters import Parameters
+
+WRITTEN: Final = "written"
+"""What a server says of its catalog when it has the new budget."""
 
 
 @final
@@ -35,8 +42,8 @@ class RemoteSession:
     Made by `lapwing.connect` with an address and a token.
     """
 
-    def __init__(self, address: str, token: str, dataset: str | None = None) -> None:
-        self._connection = Connection(address, token)
+    def __init__(self, connection: Connection, dataset: str | None = None) -> None:
+        self._connection = connection
         seen = [str(served["name"]) for served in self._connection.get("/v1/datasets")]
         if dataset is None and len(seen) != 1:
             listed = f"one of {', '.join(seen)}" if seen else "none, as you may see none; ask the curator"
@@ -166,6 +173,47 @@ class RemoteSession:
         """Say that the faults were looked at, and return how many they were. The curator's act."""
         faults: int = self._connection.post(f"{self._path}/resume", {})["faults"]
         return faults
+
+    def raised(self, *, was: tuple[Number, Number], epsilon: Number, delta: Number) -> Raise:
+        """Return what a larger budget would promise, beside what is promised now; free, and nothing is changed.
+
+        Raises: as `raise_budget`.
+        """
+        return raise_of(self._cap(was, epsilon, delta, confirmed=False))
+
+    def raise_budget(self, *, was: tuple[Number, Number], epsilon: Number, delta: Number) -> None:
+        """Make the budget larger, for everybody and for ever, as `Session.raise_budget` does. The curator's act.
+
+        The server writes its catalog too.
+
+        Args: was: the (epsilon, delta) as they are expected to be.
+        Raises: CatalogMismatch if they are others; InvalidParameter for what is no larger budget (nothing is changed);
+            CatalogError if the budget was raised, and the server could not write its catalog: it says what to write.
+        """
+        told = self._cap(was, epsilon, delta, confirmed=True)["catalog"]
+        self.schema = self._connection.get(self._path)  # prices are of the new budget from now on
+        if told != WRITTEN:
+            raise CatalogError(told)
+
+    def _cap(self, was: tuple[Number, Number], epsilon: Number, delta: Number, *, confirmed: bool) -> Any:
+        before = amounts(epsilon=was[0], delta=was[1])
+        body = {"was": before, **amounts(epsilon=epsilon, delta=delta), "confirmed": confirmed}
+        return self._connection.put(f"{self._path}/cap", body)
+
+    def close_for_ever(self) -> bool:
+        """Close the data set: nothing is charged any more, once this returns. Return whether it was open.
+
+        The curator's act, and not to be undone. Answers that were bought stay free.
+        """
+        was_open: bool = self._connection.put(f"{self._path}/closed", {"closed": True})["was_open"]
+        return was_open
+
+    def ledger_entries(self) -> Iterator[Entry]:
+        """Yield all entries of the ledger, for a copy (`lapwing.ledger.exporting`); as secret as the ledger is.
+
+        For who may see it, by the right `audit`. They were not looked at: `exporting.write` and `verified` do.
+        """
+        return exporting.read(self._connection.lines(f"{self._path}/ledger"))
 
     def close(self) -> None:
         """Do nothing: a remote session holds nothing. So that `with` is as for a `Session`."""

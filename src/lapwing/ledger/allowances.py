@@ -120,6 +120,11 @@ def require_within(limits: Limits, spending: Spending, registration: Registratio
             raise _beyond(allowance, wanted, room, registration)
 
 
+def rooms(limits: Limits, name: str, spending: Spending, registration: Registration) -> tuple[Spent, ...]:
+    """Return what is left of each allowance that holds for a name; negative as `Allowance.room` may be."""
+    return tuple(allowance.room(spending, registration) for allowance in limits.allowances if name in allowance.names)
+
+
 def _beyond(allowance: Allowance, wanted: Spent, room: Spent, registration: Registration) -> AllowanceExhausted:
     if wanted.amount > room.amount:
         cap, need, left = registration.budget.amount, wanted.amount, max(room.amount, Fraction(0))

@@ -69,6 +69,8 @@ class Ledger:
         self._owed: list[Debt] = []
         # The charges that were handed out and have not ended: of another one by our name nobody was told.
         self._told: set[int] = set()
+        # Whether a commit ended in a fault, so that a charge may be there of which nobody was told.
+        self._doubtful = False
 
     @classmethod
     def opened(
@@ -254,6 +256,7 @@ class Ledger:
             else went wrong already: this object owes it, and writes it before the next charge that it makes.
         """
         if not sequences:
+            self.settle()  # what went wrong may have been the commit of a charge
             return False
         try:
             with self._chain.transaction() as transaction:
@@ -267,6 +270,22 @@ class Ledger:
             silent = False
         self._told.difference_update(sequences)
         return silent
+
+    def settle(self) -> bool:
+        """Write down what ended and is not written down yet; return whether nothing of it is left.
+
+        The next charge does it too. Until then others who ask the same wait (`ledger.waiting`), so whoever holds a
+        ledger and may be idle calls this now and then. It asks the store for nothing unless there is something to be
+        written, and does not raise.
+        """
+        if not (self._owed or self._doubtful):
+            return True
+        try:
+            with self._chain.transaction() as transaction:
+                self._commit(transaction, self._settled(transaction.state))
+        except (LedgerFault, MemoryError):
+            return False
+        return True
 
     def faults(self) -> tuple[FaultRow, ...]:
         """Return the faults that stand since the curator last looked, the deaths that nobody noted yet among them."""
@@ -345,6 +364,7 @@ class Ledger:
 
     def close(self) -> None:
         """Close the store, and let go of the name unless questions are under way. A later operation opens it again."""
+        self.settle()  # while it can: once the name is gone, what is under way by it looks like a death
         with self._chain.closed() as askers:  # no charge begins in between, which would bear a name that is dropped
             self._presence.drop(unless=askers)
 
@@ -365,7 +385,9 @@ class Ledger:
 
         What other threads come to owe meanwhile is appended, and stays.
         """
+        self._doubtful = True  # until it is known to be done; what was doubtful before is settled by the same commit
         transaction.commit(*settled.entries, *entries)
+        self._doubtful = False
         del self._owed[: settled.debts]
 
     def _settled(self, state: State) -> Settled:

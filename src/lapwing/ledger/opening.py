@@ -43,7 +43,7 @@ def is_begun(name: str, folder: Path) -> bool:
     if mark_of(folder / place.file).exists():
         return True
     if place.store == "postgres":
-        with _client_of(place.ledger):
+        with client_of(place.ledger):
             from lapwing.ledger.postgres import chain  # an optional extra
         return chain.is_begun(place.address, place.ledger, PATIENCE)
     return (folder / place.file).exists()
@@ -84,7 +84,7 @@ def open_postgres(
         keeps its mark; patience: seconds to wait for other users of the ledger, or for a server that restarts.
     Raises: as `Ledger.opened`; LedgerFault.
     """
-    with _client_of(name):
+    with client_of(name):
         from lapwing.ledger.postgres.chain import PostgresChain  # an optional extra
         from lapwing.ledger.postgres.presence import PostgresPresence
     chain = PostgresChain(address, name, followed(folder / f"{name}.postgres"), patience)
@@ -93,7 +93,7 @@ def open_postgres(
 
 
 @contextmanager
-def _client_of(name: str) -> Iterator[None]:
+def client_of(name: str) -> Iterator[None]:
     """Say what to install where PostgreSQL's client is missing."""
     try:
         yield

@@ -23,9 +23,9 @@ goes unnoticed, and parts the chain from what was lost: whatever remembers an en
 Guarantee: after a restore as `marked` or `lost` what was ever charged is at most what counts as spent, if the mark was
 that of the newest entry; as `newest`, if that is true.
 
-The ledger is built beside its place, closed, linked into it, and then its mark is put in the mark's place. A death
-before the link leaves nothing; between the two, a ledger at odds with its mark, or without one, which is a fault: then
-remove it, and restore again.
+In PostgreSQL that is one transaction (`ledger.postgres.restoring`). A file is built beside its place, closed, linked
+into it, and then its mark is put in the mark's place. A death before the link leaves nothing; between the two, a ledger
+at odds with its mark, or without one, which is a fault: then remove it, and restore again.
 """
 
 import os
@@ -35,6 +35,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from lapwing.catalog.ledger import place_of
 from lapwing.errors import LedgerFault
 from lapwing.ledger import mark as marks
 from lapwing.ledger import reading
@@ -42,6 +43,7 @@ from lapwing.ledger.decisions import raising, restoring
 from lapwing.ledger.entries import Entry
 from lapwing.ledger.folding import State, fold
 from lapwing.ledger.mark import Mark
+from lapwing.ledger.opening import client_of
 from lapwing.ledger.records import LOST, Declared, Registration, require_same
 from lapwing.ledger.sqlite.chain import SqliteChain
 from lapwing.ledger.sqlite.file import faults, followed
@@ -61,12 +63,49 @@ def restore(
     path = followed(path)
     with faults(path.name):
         _require_empty(path)
-        known = _mark_of(path)
-        state = reading.verified(entries)
-        if state is None:
-            raise LedgerFault("The copy holds no entry of a ledger. Take another one.")
-        added = _added(state, registration, admitted(entries, known, declared), known, principal, path.name)
-        return _built([*entries, *added], path)
+        return _built(planned(entries, mark_of(path), registration, declared, principal, path.name), path)
+
+
+def restore_in(
+    name: str,
+    folder: Path,
+    entries: Sequence[Entry],
+    registration: Registration,
+    declared: Declared | None,
+    principal: str,
+) -> State:
+    """Make the ledger that a catalog names from the entries of a copy, in whatever store; return its state.
+
+    Args: name: as in the catalog; folder: that of the catalog.
+    Raises: as `restore`.
+    """
+    place = place_of(name)
+    if place.store != "postgres":
+        return restore(entries, folder / place.file, registration, declared, principal)
+    with client_of(place.ledger):
+        from lapwing.ledger.postgres import restoring  # an optional extra
+    return restoring.restore(
+        entries, place.address, place.ledger, followed(folder / place.file), registration, declared, principal
+    )
+
+
+def planned(
+    entries: Sequence[Entry],
+    known: Mark | None,
+    registration: Registration,
+    declared: Declared | None,
+    principal: str,
+    name: str,
+) -> list[Entry]:
+    """Return the entries of a restored ledger: those of a copy that was checked, and what is added to them.
+
+    Args: known: the mark of what was lost, if there is one; name: of the ledger, for people.
+    Raises: LedgerFault, CatalogMismatch if it may not be restored.
+    """
+    state = reading.verified(entries)
+    if state is None:
+        raise LedgerFault("The copy holds no entry of a ledger. Take another one.")
+    return [*entries, *_added(state, registration, admitted(entries, known, declared), known, principal, name)]
 
 
 def admitted(entries: Sequence[Entry], known: Mark | None, declared: Declared | None) -> Declared:
@@ -127,7 +166,8 @@ def _require_empty(path: Path) -> None:
             )
 
 
-def _mark_of(path: Path) -> Mark | None:
+def mark_of(path: Path) -> Mark | None:
+    """Return the mark beside a ledger, if there is one."""
     if not marks.path_of(path).exists():
         return None
     with marks.hold(path, PATIENCE) as held:

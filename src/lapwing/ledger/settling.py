@@ -5,6 +5,10 @@ ledger could not be written: this open ledger owes it. An asker died: one fault 
 charge of our own was committed while whoever made it was told that nobody knows, as the connection was lost: it was
 never handed out, so nothing was read for it, and nothing about the data can have ended it; it is ended like one that
 was interrupted, and counts for nothing (`ledger.faults`).
+
+Until it is written, those charges are under way for everybody, and whoever asks the same waits (`ledger.waiting`). So
+it is written before the next charge, and sooner where that can be: when a request has ended in a fault, when the ledger
+is closed, and by `Ledger.settle`, which a service calls once a second.
 """
 
 from collections.abc import Collection, Sequence

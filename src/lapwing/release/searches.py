@@ -208,7 +208,9 @@ def after_searches(searches: Collection[Released]) -> Iterator[None]:
     except LapwingError as error:
         if all(search.stored for search in searches):
             raise
-        raise _after_searches(error) from None
+        told = _after_searches(error)
+        told.searches_charged = True
+        raise told from None
 
 
 def _after_searches(error: LapwingError) -> LapwingError:

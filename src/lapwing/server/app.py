@@ -2,24 +2,25 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 
 from lapwing import __version__
-from lapwing.server import curating, pages, pending_routes, people_routes, problems, questions, steward_routes
+from lapwing.server import curating, pages, pending_routes, people_routes, problems, questions, results, steward_routes
 from lapwing.server.asking import KnownProblem
+from lapwing.server.codes import codes
 from lapwing.server.envelope import Envelope
 from lapwing.server.service import Service
 
 ABOUT: Final = (
     "Ask SQL questions of sensitive tables, and get noisy answers with error bars, a price and a budget. Every request "
-    "but the login takes a token, sent as `Authorization: Bearer`. Errors are problem documents (RFC 9457) with a "
-    "stable `code`."
+    "but the login and `/healthz` takes a token, sent as `Authorization: Bearer`. Errors are problem documents (RFC "
+    "9457) with a stable `code`."
 )
 BEARER: Final = {"bearer": {"type": "http", "scheme": "bearer"}}
-OPEN: Final = ("/v1/login",)
+OPEN: Final = ("/v1/login", "/healthz")
 
 
 def application(service: Service, address: str) -> Envelope:
@@ -30,6 +31,7 @@ def application(service: Service, address: str) -> Envelope:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        service.settling.start()
         yield
         service.close()
 
@@ -64,12 +66,23 @@ def application(service: Service, address: str) -> Envelope:
 
 
 def _complete_description(app: FastAPI) -> None:
-    """Say in the description what a problem is, and which requests take a token: all but the login."""
+    """Say in the description what FastAPI does not know: tokens, problems with their codes, and what is answered."""
     document = app.openapi()
     components = document.setdefault("components", {})
     components["securitySchemes"] = BEARER
-    components.setdefault("schemas", {})["Problem"] = problems.SCHEMA
+    components.setdefault("schemas", {}).update({"Problem": problems.SCHEMA, **results.DOCUMENTS})
     for path, methods in document["paths"].items():
-        for operation in methods.values():
+        for method, operation in methods.items():
             if path not in OPEN:
                 operation["security"] = [{"bearer": []}]
+            operation["x-codes"] = list(codes(method.upper(), path, operation))
+            named = results.ANSWERED_BY.get(f"{method.upper()} {path}")
+            if named is not None:
+                _answer_of(operation)["application/json"] = {"schema": results.reference(named)}
+
+
+def _answer_of(operation: dict[str, Any]) -> dict[str, Any]:
+    """Return what a request is answered with if all goes well, by media type."""
+    (status,) = (status for status in operation["responses"] if status.startswith("2"))
+    content: dict[str, Any] = operation["responses"][status].setdefault("content", {})
+    return content

@@ -74,7 +74,7 @@ UNCHARGED: Final = (
     BudgetExhausted,
     AllowanceExhausted,
 )
-"""What is raised only where nothing of the question itself was charged."""
+"""What is raised only where nothing of the question itself was charged; of its searches, the error says it."""
 CHARGED: Final = (EngineFault, EntropyFault)
 T = TypeVar("T")
 Gone = Callable[[], Coroutine[Any, Any, None]]
@@ -258,9 +258,11 @@ class Asking:
 
 
 def was_charged(error: LapwingError) -> bool | None:
-    """Tell whether a question that ended so was charged; None if nobody knows."""
+    """Tell whether a question that ended so was charged, its searches included; None if nobody knows."""
     if isinstance(error, Interrupted):
         return error.charged
+    if error.searches_charged:
+        return True
     return False if isinstance(error, UNCHARGED) else True if isinstance(error, CHARGED) else None
 
 

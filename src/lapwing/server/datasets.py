@@ -57,11 +57,11 @@ class Served:
         return self.session.acting_for(person, lambda: Limits(most=nothing))
 
 
-Newcomers = Callable[[frozenset[str]], Iterable[Session]]
-"""Opens the data sets that have come to be registered, but for those of these names."""
+Newcomers = Callable[[Sequence[Catalog]], Iterable[Session]]
+"""Opens the data sets that have come to be registered, beside these that are served."""
 
 
-def nobody_new(_known: frozenset[str]) -> tuple[Session, ...]:
+def nobody_new(_served: Sequence[Catalog]) -> tuple[Session, ...]:
     """Register nothing while the service runs."""
     return ()
 
@@ -144,7 +144,7 @@ class Datasets:
     def look(self) -> None:
         """Serve what another process has registered; what cannot be opened is left out, and the log says so."""
         with self.changing:
-            for session in self._newcomers(frozenset(self._served)):
+            for session in self._newcomers([served.session.catalog for served in self.everything()]):
                 try:
                     self.add(session)
                 except LapwingError as error:

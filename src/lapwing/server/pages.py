@@ -3,16 +3,15 @@
 Plain HTML with one style sheet from this process: no script, and nothing from another host.
 """
 
-import re
-from collections.abc import Iterator, Mapping
 from html import escape
-from typing import Any, Final
+from typing import Final
 
 from fastapi import APIRouter, FastAPI
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 
 from lapwing import __version__
 from lapwing.guarantee.pages import PRINT
+from lapwing.server.described import described
 from lapwing.server.service import Service
 
 STYLE: Final = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }
@@ -61,23 +60,24 @@ lapwing budget</pre>
 
 def routes(app: FastAPI, service: Service, address: str) -> APIRouter:
     """Return the routes that take no token."""
-    router = APIRouter(include_in_schema=False)
+    router = APIRouter()
     home = _page("Lapwing", HOME.format(base=escape(address), question=QUESTION, version=__version__))
 
-    @router.get("/", response_class=HTMLResponse)
+    @router.get("/", response_class=HTMLResponse, include_in_schema=False)
     def start() -> HTMLResponse:
         return HTMLResponse(home)
 
-    @router.get("/docs", response_class=HTMLResponse)
-    def described() -> HTMLResponse:
-        return HTMLResponse(_page("Lapwing: all requests", "\n".join(_described(app.openapi()))))
+    @router.get("/docs", response_class=HTMLResponse, include_in_schema=False)
+    def requests() -> HTMLResponse:
+        return HTMLResponse(_page("Lapwing: all requests", "\n".join(described(app.openapi(), address))))
 
-    @router.get("/style.css")
+    @router.get("/style.css", include_in_schema=False)
     def style() -> Response:
         return Response(STYLE + PRINT, media_type="text/css")
 
-    @router.get("/healthz", response_class=PlainTextResponse)
+    @router.get("/healthz", response_class=PlainTextResponse, include_in_schema=True, tags=["open"])
     def healthy() -> PlainTextResponse:
+        """Say `ok`, if the process answers and can read its store. Takes no token."""
         with service.store.reading() as connection:
             connection.execute("SELECT 1")
         return PlainTextResponse("ok\n")
@@ -88,54 +88,3 @@ def routes(app: FastAPI, service: Service, address: str) -> APIRouter:
 def _page(title: str, body: str) -> str:
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
     return f'<!doctype html><html lang="en"><head>{head}<link rel="stylesheet" href="/style.css"></head>{body}</html>'
-
-
-def _described(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the sections of the page about all requests."""
-    yield f"<h1>{escape(document['info']['title'])}</h1><p>{_coded(document['info']['description'])}</p>"
-    for path, methods in document["paths"].items():
-        for method, operation in methods.items():
-            yield f"<h2><code>{method.upper()} {escape(path)}</code></h2>"
-            yield f"<p>{_coded(operation.get('description', ''))}</p>"
-            yield from _parameters(operation)
-            yield from _body(operation, document)
-
-
-def _coded(text: str) -> str:
-    """Return a text as HTML, with what stands in backticks as code."""
-    return re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(text))
-
-
-def _parameters(operation: Mapping[str, Any]) -> Iterator[str]:
-    found = [parameter for parameter in operation.get("parameters", ()) if parameter["in"] != "path"]
-    if found:
-        rows = (f"<tr><td><code>{escape(p['name'])}</code></td><td>{escape(p['in'])}</td></tr>" for p in found)
-        yield f"<table>{''.join(rows)}</table>"
-
-
-def _body(operation: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[str]:
-    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
-    reference = content.get("schema", {}).get("$ref", "")
-    schema = document.get("components", {}).get("schemas", {}).get(reference.rpartition("/")[2])
-    if schema is None:
-        return
-    required = schema.get("required", ())
-    rows = (
-        f"<tr><td><code>{escape(name)}</code></td><td>{'required' if name in required else ''}</td>"
-        f"<td>{escape(_type(field))}</td></tr>"
-        for name, field in schema["properties"].items()
-    )
-    yield f"<p>Body, as JSON: {escape(schema.get('description', ''))}</p><table>{''.join(rows)}</table>"
-
-
-def _type(field: Mapping[str, Any]) -> str:
-    """Return the type of a field in words."""
-    if "anyOf" in field:
-        return " or ".join(dict.fromkeys(_type(kind) for kind in field["anyOf"]))
-    if "enum" in field or "const" in field:
-        return " or ".join(f'"{value}"' for value in field.get("enum", [field.get("const")]))
-    if "$ref" in field:
-        return str(field["$ref"]).rpartition("/")[2]
-    if field.get("type") == "array":
-        return f"list of {_type(field.get('items', {}))}"
-    return str(field.get("type", "anything"))

@@ -4,6 +4,7 @@ What an analyst is told is the message of a `LapwingError`, which holds public f
 else that goes wrong the log gets the kind and the place, never the message: that could hold a value.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -67,6 +68,7 @@ TITLES: Final = {
     "invalid_request": "Invalid request",
 }
 FROM_HTTP: Final = {401: "not_authorised", 404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
+ALL_REQUESTS: Final = "All requests are described at /docs, and at /openapi.json."
 MOST_PLACES: Final = 5
 STORE: Final = (
     "The service's store cannot be used; its log says why. Ask again later: a question that was charged is free then."
@@ -150,12 +152,31 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def plain(request: Request, error: HTTPException) -> JSONResponse:
         code = FROM_HTTP.get(error.status_code, "invalid_request")
-        return response(problem(code, error.status_code, f"{error.detail}."), error.headers)
+        headers = dict(error.headers or {})
+        if error.status_code == 405:  # FastAPI names the methods of one route of the path
+            headers["Allow"] = ", ".join(_allowed(app, request.url.path)) or headers.get("Allow", "")
+        return response(problem(code, error.status_code, _plainly(error, headers.get("Allow"))), headers)
 
     @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> JSONResponse:
         log("bug", kind=type(error).__name__, place=place_of(error))
         return response(internal())
+
+
+def _allowed(app: FastAPI, path: str) -> list[str]:
+    """Return the methods that a path allows, by the description of all requests."""
+    described = app.openapi()["paths"].items()
+    known = (methods for template, methods in described if re.fullmatch(re.sub(r"{[^}]*}", "[^/]+", template), path))
+    return sorted({method.upper() for methods in known for method in methods})
+
+
+def _plainly(error: HTTPException, allowed: str | None) -> str:
+    """Say what is wrong with a path or a method, which FastAPI says in two words; the path as sent is not repeated."""
+    if error.status_code == 404:
+        return f"There is nothing at this path. {ALL_REQUESTS}"
+    if error.status_code == 405:
+        return f"This path does not allow this method, but {allowed or 'others'}. {ALL_REQUESTS}"
+    return f"{error.detail}."
 
 
 def _place(found: Mapping[str, Any]) -> str:

@@ -145,15 +145,16 @@ def resolved(folders: Sequence[Path]) -> tuple[Path, ...]:
 def newcomers(folders: Sequence[Path]) -> Newcomers:
     """Return what opens the data sets that are registered in folders, also by other processes.
 
-    One that cannot be opened is left out, and the log says so; it is tried again once its catalog has changed, or the
-    service was restarted.
+    One that cannot be opened, or has a file of another data set, is left out, and the log says so; it is tried again
+    once its catalog has changed, or the service was restarted.
     """
     allowed = resolved(folders)
     failed: dict[Path, int] = {}
 
-    def found(known: frozenset[str]) -> Iterator[Session]:
+    def found(served: Sequence[Catalog]) -> Iterator[Session]:
+        known = list(served)
         for path in _listed(allowed):
-            if path.name.removesuffix(SUFFIX) in known:
+            if path.name.removesuffix(SUFFIX) in {catalog.name for catalog in served}:
                 continue
             try:
                 written = path.stat().st_mtime_ns
@@ -162,7 +163,9 @@ def newcomers(folders: Sequence[Path]) -> Newcomers:
                 failed[path] = written
                 catalog = load(path)
                 require_inside(catalog, allowed)
+                require_apart(catalog, known)  # who may write into the folder can put any catalog there
                 session = open_session(catalog)
+                known.append(catalog)
                 del failed[path]
                 yield session
             except LapwingError as error:

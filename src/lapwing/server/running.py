@@ -5,7 +5,8 @@ import ipaddress
 import signal
 import socket
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
@@ -66,10 +67,10 @@ def run(service: Service, place: Place) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # uvicorn raises it again when all is closed
     with listening(place) as door:
         serving = server(service, place)
-        log("listening", host=place.host, port=door.getsockname()[1])
-        keep_what_is_there()
         try:
-            serving.run(sockets=[door])
+            log("listening", host=place.host, port=door.getsockname()[1])
+            with what_is_there_kept():
+                serving.run(sockets=[door])
         finally:
             log("ended")
 
@@ -84,13 +85,19 @@ def keep_threads_quiet() -> None:
     threading.excepthook = end
 
 
-def keep_what_is_there() -> None:
+@contextmanager
+def what_is_there_kept() -> Iterator[None]:
     """Leave what was made so far, which lives as long as the process, out of collections of garbage.
 
-    A full one takes a tenth of a second else, and every question under way waits for it.
+    A full one takes a tenth of a second else, and every question under way waits for it. At the end it is collected:
+    else DuckDB's binding writes on standard error, which is the log, that it was not.
     """
     gc.collect()
     gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def listening(place: Place) -> socket.socket:

@@ -16,6 +16,7 @@ from lapwing.server.people import People
 from lapwing.server.policies import Policies
 from lapwing.server.queued import Queued
 from lapwing.server.registering import Registering, newcomers
+from lapwing.server.settling import Settling
 from lapwing.session import Session
 
 
@@ -72,10 +73,12 @@ class Service:
         )
         self.pending = PendingQuestions(self.store)
         self.queued = Queued(self.pending, self.asking, self.people, self.datasets)
+        self.settling = Settling(self.datasets)
 
     def close(self) -> None:
         """Wait for what is under way, and close everything."""
         self.asking.close()
         self.queued.close()
+        self.settling.close()
         self.datasets.close()
         self.store.close()

@@ -6,8 +6,8 @@ import sys
 from typing import Final
 
 from lapwing.errors import InvalidParameter
-from lapwing.server.credentials import SHORTEST
-from lapwing.server.people import People
+from lapwing.server.credentials import LONGEST, SHORTEST
+from lapwing.server.people import People, checked
 
 NAME: Final = "LAPWING_CURATOR"
 PASSWORD: Final = "LAPWING_CURATOR_PASSWORD"  # noqa: S105 - the name of a variable
@@ -22,22 +22,35 @@ def ensure_curator(people: People) -> str | None:
     if people.has_curator():
         return None
     name, password = os.environ.get(NAME, USUAL), os.environ.get(PASSWORD)
-    if password is None:
-        password = _asked(name)
-    people.add(name, "curator", password, by=name)
+    if password is not None:
+        people.add(name, "curator", password, by=name)
+        return name
+    checked(name, "The name of a person")  # before anybody is asked, as no password mends it
+    _require_terminal()
+    sys.stderr.write(
+        f"The service has no curator yet. Choose a password for {name}, of at least {SHORTEST} characters.\n"
+    )
+    while not _is_made(people, name):
+        sys.stderr.write("Nothing was changed. Once more, or Ctrl-C to end.\n")
     return name
 
 
-def _asked(name: str) -> str:
+def _is_made(people: People, name: str) -> bool:
+    """Ask for a password, and make the curator; say what is wrong with the password, if anything is."""
+    password = getpass.getpass("Password: ")
+    if not SHORTEST <= len(password) <= LONGEST:
+        sys.stderr.write(f"The password must have from {SHORTEST} to {LONGEST} characters.\n")
+        return False
+    if password != getpass.getpass("The same again: "):
+        sys.stderr.write("The two passwords differ.\n")
+        return False
+    people.add(name, "curator", password, by=name)
+    return True
+
+
+def _require_terminal() -> None:
     if not sys.stdin.isatty():
         raise InvalidParameter(
             f"The service has no curator yet. Set {PASSWORD} (and {NAME}, for another name than {USUAL}) for the first "
             "start, or start it on a terminal, which asks for a password."
         )
-    sys.stderr.write(
-        f"The service has no curator yet. Choose a password for {name}, of at least {SHORTEST} characters.\n"
-    )
-    password = getpass.getpass("Password: ")
-    if password != getpass.getpass("The same again: "):
-        raise InvalidParameter("The two passwords differ. Nothing was changed. Start again.")
-    return password

@@ -1,6 +1,5 @@
 """Routes of what becomes of a data set: registered, its guarantee, a larger budget, its ledger's export, its end."""
 
-import math
 from itertools import chain
 from typing import Annotated, Any, Final, Literal
 
@@ -11,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool
 from lapwing.catalog.amending import write_budget
 from lapwing.errors import CatalogError
 from lapwing.guarantee import as_document, as_html
-from lapwing.guarantee.raised import Promise, Raise
+from lapwing.guarantee.raise_documents import raise_document
 from lapwing.ledger import exporting
 from lapwing.privacy.amounts import short, written
 from lapwing.server import auditing
@@ -98,7 +97,7 @@ def routes(service: Service) -> APIRouter:
         was = number(body.was.epsilon, "was.epsilon"), number(body.was.delta, "was.delta")
         seen = session.raised(was=was, epsilon=epsilon, delta=delta)
         if not body.confirmed:
-            return _raise(seen) | {"raised": False}
+            return raise_document(seen) | {"raised": False}
         # The catalogs of two raises are written in their order, whichever processes they come to.
         with service.datasets.changing, service.store.turn(f"cap {served.name}"):
             session.raise_budget(was=was, epsilon=epsilon, delta=delta)
@@ -107,16 +106,17 @@ def routes(service: Service) -> APIRouter:
         with service.store.transaction() as connection:
             figures = {"epsilon": written(epsilon), "delta": written(delta)}
             auditing.note(connection, caller.name, "budget raised", served.name, **figures)
-        return _raise(seen) | {"raised": True, "catalog": told}
+        return raise_document(seen) | {"raised": True, "catalog": told}
 
     @router.put("/{dataset}/closed", tags=["admin"])
     def close(dataset: str, body: Closed, caller: Caller = curator) -> dict[str, Any]:
         """Close a data set for ever: nothing is charged once this returns; what was bought stays free."""
         served = service.datasets.visible(caller, dataset)
-        if served.session.acting_for(caller.name).close_for_ever():
+        was_open = served.session.acting_for(caller.name).close_for_ever()
+        if was_open:
             with service.store.transaction() as connection:
                 auditing.note(connection, caller.name, "closed for ever", served.name)
-        return {"closed": body.closed}
+        return {"closed": body.closed, "was_open": was_open}
 
     @router.get("/{dataset}/ledger", tags=["audit"], response_class=Response, responses=EXPORT)
     def ledger(dataset: str, caller: Caller = auditor) -> StreamingResponse:
@@ -137,27 +137,6 @@ def _asking(served: Served, policies: Policies, *, inside: bool) -> list[str]:
             share = "" if grant.share is None else f", up to {short(100 * grant.share)} % of the budget"
             sentences.append(f"{grant.person}{share}.")
     return sentences
-
-
-def _raise(seen: Raise) -> dict[str, Any]:
-    return {"before": _promise(seen.before), "after": _promise(seen.after)}
-
-
-def _promise(promise: Promise) -> dict[str, Any]:
-    """Return what a budget promises; `raised` is what holds whatever it was raised for, the rest if it was settled."""
-    family, raised = promise.family, promise.raised
-    return {
-        "epsilon": written(promise.epsilon),
-        "delta": written(promise.delta),
-        "total": promise.total.to_record(),
-        "odds": promise.odds if math.isfinite(promise.odds) else None,
-        "four_together": None
-        if family.epsilon is None
-        else {"epsilon": family.epsilon, "delta": float(family.delta or 0)},
-        "raised": None
-        if raised is None
-        else {"epsilon": raised.epsilon, "delta": written(raised.delta), "holds": raised.holds},
-    }
 
 
 def _catalog_written(session: Session) -> str:

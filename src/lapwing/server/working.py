@@ -75,8 +75,8 @@ def work(plan: Plan, number: int, door: socket.socket, parent: Connection) -> No
     try:
         with opened(plan) as service:
             serving = running.server(service, plan.place, worker=number, ready=ready)
-            running.keep_what_is_there()
-            serving.run(sockets=[door])
+            with running.what_is_there_kept():
+                serving.run(sockets=[door])
     except LapwingError as error:
         log("not opened", code=error.code, detail=str(error))
         sys.exit(1)

@@ -1,0 +1,78 @@
+"""What asking now would come to: what is left for who asks, how many such questions it holds, and what stands against.
+
+Everything is decided by what decides a charge: the limits of the asker (`ledger.allowances`), and the budget, faults
+and end of the data set (`ledger.decisions`). So a preview and the charge that follows it cannot disagree, but for what
+others are charged in between.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, final
+
+from lapwing.catalog.model import Catalog
+from lapwing.errors import AllowanceExhausted, DataStopped
+from lapwing.ledger.allowances import Limits, require_within, rooms
+from lapwing.ledger.decisions import require_open
+from lapwing.ledger.faults import stopped
+from lapwing.ledger.folding import State
+from lapwing.privacy.amounts import grid_up
+from lapwing.privacy.filters import Account, fits
+from lapwing.privacy.measures import Loss
+from lapwing.query.calibrate import Priced
+from lapwing.release.charges import bears, charge_of, exhausted
+
+NO_LIMITS: Final = Limits()
+"""Of who asks a catalog, and no service: the budget alone."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What is left for who asks, how many questions of a price it holds, and why asking now would be refused, if so."""
+
+    remaining: Loss
+    fits: int
+    refusal: str | None
+
+
+def outlook(
+    asked: Sequence[Priced],
+    price: Loss,
+    parts: tuple[str, ...] | None,
+    *,
+    state: State,
+    catalog: Catalog,
+    principal: str,
+    limits: Limits = NO_LIMITS,
+) -> Outlook:
+    """Return what would come of questions that are asked now; a function of ledger and limits alone.
+
+    Args: asked: what would be charged, nothing if it was bought before; price: of one such question; parts: that it
+        reads, None for all.
+    """
+    left = rooms(limits, principal, state.spending, state.registration)
+    remaining = min((state.room(parts).amount, *(max(room.amount, Fraction(0)) for room in left)))
+    delta = sum((grid_up(priced.delta) for priced in asked), Fraction(0))
+    delta_left = max(Fraction(0), min((state.delta_room(parts), *(room.delta for room in left))))
+    refusal = _refusal(asked, state, catalog, principal, limits)
+    room = price.from_amount(remaining)
+    times = fits(Account(budget=room, spent=room.nothing()), price)
+    if delta:
+        times = min(times, delta_left // delta)
+    return Outlook(remaining=room, fits=0 if refusal is not None else times, refusal=refusal)
+
+
+def _refusal(asked: Sequence[Priced], state: State, catalog: Catalog, principal: str, limits: Limits) -> str | None:
+    """Return what a question would be refused with, in the order in which a charge is decided."""
+    if not asked:
+        return None
+    charges = [charge_of(priced, catalog, principal, state.version, state) for priced in asked]
+    try:
+        require_within(limits, state.spending, state.registration, charges)
+        require_open(state)
+    except (AllowanceExhausted, DataStopped) as error:
+        return str(error)
+    if state.stopped:
+        return str(stopped())
+    return None if bears(state, charges) else str(exhausted(asked, state, catalog))

@@ -1,0 +1,187 @@
+"""What a ledger could not write when it happened is written as soon as it can be, so that nobody waits for it."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import lapwing as lw
+from lapwing.errors import LedgerFault
+from lapwing.ledger.ledger import Ledger
+from lapwing.ledger.waiting import UnderWay
+from lapwing.release import waiting
+from tests.ledger.ledgers import opened
+from tests.ledger.places import Place
+from tests.ledger.test_waiting import CATALOG, ROOT, paid, request
+
+COUNT: Final = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
+IDLE: Final = """
+import sys
+from pathlib import Path
+import lapwing as lw
+from lapwing.ledger.ledger import Ledger
+from tests.ledger.places import Place
+from tests.ledger.test_settling import COUNT, unheard
+
+folder, place = Path(sys.argv[1]), Place.read(sys.argv[2])
+if sys.argv[3] == "idle":
+    Ledger.settle = lambda self: True
+with lw.connect(folder / "lapwing.toml") as session:
+    session.budget()
+    with unheard(place):
+        try:
+            session.sql(COUNT, epsilon=0.3)
+        except lw.LedgerFault:
+            print("fault", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def unheard(place: Place) -> Iterator[None]:
+    """Lose the word of the first commit that makes a charge: it is done, and nobody is told so."""
+    kind, lost = place.transactions, list[int]()
+    whole = kind.commit
+
+    def commit(self: Any, *entries: Any) -> None:
+        whole(self, *entries)
+        if not lost and any(entry.kind == "charge" for entry in entries):
+            lost.append(1)
+            raise LedgerFault("planted: nobody knows")
+
+    kind.commit = commit
+    try:
+        yield
+    finally:
+        kind.commit = whole
+    assert lost
+
+
+@contextmanager
+def unwritable(place: Place) -> Iterator[None]:
+    """Let nothing be written to a ledger."""
+    kind = place.transactions
+    whole = kind.commit
+
+    def commit(self: Any, *entries: Any) -> None:
+        if entries:
+            raise LedgerFault("planted: it cannot be written")
+
+    kind.commit = commit
+    try:
+        yield
+    finally:
+        kind.commit = whole
+
+
+def test_a_charge_that_nobody_was_told_of_is_ended(place: Place) -> None:
+    with opened(place) as one, opened(place) as other:
+        with unheard(place), pytest.raises(LedgerFault):
+            one.charge_all([request()])
+        (sequence,) = other.state().under_way
+        assert other.charge_all([request()]) == UnderWay(sequence=sequence)
+        assert one.settle()
+        assert not other.state().under_way
+        assert other.state().faults == 0
+        paid(other, request())
+        assert one.settle()
+        assert other.state().under_way, "what was told of goes on"
+
+
+def test_what_is_owed_is_paid_when_it_can_be(place: Place) -> None:
+    with opened(place) as one, opened(place) as other:
+        charges = paid(one, request())
+        with unwritable(place):
+            assert not one.record_unanswered(charges, "fault")
+            assert not one.settle()
+        assert other.charge_all([request()]) == UnderWay(sequence=charges[0])
+        assert one.settle()
+        assert (dict(other.state().under_way), other.state().faults) == ({}, 1)
+        before = other.state().sequence
+        assert one.settle()
+        assert other.state().sequence == before, "once"
+
+
+def test_settling_asks_for_nothing_where_nothing_is_owed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(place) as ledger:
+        ledger.record_answer(paid(ledger, request())[0], "42")
+        with monkeypatch.context() as patched:
+            patched.setattr(type(ledger._chain), "transaction", None)
+            assert ledger.settle()
+            assert not ledger.record_unanswered([], "fault")
+
+
+def test_who_closes_leaves_no_death(place: Place) -> None:
+    with opened(place) as other:
+        with opened(place) as one:
+            charges = paid(one, request())
+            with unwritable(place):
+                one.record_unanswered(charges, "interrupt")
+        assert not other.state().under_way
+        paid(other, request())
+        assert other.state().faults == 0
+
+
+def faults_after_closing(place: Place) -> int:
+    """Return the faults that are counted after an unheard charge and the end of who made it."""
+    with opened(place) as other:
+        with opened(place) as one, unheard(place), pytest.raises(LedgerFault):
+            one.charge_all([request()])
+        paid(other, request("sum"))
+        return other.state().faults
+
+
+def test_an_unheard_charge_of_who_closes_is_no_fault(place: Place) -> None:
+    assert faults_after_closing(place) == 0
+
+
+def test_twin_who_closes_and_owes_counts_as_dead(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Ledger, "settle", lambda self: True)
+    assert faults_after_closing(place) == 1
+
+
+# Two processes.
+
+
+def asked_elsewhere(place: Place, bug: str = "none") -> lw.Answer:
+    """Ask what an idle process has asked, whose charge was made and never told of."""
+    folder = place.folder
+    pq.write_table(pa.table({"person": [1, 2, 3, 4], "plan": ["a", "b", "a", "a"]}), folder / "visits.parquet")
+    (folder / "lapwing.toml").write_text(CATALOG.format(ledger=place.name), encoding="utf-8")
+    idle = subprocess.Popen(
+        [sys.executable, "-c", IDLE, str(folder), str(place), bug], cwd=ROOT, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert idle.stdout is not None
+        assert idle.stdout.readline() == "fault\n"
+        with lw.connect(Path(folder) / "lapwing.toml") as session:
+            answer = session.sql(COUNT, epsilon=0.3)
+            assert [row.unanswered for row in session.budget().history] == ["interrupt", None]
+            assert session.budget().faults == 0
+            return answer
+    finally:
+        idle.communicate(timeout=600)
+
+
+def test_the_same_question_elsewhere_is_answered_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "WAIT_SECONDS", 0.0)
+    assert not asked_elsewhere(place).stored
+
+
+def test_twin_who_does_not_settle_blocks_the_question(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "WAIT_SECONDS", 0.2)
+    with pytest.raises(LedgerFault, match="Somebody else is asking the same"):
+        asked_elsewhere(place, "idle")
+
+
+def test_twin_a_doubt_that_is_forgotten(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Ledger, "_doubtful", property(lambda self: False, lambda self, value: None), raising=False)
+    with pytest.raises(AssertionError):
+        test_a_charge_that_nobody_was_told_of_is_ended(place)

@@ -1,0 +1,106 @@
+"""A client waits as long as a busy server asks it to, a few times, and never sends twice what may be charged twice."""
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+import lapwing as lw
+from lapwing.client import connection
+from lapwing.client.connection import Connection
+
+Told = tuple[int, str | None]
+BUSY = (429, "1")
+
+
+@contextmanager
+def answering(replies: Sequence[Told]) -> Iterator[tuple[Connection, list[str]]]:
+    """Serve these statuses one after another, each with its Retry-After, and give the requests that came."""
+    left, came = list(replies), list[str]()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            came.append(f"{self.command} {self.headers.get('Idempotency-Key', '')}".strip())
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            status, after = left.pop(0)
+            code = "too_many_requests" if status == 429 else "ledger_fault"
+            content = json.dumps({"ok": True} if status == 200 else {"code": code, "detail": "d", "status": status})
+            self.send_response(status)
+            if after is not None:
+                self.send_header("Retry-After", after)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content.encode())
+
+        do_POST = do_GET  # noqa: N815 - a name of the standard library
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield Connection(f"http://127.0.0.1:{server.server_port}", "t"), came
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    waits: list[int] = []
+    monkeypatch.setattr("lapwing.client.connection.time.sleep", waits.append)
+    return waits
+
+
+@pytest.mark.parametrize("busy", [BUSY, (503, "3")])
+def test_it_waits_and_asks_again(slept: list[int], busy: Told) -> None:
+    with answering([busy, busy, (200, None)]) as (server, came):
+        assert server.post("/q", {}, "key") == {"ok": True}
+    assert came == ["POST key"] * 3
+    assert slept == [int(busy[1] or "")] * 2
+
+
+def test_it_waits_a_few_times_only(slept: list[int]) -> None:
+    with answering([BUSY] * 20) as (server, came), pytest.raises(lw.TooManyRequests):
+        server.get("/q")
+    assert len(came) == connection.MOST_WAITS + 1
+    assert len(slept) == connection.MOST_WAITS
+
+
+@pytest.mark.parametrize("after", [None, "", "11", "-1", "1.5", "soon", "Sun, 06 Nov 1994 08:49:37 GMT", "99999999"])
+def test_what_is_long_or_no_number_is_not_waited_for(slept: list[int], after: str | None) -> None:
+    with answering([(429, after)]) as (server, came), pytest.raises(lw.TooManyRequests):
+        server.get("/q")
+    assert (len(came), slept) == (1, [])
+
+
+def test_what_may_have_been_done_is_not_sent_twice(slept: list[int]) -> None:
+    with answering([(503, "1")]) as (server, came), pytest.raises(lw.LedgerFault):
+        server.post("/v1/datasets", {})
+    assert (came, slept) == (["POST"], [])
+    with answering([BUSY, (200, None)]) as (server, came):
+        assert server.post("/v1/datasets", {}) == {"ok": True}  # nobody has looked at it
+    assert came == ["POST", "POST"]
+
+
+def test_ctrl_c_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pressed(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lapwing.client.connection.time.sleep", pressed)
+    with answering([BUSY] * 2) as (server, came), pytest.raises(KeyboardInterrupt):
+        server.get("/q")
+    assert came == ["GET"]
+
+
+def test_a_client_that_does_not_wait_is_found(slept: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: no status means busy."""
+    monkeypatch.setattr(connection, "BUSY", ())
+    with pytest.raises(lw.TooManyRequests):
+        test_it_waits_and_asks_again(slept, BUSY)

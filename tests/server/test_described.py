@@ -1,0 +1,107 @@
+"""The page of all requests and the description behind it: complete, readable without a script, and true."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lapwing.server import codes, results
+from lapwing.server.problems import FROM_HTTP, STATUS
+from tests.server.test_authorisation import MATRIX, prepared
+from tests.server.test_guarantee import checked
+from tests.server.world import PEOPLE, World, service_in, serving
+
+
+def document(world: World) -> Any:
+    return world.ask("GET", "/openapi.json").document
+
+
+def sections(world: World) -> dict[str, str]:
+    """Return the parts of the page by the requests that they are about."""
+    page = world.ask("GET", "/docs").content.decode()
+    return dict(re.findall(r'<h2 id="[^"]*"><code>(.*?)</code></h2>(.*?)(?=<h2|</html>)', page, re.DOTALL))
+
+
+def test_every_request_has_all_that_it_takes_and_gives(shared: World) -> None:
+    described, found = document(shared), sections(shared)
+    requests = {f"{method.upper()} {path}": one for path, methods in described["paths"].items() for method, one in methods.items()}  # noqa: E501  # fmt: skip
+    assert found.keys() == requests.keys()
+    for name, operation in requests.items():
+        section = found[name]
+        for parameter in operation.get("parameters", ()):
+            assert f"<code>{parameter['name']}</code></td><td>{parameter['in']}</td>" in section, name
+        for code in operation["x-codes"]:
+            assert f"<code>{code}</code>" in section
+        for status in operation["responses"]:
+            assert status.startswith(("4", "5")) or f"Answers {status}" in section
+        assert "<pre>curl " in section
+    assert "<code>sql</code></td><td>required</td>" in found["POST /v1/datasets/{dataset}/query"]
+    assert "<code>intervals</code>" in found["POST /v1/datasets/{dataset}/query"]
+    assert "<code>questions.sql</code>" in found["POST /v1/datasets/{dataset}/batch"]
+    assert "<code>was.epsilon</code>" in found["PUT /v1/datasets/{dataset}/cap"]
+
+
+def test_the_page_is_plain(shared: World) -> None:
+    reply = shared.ask("GET", "/docs")
+    page = checked(reply.content.decode())
+    assert not page.tags & {"script", "iframe", "img", "form"}
+    assert not any(name.startswith("on") for name in page.attributes)
+    assert not re.findall(r'(?:href|src)="(?:https?:)?//', reply.content.decode())
+    links = set(re.findall(r'href="#([^"]*)"', reply.content.decode()))
+    assert links == set(re.findall(r'id="([^"]*)"', reply.content.decode()))
+
+
+def test_every_example_is_a_command_that_does_what_it_says(shared: World) -> None:
+    for name, section in sections(shared).items():
+        method, path = name.split()
+        (shown,) = re.findall(r"<pre>(.*?)</pre>", section, re.DOTALL)
+        words = shlex.split(shown.replace("&quot;", '"').replace("&#x27;", "'").replace("\\\n", " "))
+        assert words[0] == "curl"
+        assert ("-X" in words) == (method != "GET")
+        (address,) = (word for word in words if word.startswith("http"))
+        assert address == shared.address + re.sub("{([^}]*)}", lambda found: found[1].upper(), path)
+        assert ("Authorization: Bearer $LAPWING_TOKEN" in words) == (path not in ("/v1/login", "/healthz"))
+
+
+def wrong(world: World) -> list[str]:
+    """Return what is answered otherwise than it is described."""
+    described, names, found = document(world), prepared(world), []
+    for (method, route), (path, body, _) in MATRIX.items():
+        operation = described["paths"][route][method.lower()]
+        for name, told in names.items():
+            path = path.replace(name, told)
+        for who in (None, *PEOPLE):
+            reply = world.ask(method, path, who, body)
+            if reply.status >= 400 and reply.document["code"] not in operation["x-codes"]:
+                found.append(f"{method} {route}: {reply.document['code']}")
+            named = results.ANSWERED_BY.get(f"{method} {route}")
+            if reply.status < 300 and named is not None:
+                shown = reply.document[:1] if named.startswith("[") else [reply.document]
+                wanted = results.DOCUMENTS[named.strip("[]")]["required"]
+                found += [f"{method} {route}: {field}" for one in shown for field in wanted if field not in one]
+            json = reply.headers.get("content-type") == "application/json" and reply.content
+            if reply.status < 300 and json and named is None:
+                found.append(f"{method} {route}: nothing is said of its answer")
+    return found
+
+
+def test_what_is_answered_is_described(world: World) -> None:
+    assert wrong(world) == []
+
+
+def test_what_is_not_described_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: a field that no budget has, and a request without its codes."""
+    monkeypatch.setitem(results.DOCUMENTS["Budget"], "required", ["overdraft"])
+    monkeypatch.setattr(codes, "OF", {})
+    with serving(service_in(tmp_path)) as world:
+        found = wrong(world)
+    assert "GET /v1/datasets/{dataset}/budget: overdraft" in found
+    assert any(line.startswith("POST /v1/datasets: invalid_parameter") for line in found)
+
+
+def test_codes_are_known() -> None:
+    known = {kind.code for kind in STATUS} | set(FROM_HTTP.values())
+    known |= {"invalid_request", "request_timeout", "internal", "engine_fault"}
+    assert {code for listed in codes.OF.values() for code in listed} <= known
