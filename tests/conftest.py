@@ -1,5 +1,6 @@
 """Settings of the whole suite. Hypothesis draws the same examples every time, so that a red run is red again."""
 
+import os
 import signal
 from collections.abc import Iterator
 
@@ -7,6 +8,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.postgres import own_postgres, postgres, shared_postgres
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+"""Tests run side by side already; NumPy reads this when it is first imported, which may be later than here."""
 
 __all__ = ["own_postgres", "postgres", "shared_postgres"]
 

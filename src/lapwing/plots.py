@@ -169,10 +169,70 @@ def cells_with_bounds(
     )
 
 
+def lines(
+    points: Sequence[Mapping[str, Any]], *, x: str, y: str, series: str, title: str, logarithmic: bool = False
+) -> Plot:
+    """Draw a line for each series, in the order in which they first come.
+
+    Args: points: the records; x, y, series: their fields; logarithmic: whether the vertical axis is.
+    """
+    scale = {"type": "log"} if logarithmic else {"zero": True}
+    return Plot(
+        {
+            "$schema": SCHEMA,
+            "title": title,
+            "width": 480,
+            "height": 240,
+            "data": {"values": list(points)},
+            "mark": {"type": "line", "strokeWidth": 2},
+            "encoding": {
+                "x": {"field": x, "type": "quantitative", "title": x},
+                "y": {"field": y, "type": "quantitative", "scale": scale, "title": y},
+                "color": {"field": series, "type": "nominal", "sort": None, "title": series},
+                "strokeDash": {"field": series, "type": "nominal", "sort": None, "title": series},
+            },
+        }
+    )
+
+
+def steps_over_days(
+    points: Sequence[Mapping[str, Any]], *, day: str, value: str, series: str, title: str, limit: float | None = None
+) -> Plot:
+    """Draw for each series what has been reached by each day, as a step, and a limit as a broken line.
+
+    Args: points: the records; day, value, series: their fields, days as ISO 8601 writes them. limit: of the value.
+    """
+    x = {"field": day, "type": "temporal", "timeUnit": "utcyearmonthdate", "title": day}
+    reached = {
+        "mark": {"type": "line", "interpolate": "step-after", "point": True},
+        "encoding": {
+            "x": x,
+            "y": {"field": value, "type": "quantitative", "scale": {"zero": True}, "title": value},
+            "color": {"field": series, "type": "nominal", "sort": None, "title": series, "legend": {"labelLimit": 0}},
+        },
+    }
+    rule = {
+        "data": {"values": [{value: limit, "of": "limit"}]},
+        "mark": {"type": "rule", "strokeDash": [6, 4]},
+        "encoding": {"y": {"field": value, "type": "quantitative"}},
+    }
+    return Plot(
+        {
+            "$schema": SCHEMA,
+            "title": title,
+            "width": 480,
+            "height": 320,
+            "data": {"values": list(points)},
+            "layer": [reached, *([] if limit is None else [rule])],
+        }
+    )
+
+
 def below_each_other(title: str, *plots: Plot) -> Plot:
     """Return one chart of several, each with colours of its own."""
     panels = [{name: value for name, value in plot.to_dict().items() if name != "$schema"} for plot in plots]
-    return Plot({"$schema": SCHEMA, "title": title, "vconcat": panels, "resolve": {"scale": {"color": "independent"}}})
+    own = {"color": "independent", "strokeDash": "independent"}
+    return Plot({"$schema": SCHEMA, "title": title, "vconcat": panels, "resolve": {"scale": own}})
 
 
 def plot_of(parts: Sequence["Listed"], *, neighbouring: "Neighbouring" = "add_remove") -> Plot:

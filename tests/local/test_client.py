@@ -5,8 +5,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections import defaultdict
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -17,11 +16,12 @@ from typing import Any
 import pytest
 
 from lapwing.local import BinaryResponse, KaryResponse, LocalHashing, client, new_task, to_toml
-from lapwing.local.client import rules, tasks, words
+from lapwing.local.client import listed, tasks
 from tests.fixed_entropy import RecordedEntropy, StreamEntropy
+from tests.local.laws import law_of
 from tests.local.shelf import AT_EPSILON, COINS
 
-VECTORS = Path(__file__).parents[1] / "fixtures" / "local" / "vectors.json"
+VECTORS = sorted((Path(__file__).parents[1] / "fixtures" / "local").glob("vectors*.json"))
 SOURCE = Path(client.__file__)
 DAYS: dict[str, Any] = {"opens": date(2027, 1, 1), "closes": date(2027, 1, 31)}
 FAIR = COINS[0][1]
@@ -67,7 +67,7 @@ print(client.report(task, "v1", os.urandom).decode(), sorted(m for m in sys.modu
 """
     loaded = alone(use)
     assert "'lapwing', 'lapwing.local', 'lapwing.local.client', 'lapwing.local.client." in loaded, loaded
-    assert "not standard" in alone("import lapwing.local.binary")
+    assert "not standard" in alone("import lapwing.local.lists.binary")
     assert "not standard" in alone("import numpy")
 
 
@@ -100,36 +100,8 @@ def test_integers_are_uniform(bound: int) -> None:
         assert dropped.unread == 0
 
 
-def law_of(run: Callable[[], Hashable], monkeypatch: pytest.MonkeyPatch) -> dict[Hashable, Fraction]:
-    """The exact law of what is said, over every way that coins and integers can fall."""
-    law: dict[Hashable, Fraction] = defaultdict(Fraction)
-    path: list[int] = []
-    chances: list[list[Fraction]] = []
-
-    def choose(options: list[Fraction]) -> int:
-        if len(chances) == len(path):
-            path.append(0)
-        chances.append(options)
-        return path[len(chances) - 1]
-
-    def coin(threshold: int, read: Any) -> bool:
-        return bool(choose([1 - Fraction(threshold, 2**64), Fraction(threshold, 2**64)]))
-
-    for module in (words, rules):
-        monkeypatch.setattr(module, "coin", coin)
-        monkeypatch.setattr(module, "below", lambda bound, read: choose([Fraction(1, bound)] * bound))
-    while True:
-        chances.clear()
-        outcome = run()
-        chance = Fraction(1)
-        for options, taken in zip(chances, path, strict=True):
-            chance *= options[taken]
-        law[outcome] += chance
-        while path and path[-1] + 1 == len(chances[len(path) - 1]):
-            path.pop()
-        if not path:
-            return dict(law)
-        path[-1] += 1
+def reported(task: client.Task, answer: str) -> bytes:
+    return client.report(task, answer, lambda size: bytes(size))
 
 
 def said(mechanism: Any, report: bytes) -> Hashable:
@@ -147,31 +119,124 @@ FEW = [(name, make(1)) for name, make in AT_EPSILON if "8" not in name and "hash
 def test_reports_have_exactly_the_law_of_the_matrix(mechanism: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     task, matrix = task_of(mechanism), mechanism.transition_matrix()
     for x, row in enumerate(matrix.rows):
-        law = law_of(lambda x=x: said(mechanism, client.report(task, f"v{x}", lambda size: bytes(size))), monkeypatch)  # type: ignore[misc]
+        law = law_of(lambda x=x: said(mechanism, reported(task, f"v{x}")), monkeypatch, listed)  # type: ignore[misc]
         assert law == dict(zip(matrix.reports, row, strict=True))
 
 
 def test_hashed_reports_have_exactly_their_law(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (client, rules):
+    for module in (client, listed):
         monkeypatch.setattr(module, "PRIME", 5)
     mechanism = LocalHashing.for_epsilon(1, 3, 3)
     task = task_of(mechanism)
     for x in range(3):
-        law = law_of(lambda x=x: said(mechanism, client.report(task, f"v{x}", lambda size: bytes(size))), monkeypatch)  # type: ignore[misc]
+        law = law_of(lambda x=x: said(mechanism, reported(task, f"v{x}")), monkeypatch, listed)  # type: ignore[misc]
         for a, b in product(range(5), repeat=2):
             row = mechanism.transition_matrix((a, b)).rows[x]
             assert [law[a, b, face] for face in range(3)] == [chance / 25 for chance in row]
 
 
-def test_bytes_are_fixed_for_other_languages() -> None:
-    vectors = json.loads(VECTORS.read_text(encoding="utf-8"))
-    assert {vector["task"]["mechanism"]["name"] for vector in vectors["reports"]} == set(client.RULES)
-    for vector in vectors["reports"]:
+def mechanisms_of(task: dict[str, Any]) -> set[str]:
+    return {part["mechanism"]["name"] for part in (task, *task.get("attributes", ()))}
+
+
+def test_there_are_vectors_of_every_mechanism() -> None:
+    seen = set()
+    for page in VECTORS:
+        for vector in json.loads(page.read_text(encoding="utf-8"))["reports"]:
+            seen |= mechanisms_of(vector["task"])
+    assert seen >= set(client.RULES)
+
+
+@pytest.mark.parametrize("page", VECTORS, ids=lambda page: page.stem)
+def test_bytes_are_fixed_for_other_languages(page: Path) -> None:
+    """Where a mechanism remembers, a vector also has the memory before, the period, and the memory kept."""
+    for vector in json.loads(page.read_text(encoding="utf-8"))["reports"]:
         task = client.task_of(vector["task"])
         assert task.digest == vector["digest"]
         entropy = RecordedEntropy(bytes.fromhex(vector["random"]))
-        assert client.report(task, vector["answer"], entropy.read).decode() == vector["report"]
+        memory, period = vector.get("memory", {}), vector.get("period", 1)
+        line, kept = client.report_with_memory(task, vector["answer"], entropy.read, memory, period)
+        assert (line.decode() if line else None) == vector["report"]
+        assert kept == vector.get("kept", {})
         assert entropy.unread == 0
+
+
+def tasks_of_vectors() -> dict[str, dict[str, Any]]:
+    """One document of each mechanism."""
+    vectors = [json.loads(page.read_text(encoding="utf-8"))["reports"] for page in VECTORS]
+    return {vector["task"]["mechanism"]["name"]: vector["task"] for page in vectors for vector in page}
+
+
+EACH_DOCUMENT = pytest.mark.parametrize("document", tasks_of_vectors().values(), ids=tasks_of_vectors())
+
+
+@EACH_DOCUMENT
+def test_every_epsilon_is_computed_again(document: dict[str, Any]) -> None:
+    """One that is too small by the last digit, one that is left out, and one that the mechanism has not."""
+    task = client.task_of(document)
+    for name, epsilon in task.epsilons:
+        with pytest.raises(client.TaskRefused, match=f"states {name} .* send nothing"):
+            client.task_of({**document, name: str(epsilon - Decimal("1e-12"))})
+        with pytest.raises(client.TaskRefused):
+            client.task_of({key: value for key, value in document.items() if key != name})
+    for name in {client.UNCHANGED, client.ALL} - {name for name, _ in task.epsilons}:
+        with pytest.raises(client.TaskRefused, match="state them"):
+            client.task_of({**document, name: document["epsilon"]})
+
+
+@EACH_DOCUMENT
+def test_every_parameter_is_checked(document: dict[str, Any]) -> None:
+    asked = client.task_of(document).asked
+    for name, _ in asked.parameters:
+        for wrong in (str(2**64 + 1), "-1", 1.5, None, [1]):
+            with pytest.raises(client.TaskRefused):
+                client.task_of({**document, "mechanism": {**document["mechanism"], name: wrong}})
+        without = {key: value for key, value in document["mechanism"].items() if key != name}
+        with pytest.raises(client.TaskRefused):
+            client.task_of({**document, "mechanism": without})
+    with pytest.raises(client.TaskRefused):
+        client.task_of({**document, "mechanism": {**document["mechanism"], "more": "1"}})
+
+
+@EACH_DOCUMENT
+def test_kinds_of_answers_are_not_mixed(document: dict[str, Any]) -> None:
+    kinds: dict[str, Any] = {
+        "values": ["a", "b"],
+        "number": {"lower": "0", "upper": "1", "steps": 5},
+        "text": {"most_bytes": 5},
+        "attributes": [],
+    }
+    plain = {key: value for key, value in document.items() if key not in kinds}
+    with pytest.raises(client.TaskRefused):
+        client.task_of(plain)
+    for kind, held in kinds.items():
+        if kind not in document:
+            with pytest.raises(client.TaskRefused):
+                client.task_of({**document, kind: held})
+
+
+def test_what_remembers_needs_a_memory() -> None:
+    """`report` alone would draw anew each time, and lose what was promised for all reports together."""
+    remembering = {name for name, rule in client.RULES.items() if rule.remembers}
+    assert {"memoised", "tree", "rappor"} <= remembering
+    for name, document in tasks_of_vectors().items():
+        if name in remembering:
+            with pytest.raises(client.AnswerRefused, match="memory"):
+                client.report(client.task_of(document), "v0", StreamEntropy(name).read)
+
+
+def test_texts_are_taken_in_one_form() -> None:
+    document = next(task for task in tasks_of_vectors().values() if "text" in task)
+    task = client.task_of({**document, "text": {"most_bytes": 4}})
+    composed, apart = "\u00e9t", "e\u0301t"
+    lines = [client.report_with_memory(task, text, StreamEntropy("text").read, {})[0] for text in (composed, apart)]
+    assert lines[0] == lines[1]
+    for wrong in ("", "\u00e9\u00e9t", "\ud800", "abcde"):
+        with pytest.raises(client.AnswerRefused, match="1 to 4 bytes"):
+            client.report_with_memory(task, wrong, StreamEntropy("text").read, {})
+    for size in (0, 1001, "many", None, True):
+        with pytest.raises(client.TaskRefused):
+            client.task_of({**document, "text": {"most_bytes": size}})
 
 
 def test_a_vector_by_hand() -> None:

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -75,6 +76,117 @@ def test_from_task_to_shares(task: client.Task, folder: Path, run: Run) -> None:
     assert [line["line"] for line in document["rejected"]] == [3001, 3002]
     assert [f"{share['share']}" for share in document["shares"]] == [row["share"] for row in rows]
     assert "consistent" in run(*ask, "--format", "table").out
+
+
+NUMBER = ("local", "task", "--question", "Minutes?", "--number", "-10:110", "--epsilon", "2", *TASK[6:10])
+RECORD = (
+    *("local", "task", "--question", "Way?", "--epsilon", "2", *TASK[6:10]),
+    *("--attribute", "How?=walk,bus", "--attribute", "a=b?=0.5:120", "--steps", "10"),
+)
+
+
+def write_reports(folder: Path, answer: Callable[[int], client.Answer], people: int, label: str) -> client.Task:
+    task, entropy = client.read_task((folder / "task.toml").read_text()), StreamEntropy(label)
+    lines = [client.report(task, answer(i), entropy.read) for i in range(people)]
+    (folder / "reports.ndjson").write_bytes(b"\n".join([*lines, b"{}"]))
+    return task
+
+
+def test_from_numbers_to_a_mean(folder: Path, run: Run) -> None:
+    assert run(*NUMBER, "--output", "task.toml").status == 0
+    task = write_reports(folder, lambda i: str(i % 41), 4100, "number")
+    assert (task.mechanism, task.asked.document["number"]) == (
+        "hybrid",
+        {"lower": "-10", "upper": "110", "steps": 1000},
+    )
+    ask = ("local", "estimate", "task.toml", "reports.ndjson")
+    outcome = run(*ask, "--forged", "5", "--plot", "chart.json")
+    assert "line 4101 rejected" in outcome.err
+    assert "numbers below -10 or above 110 count as these" in outcome.err
+    assert "forged" in outcome.err
+    (row,) = csv.DictReader(io.StringIO(outcome.out))
+    assert row["value"] == "mean"
+    assert abs(float(row["estimate"]) - 20) < 6 * float(row["standard_error"])
+    assert float(row["low"]) < float(row["estimate"]) < float(row["high"])
+    (wider,) = csv.DictReader(io.StringIO(run(*ask, "--whom", "population", "--confidence", "0.99").out))
+    assert float(wider["high"]) > float(row["high"])
+    document = json.loads(run(*ask, "--format", "json").out)
+    assert document["estimates"][0]["reports"] == 4100
+    assert [line["line"] for line in document["rejected"]] == [4101]
+    assert "mean" in run(*ask, "--format", "table").out
+    assert json.loads((folder / "chart.json").read_text())["title"] == "Minutes?"
+
+
+def test_from_records_to_estimates(folder: Path, run: Run) -> None:
+    assert run(*RECORD, "--output", "task.toml").status == 0
+    task = write_reports(folder, lambda i: {"How?": ("walk", "bus")[i % 4 == 0], "a=b?": str(i % 60)}, 4000, "record")
+    assert task.unit == "all answers of one person"
+    ask = ("local", "estimate", "task.toml", "reports.ndjson")
+    outcome = run(*ask, "--forged", "5", "--plot", "chart.json")
+    rows = list(csv.DictReader(io.StringIO(outcome.out)))
+    assert [(row["question"], row["value"]) for row in rows] == [("How?", "walk"), ("How?", "bus"), ("a=b?", "mean")]
+    for row, truth in zip(rows, (0.75, 0.25, 29.5), strict=True):
+        assert abs(float(row["estimate"]) - truth) < 6 * float(row["standard_error"])
+        assert abs(int(row["reports"]) - 2000) < 6 * 32
+    assert outcome.err.count("forged reports on") == 2
+    wider = list(csv.DictReader(io.StringIO(run(*ask, "--together").out)))
+    assert all(float(w["high"]) > float(r["high"]) for w, r in zip(wider, rows, strict=True))
+    assert len(json.loads((folder / "chart.json").read_text())["vconcat"]) == 2
+
+
+def test_a_report_of_a_record(folder: Path, run: Run) -> None:
+    assert run(*RECORD, "--output", "task.toml").status == 0
+    outcome = run("local", "report", "task.toml", "--answer", "bus", "--answer", "7.5")
+    task = client.read_task((folder / "task.toml").read_text())
+    mechanism = local.record_mechanism_of(task)
+    assert local.collect_for(mechanism, task, outcome.out.encode().splitlines()).rejected == ()
+    for answers in (("bus",), ("bus", "7", "7"), ("7.5", "bus"), ("bus", "many")):
+        wrong = run("local", "report", "task.toml", *(part for answer in answers for part in ("--answer", answer)))
+        assert (wrong.status, wrong.out) == (2, "")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *[("--number", bounds) for bounds in ("5", "a:b", "5:1", "1:2:3", "0:1e30", "nan:1")],
+        *[("--attribute", given) for given in ("How?", "=a,b", "x=", "x=a", 'x="a,b', "x=5:1")],
+        ("--number", "0:1", "--value", "a"), ("--number", "0:1", "--mechanism", "k-ary"), (),
+        ("--number", "0:1", "--steps", "0"), ("--attribute", "x=a,b"), ("--attribute", "x=a,b", "--attribute", "x=a,b"),
+        ("--attribute", "x=a,b", "--attribute", "y=a,b", "--mechanism", "k-ary"),
+    ],
+)  # fmt: skip
+def test_questions_that_mean_nothing_are_refused(run: Run, change: tuple[str, ...]) -> None:
+    assert run("local", "task", "--question", "Which?", *TASK[4:10], *change).status == 2
+
+
+def test_advice_for_a_mean(run: Run) -> None:
+    ask = ("local", "advise", "--number", "0:300", "--epsilon", "1")
+    outcome = run(*ask, "--respondents", "5000")
+    assert [line.split()[0] for line in outcome.out.splitlines()[2:]] == ["hybrid", "duchi", "piecewise"]
+    document = json.loads(run(*ask, "--respondents", "5000", "--format", "json").out)
+    advice = local.advise_mean(1, local.grid(0, 300), 5000)
+    assert [option["error"] for option in document["options"]] == [option.error for option in advice.options]
+    for change in (
+        (),
+        ("--within", "0.1"),
+        ("--respondents", "5", "--values", "3"),
+        ("--respondents", "5", "--within", "0.1"),
+    ):
+        assert run(*ask, *change).status == 2
+    assert run("local", "advise", "--epsilon", "1", "--respondents", "5").status == 2
+
+
+@pytest.mark.parametrize("kind", ["duchi", "piecewise", "hybrid"])
+def test_every_mechanism_for_a_mean_can_be_asked_for(run: Run, kind: str) -> None:
+    assert client.read_task(run(*NUMBER, "--mechanism", kind).out).mechanism == kind
+
+
+def test_arrow_of_numbers(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert main([*NUMBER, "--output", "task.toml"]) == 0
+    write_reports(folder, lambda i: "20", 3, "arrow of numbers")
+    assert main(["local", "estimate", "task.toml", "reports.ndjson", "--format", "arrow"]) == 0
+    table = pa.ipc.open_stream(capsysbinary.readouterr().out).read_all()
+    assert table.column("reports").to_pylist() == [3]
 
 
 def test_arrow(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -1,17 +1,20 @@
 """Local mechanisms: exact transition matrices, rates, unbiased estimates, variances, and simulations that fit them."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
-from typing import Any
+from math import prod
+from typing import Any, final
 
 import numpy as np
 import pytest
 from mpmath import mp, mpf
 
 from lapwing.errors import InvalidParameter
+from lapwing.exact import samplers
 from lapwing.local import BinaryResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding, client
-from lapwing.local.variance import for_population, for_respondents, mean_variance
+from lapwing.local.lists.variance import for_population, for_respondents, mean_variance
 from tests.exact.fit import LEAST_P_VALUE, p_value
 from tests.fixed_entropy import StreamEntropy
 from tests.local.shelf import AT_EPSILON, COINS, EPSILONS, SHELF, supports
@@ -80,6 +83,33 @@ class TestTwinsOfRatios:
         biased = UnaryEncoding(categories=4, threshold_own=WHOLE // 2, threshold_other=few)
         self.caught(biased.transition_matrix(), mechanism.ratio)
 
+    def test_the_own_bit_noisy_as_any_other(self) -> None:
+        """With q for the own bit too, reports say nothing; the constructor refuses it, and the matrix would."""
+        mechanism = UnaryEncoding.optimised(1, 4)
+        with pytest.raises(InvalidParameter):
+            UnaryEncoding(
+                categories=4, threshold_own=mechanism.threshold_other, threshold_other=mechanism.threshold_other
+            )
+        noise = replace(mechanism.transition_matrix(), rows=(as_if_unset(mechanism),) * 4)
+        self.caught(noise, mechanism.ratio)
+        with pytest.raises(AssertionError):
+            check_rates(noise, mechanism)
+
+    def test_epsilon_for_each_bit(self) -> None:
+        """Randomized response with ε on every bit: two bits differ, so it costs twice as much."""
+        mechanism, odds = UnaryEncoding.optimised(1, 4), KaryResponse.for_epsilon(1, 2).threshold
+        biased = UnaryEncoding(categories=4, threshold_own=odds, threshold_other=WHOLE - odds)
+        self.caught(biased.transition_matrix(), mechanism.ratio)
+        assert mp.log(real(biased.ratio)) > mpf("1.999")
+
+    def test_the_own_bit_kept_too_often(self) -> None:
+        """OUE whose own bit is set with 3/4, not with 1/2."""
+        mechanism = UnaryEncoding.optimised(1, 4)
+        kept = replace(mechanism, threshold_own=3 << 62)
+        self.caught(kept.transition_matrix(), mechanism.ratio)
+        with pytest.raises(AssertionError):
+            check_rates(kept.transition_matrix(), mechanism)
+
     @pytest.mark.parametrize("make", [KaryResponse.for_epsilon, SubsetSelection.for_epsilon, LocalHashing.for_epsilon])
     def test_nine_tenths_of_the_noise(self, make: Any) -> None:
         mechanism = make(1, 6)
@@ -98,11 +128,21 @@ def rates_of(matrix: Any, mechanism: Any) -> list[list[Fraction]]:
     ]
 
 
-@pytest.mark.parametrize("mechanism", [row[1] for row in PLAIN], ids=[row[0] for row in PLAIN])
-def test_rates_are_those_of_the_matrix(mechanism: Any) -> None:
-    for x, row in enumerate(rates_of(mechanism.transition_matrix(), mechanism)):
+def check_rates(matrix: Any, mechanism: Any) -> None:
+    for x, row in enumerate(rates_of(matrix, mechanism)):
         for v, chance in enumerate(row):
             assert chance == mechanism.rates(v)[0 if v == x else 1]
+
+
+@pytest.mark.parametrize("mechanism", [row[1] for row in PLAIN], ids=[row[0] for row in PLAIN])
+def test_rates_are_those_of_the_matrix(mechanism: Any) -> None:
+    check_rates(mechanism.transition_matrix(), mechanism)
+
+
+def as_if_unset(mechanism: UnaryEncoding) -> tuple[Fraction, ...]:
+    """Return the law of all bits if each is set with q, the own one too."""
+    q, every = mechanism.rates(0).q, product((0, 1), repeat=mechanism.categories)
+    return tuple(prod((q if bit else 1 - q for bit in bits), start=Fraction(1)) for bits in every)
 
 
 def test_rates_of_hashing_over_every_function(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,6 +236,24 @@ def test_simulations_fit(name: str, make: Any) -> None:
     check_simulation(make(1), make(1), name)
     with pytest.raises(AssertionError):
         check_simulation(make(Fraction(3, 2)), make(1), name)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyOwnBit:
+    """A simulation of unary encoding that draws the own bit like any other."""
+
+    right: UnaryEncoding
+
+    def randomize(self, values: Any, entropy: Any) -> Any:
+        q, k = self.right.rates(0).q, self.right.categories
+        return samplers.bernoulli(q, len(values) * k, entropy).reshape(len(values), k)
+
+
+def test_simulations_with_a_noisy_own_bit_do_not_fit() -> None:
+    for mechanism in (UnaryEncoding.optimised(1, 5), UnaryEncoding.symmetric(1, 5)):
+        with pytest.raises(AssertionError):
+            check_simulation(NoisyOwnBit(right=mechanism), mechanism, "noisy own bit")
 
 
 def test_simulated_sets_are_all_as_likely() -> None:

@@ -8,11 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.errors import InvalidParameter
-from lapwing.local import LocalHashing, SubsetSelection, UnaryEncoding, client, collect, estimate
+from lapwing.local import (
+    LocalHashing,
+    SubsetSelection,
+    UnaryEncoding,
+    client,
+    collect,
+    collect_for,
+    estimate,
+    mechanism_of,
+)
 from lapwing.local.reports import KEYS
 from tests.fixed_entropy import StreamEntropy
 from tests.local.shelf import AT_EPSILON
-from tests.local.test_client import task_of
+from tests.local.test_client import task_of, tasks_of_vectors
 
 TASKS = {name: task_of(make(1)) for name, make in AT_EPSILON}
 SUBSET = TASKS["subset of 8"]
@@ -149,6 +158,23 @@ def test_a_fuzzer_finds_nothing_that_fails(name: str, data: st.DataObject) -> No
     check_fuzzed(task, bytes(line))
     check_fuzzed(task, data.draw(st.binary(max_size=50)))
     check_fuzzed(task, json.dumps(data.draw(JSON)).encode())
+
+
+VECTORS = tasks_of_vectors()
+
+
+@pytest.mark.parametrize("name", VECTORS)
+@given(data=st.data())
+def test_a_fuzzer_finds_nothing_that_fails_of_any_kind(name: str, data: st.DataObject) -> None:
+    """Of every mechanism, whatever is asked: what a line says is taken, or rejected with a reason."""
+    task = client.task_of(VECTORS[name])
+    mechanism = mechanism_of(task.asked)
+    whole = {"v": 1, "task": task.id, "id": "0" * 32, "m": task.mechanism, "r": data.draw(JSON)}
+    nested = {**whole, "r": [data.draw(st.integers(0, 3)), whole["r"]]}
+    for line in (json.dumps(whole).encode(), json.dumps(nested).encode()):
+        taken = collect_for(mechanism, task, [line])
+        assert len(taken.rejected) <= 1
+        assert all(rejected.reason for rejected in taken.rejected)
 
 
 def test_a_reader_that_trusts_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

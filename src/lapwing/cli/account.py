@@ -18,6 +18,7 @@ from rich.text import Text
 
 import lapwing as lw
 from lapwing.cli import figures
+from lapwing.cli.charts import HELP, require_chart, write_chart
 from lapwing.cli.console import labelled, note, on_terminal, print_text, show, text
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import new_table, to_json
@@ -91,14 +92,12 @@ def command(
         Form | None,
         typer.Option("--format", help="A table on a terminal, CSV in a pipe.", show_default=False),
     ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also write a Vega-Lite chart of the profile and the loss."),
-    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help=f"{HELP} Of the profile and the loss.")] = None,
 ) -> None:
     """Show what a list of mechanisms loses together, by every method. Needs no data and no catalog."""
     if (delta is None) == (epsilon is None):
         raise InvalidParameter("Give either --delta, to see epsilon, or --epsilon, to see delta: such as --delta 1e-6.")
+    require_chart(plot)
     parts = [read(text) for text in mechanisms]
     relation: Neighbouring = "replace_one" if neighbouring is Relation.replace_one else "add_remove"
     statements = lw.privacy.statements_of(parts, delta=delta, epsilon=epsilon, neighbouring=relation)
@@ -113,8 +112,7 @@ def command(
     for label, said in _notes(statements, neighbouring):
         note(label, said)
     if plot is not None and drawn is not None:
-        plot.write_text(to_json(drawn.to_dict()), encoding="utf-8")
-        note("written", str(plot))
+        write_chart(drawn, plot)
 
 
 def read(text: str) -> "Listed":

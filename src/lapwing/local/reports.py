@@ -4,13 +4,18 @@ import json
 import re
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, final
+from typing import Any, Final, Generic, TypeVar, final
 
+from lapwing.errors import InvalidParameter
 from lapwing.local import client
-from lapwing.local.randomizer import Randomizer, Reports
-from lapwing.local.tasks import randomizer_of
+from lapwing.local.lists.randomizer import Randomizer
+from lapwing.local.mechanism import Mechanism
+from lapwing.local.tasks import mechanism_of, randomizer_of
 
 KEYS: Final = ("v", "task", "id", "m", "r")
+Kind = TypeVar("Kind", bound=Mechanism)
+MOST_LINE: Final = 1 << 17
+"""Bytes of a report whose length does not follow from the number of values."""
 _IDENTITY: Final = re.compile(r"[0-9a-f]{32}")
 
 
@@ -25,26 +30,39 @@ class Rejected:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Collected:
-    """The reports of a task: what they say, and the lines that were rejected."""
+class Collected(Generic[Kind]):
+    """The reports of a task: what they say, as its mechanism gathers it, and the lines that were rejected."""
 
     task: client.Task
-    mechanism: Randomizer
-    reports: Reports = field(repr=False)
+    mechanism: Kind
+    reports: Any = field(repr=False)
     rejected: tuple[Rejected, ...]
 
 
-def collect(task: client.Task, lines: Iterable[bytes]) -> Collected:
-    """Read reports, one a line, as `client.report` writes them; empty lines are passed over.
+def collect(task: client.Task, lines: Iterable[bytes]) -> Collected[Randomizer]:
+    """Read the reports of a task that asks for one of a list of values.
+
+    Raises: InvalidParameter for another task: `collect_for` is for all.
+    """
+    return collect_for(randomizer_of(task), task, lines)
+
+
+def collect_for(mechanism: Kind, task: client.Task, lines: Iterable[bytes]) -> Collected[Kind]:
+    """Read reports of the mechanism of a task, one a line, as `client.report` writes them; empty lines are passed over.
 
     Anybody may have written a line, so none can do harm: what is no report of this task, or repeats the identity of an
     earlier one, is rejected by itself. Identities are dropped.
+
+    Raises: InvalidParameter if the mechanism is not the task's.
     """
-    mechanism = randomizer_of(task)
+    if mechanism_of(task.asked) != mechanism:
+        raise InvalidParameter(
+            f"The task has the mechanism {task.mechanism} with other parameters, or for other answers."
+        )
     said: list[Hashable] = []
     rejected: list[Rejected] = []
     seen: set[str] = set()
-    most = 400 + 20 * len(task.values)
+    most = 400 + 20 * len(task.values) if task.values else MOST_LINE
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -60,7 +78,7 @@ def collect(task: client.Task, lines: Iterable[bytes]) -> Collected:
     return Collected(task=task, mechanism=mechanism, reports=mechanism.gather(said), rejected=tuple(rejected))
 
 
-def _read(line: bytes, most: int, task: client.Task, mechanism: Randomizer) -> tuple[str, Hashable]:
+def _read(line: bytes, most: int, task: client.Task, mechanism: Mechanism) -> tuple[str, Hashable]:
     if len(line) > most:
         raise ValueError(f"the line has more than {most} bytes")
     given = _object(line)

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     )
     from lapwing.privacy.profile import Profile
     from lapwing.privacy.running import RunningLoss, nothing_yet
-    from lapwing.privacy.shuffling import shuffled, shuffled_delta
     from lapwing.privacy.statements import ProfilePoint, Statement, profiles_of, statements_of
     from lapwing.privacy.wallet import Slot, Wallet
 
@@ -100,8 +99,6 @@ __all__ = [
     "profiles_of",
     "replaced",
     "scales_for",
-    "shuffled",
-    "shuffled_delta",
     "statements_of",
     "without_replacement",
     "without_replacement_inner",
@@ -133,7 +130,6 @@ _HOMES = {
     "profile": ("Profile",),
     "running": ("RunningLoss", "nothing_yet"),
     "wallet": ("Slot", "Wallet"),
-    "shuffling": ("shuffled", "shuffled_delta"),
     "loss_points": ("LossPoint", "distribution_of", "losses_of"),
     "statements": ("ProfilePoint", "Statement", "profiles_of", "statements_of"),
 }

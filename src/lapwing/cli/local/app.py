@@ -1,8 +1,6 @@
 """`lapwing local`: the respondent adds the noise. Tasks, reports, estimates, and advice on mechanisms."""
 
-from collections.abc import Callable
 from datetime import date
-from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Final
@@ -13,11 +11,19 @@ import lapwing as lw
 from lapwing.cli.console import note, print_text, show
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import to_json
+from lapwing.cli.local import cost as costing
+from lapwing.cli.local import device as devices
 from lapwing.cli.local import estimate as estimating
+from lapwing.cli.local import over_time_task as repeating
+from lapwing.cli.local import rappor as rapporing
+from lapwing.cli.local import simulate as simulating
+from lapwing.cli.local.days import day
+from lapwing.cli.local.numbers import advise_number
 from lapwing.cli.local.pages import advice_document, advice_table
+from lapwing.cli.local.questions import STEPS, Kind, Terms, answer_of, number_of, task_of_attributes, task_of_one
+from lapwing.cli.local.words import text_of
 from lapwing.cli.options import Report, above_zero, between
 from lapwing.errors import InvalidParameter, QueryRefused
-from lapwing.exact.entropy import SYSTEM
 
 EXAMPLE: Final = """\b
 Examples:
@@ -27,11 +33,17 @@ ADVISE: Final = """\b
 Examples:
   lapwing local advise --epsilon 1 --values 10 --respondents 1000
   lapwing local advise --epsilon 1 --values 2 --within 0.03
-  lapwing local advise --respondents 500 --values 2 --within 0.1"""
+  lapwing local advise --respondents 500 --values 2 --within 0.1
+  lapwing local advise --number 0:120 --epsilon 1 --respondents 5000"""
 TASK: Final = """\b
-Example:
+Examples:
   lapwing local task --question "Have you cheated in an exam?" --value no --value yes
-    --epsilon 1 --opens 2027-01-01 --closes 2027-01-31 --output task.toml"""
+    --epsilon 1 --opens 2027-01-01 --closes 2027-01-31 --output task.toml
+  lapwing local task --question "How many minutes a day?" --number 0:600
+    --epsilon 1 --opens 2027-01-01 --closes 2027-01-31
+  lapwing local task --question "Your way to school"
+    --attribute "How do you come?=walk,bus,car" --attribute "How many minutes?=0:120"
+    --epsilon 1 --opens 2027-01-01 --closes 2027-01-31"""
 REPORT: Final = """\b
 Example:
   lapwing local report task.toml --answer yes --output reports.ndjson"""
@@ -39,28 +51,6 @@ Example:
 app = typer.Typer(
     help="Ask where nobody is trusted: the respondent adds the noise.", epilog=EXAMPLE, rich_markup_mode=None
 )
-
-
-class Kind(StrEnum):
-    """A mechanism, or the most accurate one."""
-
-    best = "best"
-    binary = "binary"
-    k_ary = "k-ary"
-    subset = "subset"
-    optimised_unary = "optimised-unary"
-    symmetric_unary = "symmetric-unary"
-    hashing = "hashing"
-
-
-def _day(option: str) -> Callable[[str], date]:
-    def read(text: str) -> date:
-        try:
-            return date.fromisoformat(text)
-        except ValueError:
-            raise InvalidParameter(f"{option} is {text[:60]!r}; it must be a day, such as 2027-01-31.") from None
-
-    return read
 
 
 Epsilon = Annotated[
@@ -76,7 +66,12 @@ def local() -> None:
 
 @app.command(epilog=ADVISE, short_help="Compare all mechanisms, or say what an accuracy takes.")
 def advise(
-    values: Annotated[int, typer.Option(metavar="COUNT", help="How many values may be answered.", show_default=False)],
+    values: Annotated[
+        int | None, typer.Option(metavar="COUNT", help="How many values may be answered.", show_default=False)
+    ] = None,
+    number: Annotated[
+        str | None, typer.Option(metavar="LOWER:UPPER", help="Instead: a number, for its mean.", show_default=False)
+    ] = None,
     epsilon: Epsilon = None,
     respondents: Annotated[int | None, typer.Option(metavar="COUNT", help="How many will answer.")] = None,
     within: Annotated[
@@ -93,16 +88,35 @@ def advise(
     """Compare all mechanisms by their exact error, or say how many respondents or what epsilon an accuracy takes.
 
     Give two of --epsilon, --respondents and --within. An accuracy is that of every share of a population of which the
-    respondents are a random sample, whatever the shares are.
+    respondents are a random sample, whatever the shares are. With --number, give --epsilon and --respondents: the error
+    is that of the mean of those who respond, at the worst numbers.
     """
+    if (values is None) == (number is None):
+        raise InvalidParameter("Give --values, how many may be answered, or --number with its bounds, like 0:120.")
+    if values is not None:
+        _advise_shares(values, epsilon, respondents, within, confidence or estimating.CONFIDENCE, form)
+        return
+    if epsilon is None or respondents is None or within is not None:
+        raise InvalidParameter("With --number, give --epsilon and --respondents, and no --within.")
+    advise_number(number_of(number or "", STEPS), epsilon, respondents, form)
+
+
+def _advise_shares(
+    values: int,
+    epsilon: Fraction | None,
+    respondents: int | None,
+    within: Fraction | None,
+    confidence: Fraction,
+    form: Report,
+) -> None:
     if [epsilon, respondents, within].count(None) != 1:
         raise InvalidParameter("Give two of --epsilon, --respondents and --within: such as --epsilon 1 --within 0.03.")
-    level, needed = confidence or estimating.CONFIDENCE, ""
+    needed = ""
     if within is not None and epsilon is not None:
-        respondents = lw.local.respondents_needed(epsilon, values, within, level)
+        respondents = lw.local.respondents_needed(epsilon, values, within, confidence)
         needed = f"{respondents:,} respondents for ±{float(within):g} at epsilon {float(epsilon):g}"
     elif within is not None and respondents is not None:
-        epsilon = lw.local.epsilon_needed(respondents, values, within, level)
+        epsilon = lw.local.epsilon_needed(respondents, values, within, confidence)
         needed = f"epsilon {float(epsilon):g} for ±{float(within):g} with {respondents:,} respondents"
     advice = lw.local.advise(epsilon or 1, values, respondents if respondents is not None else 1)
     if form is Report.json:
@@ -116,32 +130,59 @@ def advise(
 @app.command(epilog=TASK, short_help="Write a task: what is asked, and how answers are made noisy.")
 def task(
     question: Annotated[str, typer.Option(metavar="TEXT", help="What is asked.", show_default=False)],
-    value: Annotated[list[str], typer.Option(metavar="TEXT", help="What may be answered; repeat.", show_default=False)],
-    opens: Annotated[date, typer.Option(parser=_day("--opens"), metavar="DAY", help="The first day.")],
-    closes: Annotated[date, typer.Option(parser=_day("--closes"), metavar="DAY", help="The last day.")],
+    opens: Annotated[date, typer.Option(parser=day("--opens"), metavar="DAY", help="The first day.")],
+    closes: Annotated[date, typer.Option(parser=day("--closes"), metavar="DAY", help="The last day.")],
     epsilon: Annotated[
         Fraction,
         typer.Option(parser=above_zero("--epsilon"), metavar="NUMBER", help="What one report may lose."),
     ],
-    mechanism: Annotated[Kind, typer.Option(help="The mechanism.")] = Kind.best,
-    unit: Annotated[str, typer.Option(metavar="TEXT", help="Whose answer is hidden.")] = "one answer of one person",
+    value: Annotated[
+        list[str] | None, typer.Option(metavar="TEXT", help="What may be answered; repeat.", show_default=False)
+    ] = None,
+    text: Annotated[
+        int | None, typer.Option(metavar="BYTES", help="Instead: any text of so many bytes.", show_default=False)
+    ] = None,
+    number: Annotated[
+        str | None, typer.Option(metavar="LOWER:UPPER", help="Instead: a number, for its mean.", show_default=False)
+    ] = None,
+    attribute: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="QUESTION=ANSWERS",
+            help="Instead: several questions, each with A,B,… or LOWER:UPPER; repeat.",
+            show_default=False,
+        ),
+    ] = None,
+    steps: Annotated[int, typer.Option(metavar="COUNT", help="Of the grid that numbers are rounded to.")] = STEPS,
+    mechanism: Annotated[Kind, typer.Option(metavar="NAME", help=f"One of {', '.join(Kind)}.")] = Kind.best,
+    unit: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="What is hidden: one answer, or all answers, of one person unless given."),
+    ] = None,
     retention_days: Annotated[int, typer.Option(metavar="DAYS", help="How long reports are kept.")] = 30,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")] = None,
 ) -> None:
-    """Write a task. The most accurate mechanism is taken, for two values the coin, unless one is given."""
-    options = lw.local.advise(epsilon, len(value), 1).options
-    wanted = mechanism.value.replace("optimised-", "optimised ").replace("symmetric-", "symmetric ")
-    chosen = [option.mechanism for option in options if mechanism is Kind.best or option.name == wanted]
-    if not chosen:
-        raise InvalidParameter(f"The mechanism {mechanism.value} is not for {len(value)} values at this epsilon.")
-    made = lw.local.new_task(
-        question, value, chosen[0], opens=opens, closes=closes, unit=unit, retention_days=retention_days
-    )
-    text = lw.local.to_toml(made)
-    if output is None:
-        print_text(text)
+    """Write a task. The most accurate mechanism is taken, for two values the coin, unless one is given.
+
+    With --text any text may be answered, and the mechanism that finds common words is taken. Of several attributes a
+    report tells one, drawn at random, with all of epsilon: that is the loss of the whole record.
+    """
+    if [value or None, text, number, attribute or None].count(None) != 3:
+        raise InvalidParameter(
+            "Give what may be answered: --value for each, --text, --number, or --attribute for each."
+        )
+    hidden = unit or f"{'all answers' if attribute else 'one answer'} of one person"
+    terms = Terms(opens=opens, closes=closes, unit=hidden, retention_days=retention_days)
+    if attribute:
+        made = task_of_attributes(question, attribute, steps, epsilon, mechanism, terms)
     else:
-        output.write_text(text, encoding="utf-8")
+        answers = value or (number_of(number, steps) if number is not None else text_of(text or 0))
+        made = task_of_one(question, answers, epsilon, mechanism, terms)
+    written = lw.local.to_toml(made)
+    if output is None:
+        print_text(written)
+    else:
+        output.write_text(written, encoding="utf-8")
         note("written", str(output))
     note("promise", made.promise)
 
@@ -149,25 +190,35 @@ def task(
 @app.command(epilog=REPORT, short_help="Turn an answer into a noisy report, as a respondent.")
 def report(
     file: estimating.TaskFile,
-    answer: Annotated[str, typer.Option(metavar="VALUE", help="Your answer; it stays here.", show_default=False)],
+    answer: Annotated[
+        list[str],
+        typer.Option(
+            metavar="VALUE",
+            help="Your answer; it stays here. To several questions, repeat in order.",
+            show_default=False,
+        ),
+    ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Append it to a file instead.")
+    ] = None,
+    device: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep there what this device has revealed.", show_default=False)
     ] = None,
 ) -> None:
     """Turn an answer into a noisy report, one line of JSON: all that anybody is to see.
 
     A task that states another epsilon than its thresholds have is refused, and so is one that is not open today.
-    Every further report on the same matter loses as much again.
+    Every further report on the same matter loses as much again. With --device that is added up, and refused beyond the
+    device's own limit; mechanisms that remember need it.
     """
     asked = estimating.read_task(file)
     today = date.today()
     if not asked.opens <= today <= asked.closes:
         raise QueryRefused(f"The task is open from {asked.opens} to {asked.closes}", remedy="No report was made.")
-    try:
-        line = lw.local.client.report(asked, answer, SYSTEM.read)
-    except lw.local.client.AnswerRefused as refused:
-        raise InvalidParameter(str(refused)) from None
-    if output is None:
+    line = devices.report(asked, answer_of(asked, answer), device, today)
+    if line is None:
+        note("nothing", "is due today; the answer is kept for the period's report.")
+    elif output is None:
         print_text(line.decode("ascii") + "\n")
     else:
         with output.open("ab") as taken:
@@ -176,4 +227,9 @@ def report(
     note("promise", asked.promise)
 
 
+app.command(epilog=costing.EXAMPLE, short_help="Show what answering every day costs.")(costing.cost)
+app.command(epilog=devices.EXAMPLE, short_help="Show what this device has revealed so far.")(devices.device)
 app.command(epilog=estimating.EXAMPLE, short_help="Estimate shares from reports.")(estimating.estimate)
+app.command(epilog=repeating.EXAMPLE, short_help="Write a task that is answered again and again.")(repeating.over_time)
+app.command(epilog=rapporing.EXAMPLE, short_help="Write a RAPPOR task: for any text.")(rapporing.rappor)
+app.command(epilog=simulating.EXAMPLE, short_help="Compare ways of collecting the same data.")(simulating.simulate)

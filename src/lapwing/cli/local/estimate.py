@@ -1,22 +1,26 @@
 """`lapwing local estimate`: the share of each value, from noisy reports."""
 
-from enum import StrEnum
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 import lapwing as lw
-from lapwing.cli.console import complain, note, on_terminal, print_bytes, print_text, show
+from lapwing.cli.charts import HELP, require_chart, write_chart
+from lapwing.cli.console import complain, note, print_bytes, print_text, show
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import Format, to_json
+from lapwing.cli.local import numbers, over_time, rappor, words
 from lapwing.cli.local.pages import as_csv, shares_document, shares_table
+from lapwing.cli.local.wanted import Wanted, Whom
 from lapwing.cli.options import between
+from lapwing.errors import InvalidParameter
 from lapwing.plots import bars_with_intervals
 
 if TYPE_CHECKING:
-    from lapwing.local import Collected, FrequencyEstimate, Likeliest
+    from lapwing.local import Collected, FrequencyEstimate, Likeliest, Randomizer
     from lapwing.local.client import Task
 
 EXAMPLE: Final = """\b
@@ -27,13 +31,6 @@ MOST_LINE: Final = 1 << 22
 """A longer line is no report of any task; it is read, and rejected, in parts, so that it does not fill the memory."""
 MOST_LIKELIHOODS: Final = 2_000_000
 """Reports times values up to which the likeliest shares are worth the time."""
-
-
-class Whom(StrEnum):
-    """Whose shares an interval is for."""
-
-    respondents = "respondents"
-    population = "population"
 
 
 Level = Annotated[
@@ -54,18 +51,55 @@ def estimate(
     form: Annotated[
         Format | None, typer.Option("--format", help="A table on a terminal, CSV in a pipe.", show_default=False)
     ] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write a Vega-Lite chart.")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help=HELP)] = None,
+    candidates: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Of a task for texts: the words, one a line.", show_default=False),
+    ] = None,
 ) -> None:
-    """Estimate the share of each value, with intervals. A line that is no report is rejected by itself."""
+    """Estimate shares or a mean, with intervals. A line that is no report is rejected by itself."""
+    require_chart(plot)
     asked = read_task(file)
+    wanted = Wanted(
+        whom=whom,
+        together=together,
+        confidence=float(confidence or CONFIDENCE),
+        forged=forged,
+        form=form,
+        plot=plot,
+        candidates=words.candidates_of(candidates),
+    )
     with reports.open("rb") as file_of_reports:
-        collected = lw.local.collect(asked, iter(lambda: file_of_reports.readline(MOST_LINE), b""))
+        lines = iter(lambda: file_of_reports.readline(MOST_LINE), b"")
+        collected = lw.local.collect_for(lw.local.mechanism_of(asked.asked), asked, lines)
     _complain_of(collected)
-    found = lw.local.estimate(collected.mechanism, collected.reports, asked.values)
-    level = float(confidence or CONFIDENCE)
-    rows = found.rows(level, whom=whom.value, together=together)
-    likely = _likeliest(collected)
-    match form or (Format.table if on_terminal() else Format.csv):
+    SHOWN.get(asked.mechanism, _estimate_shares)(collected, wanted)
+
+
+def _estimate_texts(collected: "Collected[Any]", wanted: Wanted) -> None:
+    rappor.estimate_texts(
+        collected,
+        wanted.candidates,
+        wanted.confidence,
+        together=wanted.together,
+        forged=wanted.forged,
+        form=wanted.form,
+        plot=wanted.plot,
+    )
+
+
+def _estimate_periods(collected: "Collected[Any]", wanted: Wanted) -> None:
+    over_time.estimate_periods(
+        collected, wanted.confidence, together=wanted.together, form=wanted.form, plot=wanted.plot
+    )
+
+
+def _estimate_shares(collected: "Collected[Any]", wanted: Wanted) -> None:
+    found, likely = _shares(collected, wanted.candidates, wanted.confidence)
+    if found is None:
+        return
+    rows = found.rows(wanted.confidence, whom=wanted.whom.value, together=wanted.together)
+    match wanted.format:
         case Format.table:
             show(Fitted(shares_table(found, rows, likely)))
         case Format.csv:
@@ -75,12 +109,33 @@ def estimate(
         case Format.arrow:
             from lapwing.documents.answers import arrow_stream  # here, so that `lapwing --help` loads no engine
 
-            print_bytes(arrow_stream(found.to_arrow(level, whom=whom.value, together=together)))
-    _notes(found, whom, level, together, forged)
-    if plot is not None:
-        drawn = bars_with_intervals(rows, keys=["value"], value="share", low="low", high="high", title=asked.question)
-        plot.write_text(to_json(drawn.to_dict()), encoding="utf-8")
-        note("written", str(plot))
+            table = found.to_arrow(wanted.confidence, whom=wanted.whom.value, together=wanted.together)
+            print_bytes(arrow_stream(table))
+    _notes(found, wanted.whom, wanted.confidence, wanted.together, wanted.forged)
+    if wanted.plot is not None:
+        title = collected.task.question
+        drawn = bars_with_intervals(rows, keys=["value"], value="share", low="low", high="high", title=title)
+        write_chart(drawn, wanted.plot)
+
+
+SHOWN: Final[Mapping[str, Callable[["Collected[Any]", Wanted], None]]] = {
+    **dict.fromkeys(rappor.NAMES, _estimate_texts),
+    **dict.fromkeys(numbers.NAMES, numbers.estimate_number),
+    over_time.NAME: _estimate_periods,
+    numbers.RECORD: numbers.estimate_attributes,
+}
+"""How the reports of a mechanism are shown; all others have shares of values."""
+
+
+def _shares(
+    collected: "Collected[Any]", candidates: words.Candidates, confidence: float
+) -> tuple["FrequencyEstimate | None", "Likeliest | None"]:
+    """Return what reports say about shares, and the likeliest ones; None if no words were found."""
+    if collected.task.mechanism in words.ESTIMATES:
+        return words.ESTIMATES[collected.task.mechanism](collected, candidates, confidence), None
+    if candidates is not None:
+        raise InvalidParameter("The task lists what may be answered: leave out --candidates.")
+    return lw.local.estimate(collected.mechanism, collected.reports, collected.task.values), _likeliest(collected)
 
 
 def read_task(file: Path) -> "Task":
@@ -91,13 +146,13 @@ def read_task(file: Path) -> "Task":
     return lw.local.read_task(file.read_bytes().decode("utf-8", errors="replace"))
 
 
-def _likeliest(collected: "Collected") -> "Likeliest | None":
+def _likeliest(collected: "Collected[Randomizer]") -> "Likeliest | None":
     """Return the likeliest shares, unless finding them takes long."""
     few = len(collected.reports) * collected.mechanism.categories <= MOST_LIKELIHOODS
     return lw.local.likeliest(collected.mechanism, collected.reports) if few else None
 
 
-def _complain_of(collected: "Collected") -> None:
+def _complain_of(collected: "Collected[Any]") -> None:
     rejected = collected.rejected
     for line in rejected[:SHOWN_REASONS]:
         complain(f"line {line.line} rejected: {line.reason}")

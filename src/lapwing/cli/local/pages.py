@@ -11,7 +11,7 @@ from lapwing.cli.console import text
 from lapwing.cli.formats import new_table
 
 if TYPE_CHECKING:
-    from lapwing.local import Advice, Collected, FrequencyEstimate, Likeliest
+    from lapwing.local import Advice, Collected, FrequencyEstimate, Likeliest, Randomizer
 
 Row = Mapping[str, str | int | float | bool]
 
@@ -68,7 +68,9 @@ def as_csv(rows: Sequence[Row], likely: "Likeliest | None") -> str:
     return out.getvalue()
 
 
-def shares_document(collected: "Collected", rows: Sequence[Row], likely: "Likeliest | None") -> dict[str, object]:
+def shares_document(
+    collected: "Collected[Randomizer]", rows: Sequence[Row], likely: "Likeliest | None"
+) -> dict[str, object]:
     """Return task, shares and rejected lines for programs."""
     return {
         "task": collected.task.document,

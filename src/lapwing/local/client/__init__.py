@@ -8,36 +8,70 @@ random bytes, so each report has an exact rational probability, and ε is the lo
 probabilities between two answers. The client computes that itself, and refuses a task that states another. Whoever
 collects the reports is not trusted with anything: the guarantee rests on this folder and on the random bytes alone.
 
+What may be answered (`answers`) says which mechanisms fit; each is a `Rule` or, if its reports depend on what the
+device kept, a `MemoryRule` (`rules`), and has a row in `mechanisms`.
+
 Bytes are read in this order: 16 for the report's identity, then 8 for each word, least significant byte first.
 """
 
-from .reports import AnswerRefused, report
-from .rules import PLACES, PRIME, RULES, Parameters, Rule, Said, epsilon_up
-from .tasks import MOST_TASK, MOST_TEXT, MOST_VALUES, VERSION, Task, TaskRefused, read_task, task_of
+from .answers import DECIMALS, MOST_BYTES, MOST_STEPS, MOST_TEXT, MOST_VALUES, Answers, Number, Text, Values
+from .asked import EPSILON, MOST_ATTRIBUTES, Answer, Asked, Attributes
+from .listed import PRIME
+from .mechanisms import NUMBER_RULES, RULES, TEXT_RULES, VALUE_RULES
+from .numbers import MOST_SHIFT, MOST_WIDTH
+from .reading import MOST_TASK, read_task, task_of
+from .refusals import AnswerRefused, TaskRefused
+from .reports import report, report_with_memory
+from .rules import ALL, PLACES, UNCHANGED, AnyRule, Memory, MemoryRule, Parameters, Rule, Said, epsilon_up
+from .tasks import VERSION, Task, true_epsilons
 from .words import WHOLE, NoRandomness, Read, below, coin, others
 
 __all__ = [
+    "ALL",
+    "DECIMALS",
+    "EPSILON",
+    "MOST_ATTRIBUTES",
+    "MOST_BYTES",
+    "MOST_SHIFT",
+    "MOST_STEPS",
     "MOST_TASK",
     "MOST_TEXT",
     "MOST_VALUES",
+    "MOST_WIDTH",
+    "NUMBER_RULES",
     "PLACES",
     "PRIME",
     "RULES",
+    "TEXT_RULES",
+    "UNCHANGED",
+    "VALUE_RULES",
     "VERSION",
     "WHOLE",
+    "Answer",
     "AnswerRefused",
+    "Answers",
+    "AnyRule",
+    "Asked",
+    "Attributes",
+    "Memory",
+    "MemoryRule",
     "NoRandomness",
+    "Number",
     "Parameters",
     "Read",
     "Rule",
     "Said",
     "Task",
     "TaskRefused",
+    "Text",
+    "Values",
     "below",
     "coin",
     "epsilon_up",
     "others",
     "read_task",
     "report",
+    "report_with_memory",
     "task_of",
+    "true_epsilons",
 ]

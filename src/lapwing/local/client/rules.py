@@ -1,128 +1,126 @@
-"""The mechanisms for a list of values: how a report is drawn, and the worst ratio of two answers' probabilities."""
+"""What a mechanism is to the client: its integers, the worst ratios that they allow, and how a report is drawn."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from typing import Final, final
+from typing import ClassVar, Final, Generic, TypeVar, final
 
-from .words import WHOLE, Read, below, coin, others
+from .words import WHOLE, Read
 
-PRIME: Final = (1 << 31) - 1
-"""The field in which answers are hashed: h(v) = ((a·v + b) mod PRIME) mod range."""
 PLACES: Final = Decimal("1e-12")
-"""The ε of a task is rounded up to a multiple of this."""
+"""Every ε of a task is rounded up to a multiple of this."""
+_BITS: Final = 512
+THRESHOLDS: Final = range(1, WHOLE)
+"""What a coin's threshold may be."""
+UNCHANGED: Final = "epsilon_unchanged"
+"""The ε of all reports together, however many, of an answer that never changes."""
+ALL: Final = "epsilon_all"
+"""The ε of all reports together, of every answer that the mechanism's parameters allow."""
 
-Said = int | str | list[int]
+Said = int | str | Sequence["Said"]
 """What a report says."""
 Parameters = Mapping[str, int]
+Memory = Mapping[str, object]
+"""What a device keeps between reports of one task; it can be written as JSON."""
+Ratio = Callable[[Parameters, int], Fraction]
+After = Callable[[Parameters, int, int], tuple[Fraction, Fraction | None]]
+
+Code = TypeVar("Code", int, str)
+"""An answer as a mechanism takes it: the number of a value or of a point, or a text."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """One mechanism: its parameters with their ranges, given the number of values; its worst ratio; its reports."""
+class Rule(Generic[Code]):
+    """One mechanism whose reports depend on the answer and on fresh randomness only.
 
+    Args: ranges: its parameters in order, with what they may be, given the size of what may be answered: the number of
+        values or points, or the most bytes of a text. ratio: the most by which a report can be likelier for one answer
+        than for another, exactly, given parameters and size. draw: what a report says, given parameters, size, answer
+        and randomness.
+    """
+
+    remembers: ClassVar[bool] = False
     ranges: Callable[[int], Mapping[str, range]]
-    ratio: Callable[[Parameters, int], Fraction]
-    draw: Callable[[Parameters, int, int, Read], Said]
+    ratio: Ratio
+    draw: Callable[[Parameters, int, Code, Read], Said]
+    more: Mapping[str, Ratio] = field(default_factory=dict)
+
+    def say(
+        self, given: Parameters, size: int, true: Code, read: Read, memory: Memory, period: int
+    ) -> tuple[Said | None, Memory]:
+        """Return what a report says, and the memory as it was."""
+        return self.draw(given, size, true, read), memory
+
+    def together(self, given: Parameters, size: int, reports: int) -> tuple[Fraction, Fraction | None]:
+        """Return the ratio of so many reports together, twice: nothing depends on whether the answer changes."""
+        whole = self.ratio(given, size) ** reports
+        return whole, whole
 
 
-_THRESHOLDS: Final = range(1, WHOLE)
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRule(Generic[Code]):
+    """One mechanism whose reports depend on what the device kept, too.
+
+    Args: ranges, ratio: as of a `Rule`; ratio is that of any one report by itself. more: the ratios of all reports
+        together, by the name of the ε that a task states for each: `epsilon_unchanged`, `epsilon_all`. draw: also gets
+        the memory, empty at first, and the period's number, from 1; returns what the report says, or None if none is
+        due in this period, and the memory to keep. after: the ratio of so many reports together, for an answer that
+        never changes and for answers that may, given parameters, size and number; None for the latter if there is no
+        bound. Without it, `epsilon_all` holds after the first report.
+    """
+
+    remembers: ClassVar[bool] = True
+    ranges: Callable[[int], Mapping[str, range]]
+    ratio: Ratio
+    more: Mapping[str, Ratio]
+    draw: Callable[[Parameters, int, Code, Read, Memory, int], tuple[Said | None, Memory]]
+    after: After | None = None
+
+    def say(
+        self, given: Parameters, size: int, true: Code, read: Read, memory: Memory, period: int
+    ) -> tuple[Said | None, Memory]:
+        """Return what a report says, if one is due, and the memory to keep."""
+        return self.draw(given, size, true, read, memory, period)
+
+    def together(self, given: Parameters, size: int, reports: int) -> tuple[Fraction, Fraction | None]:
+        """Return the ratio of so many reports together: for an answer that never changes, and for any; None: no bound.
+
+        Raises: KeyError for a rule that says neither `after` nor `epsilon_all`.
+        """
+        if not reports:
+            return Fraction(1), Fraction(1)
+        if self.after is not None:
+            return self.after(given, size, reports)
+        whole = self.more[ALL](given, size)
+        return whole, whole
 
 
-def _either(ratio: Fraction) -> Fraction:
+AnyRule = Rule[Code] | MemoryRule[Code]
+
+
+def either(ratio: Fraction) -> Fraction:
+    """Return a ratio or its inverse, whichever is larger."""
     return max(ratio, 1 / ratio)
 
 
-def _binary_ratio(given: Parameters, count: int) -> Fraction:
-    """Compare both reports: the one may tell more than the other."""
-    yes, no = given["threshold_yes"], given["threshold_no"]
-    return max(_either(Fraction(yes, no)), _either(Fraction(WHOLE - yes, WHOLE - no)))
-
-
-def _draw_binary(given: Parameters, count: int, true: int, read: Read) -> int:
-    return int(coin(given["threshold_yes"] if true else given["threshold_no"], read))
-
-
-def _shown(threshold: int, bound: int, true: int, read: Read) -> int:
-    """Return the true face with the threshold's probability, else one of the others."""
-    kept = coin(threshold, read)
-    other = below(bound - 1, read)
-    return true if kept else other + (other >= true)
-
-
-def _face_ratio(threshold: int, bound: int) -> Fraction:
-    return _either(Fraction(threshold * (bound - 1), WHOLE - threshold))
-
-
-def _draw_subset(given: Parameters, count: int, true: int, read: Read) -> list[int]:
-    kept = coin(given["threshold"], read)
-    chosen = others(given["size"] - kept, count, true, read)
-    return sorted([*chosen, true] if kept else chosen)
-
-
-def _subset_ratio(given: Parameters, count: int) -> Fraction:
-    """Divide P(S | a value in S) = (T/2^64)/C(k−1, w−1) by P(S | one outside) = (1 − T/2^64)/C(k−1, w)."""
-    threshold, size = given["threshold"], given["size"]
-    return _either(Fraction(threshold * (count - size), (WHOLE - threshold) * size))
-
-
-def _draw_unary(given: Parameters, count: int, true: int, read: Read) -> str:
-    bits = bytearray(-(-count // 8))
-    for value in range(count):
-        threshold = given["threshold_own" if value == true else "threshold_other"]
-        bits[value // 8] |= coin(threshold, read) << value % 8
-    return bits.hex()
-
-
-def _unary_ratio(given: Parameters, count: int) -> Fraction:
-    """Compare the bits of the two answers, which alone differ: both tell, so their ratios multiply."""
-    own, other = given["threshold_own"], given["threshold_other"]
-    return _either(Fraction(own * (WHOLE - other), other * (WHOLE - own)))
-
-
-def _draw_hash(given: Parameters, count: int, true: int, read: Read) -> list[int]:
-    a, b = below(PRIME, read), below(PRIME, read)
-    return [a, b, _shown(given["threshold"], given["range"], (a * true + b) % PRIME % given["range"], read)]
-
-
-RULES: Final[Mapping[str, Rule]] = {
-    "binary": Rule(
-        ranges=lambda count: {"threshold_yes": _THRESHOLDS, "threshold_no": _THRESHOLDS},
-        ratio=_binary_ratio,
-        draw=_draw_binary,
-    ),
-    "k-ary": Rule(
-        ranges=lambda count: {"threshold": _THRESHOLDS},
-        ratio=lambda given, count: _face_ratio(given["threshold"], count),
-        draw=lambda given, count, true, read: _shown(given["threshold"], count, true, read),
-    ),
-    "subset": Rule(
-        ranges=lambda count: {"threshold": _THRESHOLDS, "size": range(1, count)},
-        ratio=_subset_ratio,
-        draw=_draw_subset,
-    ),
-    "unary": Rule(
-        ranges=lambda count: {"threshold_own": _THRESHOLDS, "threshold_other": _THRESHOLDS},
-        ratio=_unary_ratio,
-        draw=_draw_unary,
-    ),
-    "hashing": Rule(
-        ranges=lambda count: {"threshold": _THRESHOLDS, "range": range(2, PRIME)},
-        ratio=lambda given, count: _face_ratio(given["threshold"], given["range"]),
-        draw=_draw_hash,
-    ),
-}
+def face_ratio(threshold: int, count: int) -> Fraction:
+    """Return p(k − 1)/(1 − p): the true one of k faces is shown with probability p, else one of the others."""
+    return either(Fraction(threshold * (count - 1), WHOLE - threshold))
 
 
 def epsilon_up(ratio: Fraction) -> Decimal:
     """Return ln(ratio), for a ratio ≥ 1, rounded up to 12 decimal places.
 
-    Python's decimal logarithm is correctly rounded, so with 60 digits the difference errs by less than 1e-55.
+    Python's decimal logarithm is correctly rounded, so with 60 digits the difference errs by less than 1e-50. Of long
+    integers, such as those of many reports together, the first 512 bits do: the ratio is larger by less than 2^-500.
     """
     if ratio == 1:
         return Decimal(0)
+    shift = max(0, ratio.denominator.bit_length() - _BITS)
+    top, bottom = (ratio.numerator >> shift) + bool(shift), ratio.denominator >> shift
     context = Context(prec=60)
-    logarithm = context.subtract(context.ln(Decimal(ratio.numerator)), context.ln(Decimal(ratio.denominator)))
+    logarithm = context.subtract(context.ln(Decimal(top)), context.ln(Decimal(bottom)))
     return context.add(logarithm, Decimal("1e-50")).quantize(PLACES, rounding=ROUND_CEILING, context=context)

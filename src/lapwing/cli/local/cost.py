@@ -1,0 +1,132 @@
+"""`lapwing local cost`: what the same question costs that is answered every day with fresh noise."""
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.table import Table
+
+import lapwing as lw
+from lapwing.cli.account import Form, rounded
+from lapwing.cli.charts import HELP, require_chart, write_chart
+from lapwing.cli.console import note, on_terminal, print_text, show, text
+from lapwing.cli.fitting import Fitted
+from lapwing.cli.formats import new_table, to_json
+from lapwing.cli.options import above_zero, between
+from lapwing.plots import Plot, below_each_other, lines
+
+if TYPE_CHECKING:
+    from lapwing.local import Repeated
+
+EXAMPLE: Final = """\b
+Examples:
+  lapwing local cost --epsilon 4 --reports-a-day 1 --days 30
+  lapwing local cost --epsilon 1 --days 101 --plot cost.html"""
+SHOWN: Final = (1, 2, 3, 5, 7, 10, 14, 21, 30, 60, 90, 180, 365)
+"""The days of a table, besides the last; CSV and JSON have all."""
+
+Row = dict[str, float]
+
+
+def cost(
+    epsilon: Annotated[
+        Fraction,
+        typer.Option(parser=above_zero("--epsilon"), metavar="NUMBER", help="What one report may lose."),
+    ],
+    reports_a_day: Annotated[int, typer.Option(metavar="COUNT", help="How many each person sends a day.")] = 1,
+    days: Annotated[int, typer.Option(metavar="COUNT", help="For how many days.")] = 30,
+    delta: Annotated[
+        Fraction | None,
+        typer.Option(parser=between("--delta"), metavar="NUMBER", help="Of the tighter statement, 1e-6 unless given."),
+    ] = None,
+    form: Annotated[
+        Form | None, typer.Option("--format", help="A table on a terminal, CSV in a pipe.", show_default=False)
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help=HELP)] = None,
+) -> None:
+    """Show what reports with fresh noise lose together, day by day, and how often their majority is the answer.
+
+    A limit of epsilon a day that is reset every night, as some vendors state it, bounds one day. This is the sum.
+    """
+    require_chart(plot)
+    found = lw.local.over_days(epsilon, reports_a_day, days, Fraction(1, 10**6) if delta is None else delta)
+    failure = float(found[0].delta)
+    rows = [_row(day, each) for day, each in enumerate(found, 1)]
+    match form or (Form.table if on_terminal() else Form.csv):
+        case Form.table:
+            show(Fitted(_table(rows)))
+        case Form.csv:
+            print_text(_as_csv(rows))
+        case Form.json:
+            document = {"epsilon": float(epsilon), "reports_a_day": reports_a_day, "delta": failure, "days": rows}
+            print_text(to_json(document))
+    note("a day", f"epsilon {float(epsilon * reports_a_day):g} is what a limit by day would say, on day {days} too.")
+    note("tight", f"bounds on the least epsilon that holds at delta {failure:g}, for any mechanism.")
+    note("recovered", "how often the majority of a person's reports of yes or no is the true answer.")
+    if plot is not None:
+        write_chart(_chart(rows, float(epsilon * reports_a_day), failure), plot)
+
+
+def _row(day: int, found: "Repeated") -> Row:
+    return {
+        "day": day,
+        "reports": found.reports,
+        "sum": float(found.epsilon),
+        "zcdp": found.concentrated,
+        "tight_lower": found.tight.lower,
+        "tight": found.tight.upper,
+        "recovered": found.recovered,
+        "mistaken": found.mistaken,
+    }
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    """Return some of the days, with bounds rounded to the safe side."""
+    names = ("day", "reports", "sum of epsilons", "zCDP", "tight", "recovered")
+    table = new_table(*names, numbers=names)
+    for row in rows:
+        if row["day"] in (*SHOWN, len(rows)):
+            sums = [rounded(row[name], ROUND_CEILING) for name in ("sum", "zcdp", "tight")]
+            counts = [f"{row[name]:,.0f}" for name in ("day", "reports")]
+            table.add_row(*map(text, (*counts, *sums, _often(row))))
+    return table
+
+
+def _often(row: Row) -> str:
+    """Return a chance of being right, with as many nines as there are, rounded down."""
+    return (
+        f"1 - {rounded(row['mistaken'], ROUND_CEILING)}"
+        if row["mistaken"] < 1e-3
+        else rounded(row["recovered"], ROUND_FLOOR)
+    )
+
+
+def _as_csv(rows: Sequence[Row]) -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def _chart(rows: Sequence[Row], daily: float, delta: float) -> Plot:
+    """Draw the totals over the days above, and how often the majority is right below."""
+    said: dict[str, Callable[[Row], float]] = {
+        "stated, a day": lambda row: daily,
+        "sum": lambda row: row["sum"],
+        f"tight, delta {delta:g}": lambda row: row["tight"],
+    }
+    totals = [
+        {"day": row["day"], "epsilon since day 1": value(row), "statement": name}
+        for name, value in said.items()
+        for row in rows
+    ]
+    right = [{"day": row["day"], "chance": row["recovered"], "attack": "majority of the reports"} for row in rows]
+    above = lines(totals, x="day", y="epsilon since day 1", series="statement", title="what one person has lost")
+    below = lines(right, x="day", y="chance", series="attack", title="how often the answer of yes or no is recovered")
+    return below_each_other(f"epsilon {daily:g} a day, every day", above, below)

@@ -1,0 +1,211 @@
+"""`lapwing local device`: what this device has revealed so far, and reports that are added to it."""
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import date
+from decimal import ROUND_CEILING, Decimal
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.table import Table
+
+import lapwing as lw
+from lapwing.cli.charts import HELP, require_chart, write_chart
+from lapwing.cli.console import note, on_terminal, print_text, show, text
+from lapwing.cli.fitting import Fitted
+from lapwing.cli.formats import new_table, to_json
+from lapwing.cli.options import above_zero
+from lapwing.errors import BudgetExhausted, InvalidParameter, QueryRefused
+from lapwing.exact.entropy import SYSTEM
+from lapwing.local.client.answers import plain
+from lapwing.plots import Plot, steps_over_days
+
+if TYPE_CHECKING:
+    from lapwing.local.client import Answer, Task
+    from lapwing.local.client.device import Device, Reported
+
+EXAMPLE: Final = """\b
+Examples:
+  lapwing local device device.json --plot revealed.html
+  lapwing local device device.json --limit 3"""
+ALWAYS, UNCHANGED = "whatever the answers were", "only if no kept answer ever changed"
+POINTS: Final = 200
+_SHOWN: Final = Decimal("0.001")
+
+
+class Shown(StrEnum):
+    """How a device's file is shown."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+
+
+def device(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The device's file.")],
+    limit: Annotated[
+        Fraction | None,
+        typer.Option(parser=above_zero("--limit"), metavar="NUMBER", help="Refuse reports beyond this epsilon."),
+    ] = None,
+    no_limit: Annotated[bool, typer.Option("--no-limit", help="Remove the limit.")] = False,
+    form: Annotated[
+        Shown | None, typer.Option("--format", help="A table on a terminal, CSV in a pipe.", show_default=False)
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help=HELP)] = None,
+) -> None:
+    """Show what this device has revealed so far, task by task and in all, and set its own limit.
+
+    The file is private: it has what mechanisms keep of your answers. Without it a device begins anew, though what it
+    revealed before stays revealed.
+    """
+    if limit is not None and no_limit:
+        raise InvalidParameter("Give --limit or --no-limit, not both.")
+    require_chart(plot)
+    with _refusals():
+        from lapwing.local.client import device as devices  # here, as it is for POSIX systems only
+
+        if limit is not None or no_limit:
+            devices.set_limit(str(file), _decimal(limit) if limit is not None else None, date.today())
+        found = devices.read_device(str(file))
+    match form or (Shown.table if on_terminal() else Shown.csv):
+        case Shown.table:
+            show(Fitted(_table(found)))
+        case Shown.csv:
+            print_text(_csv(found))
+        case Shown.json:
+            print_text(to_json(_document(found)))
+    _notes(found)
+    if plot is not None:
+        write_chart(revealed_over_days(found), plot)
+
+
+def report(task: "Task", answer: "Answer", file: Path | None, today: date) -> bytes | None:
+    """Return the report of an answer, recorded in the device's file if there is one; None if none is due."""
+    if file is None:
+        if task.asked.remembers:
+            raise InvalidParameter(f"The mechanism {task.mechanism} remembers: give --device FILE. Nothing was sent.")
+        return _answered(lambda: lw.local.client.report(task, answer, SYSTEM.read))
+    from lapwing.local.client import device as devices  # here, as it is for POSIX systems only
+
+    new = not file.exists() or not file.stat().st_size
+    with _refusals():
+        line = _answered(lambda: devices.report_from_device(str(file), task, answer, SYSTEM.read, today))
+        found = devices.read_device(str(file))
+    if new:
+        note("new", f"{file} counts from today: what this device revealed before, it does not know of.")
+    note("device", f"{_said(found.epsilon())} in all so far, {ALWAYS}.")
+    return line
+
+
+def revealed_over_days(found: "Device") -> Plot:
+    """Return how much the device had revealed by each day; of many days some, and the last."""
+    days = found.days()
+    shown = [*days[:-1][:: len(days) // POINTS + 1], *days[-1:]]
+    points = [
+        {"day": day.isoformat(), "epsilon": float(epsilon), "holds": holds}
+        for holds, total in ((ALWAYS, found.epsilon), (UNCHANGED, found.epsilon_unchanged))
+        for day in shown
+        if (epsilon := total(day)) is not None
+    ]
+    limit = None if found.limit is None else float(found.limit)
+    title = "What this device has revealed"
+    return steps_over_days(points, day="day", value="epsilon", series="holds", title=title, limit=limit)
+
+
+def _answered(made: Callable[[], bytes | None]) -> bytes | None:
+    try:
+        return made()
+    except lw.local.client.AnswerRefused as refused:
+        raise InvalidParameter(str(refused)) from None
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Raise Lapwing's errors for the client's, which knows only the standard library."""
+    from lapwing.local.client import device as devices
+
+    try:
+        yield
+    except devices.LimitReached as refused:
+        raise BudgetExhausted(str(refused)) from None
+    except devices.DeviceRefused as refused:
+        raise QueryRefused(str(refused).rstrip(".")) from None
+
+
+def _records(found: "Device") -> list[dict[str, Any]]:
+    return [_record(each) for each in found.reported.values()]
+
+
+def _record(each: "Reported") -> dict[str, Any]:
+    count, days = each.until(), sorted(each.days)
+    epsilon = each.epsilon(count)
+    return {
+        "question": each.task.question,
+        "task": each.task.id,
+        "mechanism": each.task.mechanism,
+        "reports": count,
+        "first": days[0].isoformat() if days else None,
+        "last": days[-1].isoformat() if days else None,
+        "epsilon_of_one": plain(each.task.epsilon),
+        "epsilon_unchanged": plain(each.epsilon_unchanged(count)),
+        "epsilon": None if epsilon is None else plain(epsilon),
+    }
+
+
+def _table(found: "Device") -> Table:
+    numbers = ("reports", "one", "unchanged", "in all")
+    table = new_table("question", "mechanism", "reports", "last", *numbers[1:], numbers=numbers)
+    for each, row in zip(found.reported.values(), _records(found), strict=True):
+        losses = (each.task.epsilon, each.epsilon_unchanged(row["reports"]), each.epsilon(row["reports"]))
+        cells = (row["question"], row["mechanism"], f"{row['reports']:,}", row["last"] or "")
+        table.add_row(*map(text, (*cells, *("no bound" if loss is None else _up(loss) for loss in losses))))
+    return table
+
+
+def _csv(found: "Device") -> str:
+    out = io.StringIO()
+    names = ["question", "task", "mechanism", "reports", "first", "last"]
+    writer = csv.DictWriter(
+        out, fieldnames=[*names, "epsilon_of_one", "epsilon_unchanged", "epsilon"], lineterminator="\n"
+    )
+    writer.writeheader()
+    writer.writerows(_records(found))
+    return out.getvalue()
+
+
+def _document(found: "Device") -> dict[str, Any]:
+    total = found.epsilon()
+    return {
+        "began": found.began.isoformat(),
+        "limit": None if found.limit is None else plain(found.limit),
+        "epsilon": None if total is None else plain(total),
+        "epsilon_unchanged": plain(found.epsilon_unchanged()),
+        "reported": _records(found),
+    }
+
+
+def _notes(found: "Device") -> None:
+    note("in all", f"{_said(found.epsilon())} since {found.began}, {ALWAYS}.")
+    if found.epsilon() != found.epsilon_unchanged():
+        note("less", f"{_said(found.epsilon_unchanged())} {UNCHANGED}.")
+    if found.limit is not None:
+        note("limit", f"epsilon {plain(found.limit)}: a report beyond it is refused.")
+
+
+def _said(epsilon: Decimal | None) -> str:
+    return "epsilon without a bound" if epsilon is None else f"epsilon {_up(epsilon)}"
+
+
+def _up(epsilon: Decimal) -> str:
+    """Return three decimal places, rounded up."""
+    return plain(epsilon.quantize(_SHOWN, rounding=ROUND_CEILING))
+
+
+def _decimal(limit: Fraction) -> Decimal:
+    """Return a limit as a decimal, rounded down where it is none."""
+    return Decimal(limit.numerator * 10**12 // limit.denominator).scaleb(-12)

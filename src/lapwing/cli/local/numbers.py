@@ -1,0 +1,158 @@
+"""`lapwing local advise` and `estimate` for the mean of a number, and `estimate` for several attributes."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+
+import lapwing as lw
+from lapwing.cli.charts import write_chart
+from lapwing.cli.console import note, print_bytes, print_text, show, text
+from lapwing.cli.fitting import Fitted
+from lapwing.cli.formats import Format, new_table, to_json
+from lapwing.cli.local.wanted import Wanted, Whom
+from lapwing.cli.options import Report
+from lapwing.plots import bars_with_intervals, below_each_other
+
+if TYPE_CHECKING:
+    from lapwing.local import Collected, FrequencyEstimate, MeanEstimate, MeanRandomizer, OneAttribute
+    from lapwing.local.client import Number
+
+NAMES: Final = ("duchi", "piecewise", "hybrid")
+RECORD: Final = "one-attribute"
+COLUMNS: Final = ("question", "value", "reports", "estimate", "standard_error", "low", "high", "consistent")
+
+Row = dict[str, Any]
+
+
+def advise_number(number: "Number", epsilon: Fraction, respondents: int, form: Report) -> None:
+    """Show every mechanism for a mean with its error, the most accurate first."""
+    advice = lw.local.advise_mean(epsilon, number, respondents)
+    options = [
+        {
+            "name": option.name,
+            "parameters": {name: str(value) for name, value in option.mechanism.parameters.items()},
+            "error": option.error,
+            "report_bytes": option.report_bytes,
+        }
+        for option in advice.options
+    ]
+    if form is Report.json:
+        print_text(to_json({"epsilon": float(epsilon), "respondents": respondents, "options": options}))
+        return
+    table = new_table("mechanism", "error of the mean", "bytes", numbers=("error of the mean", "bytes"))
+    for option in advice.options:
+        table.add_row(*map(text, (option.name, f"{option.error:.3g}", f"{option.report_bytes:,}")))
+    show(Fitted(table))
+
+
+def estimate_number(collected: "Collected[MeanRandomizer]", wanted: Wanted) -> None:
+    """Show the mean of a number, say for whom its interval is, and what forged reports can do."""
+    found = lw.local.estimate_mean(collected.mechanism, collected.reports)
+    _show(collected, {collected.task.question: found}, wanted.confidence, wanted.whom, wanted)
+    whose = "those who sent a report" if wanted.whom is Whom.respondents else "the population they are a sample of"
+    note("for", f"{whose}; the interval holds with {100 * wanted.confidence:g} %.")
+    number = found.mechanism.number
+    note("bounds", f"numbers below {number.lower} or above {number.upper} count as these.")
+    if wanted.forged:
+        down, up = found.forged(wanted.forged)
+        note("forged", f"{wanted.forged:,} forged reports move the mean by -{down:.3g} to +{up:.3g} at most.")
+
+
+def estimate_attributes(collected: "Collected[OneAttribute]", wanted: Wanted) -> None:
+    """Show shares or mean of every question; each has the reports of those who told it, drawn from all respondents."""
+    found = lw.local.estimate_record(collected.task, collected.reports)
+    wrong = (1 - wanted.confidence) / (max(len(found), 1) if wanted.together else 1)
+    _show(collected, found, 1 - wrong, Whom.population, wanted)
+    held = f"each interval holds with {100 * wanted.confidence:g} %{', all at once' if wanted.together else ''}"
+    note("for", f"all respondents, and the population they are a random sample of; {held}.")
+    if wanted.forged:
+        for question, each in found.items():
+            _note_forged(question, each, min(wanted.forged, each.reports))
+
+
+def _note_forged(question: str, found: "FrequencyEstimate | MeanEstimate", forged: int) -> None:
+    down, up = found.forged(forged)
+    worst = [float(side if isinstance(side, float) else side.max()) for side in (down, up)]
+    note("forged", f"{forged:,} forged reports on {question!r} move it by -{worst[0]:.3g} to +{worst[1]:.3g} at most.")
+
+
+def _show(
+    collected: "Collected[Any]",
+    found: "Mapping[str, FrequencyEstimate | MeanEstimate]",
+    confidence: float,
+    whom: Whom,
+    wanted: Wanted,
+) -> None:
+    rows = [
+        row
+        for question, each in found.items()
+        for row in _rows(question, each, confidence, whom=whom, together=wanted.together)
+    ]
+    match wanted.format:
+        case Format.table:
+            show(Fitted(_table(rows)))
+        case Format.csv:
+            print_text(_csv(rows))
+        case Format.json:
+            print_text(to_json(_document(collected, rows)))
+        case Format.arrow:
+            import pyarrow
+
+            from lapwing.documents.answers import arrow_stream  # here, so that `lapwing --help` loads no engine
+
+            print_bytes(arrow_stream(pyarrow.Table.from_pylist(rows)))
+    if wanted.plot is not None:
+        title, drawn = collected.task.question, [_bars(question, rows) for question in found]
+        write_chart(below_each_other(title, *drawn), wanted.plot)
+
+
+def _rows(
+    question: str, found: "FrequencyEstimate | MeanEstimate", confidence: float, *, whom: Whom, together: bool
+) -> list[Row]:
+    """Return a record a value, or one of the mean, with the same columns."""
+    if isinstance(found, lw.local.MeanEstimate):
+        (row,) = found.rows(confidence, whom=whom.value)
+        return [{"question": question, "value": "mean", "estimate": row.pop("mean"), **row}]
+    shares = found.rows(confidence, whom=whom.value, together=together)
+    return [
+        {
+            "question": question,
+            "value": row["value"],
+            "reports": found.reports,
+            "estimate": row["share"],
+            **{name: row[name] for name in ("standard_error", "low", "high", "consistent")},
+        }
+        for row in shares
+    ]
+
+
+def _bars(question: str, rows: Sequence[Row]) -> Any:
+    own = [row for row in rows if row["question"] == question]
+    return bars_with_intervals(own, keys=["value"], value="estimate", low="low", high="high", title=question)
+
+
+def _table(rows: Sequence[Row]) -> Any:
+    names = ("reports", "estimate", "from", "to", "consistent")
+    table = new_table("question", "value", *names, numbers=names)
+    for row in rows:
+        shown = [f"{row[name]:.4f}" for name in ("estimate", "low", "high", "consistent")]
+        table.add_row(*map(text, (row["question"], row["value"], f"{row['reports']:,}", *shown)))
+    return table
+
+
+def _csv(rows: Sequence[Row]) -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, fieldnames=list(COLUMNS), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def _document(collected: "Collected[Any]", rows: Sequence[Row]) -> Row:
+    return {
+        "task": collected.task.document,
+        "estimates": list(rows),
+        "rejected": [{"line": line.line, "reason": line.reason} for line in collected.rejected],
+    }

@@ -1,0 +1,98 @@
+"""`lapwing local estimate` of a dyadic tree: the share of yes in every period."""
+
+import csv
+import io
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.table import Table
+
+import lapwing as lw
+from lapwing.cli.charts import write_chart
+from lapwing.cli.console import note, on_terminal, print_bytes, print_text, show, text
+from lapwing.cli.fitting import Fitted
+from lapwing.cli.formats import Format, new_table, to_json
+from lapwing.plots import bars_with_intervals
+
+if TYPE_CHECKING:
+    from lapwing.local import Collected, DyadicTree
+    from lapwing.local.client import Task
+
+NAME: Final = "tree"
+
+Row = dict[str, Any]
+
+
+def estimate_periods(
+    collected: "Collected[DyadicTree]", confidence: float, *, together: bool, form: Format | None, plot: Path | None
+) -> None:
+    """Show the share of yes in every period, and say for whom intervals are and which changes count."""
+    rows = periods_of(collected, confidence, together)
+    match form or (Format.table if on_terminal() else Format.csv):
+        case Format.table:
+            show(Fitted(_table(rows)))
+        case Format.csv:
+            print_text(_csv(rows))
+        case Format.json:
+            print_text(to_json(_document(collected, rows)))
+        case Format.arrow:
+            import pyarrow
+
+            from lapwing.documents.answers import arrow_stream  # here, so that `lapwing --help` loads no engine
+
+            print_bytes(arrow_stream(pyarrow.Table.from_pylist(rows)))
+    _notes(collected.mechanism.changes, confidence, together)
+    if plot is not None:
+        title = collected.task.question
+        drawn = bars_with_intervals(rows, keys=["begins"], value="share", low="low", high="high", title=title)
+        write_chart(drawn, plot)
+
+
+def periods_of(collected: "Collected[DyadicTree]", confidence: float, together: bool) -> list[Row]:
+    """Return the share of yes in every period, with its first day.
+
+    Raises: InvalidParameter while a block has no reports.
+    """
+    found = lw.local.estimate_over_time(collected.mechanism, collected.reports)
+    return [
+        {"period": row["period"], "begins": _begins(collected.task, int(row["period"])), **row}
+        for row in found.rows(confidence, together=together)
+    ]
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    table = new_table("period", "begins", "share", "from", "to", numbers=("period", "share", "from", "to"))
+    for row in rows:
+        shown = (f"{row[name]:.4f}" for name in ("share", "low", "high"))
+        table.add_row(*map(text, (str(row["period"]), row["begins"], *shown)))
+    return table
+
+
+def _csv(rows: Sequence[Row]) -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def _document(collected: "Collected[DyadicTree]", rows: Sequence[Row]) -> dict[str, object]:
+    return {
+        "task": collected.task.document,
+        "reports": len(collected.reports),
+        "periods": list(rows),
+        "rejected": [{"line": line.line, "reason": line.reason} for line in collected.rejected],
+    }
+
+
+def _notes(changes: int, confidence: float, together: bool) -> None:
+    each = f"each interval holds with {100 * confidence:g} %{', all at once' if together else ''}"
+    note("for", f"the population that the respondents are a random sample of; {each}.")
+    note("changes", f"the first {changes} of a respondent count; whoever changes more often stays as they were then.")
+
+
+def _begins(task: "Task", period: int) -> str:
+    days = dict(task.parameters)["days"]
+    return (task.opens + timedelta(days=days * (period - 1))).isoformat()

@@ -1,0 +1,104 @@
+"""`lapwing local over-time`: a task that the same respondents answer again and again."""
+
+from collections.abc import Sequence
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+import lapwing as lw
+from lapwing.cli.console import note, print_text
+from lapwing.cli.local.days import day
+from lapwing.cli.options import above_zero
+from lapwing.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from lapwing.local import Mechanism
+
+EXAMPLE: Final = """\b
+Examples:
+  lapwing local over-time --question "Your first browser?" --value Lynx --value Netscape
+    --epsilon 0.5 --forever 2 --opens 2027-01-01 --closes 2027-12-31 --output task.toml
+  lapwing local over-time --question "At home this week?" --value no --value yes
+    --epsilon 1 --changes 3 --days 7 --opens 2027-01-04 --closes 2027-12-31"""
+
+UNCHANGING: Final = "one answer of one person, which never changes"
+ALL: Final = "all answers of one person"
+
+
+def over_time(
+    question: Annotated[str, typer.Option(metavar="TEXT", help="What is asked.", show_default=False)],
+    value: Annotated[list[str], typer.Option(metavar="TEXT", help="What may be answered; repeat.", show_default=False)],
+    opens: Annotated[date, typer.Option(parser=day("--opens"), metavar="DAY", help="The first day.")],
+    closes: Annotated[date, typer.Option(parser=day("--closes"), metavar="DAY", help="The last day.")],
+    epsilon: Annotated[
+        Fraction,
+        typer.Option(
+            parser=above_zero("--epsilon"),
+            metavar="NUMBER",
+            help="With --forever, what one report may lose; with --changes, all together.",
+            show_default=False,
+        ),
+    ],
+    forever: Annotated[
+        Fraction | None,
+        typer.Option(
+            parser=above_zero("--forever"),
+            metavar="NUMBER",
+            help="For what never changes: what all reports together may lose.",
+            show_default=False,
+        ),
+    ] = None,
+    changes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="COUNT", help="For a no or yes: how many changes of it count, a first yes too.", show_default=False
+        ),
+    ] = None,
+    days: Annotated[int, typer.Option(metavar="DAYS", help="Of a period, with --changes.")] = 1,
+    unit: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Whose answers are hidden.", show_default=False)
+    ] = None,
+    retention_days: Annotated[int, typer.Option(metavar="DAYS", help="How long reports are kept.")] = 30,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")] = None,
+) -> None:
+    """Write a task that the same respondents answer again and again, with --device.
+
+    Give --forever for an answer that never changes, or --changes for a yes or no that changes a few times; of two
+    values, the first is no. A tree has as many periods as its days need, up to the next power of two.
+    """
+    if (forever is None) == (changes is None):
+        raise InvalidParameter("Give --forever for an answer that never changes, or --changes for one that does.")
+    mechanism = _kept(epsilon, forever, value) if forever else _tree(epsilon, changes or 0, days, opens, closes)
+    task = lw.local.new_task(
+        question,
+        value,
+        mechanism,
+        opens=opens,
+        closes=closes,
+        unit=unit or (UNCHANGING if forever else ALL),
+        retention_days=retention_days,
+    )
+    if output is None:
+        print_text(lw.local.to_toml(task))
+    else:
+        output.write_text(lw.local.to_toml(task), encoding="utf-8")
+        note("written", str(output))
+    note("promise", task.promise)
+
+
+def _kept(epsilon: Fraction, forever: Fraction, values: Sequence[str]) -> "Mechanism":
+    """Return the more accurate of both: a value, or a bit for each value."""
+    from lapwing.local.lists.variance import mean_variance  # here, so that `lapwing --help` loads no engine
+
+    kary = lw.local.Memoised.for_epsilons(epsilon, forever, len(values))
+    unary = lw.local.MemoisedUnary.for_epsilons(epsilon, forever, len(values))
+    return unary if mean_variance(unary) < mean_variance(kary) else kary
+
+
+def _tree(epsilon: Fraction, changes: int, days: int, opens: date, closes: date) -> "Mechanism":
+    """Return the tree with a period for every day that the task is open."""
+    needed = max(2, -(-((closes - opens).days + 1) // max(1, days)))
+    return lw.local.DyadicTree.for_epsilon(epsilon, 1 << (needed - 1).bit_length(), changes, days=days)

@@ -1,0 +1,121 @@
+"""What `lapwing local task` asks for: a list of values, a number, any text, or several attributes."""
+
+import csv
+from collections.abc import Sequence
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final, TypedDict
+
+import lapwing as lw
+from lapwing.cli.local.words import mechanism_for
+from lapwing.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from lapwing.local import Mechanism
+    from lapwing.local.client import Answer, Answers, Number, Task
+
+STEPS: Final = 1000
+"""Of a grid, unless others are given."""
+ATTRIBUTE: Final = "QUESTION=A,B or QUESTION=LOWER:UPPER, like 'How do you come?=walk,bus' or 'Minutes?=0:120'"
+
+
+class Kind(StrEnum):
+    """A mechanism, or the most accurate one."""
+
+    best = "best"
+    binary = "binary"
+    k_ary = "k-ary"
+    subset = "subset"
+    optimised_unary = "optimised-unary"
+    symmetric_unary = "symmetric-unary"
+    hashing = "hashing"
+    duchi = "duchi"
+    piecewise = "piecewise"
+    hybrid = "hybrid"
+    sketch = "sketch"
+    hadamard = "hadamard"
+    prefixes = "prefixes"
+
+
+class Terms(TypedDict):
+    """What every task says besides."""
+
+    opens: date
+    closes: date
+    unit: str
+    retention_days: int
+
+
+def task_of_one(
+    question: str, answers: "Sequence[str] | Answers", epsilon: Fraction, kind: Kind, terms: Terms
+) -> "Task":
+    """Return a task with one question."""
+    return lw.local.new_task(question, answers, best(answers, epsilon, kind), **terms)
+
+
+def task_of_attributes(
+    question: str, attributes: Sequence[str], steps: int, epsilon: Fraction, kind: Kind, terms: Terms
+) -> "Task":
+    """Return a task with several questions, each with the most accurate mechanism."""
+    if kind is not Kind.best:
+        raise InvalidParameter("Each attribute gets the best mechanism: leave out --mechanism.")
+    read = [_attribute(text, steps) for text in attributes]
+    parts = [(name, answers, best(answers, epsilon, kind)) for name, answers in read]
+    return lw.local.new_record_task(question, parts, **terms)
+
+
+def best(answers: "Sequence[str] | Answers", epsilon: Fraction, kind: Kind) -> "Mechanism":
+    """Return the mechanism for some answers: the most accurate one, unless one is named.
+
+    Raises: InvalidParameter if the named one is not for these.
+    """
+    if isinstance(answers, lw.local.client.Text):
+        return mechanism_for(kind.value, epsilon, answers.most_bytes)
+    if isinstance(answers, lw.local.client.Number):
+        options = [(option.name, option.mechanism) for option in lw.local.advise_mean(epsilon, answers, 1).options]
+        return _chosen(options, kind, "a number")
+    count = len(answers) if not isinstance(answers, lw.local.client.Values) else answers.size
+    named = [(option.name.replace(" ", "-"), option.mechanism) for option in lw.local.advise(epsilon, count, 1).options]
+    return _chosen(named, kind, f"{count} values at this epsilon")
+
+
+def _chosen(options: "Sequence[tuple[str, Mechanism]]", kind: Kind, answers: str) -> "Mechanism":
+    for name, mechanism in options:
+        if kind is Kind.best or name == kind.value:
+            return mechanism
+    raise InvalidParameter(f"The mechanism {kind.value} is not for {answers}.")
+
+
+def number_of(text: str, steps: int) -> "Number":
+    """Read LOWER:UPPER."""
+    try:
+        lower, upper = map(Decimal, text.split(":"))
+        return lw.local.grid(lower, upper, steps)
+    except (InvalidOperation, ValueError):
+        raise InvalidParameter(f"{text[:60]!r} is no pair of bounds; write LOWER:UPPER, like 0:120.") from None
+
+
+def answer_of(task: "Task", given: Sequence[str]) -> "Answer":
+    """Return the answer to a task; answers to several questions are in their order.
+
+    Raises: InvalidParameter if there are more or fewer than questions.
+    """
+    attributes = task.asked if isinstance(task.asked, lw.local.client.Attributes) else None
+    count = len(attributes.each) if attributes else 1
+    if len(given) != count:
+        raise InvalidParameter(f"There must be {count} times --answer, one for each question, not {len(given)}.")
+    return {name: text for (name, _), text in zip(attributes.each, given, strict=True)} if attributes else given[0]
+
+
+def _attribute(text: str, steps: int) -> "tuple[str, Sequence[str] | Answers]":
+    """Read QUESTION=A,B or QUESTION=LOWER:UPPER; a value that holds a comma stands in double quotes, as in CSV."""
+    question, equals, rest = text.rpartition("=")
+    try:
+        values = next(csv.reader([rest], strict=True), [])
+    except csv.Error:
+        values = []
+    if not equals or not values:
+        raise InvalidParameter(f"--attribute {text[:80]!r} names no question and answers; write {ATTRIBUTE}.")
+    return question, values if len(values) > 1 else number_of(rest, steps)

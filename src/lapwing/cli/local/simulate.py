@@ -1,0 +1,136 @@
+"""`lapwing local simulate`: what each way of collecting the same data would cost in accuracy."""
+
+import csv
+import io
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.table import Table
+
+import lapwing as lw
+from lapwing.cli.charts import HELP, require_chart, write_chart
+from lapwing.cli.console import note, on_terminal, print_bytes, print_text, show, text
+from lapwing.cli.fitting import Fitted
+from lapwing.cli.formats import Format, new_table, to_json
+from lapwing.cli.local.column import read_column
+from lapwing.cli.local.errors_chart import chart_of
+from lapwing.cli.options import above_zero, between
+from lapwing.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from lapwing.local import Simulated
+
+EXAMPLE: Final = """\b
+Examples:
+  lapwing local simulate visits.parquet --column plan --epsilon 1 --epsilon 4
+  lapwing local simulate visits.csv --column plan --values a,b,c
+    --respondents 1000 --respondents 10000 --plot errors.html"""
+EPSILONS: Final = (Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
+DELTA: Final = Fraction(1, 10**6)
+LEAST_SAMPLE: Final = 100
+
+
+def simulate(
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="A Parquet or CSV file.", show_default=False)],
+    column: Annotated[str, typer.Option(metavar="COLUMN", help="What would be asked.", show_default=False)],
+    epsilon: Annotated[
+        list[Fraction] | None,
+        typer.Option(
+            parser=above_zero("--epsilon"), metavar="NUMBER", help="What may be lost; repeat. By default 0.5, 1, 2, 4."
+        ),
+    ] = None,
+    respondents: Annotated[
+        list[int] | None,
+        typer.Option(
+            metavar="COUNT",
+            help="How many answer; repeat. By default all rows, a tenth and a hundredth.",
+            show_default=False,
+        ),
+    ] = None,
+    delta: Annotated[
+        Fraction | None,
+        typer.Option(parser=between("--delta"), metavar="NUMBER", help="Of shuffled and Gaussian; 1e-6 unless given."),
+    ] = None,
+    repeats: Annotated[int, typer.Option(metavar="COUNT", help="How many simulations of each.")] = 20,
+    values: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST", help="What may be answered, as a,b,c; else what the column has.", show_default=False
+        ),
+    ] = None,
+    form: Annotated[
+        Format | None, typer.Option("--format", help="A table on a terminal, CSV in a pipe.", show_default=False)
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help=HELP)] = None,
+) -> None:
+    """Compare the error of a share without noise, with central noise, with shuffled and with local reports.
+
+    The error is the root of the mean squared error of a share, over values: predicted by formulas, and observed in
+    simulations on this data. Shares themselves are never shown. It is your own simulation on true data, and not
+    private: what it shows depends on the data, and is not for publication.
+    """
+    require_chart(plot)
+    public = _listed(values)
+    totals = read_column(source, column, public)
+    people = int(totals.sum())
+    sizes = respondents or [size for size in (people // 100, people // 10) if size >= LEAST_SAMPLE] + [people]
+    found = lw.local.simulate(
+        totals, epsilons=epsilon or EPSILONS, respondents=sizes, delta=delta or DELTA, repeats=repeats
+    )
+    match form or (Format.table if on_terminal() else Format.csv):
+        case Format.table:
+            show(Fitted(_table(found)))
+        case Format.csv:
+            print_text(_csv(found))
+        case Format.json:
+            print_text(to_json([one.row() for one in found]))
+        case Format.arrow:
+            import pyarrow  # here, so that `lapwing --help` loads no engine
+
+            from lapwing.documents.answers import arrow_stream
+
+            print_bytes(arrow_stream(pyarrow.Table.from_pylist([one.row() for one in found])))
+    if public is None:
+        note("values", "taken from the column; a real question needs a public list, so give --values.")
+    note("private", "no: these errors come of the true data. They are for you, not for publication.")
+    if plot is not None:
+        write_chart(chart_of(found, f"Error of a share of {column}"), plot)
+
+
+def _listed(values: str | None) -> list[str] | None:
+    """Return the values of a list with commas; one with a comma in it stands in quotes."""
+    if values is None:
+        return None
+    listed = [value.strip() for value in next(csv.reader([values], skipinitialspace=True), [])]
+    if len(listed) < 2 or len(set(listed)) < len(listed):
+        raise InvalidParameter("--values must be two different values or more, such as a,b,c.")
+    return listed
+
+
+def _table(found: Sequence["Simulated"]) -> Table:
+    numbers = ("respondents", "epsilon", "local ε", "predicted", "observed")
+    table = new_table(*numbers[:2], "collected", "mechanism", *numbers[2:], numbers=numbers)
+    for one in found:
+        local = one.local_epsilon if one.road == "shuffled" else None
+        cells = (
+            f"{one.respondents:,}", _short(one.epsilon), one.road, one.mechanism, _short(local),
+            _short(one.predicted), _short(one.observed),
+        )  # fmt: skip
+        table.add_row(*map(text, cells))
+    return table
+
+
+def _short(number: float | None) -> str:
+    return "" if number is None else f"{number:.3g}"
+
+
+def _csv(found: Sequence["Simulated"]) -> str:
+    out = io.StringIO()
+    rows = [one.row() for one in found]
+    writer = csv.DictWriter(out, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()

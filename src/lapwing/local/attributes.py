@@ -1,0 +1,58 @@
+"""Several questions of one person: a report tells one attribute, with all of ε."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, final
+
+from lapwing.local.lists.randomizer import loss_of, whole
+from lapwing.local.mechanism import Mechanism
+from lapwing.privacy.measures import PureDP
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneAttribute:
+    """Draw one of d attributes, each as likely, and report it, and which, by its own mechanism.
+
+    Guarantee: PureDP(ln ratio) for one respondent's whole record: two records may differ in all attributes. A report
+        (j, r) has the probability P_j(r | x_j)/d for the record x, as j is drawn without regard to it. For any two
+        records the ratio is that of P_j at two values, so at most the largest ratio of any attribute, and equal to it
+        where only that attribute differs.
+    Nothing is gained by hiding j: two records that differ everywhere differ in whichever attribute was drawn. So the
+        published claim that fake answers to the others amplify ε (random sampling plus fake data) is wrong.
+    Args: questions: d names. each: their mechanisms.
+    Source: Wang et al. 2019 (one attribute); Arcolezi et al. 2021 (RS+FD, refuted by the tests).
+    """
+
+    name: ClassVar[str] = "one-attribute"
+    questions: tuple[str, ...]
+    each: tuple[Mechanism, ...]
+
+    @property
+    def parameters(self) -> Mapping[str, int]:
+        """None: each attribute has its own."""
+        return {}
+
+    @property
+    def ratio(self) -> Fraction:
+        """The largest of the attributes'."""
+        return max(mechanism.ratio for mechanism in self.each)
+
+    def loss(self) -> PureDP:
+        """Return ε of one report, rounded up."""
+        return loss_of(self.ratio)
+
+    def read(self, said: object) -> tuple[int, Hashable]:
+        """Return the attribute's number and what is said of it."""
+        if not isinstance(said, list) or len(said) != 2:
+            raise ValueError("r must be a list of 2: an attribute, and what is said of it")
+        chosen = whole(said[0], len(self.each), "the first number of r")
+        return chosen, self.each[chosen].read(said[1])
+
+    def gather(self, said: Sequence[tuple[int, Hashable]]) -> tuple[Any, ...]:
+        """Return the reports of each attribute, as its mechanism gathers them."""
+        told: list[list[Hashable]] = [[] for _ in self.each]
+        for chosen, value in said:
+            told[chosen].append(value)
+        return tuple(mechanism.gather(values) for mechanism, values in zip(self.each, told, strict=True))

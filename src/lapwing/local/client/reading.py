@@ -1,0 +1,156 @@
+"""A task read from TOML or JSON, strictly: what is not known is refused."""
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Final
+
+from .answers import Answers, Number, Text, Values
+from .asked import EPSILON, Asked, Attributes
+from .refusals import TaskRefused
+from .rules import ALL, UNCHANGED
+from .tasks import VERSION, Task
+
+MOST_TASK: Final = 1 << 24
+_EVERY: Final = ("version", "question", "mechanism", EPSILON, "unit", "opens", "closes", "retention_days")
+_MORE: Final = (UNCHANGED, ALL)
+_KINDS: Final = (Values.kind, Number.kind, Text.kind, Attributes.kind)
+_DIGITS: Final = re.compile(r"0|[1-9][0-9]{0,19}")
+
+
+def read_task(text: str) -> Task:
+    """Read a task, in TOML or JSON.
+
+    Raises: TaskRefused if it is none, has something that is not known, or lies.
+    """
+    if len(text) > MOST_TASK:
+        raise TaskRefused(f"A task has {MOST_TASK:,} characters at most.")
+    try:
+        given: object = (
+            json.loads(text, parse_float=Decimal, object_pairs_hook=_once)
+            if text.lstrip().startswith("{")
+            else tomllib.loads(text, parse_float=Decimal)
+        )
+    except (ValueError, ArithmeticError, RecursionError):
+        raise TaskRefused("The task is neither TOML nor JSON, or says something twice.") from None
+    return task_of(given)
+
+
+def _once(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError("a key stands there twice")
+    return dict(pairs)
+
+
+def task_of(given: object) -> Task:
+    """Read a task from the object that TOML or JSON holds."""
+    if not isinstance(given, dict) or set(given) - {*_MORE, *_KINDS} != set(_EVERY):
+        raise TaskRefused(f"A task has the keys {', '.join(_EVERY)}, and one of {', '.join(_KINDS)}.")
+    if _integer("version", given["version"]) != VERSION:
+        raise TaskRefused(f"A task has the version {VERSION}.")
+    days = given["retention_days"]
+    if isinstance(days, bool) or not isinstance(days, int):
+        raise TaskRefused("retention_days must be a whole number.")
+    return Task(
+        question=_text("question", given["question"]),
+        asked=_attributes(given) if Attributes.kind in given else _asked(given),
+        epsilons=tuple((name, _epsilon(name, given[name])) for name in (EPSILON, *_MORE) if name in given),
+        unit=_text("unit", given["unit"]),
+        opens=_date("opens", given["opens"]),
+        closes=_date("closes", given["closes"]),
+        retention_days=days,
+    )
+
+
+def _attributes(given: Mapping[str, object]) -> Attributes:
+    each, mechanism = given[Attributes.kind], given["mechanism"]
+    if any(kind in given for kind in _KINDS[:-1]) or mechanism != {"name": Attributes.mechanism}:
+        raise TaskRefused(f"A task of attributes has the mechanism {Attributes.mechanism}, and no other answers.")
+    if not isinstance(each, list):
+        raise TaskRefused("attributes must be a list of tables.")
+    return Attributes(tuple(_attribute(attribute) for attribute in each))
+
+
+def _attribute(given: object) -> tuple[str, Asked]:
+    if not isinstance(given, dict) or set(given) - set(_KINDS[:-1]) != {"question", "mechanism"}:
+        raise TaskRefused(f"An attribute has a question, a mechanism, and one of {', '.join(_KINDS[:-1])}.")
+    return _text("question", given["question"]), _asked(given)
+
+
+def _asked(given: Mapping[str, object]) -> Asked:
+    mechanism = given["mechanism"]
+    if not isinstance(mechanism, dict) or not isinstance(mechanism.get("name"), str):
+        raise TaskRefused("mechanism must be a table with a name.")
+    answers = _answers(given)
+    rule = answers.rules.get(mechanism["name"])
+    order = [*rule.ranges(answers.size)] if rule else []
+    named = {str(name): _integer(name, value) for name, value in mechanism.items() if name != "name"}
+    parameters = sorted(named.items(), key=lambda item: order.index(item[0]) if item[0] in order else -1)
+    return Asked(answers, mechanism["name"], tuple(parameters))
+
+
+def _answers(given: Mapping[str, object]) -> Answers:
+    kinds = [kind for kind in _KINDS[:-1] if kind in given]
+    if len(kinds) != 1:
+        raise TaskRefused(f"Of {', '.join(_KINDS)}, there must be exactly one.")
+    held = given[kinds[0]]
+    if kinds == [Values.kind]:
+        if not isinstance(held, list):
+            raise TaskRefused("values must be a list.")
+        return Values(tuple(_text("value", value) for value in held))
+    if kinds == [Number.kind]:
+        table = _table(Number.kind, held, ("lower", "upper", "steps"))
+        lower, upper = (_decimal(bound, table[bound]) for bound in ("lower", "upper"))
+        return Number(lower, upper, _integer("steps", table["steps"]))
+    return Text(_integer("most_bytes", _table(Text.kind, held, ("most_bytes",))["most_bytes"]))
+
+
+def _table(name: str, value: object, keys: tuple[str, ...]) -> Mapping[str, object]:
+    if not isinstance(value, dict) or set(value) != set(keys):
+        raise TaskRefused(f"{name} must be a table of {', '.join(keys)}.")
+    return value
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise TaskRefused(f"A {name} must be a text.")
+    return value
+
+
+def _integer(name: object, value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        return int(value)
+    raise TaskRefused(f"{name} must be a whole number, or the digits of one as a text.")
+
+
+def _decimal(name: str, value: object) -> Decimal:
+    if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,12}(\.[0-9]{1,30})?", value):
+        return Decimal(value)
+    if isinstance(value, Decimal | int) and not isinstance(value, bool):
+        number = Decimal(value)
+        if number.is_finite() and abs(number.adjusted()) < 30:
+            return number
+    raise TaskRefused(f"{name} must be a decimal number, such as 0.5.")
+
+
+def _epsilon(name: str, value: object) -> Decimal:
+    number = _decimal(name, value)
+    if number.is_signed():
+        raise TaskRefused(f"{name} must not be negative.")
+    return number
+
+
+def _date(name: str, value: object) -> date:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
+        try:
+            return date.fromisoformat(value)
+        except ValueError:
+            pass
+    raise TaskRefused(f"{name} must be a day, such as 2027-01-31.")

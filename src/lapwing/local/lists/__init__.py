@@ -1,0 +1,1 @@
+"""Questions with a list of answers: mechanisms, advice which to take, and estimates of shares."""

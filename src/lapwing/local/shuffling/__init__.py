@@ -1,0 +1,1 @@
+"""What local reports lose if nobody learns who sent which."""

@@ -1,0 +1,1 @@
+"""The same data collected in several ways, to compare their errors."""

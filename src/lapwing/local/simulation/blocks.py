@@ -1,0 +1,27 @@
+"""Simulated respondents, any number of them: reports are drawn and counted in blocks, and no block is kept."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lapwing.exact.arrays import IntArray
+from lapwing.exact.entropy import SYSTEM, Entropy
+from lapwing.local.lists.randomizer import Randomizer, codes
+
+_BYTES_AT_ONCE = 1 << 19
+"""A block holds reports of so many bytes, packed; as arrays they take up to 64 times as many."""
+
+
+def simulate_counts(mechanism: Randomizer, values: IntArray, entropy: Entropy = SYSTEM) -> NDArray[np.int64]:
+    """Return how many of the reports of these respondents support each value.
+
+    It is `support_counts(randomize(values))` in law, and its memory does not grow with the number of respondents.
+    Make a `FrequencyEstimate` of the counts.
+
+    Args: values: the true code of each respondent. entropy: the randomness.
+    """
+    given = codes(values, mechanism.categories)
+    counts = np.zeros(mechanism.categories, dtype=np.int64)
+    step = max(1, _BYTES_AT_ONCE // mechanism.report_bytes)
+    for start in range(0, given.size, step):
+        counts += mechanism.support_counts(mechanism.randomize(given[start : start + step], entropy))
+    return counts

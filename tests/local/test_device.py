@@ -1,0 +1,430 @@
+"""The device's ledger: counted before it is sent, whatever crashes, and added up exactly."""
+
+import fcntl
+import json
+import multiprocessing
+import os
+import threading
+from contextlib import suppress
+from datetime import date, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from math import log
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lapwing.local import DyadicTree, KaryResponse, Memoised, client, new_task
+from lapwing.local.client import device as devices
+from tests.fixed_entropy import StreamEntropy
+from tests.local.test_client import VECTORS, alone
+
+DAY = date(2027, 1, 4)
+OPEN: dict[str, Any] = {"opens": DAY, "closes": date(2027, 12, 31)}
+FRESH = new_task("Which?", ["a", "b", "c"], KaryResponse.for_epsilon(Fraction(3, 10), 3), **OPEN)
+KEPT = Memoised.for_epsilons(Fraction(1, 2), 2, 3)
+MEMOISED = new_task("Which, always?", ["a", "b", "c"], KEPT, **OPEN)
+TREE = new_task("At home?", ["no", "yes"], DyadicTree.for_epsilon(1, 8, 2, days=7), **OPEN)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "device.json")
+
+
+def send(path: str, task: client.Task, answer: str, day: date = DAY, read: client.Read = os.urandom) -> bytes | None:
+    return devices.report_from_device(path, task, answer, read, day)
+
+
+def count(path: str, task: client.Task) -> int:
+    return devices.read_device(path).of(task).until()
+
+
+# What it adds up
+
+
+def test_fresh_reports_multiply(path: str) -> None:
+    """Ten reports of three tenths are three, exactly."""
+    for number in range(10):
+        line = send(path, FRESH, "abc"[number % 3], DAY + timedelta(days=number // 4))
+        assert json.loads(line or b"")["task"] == FRESH.id
+    found = devices.read_device(path)
+    assert found.began == DAY
+    assert found.epsilon() == found.epsilon_unchanged() == 3
+    assert [str(found.epsilon(day)) for day in found.days()] == ["1.200000000000", "2.400000000000", "3.000000000000"]
+    assert found.epsilon(DAY - timedelta(days=1)) == 0
+    assert FRESH.asked.together(10)[0] == FRESH.ratio**10
+
+
+def test_memoised_reports_follow_the_curve_if_nothing_changed(path: str) -> None:
+    for reports in range(1, 6):
+        send(path, MEMOISED, "a")
+        found = devices.read_device(path)
+        assert float(found.epsilon_unchanged()) == pytest.approx(log(KEPT.unchanged_ratio(reports)), abs=2e-12)
+        always = found.epsilon()
+        assert always is not None
+        assert float(always) == pytest.approx(log(KEPT.changing_ratio(reports)), abs=2e-12)
+        assert (found.epsilon_unchanged() < always) == (reports > 1)
+
+
+def test_a_tree_counts_once(path: str) -> None:
+    level, sent = None, []
+    for week in range(8):
+        line = send(path, TREE, ("no", "yes")[week % 2], DAY + timedelta(weeks=week, days=week % 7))
+        sent += [] if line is None else [line]
+        level = devices.read_device(path).of(TREE).memory["level"]
+        assert devices.read_device(path).epsilon() == (1 if sent else 0)
+    assert isinstance(level, int)
+    assert len(sent) == count(path, TREE) == 8 >> level
+    with pytest.raises(client.AnswerRefused, match="Period 8 of 8 cannot follow period 8"):
+        send(path, TREE, "no", DAY + timedelta(weeks=7, days=6))
+    with pytest.raises(client.AnswerRefused, match="Period 9"):
+        send(path, TREE, "no", DAY + timedelta(weeks=8))
+    assert len(sent) == count(path, TREE)
+
+
+def test_tasks_add_up(path: str) -> None:
+    for task in (FRESH, FRESH, MEMOISED):
+        send(path, task, "b")
+    found = devices.read_device(path)
+    assert found.epsilon() == Decimal("1.1")
+    assert [each.task for each in found.reported.values()] == [FRESH, MEMOISED]
+
+
+def test_several_questions_of_a_record(path: str) -> None:
+    assert isinstance(FRESH.asked, client.Asked)
+    asked = client.Attributes((("Which?", FRESH.asked), ("Where?", FRESH.asked)))
+    task = client.Task(
+        question="Two things",
+        asked=asked,
+        epsilons=client.true_epsilons(asked),
+        unit="one record",
+        retention_days=1,
+        **OPEN,
+    )
+    for _ in range(2):
+        devices.report_from_device(path, task, {"Which?": "a", "Where?": "b"}, os.urandom, DAY)
+    assert devices.read_device(path).epsilon() == Decimal("0.6")
+
+
+def test_a_new_file_counts_as_new(path: str) -> None:
+    send(path, FRESH, "a")
+    os.remove(path)
+    with pytest.raises(devices.DeviceRefused, match="no such file"):
+        devices.read_device(path)
+    send(path, FRESH, "a", DAY + timedelta(days=9))
+    found = devices.read_device(path)
+    assert found.began == DAY + timedelta(days=9)
+    assert found.epsilon() == Decimal("0.3")
+
+
+def test_reports_of_every_mechanism_can_be_added_up() -> None:
+    """The more reports, the more is lost; and an answer that never changes loses no more than one that may."""
+    seen = set()
+    for page in VECTORS:
+        for vector in json.loads(page.read_text(encoding="utf-8"))["reports"]:
+            task = client.task_of(vector["task"])
+            seen.add(task.mechanism)
+            ratios = [task.asked.together(reports) for reports in (0, 1, 3)]
+            assert ratios[0] == (Fraction(1), Fraction(1))
+            assert 1 < ratios[1][0] <= ratios[2][0]
+            for unchanged, always in ratios:
+                assert always is None or unchanged <= always
+    assert seen >= set(client.RULES)
+
+
+# The limit
+
+
+def test_the_limit_is_kept_and_reached_exactly(path: str) -> None:
+    devices.set_limit(path, Decimal("0.9"), DAY)
+    for _ in range(3):
+        send(path, FRESH, "a")
+    before = Path(path).read_bytes()
+    for task in (FRESH, MEMOISED):
+        with pytest.raises(devices.LimitReached, match=r"above its limit of 0\.9"):
+            send(path, task, "a")
+    assert Path(path).read_bytes() == before
+    devices.set_limit(path, None, DAY)
+    assert send(path, FRESH, "a") is not None
+
+
+def refusals(path: Path, answers: str) -> list[bool]:
+    """After which of several memoised reports the limit is reached."""
+    devices.set_limit(str(path), Decimal("1.5"), DAY)
+    refused = []
+    for answer in answers:
+        try:
+            send(str(path), MEMOISED, answer)
+            refused.append(False)
+        except devices.LimitReached:
+            refused.append(True)
+    return refused
+
+
+def check_that_refusals_say_nothing(folder: Path) -> None:
+    steady, changing = (refusals(folder / answers, answers) for answers in ("aaaa", "abca"))
+    assert steady == changing
+    assert steady == sorted(steady)
+    assert steady[-1]
+
+
+def test_refusals_do_not_depend_on_answers(tmp_path: Path) -> None:
+    check_that_refusals_say_nothing(tmp_path)
+
+
+def test_a_limit_that_looks_at_answers_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes the curve as long as the device kept one answer: who is refused has changed theirs."""
+    true = devices.Reported.epsilon
+
+    def looking(self: devices.Reported, reports: int) -> Decimal | None:
+        return self.epsilon_unchanged(reports) if len(self.memory) <= 1 else true(self, reports)
+
+    monkeypatch.setattr(devices.Reported, "epsilon", looking)
+    with pytest.raises(AssertionError):
+        check_that_refusals_say_nothing(tmp_path)
+
+
+# Crashes
+
+
+class Crash(BaseException):
+    """Stands for a process that dies."""
+
+
+CALLS = ("open", "fsync", "replace")
+
+
+def crash_at(step: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let the process die before its so many-th call that changes the file; return the calls made."""
+    made: list[str] = []
+    for name in CALLS:
+        monkeypatch.setattr(os, name, dying(name, step, made))
+    return made
+
+
+def dying(name: str, step: int, made: list[str]) -> Any:
+    """A function of the system before whose so many-th call the process dies."""
+    real = getattr(os, name)
+
+    def call(*given: Any, **more: Any) -> Any:
+        made.append(name)
+        if len(made) == step:
+            raise Crash
+        return real(*given, **more)
+
+    return call
+
+
+def check_crashes(path: str) -> None:
+    """Whatever step a device dies at, no report left that is not counted, and the kept answer is one for ever."""
+    send(path, MEMOISED, "a")
+    steps = 0
+    while True:
+        steps += 1
+        before = devices.read_device(path).of(MEMOISED)
+        line = None
+        with pytest.MonkeyPatch.context() as patched:
+            made = crash_at(steps, patched)
+            with suppress(Crash):
+                line = send(path, MEMOISED, "b")
+        after = devices.read_device(path).of(MEMOISED)
+        assert after.until() >= before.until() + (line is not None)
+        assert before.memory.items() <= after.memory.items()
+        if line is not None:
+            assert "1" in after.memory
+            assert made == ["open", "open", "fsync", "replace", "open", "fsync"]
+            assert steps == len(made) + 1
+            return
+
+
+def test_a_crash_never_sends_what_is_not_counted(path: str) -> None:
+    check_crashes(path)
+    assert os.listdir(os.path.dirname(path)) == ["device.json"]
+
+
+def test_a_device_that_sends_first_is_caught(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It returns the report, and records it if it can."""
+    real = devices._write
+
+    def later(path: str, device: devices.Device) -> None:
+        with suppress(Crash):
+            real(path, device)
+
+    monkeypatch.setattr(devices, "_write", later)
+    with pytest.raises(AssertionError):
+        check_crashes(path)
+
+
+def test_a_file_that_is_written_in_place_is_caught(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def in_place(path: str, device: devices.Device) -> None:
+        document = json.dumps(devices._document(device)).encode()
+        with open(path, "wb") as file:
+            for half in (document[: len(document) // 2], document[len(document) // 2 :]):
+                file.write(half)
+                file.flush()
+                os.fsync(file.fileno())
+
+    monkeypatch.setattr(devices, "_write", in_place)
+    with pytest.raises(devices.DeviceRefused):
+        check_crashes(path)
+
+
+def test_what_is_not_needed_is_not_kept(path: str) -> None:
+    """The file of a tree has the last answer, and no history of answers."""
+    sizes = set()
+    for week in range(8):
+        send(path, TREE, ("yes", "no")[week % 2], DAY + timedelta(weeks=week))
+        document = json.loads(Path(path).read_text())
+        (only,) = document["reported"]
+        assert set(only["memory"]) == {"level", "slot", "period", "answer", "changes", "change"}
+        sizes.add(Path(path).read_text().count("answer"))
+    assert sizes == {2}  # the unit says "answer" too
+
+
+# Two at once
+
+
+def report_many(path: str, times: int) -> None:
+    for _ in range(times):
+        send(path, FRESH, "a")
+
+
+def test_two_processes_add_up(path: str) -> None:
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=report_many, args=(path, 20)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    report_many(path, 20)
+    for worker in workers:
+        worker.join(120)
+        assert worker.exitcode == 0
+    assert count(path, FRESH) == 60
+
+
+def interrupted(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another reports while one has read the file, and not written it yet; if it is kept out, it goes second."""
+    other = threading.Thread(target=send, args=(path, FRESH, "a"))
+    real = devices._read
+
+    def read(given: bytes) -> devices.Device:
+        if threading.current_thread() is threading.main_thread() and not other.ident:
+            other.start()
+            other.join(0.3)
+        return real(given)
+
+    send(path, FRESH, "a")
+    with monkeypatch.context() as patched:
+        patched.setattr(devices, "_read", read)
+        send(path, FRESH, "a")
+        other.join(60)
+    assert count(path, FRESH) == 3
+
+
+def test_another_waits_for_the_lock(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted(path, monkeypatch)
+
+
+def test_a_device_without_a_lock_is_caught(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fcntl, "flock", lambda file, kind: None)
+    with pytest.raises(AssertionError):
+        interrupted(path, monkeypatch)
+
+
+def test_a_lock_of_a_file_that_was_replaced_is_caught(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "_is_at", lambda handle, path: True)
+    with pytest.raises(AssertionError):
+        interrupted(path, monkeypatch)
+
+
+# The file
+
+
+def test_it_is_for_its_owner_alone(path: str) -> None:
+    mask = os.umask(0)
+    try:
+        send(path, FRESH, "a")
+        send(path, FRESH, "a")
+    finally:
+        os.umask(mask)
+    assert os.stat(path).st_mode & 0o777 == 0o600
+    os.chmod(path, 0o640)
+    for use in (lambda: send(path, FRESH, "a"), lambda: devices.read_device(path)):
+        with pytest.raises(devices.DeviceRefused, match="chmod 600"):
+            use()
+    os.chmod(path, 0o600)
+    assert count(path, FRESH) == 2
+
+
+def test_a_link_leads_to_one_file(path: str, tmp_path: Path) -> None:
+    link = tmp_path / "link.json"
+    send(path, FRESH, "a")
+    link.symlink_to(path)
+    send(str(link), FRESH, "a")
+    assert link.is_symlink()
+    assert count(path, FRESH) == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": 2}, {"began": "soon"}, {"limit": "much"}, {"limit": 3.5j}, {"reported": None}, {"reported": [{}]},
+        {"days": {"2027-01-04": 0}}, {"days": {"2027-01-04": True}}, {"days": {"then": 1}}, {"days": []},
+        {"memory": 3}, {"memory": []}, {"task": {}}, {"task": {**FRESH.document, "epsilon": "0.1"}},
+    ],
+)  # fmt: skip
+def test_a_damaged_file_is_never_begun_anew(path: str, change: dict[str, Any]) -> None:
+    send(path, FRESH, "a")
+    document = json.loads(Path(path).read_text())
+    for key, value in change.items():
+        (document if key in document else document["reported"][0])[key] = value if value != 3.5j else [3]
+    Path(path).write_text(json.dumps(document))
+    with pytest.raises(devices.DeviceRefused, match="damaged"):
+        send(path, FRESH, "a")
+    with pytest.raises(devices.DeviceRefused, match="damaged"):
+        devices.read_device(path)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "null", "[" * 100_000, "\xff"])
+def test_what_is_no_device_is_refused(path: str, text: str) -> None:
+    Path(path).write_text(text, encoding="latin-1")
+    os.chmod(path, 0o600)
+    with pytest.raises(devices.DeviceRefused, match="damaged"):
+        send(path, FRESH, "a")
+    assert Path(path).read_text(encoding="latin-1") == text
+
+
+def test_a_refused_answer_changes_nothing(path: str) -> None:
+    send(path, FRESH, "a")
+    before = Path(path).read_bytes()
+    with pytest.raises(client.AnswerRefused):
+        send(path, FRESH, "d")
+    with pytest.raises(client.NoRandomness):
+        send(path, FRESH, "a", read=lambda size: b"")
+    assert Path(path).read_bytes() == before
+
+
+def test_a_first_report_that_is_refused_begins_nothing(path: str) -> None:
+    with pytest.raises(client.AnswerRefused):
+        send(path, FRESH, "d")
+    with pytest.raises(devices.DeviceRefused, match="knows of no report"):
+        devices.read_device(path)
+    send(path, FRESH, "a", DAY + timedelta(days=1))
+    assert devices.read_device(path).began == DAY + timedelta(days=1)
+
+
+def test_it_reads_what_it_writes(path: str) -> None:
+    for task in (FRESH, MEMOISED, MEMOISED):
+        send(path, task, "b", read=StreamEntropy("same").read)
+    devices.set_limit(path, Decimal("7.5"), DAY)
+    found = devices.read_device(path)
+    assert devices._read(json.dumps(devices._document(found)).encode()) == found
+    assert found.of(MEMOISED).memory == {"1": found.of(MEMOISED).memory["1"]}
+    assert "1" not in repr(found.of(FRESH).memory)
+    assert "memory" not in repr(found)
+
+
+def test_it_needs_the_standard_library_only() -> None:
+    said = alone("from lapwing.local.client import device; print(device.FORMAT)")
+    assert said.strip() == "1", said
