@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lapwing import local, mechanisms, noise, privacy
+    from lapwing import lab, local, mechanisms, noise, privacy
     from lapwing.answer import Answer
     from lapwing.budget import BudgetView
     from lapwing.builder.functions import (
@@ -141,6 +141,7 @@ __all__ = [
     "grouping_sets",
     "ifelse",
     "interval",
+    "lab",
     "least",
     "literal",
     "local",
@@ -159,7 +160,7 @@ __all__ = [
     "var",
 ]
 
-_MODULES = ("local", "mechanisms", "noise", "privacy")
+_MODULES = ("lab", "local", "mechanisms", "noise", "privacy")
 _HOMES = {
     "answer": ("Answer",),
     "client": ("Pending", "RemoteAnswer", "RemoteSession"),

@@ -25,6 +25,7 @@ from lapwing.cli import (
 )
 from lapwing.cli.characters import visible
 from lapwing.cli.console import complain, print_text
+from lapwing.cli.lab import app as lab
 from lapwing.cli.local.app import app as local_app
 from lapwing.errors import Fault, InvalidParameter, LapwingError
 
@@ -72,6 +73,7 @@ COMMANDS: Final = (
     ("guarantee", guarantee, "Show what is promised to the people in the data, as a page to print."),
     ("serve", serve, "Answer questions over HTTP, for people with tokens."),
     ("account", account, "Show what a list of mechanisms loses together, by every method."),
+    ("lab", lab, "Try out what differential privacy promises, and what attacks can do."),
 )
 
 for name, module, summary in COMMANDS:

@@ -1,0 +1,1 @@
+"""`lapwing lab`: differential privacy and its attacks, tried out."""

@@ -1,0 +1,179 @@
+"""*budget*: what questions cost together, by the kind of ledger; and what it saves to ask once instead of 80 times.
+
+Derivation. In a pure ledger ε adds up: ten questions at 0.1, two at 0.5, and 0.6 with four at 0.1 all come to 1. In a
+`gdp` ledger a question at ε costs μ², where μ(ε) solves δ = Φ(−ε/μ + μ/2) − e^ε·Φ(−ε/μ − μ/2), and in a `zcdp` ledger
+ρ(ε); of these a small ε costs less than its share, about as ε², so the same three lists come to different totals.
+
+Each student is in one cell of a histogram, so that all its cells together cost what one of them does (parallel
+composition). Asked one by one, k questions at ε cost kε by basic composition; by the law of their losses less, for a
+small δ: that is what the other methods compute, of which the loss distribution (PLD) is exact up to rounding.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import product
+from math import exp
+from statistics import NormalDist
+from typing import Final
+
+import pyarrow as pa
+
+from lapwing.errors import BudgetExhausted
+from lapwing.lab.agreement import CONFIDENCE, Check, bounded, exactly
+from lapwing.lab.course import DOMAINS, protected_students
+from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.students import EDITORS, FIRST_DAY, GENDERS, students
+from lapwing.plots import SCHEMA, Plot
+from lapwing.privacy import listed, statements_of
+from lapwing.privacy.measures import ZeroConcentratedDP
+from lapwing.session import Session
+
+DELTA: Final = Fraction(1, 10**6)
+YEARS: Final = tuple(range(FIRST_DAY.year, FIRST_DAY.year + 10))
+PARTS: Final = (
+    ("ten at 1/10", (Fraction(1, 10),) * 10),
+    ("two at 1/2", (Fraction(1, 2),) * 2),
+    ("one at 6/10, four at 1/10", (Fraction(6, 10), *(Fraction(1, 10),) * 4)),
+)
+LEDGERS: Final = ("pure", "zcdp", "gdp")
+ONE: Final = "SELECT COUNT(*) AS n FROM students"
+KEYS: Final = "editor, gender, birth_year"
+BOUNDS_OF_THE_LAW: Final = ("basic composition", "zCDP", "Gaussian DP")
+
+
+def run(settings: Settings) -> Finding:
+    """Spend a budget by three lists in three kinds of ledgers; and ask 80 counts one by one, and at once."""
+    epsilon = settings.at(Fraction(1))
+    spent = [_spent(name, parts, kind, epsilon) for name, parts in PARTS for kind in LEDGERS]
+    rows = [row for row, _ in spent]
+    checks = [check for _, several in spent for check in several]
+    more, others = _eighty(epsilon / 10)
+    return Finding(
+        rows=(*rows, *more),
+        checks=(*checks, *others),
+        plot=_plot(rows),
+        conclusion=(
+            "In a pure ledger the three lists cost the same, the whole budget. In ledgers of Gaussian noise many small "
+            "questions cost far less than few large ones. And 80 counts of editors, genders and years, asked one by "
+            f"one, cost {float(8 * epsilon):g}, or {more[-1]['predicted']:.3g} by their exact law at δ = 10⁻⁶; asked "
+            f"as one histogram they cost {float(epsilon / 10):g}, with the same noise."
+        ),
+        sample=f"{len(PARTS) * len(LEDGERS)} ledgers, 160 counts on the real engine; {CONFIDENCE}",
+    )
+
+
+def _spent(name: str, parts: tuple[Fraction, ...], kind: str, epsilon: Fraction) -> tuple[Row, list[Check]]:
+    """Ask a list of questions, each other than the last, and compare which share of the budget they took."""
+    delta = Fraction(0) if kind == "pure" else DELTA
+    with protected_students(epsilon, delta=delta, measure=kind) as session:
+        for number, part in enumerate(parts):
+            session.sql(f"SELECT COUNT(*) AS n FROM students WHERE scholarship > {number}", epsilon=part * epsilon)
+        budget = session.budget()
+        observed = float(budget.spent.amount / budget.total.amount)
+        refused = _is_refused(session, epsilon / 10)
+    predicted = sum(_cost(kind, float(part * epsilon)) for part in parts) / _cost(kind, float(epsilon))
+    what = f"{name}, share of a {kind} ledger"
+    checks = [exactly(what, predicted, observed, 1e-6)]
+    if kind == "pure":
+        checks.append(exactly(f"{name}: one more is refused", 1, float(refused)))
+    return _row(name, kind, "share of the budget", predicted, observed), checks
+
+
+def _is_refused(session: Session, epsilon: Fraction) -> bool:
+    try:
+        session.sql("SELECT COUNT(*) AS n FROM students WHERE scholarship > 5000", epsilon=epsilon)
+    except BudgetExhausted:
+        return True
+    return False
+
+
+def _cost(kind: str, epsilon: float) -> float:
+    """Return what a question at ε takes of a ledger: ε, ρ or μ², by halving where there is no formula."""
+    delta = float(DELTA)
+    if kind == "pure":
+        return epsilon
+    if kind == "zcdp":
+        return _root(lambda rho: ZeroConcentratedDP(rho).to_epsilon(delta=delta) <= epsilon)
+    normal = NormalDist()
+
+    def fits(mu: float) -> bool:
+        return normal.cdf(-epsilon / mu + mu / 2) - exp(epsilon) * normal.cdf(-epsilon / mu - mu / 2) <= delta
+
+    return _root(fits) ** 2
+
+
+def _root(fits: Callable[[float], bool]) -> float:
+    """Return the largest number, from 10^-9 to 100, that fits."""
+    low, high = 1e-9, 100.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _eighty(epsilon: Fraction) -> tuple[list[Row], list[Check]]:
+    """Ask 80 counts one by one and as one histogram, with the same noise; and total them by every method."""
+    table = students()
+    years = pa.array([day.year for day in table["birth_date"].to_pylist()], pa.int64())
+    cells = list(product(EDITORS[:4], GENDERS, YEARS))
+    named = {"domains": {**DOMAINS, "birth_year": YEARS}}
+    with protected_students((len(cells) + 1) * epsilon, table.append_column("birth_year", years), **named) as session:
+        widths = {_width(session, f"{ONE} WHERE editor = '{e}' AND gender = '{g}' AND birth_year = {y}", epsilon)
+                  for e, g, y in cells}  # fmt: skip
+        apart = session.budget().spent.amount
+        widths.add(_width(session, f"SELECT {KEYS}, COUNT(*) AS n FROM students GROUP BY {KEYS}", epsilon))
+        together = session.budget().spent.amount - apart
+    noise = listed("discrete-laplace", len(cells), scale=1 / epsilon)
+    totals = {one.method: one.epsilon or 0.0 for one in statements_of([noise], delta=DELTA)}
+    basic, law = len(cells) * epsilon, totals["loss distribution"]
+    methods = (("zcdp", "zCDP"), ("gdp", "Gaussian DP"), ("exact law (PLD)", "loss distribution"))
+    rows = [
+        _row("80 counts, one by one", "pure", "epsilon", float(basic), float(apart)),
+        _row("80 counts, one histogram", "pure", "epsilon", float(epsilon), float(together)),
+        *(_row("80 counts, one by one", kind, "epsilon at delta 1e-6", totals[method]) for kind, method in methods),
+    ]
+    checks = [
+        exactly("epsilon of 80 counts, one by one", float(basic), float(apart)),
+        exactly("epsilon of one histogram", float(epsilon), float(together)),
+        exactly("widths of intervals, of all 81 answers", 1, len(widths)),
+        *(bounded(f"exact law against {name}", totals[name], law, "at most") for name in BOUNDS_OF_THE_LAW),
+    ]
+    return rows, checks
+
+
+def _width(session: Session, sql: str, epsilon: Fraction) -> float:
+    """Ask a question and return how wide the interval of its first number is."""
+    low, high = session.sql(sql, epsilon=epsilon).interval()["n"]
+    return float(high[0] - low[0])
+
+
+def _row(what: str, ledger: str, figure: str, predicted: float, observed: float | None = None) -> Row:
+    return {"what": what, "ledger": ledger, "figure": figure, "predicted": predicted, "observed": observed}
+
+
+def _plot(rows: list[Row]) -> Plot:
+    """Draw the shares of the budget, a group of bars for each list."""
+    return Plot(
+        {
+            "$schema": SCHEMA,
+            "title": "What the same sum of epsilon costs, by kind of ledger",
+            "width": 420,
+            "data": {"values": [dict(row) for row in rows]},
+            "mark": "bar",
+            "encoding": {
+                "x": {
+                    "field": "what",
+                    "type": "nominal",
+                    "sort": None,
+                    "title": "questions",
+                    "axis": {"labelAngle": 0},
+                },
+                "xOffset": {"field": "ledger", "sort": list(LEDGERS)},
+                "y": {"field": "observed", "type": "quantitative", "title": "share of the budget"},
+                "color": {"field": "ledger", "type": "nominal", "sort": list(LEDGERS)},
+            },
+        }
+    )
+
+
+EXPERIMENT: Final = Experiment(name="budget", title="What do many questions cost together?", run=run)

@@ -1,0 +1,96 @@
+"""*coin*: what a survey by coins reveals of one respondent, and what it tells of all.
+
+Derivation. A report is y with probability p if the true answer is yes, and with probability q if it is no. Its loss is
+the logarithm of the larger of p/q and (1 − q)/(1 − p): both reports count. Two fair coins (the truth on heads, else the
+second coin decides) have p = ¾, q = ¼, and so ε = ln 3. To tell the truth with p = e^ε/(1 + e^ε), and else to lie, has
+p/(1 − p) = e^ε exactly.
+"""
+
+from fractions import Fraction
+from math import exp, log, sqrt
+from typing import Final
+
+import numpy as np
+
+from lapwing.lab.agreement import CONFIDENCE, Check, exactly, mean, share
+from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.students import students
+from lapwing.local import BinaryResponse, estimate
+from lapwing.plots import SCHEMA, Plot
+
+EPSILONS: Final = (Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4), Fraction(8))
+NAMES: Final = ("no", "yes")
+
+
+def run(settings: Settings) -> Finding:
+    """Ask all students whether they cheated in an exam, by coins of several ε."""
+    truth = np.array(students()["cheated"].to_pylist(), dtype=np.int64)
+    repeats = settings.times(1_000, 100)
+    epsilons = EPSILONS if settings.epsilon is None else (settings.epsilon,)
+    fair = BinaryResponse.from_coins(Fraction(1, 2), Fraction(1, 2))
+    mechanisms = [("two fair coins", fair)]
+    mechanisms += [(f"truth with e^ε/(1+e^ε), ε = {float(e):g}", BinaryResponse.for_epsilon(e)) for e in epsilons]
+    asked = [_asked(name, mechanism, truth, repeats) for name, mechanism in mechanisms]
+    rows = tuple(row for row, _ in asked)
+    checks = [check for _, several in asked for check in several]
+    checks.append(exactly("e^ε of two fair coins", 3.0, float(fair.ratio)))
+    checks.append(exactly("ε of a coin of 0.9", log(9), float(BinaryResponse.from_truth(0.9).loss().epsilon)))
+    return Finding(
+        rows=rows,
+        checks=tuple(checks),
+        plot=_plot(rows),
+        conclusion=(
+            "Each respondent may have lied, and nobody can tell who; all together they tell the share of cheaters, the "
+            "better the larger ε is. Two fair coins are worth ε = ln 3 = 1.0986. At ε = 8 one answer in 3,000 is a "
+            "lie: that protects nobody."
+        ),
+        sample=f"{truth.size:,} students asked {repeats:,} times; {CONFIDENCE}",
+    )
+
+
+def _asked(name: str, mechanism: BinaryResponse, truth: np.ndarray, repeats: int) -> tuple[Row, list[Check]]:
+    reports = mechanism.randomize(np.tile(truth, repeats))
+    lies = int((reports != np.tile(truth, repeats)).sum())
+    found = [float(estimate(mechanism, part, NAMES).raw[1]) for part in reports.reshape(repeats, truth.size)]
+    epsilon = float(mechanism.loss().epsilon)
+    lying, true = 1 / (1 + exp(epsilon)), float(truth.mean())
+    error = sqrt(lying * (1 - lying) / truth.size) / (1 - 2 * lying)
+    row: Row = {
+        "coin": name,
+        "epsilon": epsilon,
+        "lies, predicted": lying,
+        "lies, observed": lies / reports.size,
+        "error, predicted": error,
+        "error, observed": float(np.std(found)),
+    }
+    checks = [
+        share(f"share of lies, {name}", lying, lies, reports.size),
+        mean(f"estimated share of cheaters, {name}", true, float(np.mean(found)), error, repeats),
+    ]
+    return row, checks
+
+
+def _plot(rows: tuple[Row, ...]) -> Plot:
+    def panel(what: str, title: str) -> dict[str, object]:
+        y = {"type": "quantitative", "scale": {"type": "log"}, "title": title}
+        x = {"field": "epsilon", "type": "quantitative", "title": "epsilon"}
+        return {
+            "encoding": {"x": x},
+            "layer": [
+                {"mark": "line", "encoding": {"y": {"field": f"{what}, predicted", **y}}},
+                {"mark": {"type": "point", "filled": True}, "encoding": {"y": {"field": f"{what}, observed", **y}}},
+            ],
+        }
+
+    ordered = sorted(rows, key=lambda row: float(row["epsilon"] or 0))
+    return Plot(
+        {
+            "$schema": SCHEMA,
+            "title": "Coins: predicted (line) and observed (points)",
+            "data": {"values": [dict(row) for row in ordered]},
+            "hconcat": [panel("lies", "share of lies"), panel("error", "error of the share of cheaters")],
+        }
+    )
+
+
+EXPERIMENT: Final = Experiment(name="coin", title="How much does a survey by coins reveal?", run=run)

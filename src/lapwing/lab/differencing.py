@@ -1,0 +1,262 @@
+"""*differencing*: totals of a group, minus the same without one person: did Bob cheat, and does he get a scholarship?
+
+Derivation. The attacker knows that Bob uses Notepad, and when he was born. He asks how many of those who use Notepad
+cheated, then the same of all of them but those who were born on that day, and subtracts: what is left is Bob's answer,
+0 or 1. In the same way the difference of two sums of scholarships is Bob's, nothing or 4,500. Both groups are large, so
+it does not help to hide small ones.
+
+Where he did not cheat, the answers have the same law as if Bob were not there, and so have sums if he gets nothing. So
+all questions at a total price of ε tell the two apart with e^ε/(1 + e^ε) at most (*one-query*). What the attacks
+achieve: two answers at ε/2 each have independent noises of one scale s, whose difference D has for r = e^(−1/s)
+
+    P(D = d) = ((1 − r)/(1 + r))²·r^|d|·(|d| + (1 + r²)/(1 − r²)).
+
+Who says "yes" where the difference is above half of what it may be, v, and throws a coin at the half itself, is right
+with 1 − P(D > v/2) − ½·P(D = v/2). That is for v = 1 and s = 2/ε, and for v = 4,500 and s = 12,000/ε.
+
+More pairs of groups do not help: k pairs have ε/(2k) for each question. The sum of their differences is k, or 0, and 2k
+noises of scale 2k/ε, whose law is that of D, convolved k times (`sum_law`).
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from math import ceil, exp, expm1
+from typing import Final, final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lapwing.lab.agreement import CONFIDENCE, Check, exactly, share
+from lapwing.lab.answers import fresh_answers, noise_of
+from lapwing.lab.course import protected_students
+from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.guesses import at_most
+from lapwing.lab.naive_totals import exact_total
+from lapwing.lab.students import BOB, BOBS_BIRTHDAY, BOBS_SCHOLARSHIP, LARGEST_SCHOLARSHIP, students
+from lapwing.mechanisms import DiscreteLaplace
+from lapwing.plots import SCHEMA, Plot
+from lapwing.session import Session
+
+IS_BOB: Final = f"(editor = 'Notepad' AND birth_date = DATE '{BOBS_BIRTHDAY}')"
+GROUP: Final = "editor = 'Notepad'"
+MANY: Final = 5
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secret:
+    """What is to be found out about Bob.
+
+    Args: column, figure: what is asked; value: how much Bob adds to it, if it is so; largest: its bound.
+    """
+
+    name: str
+    column: str
+    figure: str
+    value: int
+    largest: int
+
+
+CHEATED: Final = Secret(name="did he cheat", column="cheated", figure="COUNT_IF(cheated)", value=1, largest=1)
+SCHOLARSHIP: Final = Secret(
+    name="has he a scholarship",
+    column="scholarship",
+    figure="SUM(scholarship)",
+    value=BOBS_SCHOLARSHIP,
+    largest=LARGEST_SCHOLARSHIP,
+)
+ATTACKS: Final = ((CHEATED, 1), (CHEATED, MANY), (SCHOLARSHIP, 1))
+"""What is attacked, and by how many pairs of totals."""
+
+Integers = NDArray[np.int64]
+Found = list[tuple[Row, list[Check]]]
+
+
+def run(settings: Settings) -> Finding:
+    """Subtract totals to find out two secrets of Bob: exact totals, and Lapwing's at one total price."""
+    epsilon = settings.at(Fraction(1))
+    repeats, draws = settings.times(100, 20), settings.times(1_000_000, 200_000)
+    found = _naive() if settings.tries("naive") else []
+    if settings.tries("lapwing"):
+        found += [each for secret, pairs in ATTACKS for each in _lapwing(secret, pairs, epsilon, repeats, draws)]
+    rows = tuple(row for row, _ in found)
+    return Finding(
+        rows=rows,
+        checks=tuple(check for _, several in found for check in several),
+        plot=_plot(rows, float(epsilon)),
+        conclusion=_conclusion(settings, float(epsilon)),
+        sample=f"{2 * repeats} guesses by answers of the engine, {2 * draws:,} by draws of its noise; {CONFIDENCE}",
+    )
+
+
+def scale_of(secret: Secret, pairs: int, epsilon: float) -> float:
+    """Return the scale of noise of each of the 2k answers."""
+    return 2 * pairs * secret.largest / epsilon
+
+
+def predicted(secret: Secret, pairs: int, epsilon: float) -> float:
+    """Return how often the guess by the sum S is right: 1 − P(S > h) − ½·P(S = h) = ½ + ½·P(|S| < h) + ½·P(S = h)."""
+    scale, doubled = scale_of(secret, pairs, epsilon), pairs * secret.value
+    law = difference_law if pairs == 1 else partial(sum_law, pairs)
+    inside = 2 * sum(law(scale, d) for d in range(1, ceil(doubled / 2))) + law(scale, 0)
+    return 0.5 + inside / 2 + (law(scale, doubled // 2) / 2 if doubled % 2 == 0 else 0.0)
+
+
+def difference_law(scale: float, d: int) -> float:
+    """Return P(D = d), d ≥ 0, of two noises."""
+    r, rest = exp(-1 / scale), -expm1(-1 / scale)
+    return (rest / (1 + r)) ** 2 * r**d * (d + (1 + r**2) / (rest * (1 + r)))
+
+
+def sum_law(pairs: int, scale: float, d: int) -> float:
+    """Return P(S = d) of 2k noises, 0 ≤ d < 2k.
+
+    It is the mean over t of φ(t)^2k·cos(dt), φ(t) = (1 − r)²/(1 − 2r·cos t + r²). With w for which cos t =
+    ((1 + r²)·cos w + 2r)/c, c = 1 + 2r·cos w + r², that is the mean over w of (1 − r)/(1 + r)^(4k − 1)·c^(2k − 1)·
+    cos(dt), a polynomial in cos w of a degree below 2k: so its mean over 4k points is exact.
+    """
+    r, noises = exp(-1 / scale), 2 * pairs
+    w = 2 * np.pi * np.arange(2 * noises) / (2 * noises)
+    c = 1 + 2 * r * np.cos(w) + r**2
+    t = np.arccos(np.clip(((1 + r**2) * np.cos(w) + 2 * r) / c, -1.0, 1.0))
+    return float((c ** (noises - 1) * np.cos(d * t)).mean() * -expm1(-1 / scale) / (1 + r) ** (2 * noises - 1))
+
+
+def _worlds(secret: Secret) -> tuple[pa.Table, pa.Table]:
+    """Return the students where it is so, and where it is not."""
+    table = students()
+    others = table[secret.column].to_pylist()[BOB + 1 :]
+    place, kind = table.schema.get_field_index(secret.column), table[secret.column].type
+    yes, no = (
+        table.set_column(place, secret.column, pa.array([value, *others], kind))
+        for value in ((True, False) if secret is CHEATED else (BOBS_SCHOLARSHIP, 0))
+    )
+    return yes, no
+
+
+def _naive() -> Found:
+    """Subtract exact totals of large groups."""
+    found: Found = []
+    for secret in (CHEATED, SCHOLARSHIP):
+        right = 0
+        for wanted, table in zip((secret.value, 0), _worlds(secret), strict=True):
+            whole = exact_total(table, secret.column, "Notepad")
+            rest = exact_total(table, secret.column, "Notepad", without=BOB)
+            right += whole is not None and rest is not None and whole - rest == wanted
+        row = _row("exact totals, small groups hidden", secret, 1, 2, 1.0, right / 2, 1.0)
+        found.append((row, [exactly(f"guesses right, exact totals, {secret.name}", 1, right / 2)]))
+    return found
+
+
+def _lapwing(secret: Secret, pairs: int, epsilon: Fraction, repeats: int, draws: int) -> Found:
+    """Guess by answers of the real engine, where one pair is asked for, and by draws from its mechanism."""
+    price, asked = epsilon / (2 * pairs), repeats if pairs == 1 else 0
+    seen, found = [], []
+    for table in _worlds(secret):
+        with protected_students((asked + 1) * epsilon, table) as session:
+            if asked:
+                seen.append(_differences(session, secret, price, asked))
+            noise = noise_of(session, f"SELECT {secret.figure} AS n FROM students WHERE {GROUP}", price)
+    if asked:
+        found.append(_guessed("Lapwing", secret, pairs, (seen[0], seen[1]), epsilon))
+    drawn = [_sums(noise, bob * pairs, pairs, draws) for bob in (secret.value, 0)]
+    row, checks = _guessed("Lapwing's noise", secret, pairs, (drawn[0], drawn[1]), epsilon)
+    wanted = scale_of(secret, pairs, float(epsilon))
+    checks.append(exactly(f"scale of noise, {_what(secret, pairs)}", wanted, float(noise.scale), wanted * 1e-9))
+    return [*found, (row, checks)]
+
+
+def _differences(session: Session, secret: Secret, price: Fraction, repeats: int) -> Integers:
+    """Ask for a group with Bob and without him, and subtract; with answers of its own for each guess."""
+    question = f"SELECT {secret.figure} AS n FROM students WHERE {GROUP}"
+    whole = fresh_answers(session, question, price, repeats)
+    return whole - fresh_answers(session, f"{question} AND NOT {IS_BOB}", price, repeats)
+
+
+def _sums(noise: DiscreteLaplace, bob: int, pairs: int, draws: int) -> Integers:
+    """Draw sums of differences: what Bob adds, and two noises for each pair."""
+    summed = np.full(draws, bob, dtype=np.int64)
+    for _ in range(pairs):
+        summed += noise.release(np.zeros(draws, dtype=np.int64)) - noise.release(np.zeros(draws, dtype=np.int64))
+    return summed
+
+
+def _guessed(
+    target: str, secret: Secret, pairs: int, seen: tuple[Integers, Integers], epsilon: Fraction
+) -> tuple[Row, list[Check]]:
+    """Say yes above half of what Bob would add, and count a coin at the half itself as half right."""
+    yes, no = (2 * each - pairs * secret.value for each in seen)
+    guesses = yes.size + no.size
+    right = int((yes > 0).sum() + (no < 0).sum()) + int((yes == 0).sum() + (no == 0).sum()) // 2
+    wanted, most = predicted(secret, pairs, float(epsilon)), at_most(float(epsilon))
+    what = f"{target}, {_what(secret, pairs)}"
+    checks = [
+        share(f"guesses right, {what}", wanted, right, guesses),
+        share(f"bound of guesses right, {what}", most, right, guesses, "at most"),
+    ]
+    return _row(target, secret, pairs, guesses, wanted, right / guesses, most), checks
+
+
+def _what(secret: Secret, pairs: int) -> str:
+    return f"{secret.name}, {pairs} {'pair' if pairs == 1 else 'pairs'}"
+
+
+def _row(
+    target: str, secret: Secret, pairs: int, guesses: int, wanted: float, observed: float, most: float
+) -> dict[str, str | int | float | None]:
+    return {
+        "target": target,
+        "secret": secret.name,
+        "pairs": pairs,
+        "guesses": guesses,
+        "right, predicted": wanted,
+        "right, observed": observed,
+        "right, at most": most,
+    }
+
+
+def _conclusion(settings: Settings, epsilon: float) -> str:
+    said = []
+    if settings.tries("naive"):
+        said.append(
+            "Two exact totals of more than fifty students give away what Bob did, and to the last coin what he gets; "
+            "nothing small was ever shown."
+        )
+    if settings.tries("lapwing"):
+        one, many, money = (100 * predicted(secret, pairs, epsilon) for secret, pairs in ATTACKS)
+        said.append(
+            f"Of answers that cost {epsilon:g} together, the difference tells whether he cheated in {one:.1f} % of "
+            f"cases, and whether he has a scholarship in {money:.1f} %; a coin is right in 50 %. Five pairs of groups "
+            f"at the same price tell it in {many:.1f} %. No attack at this price can exceed "
+            f"{100 * at_most(epsilon):.1f} %."
+        )
+    return " ".join(said)
+
+
+def _plot(rows: tuple[Row, ...], epsilon: float) -> Plot:
+    """Draw the shares of right guesses as bars, and the bounds as ticks."""
+    cases = [{**row, "case": f"{row['target']}: {row['secret']}, {row['pairs']} pair(s)"} for row in rows]
+    x = {"type": "quantitative", "scale": {"domain": [0, 1]}, "title": "share of guesses that are right"}
+    tick = {"type": "tick", "thickness": 3, "color": "black"}
+    return Plot(
+        {
+            "$schema": SCHEMA,
+            "title": f"Bob by differences, total price {epsilon:g}: right (bars), possible at most (ticks)",
+            "width": 320,
+            "data": {"values": cases},
+            "encoding": {
+                "y": {"field": "case", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 360}}
+            },
+            "layer": [
+                {"mark": {"type": "bar", "opacity": 0.6}, "encoding": {"x": {"field": "right, observed", **x}}},
+                {"mark": tick, "encoding": {"x": {"field": "right, at most", **x}}},
+            ],
+        }
+    )
+
+
+EXPERIMENT: Final = Experiment(
+    name="differencing", title="Do the totals of two groups give away their difference?", run=run, attack=True
+)

@@ -1,0 +1,183 @@
+"""*dimensions*: what many answers cost when everybody is in all of them, with Laplace and with Gaussian noise.
+
+Derivation. If one person moves each of k answers by 1, the vector moves by k in L1 and by √k in L2. Laplace noise keeps
+ε with scale k/ε, so its ± at 95 % is about ln(20)·k/ε. Gaussian noise keeps (ε, δ) with σ = √k/μ, where μ solves
+δ = Φ(−ε/μ + μ/2) − e^ε·Φ(−ε/μ − μ/2) (Balle and Wang 2018), so its ± is about 1.96·√k/μ. The classical
+σ = √(2·ln(1.25/δ))·√k/ε (Dwork and Roth 2014, Theorem A.1, for ε < 1) shows the growth: 1/μ grows like √(ln(1/δ))/ε.
+The two cross at k* = (1.96·ε/(μ·ln 20))².
+"""
+
+from fractions import Fraction
+from math import ceil, erfc, exp, floor, log, sqrt
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+
+from lapwing.lab.agreement import CONFIDENCE, Check, bounded, exactly, share
+from lapwing.lab.course import protected_students
+from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.histogram import half_width
+from lapwing.mechanisms import DiscreteLaplace, Mechanism, RoundedGaussian, Sensitivity
+from lapwing.plots import SCHEMA, Plot
+from lapwing.privacy import cheapest, loss_for
+from lapwing.privacy.measures import PureDP
+
+SIZES: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
+ASKED: Final = (1, 5, 20)
+"""So many columns are also asked of the real engine."""
+DELTA: Final = Fraction(1, 10**6)
+DELTAS: Final = (Fraction(1, 10**3), DELTA, Fraction(1, 10**9), Fraction(1, 10**12))
+NORMAL: Final = NormalDist()
+QUANTILE: Final = NORMAL.inv_cdf(0.975)
+
+
+def run(settings: Settings) -> Finding:
+    """Calibrate either noise for 1 to 1,000 answers, draw it, and find where the two cross."""
+    epsilon, draws = settings.at(Fraction(1)), settings.times(200_000, 20_000)
+    rows: list[Row] = []
+    checks: list[Check] = []
+    for k in SIZES:
+        several, row = _compared(k, epsilon, draws)
+        rows.append(row)
+        checks += several
+    crossings = {delta: _crossing(epsilon, delta) for delta in DELTAS}
+    for delta, crossing in crossings.items():
+        checks += _switches(epsilon, delta, floor(crossing) + 1)
+    checks += _engine(epsilon)
+    if epsilon <= 1:
+        checks.append(
+            bounded("σ for one answer against the classical σ", _classical(epsilon), _sigma(epsilon), "at most")
+        )
+    last = rows[-1]
+    return Finding(
+        rows=tuple(rows),
+        checks=tuple(checks),
+        plot=_plot(epsilon, rows),
+        conclusion=(
+            f"At ε = {float(epsilon):g}, {SIZES[-1]:,} answers that everybody is in come with ±{last['Laplace ±']:,} "
+            f"of Laplace noise, which grows with their number, and with ±{last['Gaussian ±']:,} of Gaussian noise, "
+            f"which grows with its root. From {floor(crossings[DELTA]) + 1:,} answers on, Gaussian noise is the better "
+            f"one, for who accepts δ = 10⁻⁶; at δ = 10⁻¹², from {floor(crossings[DELTAS[-1]]) + 1:,} on."
+        ),
+        sample=(
+            f"{draws:,} draws of each noise for each number of answers, and the real engine's own intervals; "
+            f"{CONFIDENCE}"
+        ),
+    )
+
+
+def _compared(k: int, epsilon: Fraction, draws: int) -> tuple[list[Check], Row]:
+    """Compare the ± that Lapwing's mechanisms state for k answers, and the noise that they draw, with the formulas."""
+    sensitivity = Sensitivity(l1=k, l2_squared=k)
+    laplace = DiscreteLaplace.for_loss(PureDP(epsilon), sensitivity)
+    gaussian = RoundedGaussian.for_loss(loss_for("gdp", epsilon, DELTA), sensitivity)
+    sigma = sqrt(k) * _sigma(epsilon)
+    wide, normal = half_width(k / epsilon), _gaussian_half_width(sigma)
+    r = exp(-float(epsilon) / k)
+    inside = 1 - 2 * r ** (wide + 1) / (1 + r)
+    between = 1 - erfc((normal + 0.5) / (sigma * sqrt(2)))
+    laplace_hits, gaussian_hits = (_hits(laplace, wide, draws), _hits(gaussian, normal, draws))
+    row: Row = {
+        "answers": k,
+        "Laplace ±": wide,
+        "within it, predicted": inside,
+        "within it, observed": laplace_hits / draws,
+        "Gaussian ±": normal,
+        "within that, predicted": between,
+        "within that, observed": gaussian_hits / draws,
+        "better": "Laplace" if wide < normal else "Gaussian" if normal < wide else "equal",
+    }
+    checks = [
+        exactly(f"± of Laplace noise, {k:,} answers", wide, laplace.half_width(0.95)),
+        exactly(f"± of Gaussian noise, {k:,} answers", normal, gaussian.half_width(0.95)),
+        share(f"Laplace noise within ±, {k:,} answers", inside, laplace_hits, draws),
+        share(f"Gaussian noise within ±, {k:,} answers", between, gaussian_hits, draws),
+    ]
+    return checks, row
+
+
+def _hits(mechanism: Mechanism, reach: int, draws: int) -> int:
+    return int((np.abs(mechanism.release(np.zeros(draws, dtype=np.int64))) <= reach).sum())
+
+
+def _sigma(epsilon: Fraction, delta: Fraction = DELTA) -> float:
+    """Return 1/μ: the σ at which Gaussian noise on one answer is (ε, δ)-DP, by halving."""
+    low, high = 1e-3, 1e9
+    for _ in range(200):
+        middle = sqrt(low * high)
+        loss = _delta(float(epsilon), 1 / middle)
+        low, high = (low, middle) if loss <= delta else (middle, high)
+    return high
+
+
+def _delta(epsilon: float, mu: float) -> float:
+    """Return Φ(−ε/μ + μ/2) − e^ε·Φ(−ε/μ − μ/2), by erfc, which keeps small figures."""
+    near, far = (erfc((epsilon / mu + sign * mu / 2) / sqrt(2)) / 2 for sign in (-1, 1))
+    return near - exp(epsilon) * far
+
+
+def _classical(epsilon: Fraction) -> float:
+    return sqrt(2 * log(1.25 / float(DELTA))) / float(epsilon)
+
+
+def _gaussian_half_width(sigma: float) -> int:
+    """Return the least h that 95 % of rounded Gaussian noise does not exceed: P(|x| ≤ h) = 2Φ((h + ½)/σ) − 1."""
+    return max(0, ceil(sigma * QUANTILE - 0.5 - 1e-9))
+
+
+def _crossing(epsilon: Fraction, delta: Fraction) -> float:
+    """Return k* = (1.96·ε/(μ·ln 20))², at which both noises, on the real line, have the same ± at 95 %."""
+    return (QUANTILE * float(epsilon) * _sigma(epsilon, delta) / log(20)) ** 2
+
+
+def _switches(epsilon: Fraction, delta: Fraction, first: int) -> list[Check]:
+    """Check that Lapwing's planner, which weighs all its noises, turns to Gaussian noise at k* and not before."""
+    chosen = [cheapest(k, 1, epsilon, delta).noise for k in (first - 1, first) if k]
+    named = "planner's noise for {} answers is {}, δ = " + f"{float(delta):g}"
+    expected = ["laplace", "gaussian"][-len(chosen) :]
+    return [
+        exactly(named.format(f"{k:,}", noise), 1, float(noise == took))
+        for k, noise, took in zip((first - 1, first)[-len(chosen) :], expected, chosen, strict=True)
+    ]
+
+
+def _engine(epsilon: Fraction) -> list[Check]:
+    """Ask the real engine for k columns at once, in a ledger of pure ε and in one of Gaussian DP."""
+    checks = []
+    for k in ASKED:
+        columns = ", ".join(f"COUNT_IF(scholarship >= {100 * j}) AS n{j}" for j in range(k))
+        for kind, promise in (("pure", {}), ("gdp", {"delta": DELTA})):
+            with protected_students(epsilon, **promise) as session:
+                answer = session.sql(f"SELECT {columns} FROM students", epsilon=epsilon)
+            low, high = answer.interval(Fraction(95, 100))["n0"]
+            predicted = half_width(k / epsilon) if kind == "pure" else _gaussian_half_width(sqrt(k) * _sigma(epsilon))
+            checks.append(exactly(f"± of the real engine, {k} columns, {kind}", predicted, float(high[0] - low[0]) / 2))
+    return checks
+
+
+def _plot(epsilon: Fraction, rows: list[Row]) -> Plot:
+    """Draw the ± of both noises by the number of answers, on logarithmic axes, where powers are straight lines."""
+    data = [
+        {"answers": row["answers"], "noise": noise, "±": max(1, int(row[f"{noise} ±"] or 0))}
+        for row in rows
+        for noise in ("Laplace", "Gaussian")
+    ]
+    return Plot(
+        {
+            "$schema": SCHEMA,
+            "title": f"± at 95 % of one of k answers that everybody is in, epsilon {float(epsilon):g}, delta 1e-6",
+            "width": 420,
+            "data": {"values": data},
+            "mark": {"type": "line", "point": True},
+            "encoding": {
+                "x": {"field": "answers", "type": "quantitative", "scale": {"type": "log"}, "title": "answers k"},
+                "y": {"field": "±", "type": "quantitative", "scale": {"type": "log"}, "title": "± at 95 %"},
+                "color": {"field": "noise", "type": "nominal"},
+                "strokeDash": {"field": "noise", "type": "nominal"},
+            },
+        }
+    )
+
+
+EXPERIMENT: Final = Experiment(name="dimensions", title="What do many answers cost that everybody is in?", run=run)

@@ -1,0 +1,77 @@
+"""What an experiment is: a question about differential privacy, tried out, with the prediction beside what came.
+
+An experiment draws from the operating system like everything else, so each run differs. What it says of a run is a
+`Check`: a predicted figure, the observed one, and how far they may be apart by chance.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, final
+
+from lapwing.lab.agreement import Check
+from lapwing.plots import Plot
+
+Target = Literal["naive", "lapwing", "both"]
+Cell = str | int | float | None
+Row = Mapping[str, Cell]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How an experiment is run.
+
+    Args: epsilon: in the place of its own; against: what an attack is tried on; short: fewer repeats, for a quick look.
+    """
+
+    epsilon: Fraction | None = None
+    against: Target = "both"
+    short: bool = False
+
+    def times(self, many: int, few: int) -> int:
+        """Return how often something is repeated."""
+        return few if self.short else many
+
+    def at(self, usual: Fraction) -> Fraction:
+        """Return ε: the one that was given, or else the usual one."""
+        return usual if self.epsilon is None else self.epsilon
+
+    def tries(self, target: Literal["naive", "lapwing"]) -> bool:
+        """Tell whether a target is attacked."""
+        return self.against in (target, "both")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What came of an experiment.
+
+    Args: rows: its table, of one shape; checks: predicted beside observed; plot: its chart; conclusion: what it shows,
+        in plain words; sample: what was repeated how often, and with which confidence the checks hold.
+    """
+
+    rows: tuple[Row, ...]
+    checks: tuple[Check, ...]
+    plot: Plot
+    conclusion: str
+    sample: str
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything observed agrees with what was predicted."""
+        return all(check.holds for check in self.checks)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """One experiment of the lab.
+
+    Args: name: as it is called; title: what it asks, in one line; attack: whether it has targets; run: tries it out.
+    """
+
+    name: str
+    title: str
+    run: Callable[[Settings], Finding]
+    attack: bool = False

@@ -1,0 +1,205 @@
+"""*one-query*: whether an answer tells that Bob, the only one of his kind, is in the data.
+
+Derivation. Counted are those who were born on 1994-09-23 and use Notepad: 1 with Bob, 0 without him. Who holds both for
+equally likely, and says "Bob" for the answers of a set S, is right with the mean of P(S) and 1 − Q(S), where P and Q
+are the laws of the answer with Bob and without. By ε-DP, P(S) ≤ e^ε·Q(S) and 1 − Q(S) ≤ e^ε·(1 − P(S)); the mean is
+largest where both are equalities, and then it is e^ε/(1 + e^ε) (Kairouz, Oh and Viswanath 2015, Theorem 2.1). The
+discrete Laplace of scale 1/ε attains it with S = {1, 2, …}: P(noise ≥ 0) = 1/(1 + r) for r = e^(−ε).
+
+The intersection attack asks for all who use Notepad and for those of them who were born on another day, and subtracts.
+That costs 2ε and so is right with e^2ε/(1 + e^2ε) at most. In fact two noises X and Y are in the difference, whose best
+guess is "Bob" from 1 upwards: right with ½ + ½·P(X = Y), P(X = Y) = (1 − r)(1 + r²)/(1 + r)³. That is less than one
+question achieves, since the second answer has the same law with Bob and without. Where small counts are hidden and all
+others exact, the first attack sees nothing and the second everything.
+"""
+
+from fractions import Fraction
+from math import exp
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lapwing.lab.agreement import CONFIDENCE, Check, exactly, share
+from lapwing.lab.answers import drawn, fresh_answers, noise_of
+from lapwing.lab.course import protected_students
+from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.guesses import at_most
+from lapwing.lab.naive_counts import HIDDEN_BELOW, exact_count, hidden_if_small
+from lapwing.lab.students import BOBS_BIRTHDAY, students
+from lapwing.plots import SCHEMA, Plot
+
+USERS: Final = "SELECT COUNT(*) AS n FROM students WHERE editor = 'Notepad'"
+BOB_ALONE: Final = f"{USERS} AND birth_date = DATE '{BOBS_BIRTHDAY}'"
+ALL_BUT_BOB: Final = f"{USERS} AND birth_date <> DATE '{BOBS_BIRTHDAY}'"
+ONE, TWO = "one question", "two questions"
+DRAWS: Final = 2_000_000
+"""Guesses with Bob, and as many without: enough to see noise that is a tenth too small."""
+
+Figures = NDArray[np.int64]
+Seen = dict[str, tuple[Figures, Figures]]
+"""For each attack the figures that it compares with 1: with Bob in the data, and without him."""
+
+
+def run(settings: Settings) -> Finding:
+    """Guess whether Bob is in the data, by one question and by two."""
+    epsilon = settings.at(Fraction(1, 10))
+    repeats = settings.times(100, 10)
+    found = _naive() if settings.tries("naive") else []
+    if settings.tries("lapwing"):
+        found += _attacked("Lapwing", _asked(epsilon, repeats), epsilon)
+        found += _attacked("Lapwing's noise", _drawn(epsilon), epsilon)
+    rows = tuple(row for row, _ in found)
+    checks = [check for _, several in found for check in several]
+    checks.append(exactly("advantage over a coin at ε = 0.1", 0.025, at_most(0.1) - 0.5, 0.0005))
+    return Finding(
+        rows=rows,
+        checks=tuple(checks),
+        plot=_plot(float(epsilon), rows),
+        conclusion=_conclusion(settings, float(epsilon)),
+        sample=f"{2 * repeats} guesses by answers of the engine, {2 * DRAWS:,} by draws of its noise; {CONFIDENCE}",
+    )
+
+
+def predicted(attack: str, epsilon: float) -> float:
+    """Return how often the best guess is right, by one answer of ε or by the difference of two."""
+    r = exp(-epsilon)
+    return 1 / (1 + r) if attack == ONE else 0.5 + (1 - r) * (1 + r**2) / (1 + r) ** 3 / 2
+
+
+def _naive() -> list[tuple[Row, list[Check]]]:
+    """Attack exact counts, and exact counts of which the small ones are hidden."""
+    shown: dict[str, list[object]] = {"exact": [], "hidden": [], "difference": []}
+    for table in _worlds():
+        alone = exact_count(table, "Notepad", born=BOBS_BIRTHDAY)
+        users = hidden_if_small(exact_count(table, "Notepad"))
+        others = hidden_if_small(exact_count(table, "Notepad", not_born=BOBS_BIRTHDAY))
+        shown["exact"].append(alone)
+        shown["hidden"].append(hidden_if_small(alone))
+        shown["difference"].append(None if users is None or others is None else users - others)
+    hiding = f"counts below {HIDDEN_BELOW} hidden"
+    return [
+        _certain("exact counts", ONE, shown["exact"], 1.0),
+        _certain(hiding, ONE, shown["hidden"], 0.5),
+        _certain(hiding, TWO, shown["difference"], 1.0),
+    ]
+
+
+def _certain(target: str, attack: str, shown: list[object], wanted: float) -> tuple[Row, list[Check]]:
+    """Return how often one is right by figures without noise: always, or where both are the same, half of the time."""
+    with_bob, without = shown
+    right = 0.5 if with_bob == without else 1.0
+    return _row(target, attack, 2, wanted, right, 1.0), [exactly(f"guesses right, {target}, {attack}", wanted, right)]
+
+
+def _worlds() -> tuple[pa.Table, pa.Table]:
+    """Return the students with Bob, who comes first, and without him."""
+    return students(), students().slice(1)
+
+
+def _asked(epsilon: Fraction, repeats: int) -> Seen:
+    """Ask the real engine, with Bob and without; each guess goes by answers of its own."""
+    one, two = [], []
+    for table in _worlds():
+        with protected_students(3 * repeats * epsilon, table) as session:
+            one.append(fresh_answers(session, BOB_ALONE, epsilon, repeats))
+            users = fresh_answers(session, USERS, epsilon, repeats)
+            two.append(users - fresh_answers(session, ALL_BUT_BOB, epsilon, repeats))
+    return {ONE: (one[0], one[1]), TWO: (two[0], two[1])}
+
+
+def _drawn(epsilon: Fraction) -> Seen:
+    """Draw from the mechanism of the engine's own answer."""
+    with protected_students(epsilon) as session:
+        mechanism = noise_of(session, BOB_ALONE, epsilon)
+    one = drawn(mechanism, 1, DRAWS), drawn(mechanism, 0, DRAWS)
+    two = [drawn(mechanism, users, DRAWS) - drawn(mechanism, 54, DRAWS) for users in (55, 54)]
+    return {ONE: one, TWO: (two[0], two[1])}
+
+
+def _attacked(target: str, seen: Seen, epsilon: Fraction) -> list[tuple[Row, list[Check]]]:
+    return [
+        _guessed(target, attack, seen[attack], predicted(attack, float(epsilon)), at_most(price * float(epsilon)))
+        for attack, price in ((ONE, 1), (TWO, 2))
+    ]
+
+
+def _guessed(
+    target: str, attack: str, figures: tuple[Figures, Figures], wanted: float, most: float
+) -> tuple[Row, list[Check]]:
+    with_bob, without = figures
+    guesses = with_bob.size + without.size
+    right = int((with_bob >= 1).sum() + (without < 1).sum())
+    checks = [
+        share(f"guesses right, {target}, {attack}", wanted, right, guesses),
+        share(f"bound of guesses right, {target}, {attack}", most, right, guesses, "at most"),
+    ]
+    return _row(target, attack, guesses, wanted, right / guesses, most), checks
+
+
+def _row(target: str, attack: str, guesses: int, wanted: float, observed: float, most: float) -> Row:
+    return {
+        "target": target,
+        "attack": attack,
+        "guesses": guesses,
+        "right, predicted": wanted,
+        "right, observed": observed,
+        "right, at most": most,
+    }
+
+
+def _conclusion(settings: Settings, epsilon: float) -> str:
+    said = []
+    if settings.tries("naive"):
+        said.append(
+            "Exact counts give Bob away at once. Hiding the small ones does not help: two large counts are shown, and "
+            "their difference is Bob."
+        )
+    if settings.tries("lapwing"):
+        one, two, most = (100 * x for x in (at_most(epsilon), predicted(TWO, epsilon), at_most(2 * epsilon)))
+        said.append(
+            f"By one answer at ε = {epsilon:g} the best guess is right in {one:.1f} % of cases; a coin is right in 50 "
+            f"%. The difference of two answers is right in {two:.1f} %, for twice the price; no attack at that "
+            f"price can exceed {most:.1f} %."
+        )
+    return " ".join(said)
+
+
+def _plot(epsilon: float, rows: tuple[Row, ...]) -> Plot:
+    r, reach = exp(-epsilon), max(4, round(3 / epsilon))
+    shown = np.unique(np.linspace(-reach, reach + 1, 121).round()).astype(int)
+    laws = [
+        {"answer": int(y), "probability": (1 - r) / (1 + r) * r ** abs(y - bob), "Bob": "in" if bob else "out"}
+        for y in shown
+        for bob in (1, 0)
+    ]
+    right = [{**row, "case": f"{row['target']}: {row['attack']}"} for row in rows]
+    x = {"type": "quantitative", "scale": {"domain": [0, 1]}, "title": "share of guesses that are right"}
+    case = {"field": "case", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 260}}
+    bar, tick = {"type": "bar", "opacity": 0.6}, {"type": "tick", "thickness": 3, "color": "black"}
+    guesses = {
+        "title": "Guesses right (bars), and what is possible at most (ticks)",
+        "data": {"values": right},
+        "encoding": {"y": case},
+        "layer": [
+            {"mark": bar, "encoding": {"x": {"field": "right, observed", **x}}},
+            {"mark": tick, "encoding": {"x": {"field": "right, at most", **x}}},
+        ],
+    }
+    answers = {
+        "title": f"What is answered how often at epsilon {epsilon:g}",
+        "data": {"values": laws},
+        "mark": {"type": "line", "interpolate": "step", "color": "black"},
+        "encoding": {
+            "x": {"field": "answer", "type": "quantitative"},
+            "y": {"field": "probability", "type": "quantitative"},
+            "strokeDash": {"field": "Bob", "type": "nominal", "sort": ["in", "out"], "legend": {"orient": "top-left"}},
+        },
+    }
+    return Plot({"$schema": SCHEMA, "title": "Is Bob in the data?", "hconcat": [answers, guesses]})
+
+
+EXPERIMENT: Final = Experiment(
+    name="one-query", title="Can one answer tell whether Bob is in the data?", run=run, attack=True
+)

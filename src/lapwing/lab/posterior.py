@@ -1,0 +1,166 @@
+"""*posterior*: how far one answer may move a belief.
+
+Derivation. By Bayes, the odds of "Bob is in the data" against "he is not" become, after an answer y, the odds before
+times P(y | in)/P(y | out), a factor from e^(−ε) to e^ε by ε-DP: a belief p ends within p/(p + (1 − p)·e^(±ε)). At ε = 1
+and p = ½ that is 0.27 to 0.73. The discrete Laplace of a count attains both ends, and nothing between.
+
+Lecture notes print a looser bound, 0.18 to 0.82. It is that of the belief and not of its odds: P(in | y)/p =
+P(y | in)/P(y) lies within e^(±ε), because P(y) is a mean of P(y | in) and P(y | out); so a belief ends above p·e^(−ε)
+and, by the same of its opposite, below 1 − (1 − p)·e^(−ε). It is true, and not attained: P(y) has P(y | in) in itself.
+
+A belief about *what Bob said* compares two worlds that both have him: Notepad against Vim. Each is a neighbour of the
+world without him, so that the odds move by e^(±2ε): 0.12 to 0.88. This is also how far the belief that is reached can
+be from the one that would have been reached without Bob's data, for any belief about anything: in its odds, the chance
+of y changes by e^(±ε) above the line and below (Kasiviswanathan and Smith 2014). A histogram of the editors attains it.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import exp
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lapwing.lab.agreement import CONFIDENCE, Check, exactly, share
+from lapwing.lab.answers import drawn, noise_of
+from lapwing.lab.course import protected_students
+from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.one_query import BOB_ALONE
+from lapwing.mechanisms import DiscreteLaplace
+from lapwing.plots import SCHEMA, Plot
+
+BELIEFS: Final = (0.01, 0.1, 0.5, 0.9)
+HISTOGRAM: Final = "SELECT editor, COUNT(*) AS n FROM students GROUP BY editor"
+IN_OR_OUT, WHICH = "Bob is in", "Bob said Notepad"
+
+Floats = NDArray[np.float64]
+Interval = tuple[float, float]
+
+
+def run(settings: Settings) -> Finding:
+    """Draw worlds by a belief, answers by the worlds, and compare what is believed then with how often it is true."""
+    epsilon = settings.at(Fraction(1))
+    worlds = settings.times(1_000_000, 200_000)
+    with protected_students(2 * epsilon) as session:
+        of_count = noise_of(session, BOB_ALONE, epsilon)
+        of_histogram = noise_of(session, HISTOGRAM, epsilon)
+    found = [_about_presence(float(epsilon), of_count, belief, worlds) for belief in BELIEFS]
+    found.append(_about_editor(float(epsilon), of_histogram, worlds))
+    rows = tuple(row for row, _ in found)
+    low, high = by_odds(0.5, float(epsilon))
+    least, most = by_odds(0.5, 2 * float(epsilon))
+    return Finding(
+        rows=rows,
+        checks=(*(check for _, several in found for check in several), *_textbook()),
+        plot=_plot(float(epsilon)),
+        conclusion=(
+            f"One answer at ε = {float(epsilon):g} turns an even chance that Bob is in the data into {low:.4g} or "
+            f"{high:.4g}, and just so often it is true. Between two things that Bob may have said, it may turn an even "
+            f"chance into {least:.4g} or {most:.4g}: to replace Bob is to remove him and to add another."
+        ),
+        sample=f"{worlds:,} worlds for each belief; {CONFIDENCE}",
+    )
+
+
+def by_odds(belief: float, epsilon: float) -> Interval:
+    """Return the ends of a belief whose odds move by a factor from e^(−ε) to e^ε."""
+    return belief / (belief + (1 - belief) * exp(epsilon)), belief / (belief + (1 - belief) * exp(-epsilon))
+
+
+def by_ratio(belief: float, epsilon: float) -> Interval:
+    """Return the ends of a belief that moves itself, like its opposite, by such a factor."""
+    return belief * exp(-epsilon), 1 - (1 - belief) * exp(-epsilon)
+
+
+def _about_presence(epsilon: float, noise: DiscreteLaplace, belief: float, worlds: int) -> tuple[Row, list[Check]]:
+    """Draw whether Bob is in, and answer 1 or 0 with noise."""
+    bob = np.random.default_rng().random(worlds) < belief
+    answers = bob + drawn(noise, 0, worlds)
+    log_odds = (np.abs(answers) - np.abs(answers - 1)) / float(noise.scale)
+    return _compared(IN_OR_OUT, belief, bob, log_odds, by_odds(belief, epsilon), by_ratio(belief, epsilon))
+
+
+def _about_editor(epsilon: float, noise: DiscreteLaplace, worlds: int) -> tuple[Row, list[Check]]:
+    """Draw what Bob said, and answer the two cells that it is about: each is 1 or 0 with noise of its own."""
+    notepad = np.random.default_rng().random(worlds) < 0.5
+    cells = notepad + drawn(noise, 0, worlds), ~notepad + drawn(noise, 0, worlds)
+    towards = [np.abs(cell) - np.abs(cell - 1) for cell in cells]
+    log_odds = (towards[0] - towards[1]) / float(noise.scale)
+    return _compared(WHICH, 0.5, notepad, log_odds, by_odds(0.5, 2 * epsilon), by_ratio(0.5, 2 * epsilon))
+
+
+def _compared(
+    about: str, belief: float, true: NDArray[np.bool_], log_odds: Floats, ends: Interval, looser: Interval
+) -> tuple[Row, list[Check]]:
+    """Compare the ends with the beliefs after the answers, and these with how often they are true."""
+    after = belief / (belief + (1 - belief) * np.exp(-log_odds))
+    lowest, highest = float(after.min()), float(after.max())
+    below, above = true[log_odds <= log_odds.min() + 1e-9], true[log_odds >= log_odds.max() - 1e-9]
+    row: Row = {
+        "belief": about,
+        "before": belief,
+        "low, predicted": ends[0],
+        "low, true": float(below.mean()),
+        "high, predicted": ends[1],
+        "high, true": float(above.mean()),
+        "looser low": looser[0],
+        "looser high": looser[1],
+    }
+    name = f"{about}, {belief:g} before"
+    checks = [
+        exactly(f"lowest belief, {name}", ends[0], lowest),
+        exactly(f"highest belief, {name}", ends[1], highest),
+        share(f"true, of the lowest, {name}", ends[0], int(below.sum()), below.size),
+        share(f"true, of the highest, {name}", ends[1], int(above.sum()), above.size),
+    ]
+    return row, checks
+
+
+def _textbook() -> list[Check]:
+    """Return the ends of an even chance at ε = 1 that courses print, to two places."""
+    printed = {
+        "by the odds": (by_odds(0.5, 1.0), (0.27, 0.73)),
+        "by the ratio": (by_ratio(0.5, 1.0), (0.18, 0.82)),
+        "between two worlds": (by_odds(0.5, 2.0), (0.12, 0.88)),
+    }
+    return [
+        exactly(f"an even chance at ε = 1, {name}, {end}", wanted, found, 0.005)
+        for name, (ends, figures) in printed.items()
+        for end, wanted, found in zip(("low", "high"), figures, ends, strict=True)
+    ]
+
+
+def _plot(epsilon: float) -> Plot:
+    beliefs = [k / 100 for k in range(101)]
+    bounds: dict[str, Callable[[float], Interval]] = {
+        "by the odds (attained)": lambda p: by_odds(p, epsilon),
+        "by the ratio (looser)": lambda p: by_ratio(p, epsilon),
+        "between two things Bob said": lambda p: by_odds(p, 2 * epsilon),
+    }
+    ends = [
+        {"before": p, "after": end, "bound": name, "end": f"{name}, {side}"}
+        for name, bound in bounds.items()
+        for p in beliefs
+        for side, end in zip(("low", "high"), bound(p), strict=True)
+    ]
+    return Plot(
+        {
+            "$schema": SCHEMA,
+            "title": f"What is believed after one answer at epsilon {epsilon:g}",
+            "width": 420,
+            "height": 360,
+            "data": {"values": ends},
+            "mark": "line",
+            "encoding": {
+                "x": {"field": "before", "type": "quantitative", "title": "belief before"},
+                "y": {"field": "after", "type": "quantitative", "title": "belief after: lowest and highest"},
+                "detail": {"field": "end"},
+                "strokeDash": {"field": "bound", "type": "nominal", "sort": None, "title": None},
+                "color": {"field": "bound", "type": "nominal", "sort": None, "title": None},
+            },
+        }
+    )
+
+
+EXPERIMENT: Final = Experiment(name="posterior", title="How far may one answer move a belief?", run=run)

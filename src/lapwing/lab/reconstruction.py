@@ -1,0 +1,303 @@
+"""*reconstruction*: from many noisy counts of random groups, who has the secret bit?
+
+Derivation. Of n people the j-th has the bit x_j. A question is a random group, a row of a matrix A of zeros and ones,
+and its answer y_i = (Ax)_i + e_i. The attacker takes the x̂ that fits best by least squares, and guesses 1 where x̂_j > ½.
+Since x̂ − x = A⁺e, the guess about j is wrong only if |(A⁺e)_j| ≥ ½; these are at most 4‖A⁺e‖² ≤ 4‖e‖²/σ², σ the least
+singular value of A, which is (√m − √n)/2 about. If no answer is off by more than E, then ‖e‖² ≤ mE², and the share of
+wrong guesses is at most 4mE²/(σ²n), about 16E²/(n(1 − √(n/m))²): it vanishes for noise of o(√n), which is what Dinur and
+Nissim (2003) proved, by linear programming. Least squares is enough for that (Kasiviswanathan, Rudelson, Smith and Ullman
+2010): no answer may be off at will here, and only then linear programming does better (Dwork, McSherry and Talwar 2007).
+
+For independent noise of standard deviation s, x̂_j − x_j is nearly normal with s·‖A⁺_j‖, so a guess is right with
+Φ(1/(2s‖A⁺_j‖)), about Φ(√(m − n − 1)/(4s)). Under a total of ε, m counts have noise of scale m/ε each. More questions do
+not help: at m = 3n the guess is right with Φ(ε/(12√n)) about. By ε-DP, whatever the attack, each guess is right with
+e^ε/(1 + e^ε) at most, and so of n fair bits the number that is found is not larger than Binomial(n, e^ε/(1 + e^ε))
+(Steinke, Nasr and Jagielski 2023, Theorem 5.2).
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import exp, sqrt
+from statistics import NormalDist
+from typing import Final, Self, final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lapwing.errors import BudgetExhausted
+from lapwing.lab.agreement import CONFIDENCE, Check, bounded, exactly, share
+from lapwing.lab.course import protected_students
+from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.guesses import at_most
+from lapwing.lab.naive_noise_of_fixed_size import BASE, rounded_at_random, within
+from lapwing.lab.students import students
+from lapwing.mechanisms import DiscreteLaplace
+from lapwing.plots import SCHEMA, Plot
+from lapwing.session import Session
+
+BITS: Final = 64
+ASKED: Final = 3 * BITS
+ANCHORS: Final = (Fraction(1), Fraction(16), Fraction(64), Fraction(256))
+TRIALS: Final = 20_000
+"""Noise drawn for one list of questions: each time all bits are found or missed anew."""
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Found = list[tuple[Row, list[Check]]]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Groups:
+    """Random groups, one a question, and how the answers are decoded.
+
+    Args: members: A, a row a question; inverse: A⁺; weakest: the least singular value of A.
+    """
+
+    members: Floats
+    inverse: Floats
+    weakest: float
+
+    @classmethod
+    def drawn(cls, questions: int, people: int) -> Self:
+        """Put everybody into each group by a fair coin; A⁺ = (AᵀA)⁻¹Aᵀ."""
+        members = np.random.default_rng().integers(0, 2, (questions, people)).astype(np.float64)
+        gram = members.T @ members
+        weakest = sqrt(float(np.linalg.eigvalsh(gram)[0]))
+        return cls(members=members, inverse=np.linalg.inv(gram) @ members.T, weakest=weakest)
+
+    def counts(self, bits: Integers) -> Integers:
+        """Return the true answers, a column a list of bits: floats hold such integers exactly."""
+        exact: Integers = (self.members @ bits.astype(np.float64)).astype(np.int64)
+        return exact
+
+    def decode(self, answers: Integers) -> Integers:
+        """Return the bits that fit answers best, a column a list of answers."""
+        guessed: Integers = (self.inverse @ answers.astype(np.float64) > 0.5).astype(np.int64)
+        return guessed
+
+    def right(self, deviation: float) -> float:
+        """Return how often a guess is right, for independent noise of a standard deviation."""
+        lengths = np.linalg.norm(self.inverse, axis=1)
+        return float(np.mean([NormalDist().cdf(0.5 / (deviation * length)) for length in lengths]))
+
+    def most_wrong(self, largest: float) -> float:
+        """Return which share of guesses is wrong at most, for any noise that is not larger: 4mE²/(σ²n)."""
+        questions, people = self.members.shape
+        return 4 * questions * (largest / self.weakest) ** 2 / people
+
+
+def run(settings: Settings) -> Finding:
+    """Decode who cheated: from counts with noise of a fixed size, and from Lapwing's under a budget."""
+    people, runs = settings.times(1_000, 300), settings.times(5, 2)
+    epsilons = ANCHORS if settings.epsilon is None else (settings.epsilon,)
+    found: Found = _naive(people) if settings.tries("naive") else []
+    if settings.tries("lapwing"):
+        groups = Groups.drawn(ASKED, BITS)
+        found += [_asked(epsilons[0], groups, runs), *(_drawn(epsilon, groups) for epsilon in epsilons)]
+    rows = tuple(row for row, _ in found)
+    return Finding(
+        rows=rows,
+        checks=(*(check for _, several in found for check in several), *_textbook()),
+        plot=_plot(rows),
+        conclusion=_conclusion(rows, people),
+        sample=(
+            f"{people:,} secrets from {8 * people:,} naive counts; {runs} × {BITS} from {ASKED} counts of the engine; "
+            f"{TRIALS:,} × {BITS} by draws of its noise; {CONFIDENCE}"
+        ),
+    )
+
+
+def expected(questions: int, people: int, deviation: float) -> float:
+    """Return how often a guess is right, on average over the groups: Φ(√(m − n − 1)/(4s))."""
+    return NormalDist().cdf(sqrt(questions - people - 1) / (4 * deviation))
+
+
+def deviation_of(scale: float) -> float:
+    """Return the standard deviation of the discrete Laplace: √(2r)/(1 − r)."""
+    r = exp(-1 / scale)
+    return sqrt(2 * r) / (1 - r)
+
+
+def _naive(people: int) -> Found:
+    """Decode counts with noise below √n, of about that size, and above it."""
+    groups = Groups.drawn(8 * people, people)
+    bits = np.random.default_rng().integers(0, 2, people)
+    counts, root = groups.counts(bits), sqrt(people)
+    fours = np.array([rest * (BASE - rest) for rest in range(BASE)])
+    noises = [(f"rounded to a multiple of {BASE}", rounded_at_random(counts), BASE - 1.0, sqrt(fours.mean()))]
+    for factor in (0.5, 2, 8):
+        reach = round(factor * root)
+        noises.append((f"noise within ±{reach}", within(counts, reach), reach, sqrt(reach * (reach + 1) / 3)))
+    found: Found = []
+    for name, answers, largest, deviation in noises:
+        right, predicted = int((groups.decode(answers) == bits).sum()), groups.right(deviation)
+        checks = [
+            share(f"bits found, {name}", predicted, right, people),
+            bounded(f"bound of bits missed, {name}", groups.most_wrong(largest), 1 - right / people, "at most"),
+        ]
+        row = _row("exact counts", name, people, 8 * people, deviation / root, predicted, right / people)
+        found.append((row, checks if groups.most_wrong(largest) < 1 else checks[:1]))
+    return found
+
+
+def _asked(epsilon: Fraction, groups: Groups, runs: int) -> tuple[Row, list[Check]]:
+    """Ask the real engine who of 64 students cheated, with all of a pure budget, and once more."""
+    right = inside = refused = 0
+    scale = ASKED / float(epsilon)
+    for _ in range(runs):
+        bits = np.random.default_rng().integers(0, 2, BITS)
+        with protected_students(epsilon, _table(bits)) as session:
+            given = _answers(session, groups, epsilon)
+            refused += _is_refused(session, epsilon / ASKED)
+        right += int((groups.decode(given) == bits).sum())
+        inside += int((np.abs(given - groups.counts(bits)) <= scale).sum())
+    likely = 1 - 2 * exp(-(int(scale) + 1) / scale) / (1 + exp(-1 / scale))
+    checks = [
+        exactly("refused when the budget is spent", runs, refused),
+        share("bound of bits found, Lapwing", at_most(float(epsilon)), right, runs * BITS, "at most"),
+        share("noise within its scale, Lapwing", likely, inside, runs * ASKED),
+    ]
+    return _lapwing_row("Lapwing", epsilon, groups, right / (runs * BITS)), checks
+
+
+def _answers(session: Session, groups: Groups, epsilon: Fraction) -> Integers:
+    """Ask for all groups in two questions of 96 counts each."""
+    asked = [f"COUNT_IF(cheated AND id IN ({_ids(group)})) AS n{i}" for i, group in enumerate(groups.members)]
+    half = ASKED // 2
+    questions = [f"SELECT {', '.join(part)} FROM students" for part in (asked[:half], asked[half:])]
+    answers = session.batch(questions, epsilon=epsilon)
+    return np.array([n for answer in answers for n in answer.rows()[0].values()], dtype=np.int64)
+
+
+def _ids(group: Floats) -> str:
+    return ", ".join(str(one) for one in np.flatnonzero(group)) or "-1"
+
+
+def _table(bits: Integers) -> pa.Table:
+    """Return the students, of whom the first 64 cheated if their bits say so."""
+    table = students()
+    cheated = [bool(bit) for bit in bits] + table["cheated"].to_pylist()[BITS:]
+    return table.set_column(table.schema.get_field_index("cheated"), "cheated", pa.array(cheated))
+
+
+def _is_refused(session: Session, epsilon: Fraction) -> bool:
+    try:
+        session.sql("SELECT COUNT(*) AS n FROM students WHERE NOT cheated", epsilon=epsilon)
+    except BudgetExhausted:
+        return True
+    return False
+
+
+def _drawn(epsilon: Fraction, groups: Groups) -> tuple[Row, list[Check]]:
+    """Decode many answers to the same questions, with fresh bits and fresh noise each time."""
+    noise = DiscreteLaplace(scale=ASKED / epsilon)
+    bits = np.random.default_rng().integers(0, 2, (BITS, TRIALS))
+    answers = noise.release(groups.counts(bits)).astype(np.int64)
+    right = int((groups.decode(answers) == bits).sum())
+    predicted, observed = groups.right(deviation_of(float(noise.scale))), right / bits.size
+    # Bits of one list are found or missed together, so a trial is a list: its share lies within 0 and 1.
+    what = f"bits found, Lapwing's noise, ε = {float(epsilon):g}"
+    checks = [
+        share(what, predicted, round(observed * TRIALS), TRIALS),
+        share(f"bound of {what}", at_most(float(epsilon)), right, bits.size, "at most"),
+    ]
+    return _lapwing_row("Lapwing's noise", epsilon, groups, observed), checks
+
+
+def _lapwing_row(target: str, epsilon: Fraction, groups: Groups, observed: float) -> Row:
+    deviation = deviation_of(ASKED / float(epsilon))
+    predicted, most = groups.right(deviation), at_most(float(epsilon))
+    noise = f"ε = {float(epsilon):g} in all"
+    return _row(target, noise, BITS, ASKED, deviation / sqrt(BITS), predicted, observed, most)
+
+
+def _row(
+    target: str,
+    noise: str,
+    people: int,
+    questions: int,
+    relative: float,
+    predicted: float,
+    observed: float,
+    most: float | None = None,
+) -> Row:
+    return {
+        "target": target,
+        "noise": noise,
+        "people": people,
+        "questions": questions,
+        "deviation / √n": relative,
+        "found, predicted": predicted,
+        "found, observed": observed,
+        "found, at most": most,
+    }
+
+
+def _textbook() -> list[Check]:
+    """Return the figures of a 64-bit secret: 0.53 at ε = 1, as one run of it may well show, and 0.998 at ε = 256."""
+    little, much = (expected(ASKED, BITS, deviation_of(ASKED / epsilon)) for epsilon in (1, 256))
+    return [
+        exactly("64 bits at ε = 1, within one run's deviation", 0.53, little, sqrt(0.25 / BITS)),
+        exactly("64 bits at ε = 256", 0.998, much, 5e-4),
+    ]
+
+
+def _conclusion(rows: tuple[Row, ...], people: int) -> str:
+    said = []
+    naive = [row for row in rows if row["target"] == "exact counts"]
+    ours = [row for row in rows if row["target"] == "Lapwing's noise"]
+    if naive:
+        said.append(
+            f"Counts of random groups that are {naive[0]['noise']} give away {100 * float(naive[0]['found, observed'] or 0):g} "
+            f"% of {people:,} secrets: noise of a fixed size is none at all if enough is asked. Only noise far above "
+            "the root of the number of people hides them."
+        )
+    if ours:
+        first = ours[0]
+        said.append(
+            f"Lapwing's noise grows with the questions that a budget is spread over: with {first['noise']}, "
+            f"{ASKED} counts find {100 * float(first['found, observed'] or 0):.1f} % of {BITS} bits, where a coin finds "
+            "half. Then the budget is gone, and the next question is refused."
+        )
+    return " ".join(said)
+
+
+def _plot(rows: tuple[Row, ...]) -> Plot:
+    """Draw the share found against the size of the noise: predicted for both numbers of questions, and observed."""
+    grid = np.geomspace(0.02, 60, 81)
+    laws = [
+        {"deviation": float(x), "found": NormalDist().cdf(sqrt(many - 1) / (4 * float(x))), "questions": name}
+        for x in grid
+        for many, name in ((8, "8 times as many as people"), (3, "3 times as many"))
+    ]
+    seen = [
+        {"deviation": row["deviation / √n"], "found": row["found, observed"], "target": row["target"]} for row in rows
+    ]
+    x = {"field": "deviation", "type": "quantitative", "scale": {"type": "log"}, "title": "deviation of noise / √n"}
+    y = {"field": "found", "type": "quantitative", "scale": {"domain": [0.4, 1]}, "title": "share of bits found"}
+    return Plot(
+        {
+            "$schema": SCHEMA,
+            "title": "Bits found: predicted (lines) and observed (points)",
+            "width": 420,
+            "layer": [
+                {
+                    "data": {"values": laws},
+                    "mark": {"type": "line", "color": "black"},
+                    "encoding": {"x": x, "y": y, "strokeDash": {"field": "questions", "type": "nominal"}},
+                },
+                {
+                    "data": {"values": seen},
+                    "mark": {"type": "point", "size": 70, "color": "black"},
+                    "encoding": {"x": x, "y": y, "shape": {"field": "target", "type": "nominal"}},
+                },
+            ],
+        }
+    )
+
+
+EXPERIMENT: Final = Experiment(
+    name="reconstruction", title="Do many noisy counts give everybody's secret away?", run=run, attack=True
+)

@@ -1,0 +1,239 @@
+"""*selection*: which of d conditions is the most common, without a count of any.
+
+Derivation. A patient may have any of the d conditions, so all counts together move by d in L1: to release them takes
+noise of scale d/ε. To name the best takes less, as only differences matter: an added patient moves all counts in the
+same direction, by 1 at most, so noise of scale 1/ε keeps ε (Δ/ε; 2Δ/ε where scores may move in both directions). How
+far the chosen count is below the largest (the error), with probability at least 1 − e^(−t), for noise of scale b:
+
+- largest of noisy counts, Laplace noise: at most 2b(ln d + t). One must be above by b(ln d + t), or the best below by
+  as much; each has probability q^(⌊h⌋+1)/(1 + q) ≤ e^(−h/b) of d cases, q = e^(−1/b). With b = 2Δ/ε this is the
+  textbook's 4Δ(ln d + t)/ε.
+- exponential mechanism, P(i) ∝ e^(s_i/b): at most b(ln d + t), as each that is worse by more has a weight below
+  e^(−t)/d of the best's (McSherry and Talwar 2007; with b = 2Δ/ε, 2Δ(ln d + t)/ε).
+- permute-and-flip, which is the largest of s_i + exponential noise: at most b(ln(d/2) + t), as such a one is heads with
+  probability e^(−h/b), and then chosen with ½ at most, since the best is heads too (McKenna and Sheldon 2020; Ding,
+  Kifer, Steinke et al. 2021).
+
+`selection_laws` has the exact laws.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import exp, floor, log
+from typing import Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lapwing.lab import selection_laws as laws
+from lapwing.lab.agreement import CONFIDENCE, Check, bounded, exactly, share
+from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.mechanisms import ExponentialMechanism, PermuteAndFlip, ReportNoisyMax, ScoreSensitivity
+from lapwing.plots import SCHEMA, Plot
+from lapwing.privacy.measures import PureDP
+
+CONDITIONS: Final = 50
+COUNTS: Final = np.array([500 - 3 * i for i in range(CONDITIONS)], dtype=np.int64)
+"""How many patients have each condition."""
+LIKELY: Final = (1, 2, 3)
+"""t, of which the last, with e^(−t) = 4.98 %, is in the table."""
+UNLIKELY: Final = 0.05
+CONFIDENT: Final = Fraction(95, 100)
+COUNTED: Final = ScoreSensitivity(bound=Fraction(1), monotonic=True)
+EITHER_WAY: Final = ScoreSensitivity(bound=Fraction(1))
+FEW: Final = np.array([4, 3, 3, 1], dtype=np.int64)
+HEADS: Final = (Fraction(1), Fraction(3, 4), Fraction(3, 4), Fraction(1, 3), Fraction(1, 7))
+
+Chooser = ExponentialMechanism | PermuteAndFlip | ReportNoisyMax
+Law = Callable[[NDArray[np.int64], float], NDArray[np.float64]]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """A way to choose: its mechanism, its exact law, and its bound, factor·scale·(ln(d/share) + t)."""
+
+    name: str
+    mechanism: Chooser
+    law: Law
+    factor: int
+    divided: int = 1
+
+    @property
+    def scale(self) -> float:
+        """The scale of its noise."""
+        return float(self.mechanism.scale)
+
+    def bound(self, t: float) -> float:
+        """Return what the error exceeds with probability at most e^(−t)."""
+        return self.factor * self.scale * (log(CONDITIONS / self.divided) + t)
+
+    def hardest(self, bound: float) -> float:
+        """Return the probability of an error above a bound, by the exact law, in the case where that is likeliest."""
+        return float(self.law(just_beyond(bound), self.scale)[1:].sum())
+
+
+def just_beyond(bound: float) -> NDArray[np.int64]:
+    """Return counts of which all but the first are below it by just more than a bound."""
+    counts = np.full(CONDITIONS, -floor(bound) - 1, dtype=np.int64)
+    counts[0] = 0
+    return counts
+
+
+def run(settings: Settings) -> Finding:
+    """Name the most common of 50 conditions, again and again, in five ways that cost the same."""
+    epsilon, times = settings.at(Fraction(1, 10)), settings.times(10_000, 1_000)
+    compared = [_compared(way, times) for way in _ways(epsilon)]
+    rows = [row for row, _ in compared]
+    checks = [check for _, several in compared for check in several]
+    checks += [*_cost(epsilon), *_equal_laws(), *_equal_draws(10 * times)]
+    error = {str(row["way"]): float(row["error, predicted"] or 0) for row in rows}
+    return Finding(
+        rows=tuple(rows),
+        checks=tuple(checks),
+        plot=_plot(float(epsilon), rows),
+        conclusion=(
+            f"At ε = {float(epsilon):g}, the condition that is named has on average "
+            f"{error['permute-and-flip']:.2f} patients fewer than the most common one by permute-and-flip, "
+            f"{error['exponential mechanism']:.2f} by the exponential mechanism, and {error['all noisy counts']:.2f} "
+            "if all counts are released and the largest is picked. Whoever wants one name should not pay for fifty "
+            "numbers."
+        ),
+        sample=f"{times:,} choices in each way, and {times // 5:,} in each hardest case; {CONFIDENCE}",
+    )
+
+
+def _ways(epsilon: Fraction) -> tuple[Way, ...]:
+    loss = PureDP(epsilon)
+    noisy = laws.noisy_max_laplace
+    either = ReportNoisyMax.for_loss(loss, EITHER_WAY, "laplace")
+    counted = ReportNoisyMax.for_loss(loss, COUNTED, "laplace")
+    # To pick the largest of released counts is to report the noisy max at the scale that releases them all.
+    every = ReportNoisyMax(scale=CONDITIONS / epsilon, noise="laplace")
+    return (
+        Way(name="all noisy counts", mechanism=every, law=noisy, factor=2),
+        Way(name="noisy max, Laplace, 2/ε", mechanism=either, law=noisy, factor=2),
+        Way(name="noisy max, Laplace, 1/ε", mechanism=counted, law=noisy, factor=2),
+        Way(
+            name="exponential mechanism",
+            mechanism=ExponentialMechanism.for_loss(loss, COUNTED),
+            law=laws.exponential_mechanism,
+            factor=1,
+        ),
+        Way(
+            name="permute-and-flip",
+            mechanism=PermuteAndFlip.for_loss(loss, COUNTED),
+            law=laws.permute_and_flip,
+            factor=1,
+            divided=2,
+        ),
+    )
+
+
+def _compared(way: Way, times: int) -> tuple[Row, list[Check]]:
+    """Compare the errors of a way with its exact law, and with the theorem of its utility."""
+    below = COUNTS.max() - COUNTS
+    law = np.minimum(way.law(COUNTS, way.scale), 1)
+    chosen = np.array([way.mechanism.release(COUNTS) for _ in range(times)])
+    errors = below[chosen]
+    expected = float((law * below).sum())
+    more = min(1.0, float(law[below > expected].sum()))
+    certified = way.mechanism.shortfall(CONDITIONS, CONFIDENT)
+    row: Row = {
+        "way": way.name,
+        "scale": way.scale,
+        "error, predicted": expected,
+        "error, observed": float(errors.mean()),
+        "the best, predicted": float(law[0]),
+        "the best, observed": float((chosen == 0).mean()),
+        "theorem's bound": way.bound(LIKELY[-1]),
+        "Lapwing's bound": certified,
+        "beyond that, hardest case": way.hardest(certified),
+    }
+    checks = [
+        share(f"errors above {expected:.3g}, {way.name}", more, int((errors > expected).sum()), times),
+        share(f"the best, {way.name}", float(law[0]), int((chosen == 0).sum()), times),
+        bounded(f"error above Lapwing's bound, {way.name}, hardest case", UNLIKELY, way.hardest(certified), "at most"),
+    ]
+    return row, [*checks, *_theorem(way, times // 5)]
+
+
+def _theorem(way: Way, times: int) -> list[Check]:
+    """Check P(error > bound) ≤ e^(−t) in the hardest case, by the exact law; and the law, by choosing there."""
+    checks = []
+    for t in LIKELY:
+        counts, beyond = just_beyond(way.bound(t)), way.hardest(way.bound(t))
+        chosen = sum(way.mechanism.release(counts) != 0 for _ in range(times))
+        name = f"hardest error above the theorem's bound at t = {t}, {way.name}"
+        checks.append(bounded(f"{name}, by law", exp(-t), beyond, "at most"))
+        checks.append(share(name, beyond, chosen, times))
+    return checks
+
+
+def _cost(epsilon: Fraction) -> list[Check]:
+    """Check that each way costs ε, as Lapwing's mechanisms state it."""
+    sensitivities = (COUNTED, EITHER_WAY, COUNTED, COUNTED, COUNTED)
+    checks = []
+    for way, sensitivity in zip(_ways(epsilon), sensitivities, strict=True):
+        # A patient may have all conditions: what releases each count must keep ε for the d of them.
+        several = CONDITIONS if way.name == "all noisy counts" else 1
+        cost = several * way.mechanism.loss(sensitivity, "pure").amount
+        checks.append(exactly(f"ε of {way.name}", float(epsilon), float(cost)))
+    return checks
+
+
+def _equal_laws() -> list[Check]:
+    """Check with fractions that permute-and-flip, order by order, is noisy max with exponential noise."""
+    pairs = zip(laws.by_permutations(HEADS), laws.by_exponential_noise(HEADS), strict=True)
+    return [
+        exactly(f"permute-and-flip is noisy max with exponential noise, candidate {i + 1}", float(one), float(other), 0)
+        for i, (one, other) in enumerate(pairs)
+    ]
+
+
+def _equal_draws(times: int) -> list[Check]:
+    """Check that draws of noisy max, with noise added by NumPy, have the laws of Lapwing's mechanisms."""
+    generator = np.random.default_rng()
+    size = (times, FEW.size)
+    added = {
+        "exponential": (FEW + generator.exponential(2.0, size), laws.permute_and_flip),
+        "Gumbel": (FEW + generator.gumbel(0.0, 2.0, size), laws.exponential_mechanism),
+    }
+    lapwing = PermuteAndFlip(scale=Fraction(2))
+    chosen = {f"noisy max, {noise} noise": (noisy.argmax(axis=1), law) for noise, (noisy, law) in added.items()}
+    few = np.array([lapwing.release(FEW) for _ in range(times // 10)])
+    chosen["permute-and-flip, few candidates"] = (few, laws.permute_and_flip)
+    return [
+        share(f"{name}, candidate {i + 1}", float(law(FEW, 2.0)[i]), int((which == i).sum()), which.size)
+        for name, (which, law) in chosen.items()
+        for i in range(FEW.size)
+    ]
+
+
+def _plot(epsilon: float, rows: list[Row]) -> Plot:
+    """Draw the mean error of each way: predicted as bars, observed as points."""
+    y = {"field": "way", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 300}}
+    title = "patients fewer than the most common condition, mean"
+    return Plot(
+        {
+            "$schema": SCHEMA,
+            "title": f"{CONDITIONS} conditions at epsilon {epsilon:g}: predicted (bars), observed (points)",
+            "width": 420,
+            "data": {"values": [dict(row) for row in rows]},
+            "encoding": {"y": y},
+            "layer": [
+                {
+                    "mark": {"type": "bar", "opacity": 0.6},
+                    "encoding": {"x": {"field": "error, predicted", "type": "quantitative", "title": title}},
+                },
+                {
+                    "mark": {"type": "point", "filled": True, "color": "black", "size": 60},
+                    "encoding": {"x": {"field": "error, observed", "type": "quantitative"}},
+                },
+            ],
+        }
+    )
+
+
+EXPERIMENT: Final = Experiment(name="selection", title="Which is the most common, without a count of any?", run=run)

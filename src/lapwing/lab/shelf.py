@@ -1,0 +1,52 @@
+"""All experiments, in the order in which a course meets them."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from types import MappingProxyType
+
+from lapwing.errors import InvalidParameter
+from lapwing.lab import averaging, budgets, coin, group, histogram, noise, one_query, posterior, sums
+from lapwing.lab.experiment import Experiment, Finding, Settings, Target
+from lapwing.privacy.amounts import Number, exact
+
+_ALL: tuple[Experiment, ...] = (
+    coin.EXPERIMENT,
+    noise.EXPERIMENT,
+    one_query.EXPERIMENT,
+    averaging.EXPERIMENT,
+    posterior.EXPERIMENT,
+    budgets.EXPERIMENT,
+    histogram.EXPERIMENT,
+    sums.EXPERIMENT,
+    group.EXPERIMENT,
+)
+_LARGEST_EPSILON = 20
+
+
+def experiments() -> Mapping[str, Experiment]:
+    """Return all experiments by name."""
+    return MappingProxyType({experiment.name: experiment for experiment in _ALL})
+
+
+def run(name: str, *, epsilon: Number | None = None, against: Target = "both", short: bool = False) -> Finding:
+    """Run one experiment.
+
+    Args: epsilon: in the place of its own, above 0 and 20 at most; against: what an attack is tried on, `naive`,
+        `lapwing` or `both`; short: fewer repeats.
+    Raises: InvalidParameter for an experiment that is not there, an ε out of range, or an unknown target.
+    """
+    known = experiments()
+    if name not in known:
+        raise InvalidParameter(f"There is no experiment {name!r:.40}; there are {', '.join(known)}.")
+    if against not in ("naive", "lapwing", "both"):
+        raise InvalidParameter(f"against is {against!r:.40}; it must be naive, lapwing or both.")
+    return known[name].run(Settings(epsilon=_epsilon(epsilon), against=against, short=short))
+
+
+def _epsilon(given: Number | None) -> Fraction | None:
+    if given is None:
+        return None
+    amount = exact(given, "epsilon")
+    if not 0 < amount <= _LARGEST_EPSILON:
+        raise InvalidParameter(f"epsilon is {given}; it must be above 0, and {_LARGEST_EPSILON} at most.")
+    return amount

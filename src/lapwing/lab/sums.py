@@ -1,0 +1,185 @@
+"""*sum*: what noise hides of one scholarship, and what it leaves of their total.
+
+Derivation. A sum changes by up to 6,000, the largest scholarship, when a student comes or goes: its sensitivity. Who
+takes it for 1, as of a count, adds noise of scale 1/ε; at ε = 0.1, Lap(10). The sum over those who are like Bob is his
+scholarship alone, 4,500, and the answer lies within one scale of it with probability 1 − e^(−1) = 63 %: it shows. With
+the right sensitivity the scale is s = 6,000/ε, and 4,500 or nothing is told apart with probability
+1 − ½e^(−4,500/2s) = 1 − ½e^(−0.375ε), hardly more than a coin. (That is the best guess, "Bob" above the middle, for
+continuous Laplace noise and for the discrete one alike, as 4,500 is even.)
+
+The error of the total of all has the same scale. Its mean is E|X| = 1/sinh(1/s), about s: at ε = 0.1 it is 60,000, five
+in a hundred of 1,198,600.
+"""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from math import exp, floor, sinh, sqrt
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lapwing.lab.agreement import CONFIDENCE, Check, exactly, mean, share
+from lapwing.lab.answers import drawn, noise_of
+from lapwing.lab.course import protected_students
+from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.guesses import at_most
+from lapwing.lab.naive_counts import with_laplace
+from lapwing.lab.students import BOBS_BIRTHDAY, BOBS_SCHOLARSHIP, LARGEST_SCHOLARSHIP, students
+from lapwing.mechanisms import DiscreteLaplace
+from lapwing.plots import SCHEMA, Plot
+
+TOTAL: Final = "SELECT SUM(scholarship) AS n FROM students"
+BOBS: Final = f"{TOTAL} WHERE editor = 'Notepad' AND birth_date = DATE '{BOBS_BIRTHDAY}'"
+
+Answers = NDArray[np.int64] | NDArray[np.float64]
+
+
+def run(settings: Settings) -> Finding:
+    """Ask for Bob's scholarship with too little noise and with enough, and for the total of all."""
+    epsilon = settings.at(Fraction(1, 10))
+    draws = settings.times(2_000_000, 500_000)
+    found: list[tuple[Row, Check]] = []
+    said: list[str] = []
+    if settings.tries("naive"):
+        found += _naive(float(epsilon), draws)
+        said.append(
+            "Noise for a sensitivity of 1 hides Bob in a count, and not his scholarship: 63 % of the answers lie "
+            f"within {1 / float(epsilon):g} of his {BOBS_SCHOLARSHIP:,}."
+        )
+    if settings.tries("lapwing"):
+        several, sentence = _lapwing(epsilon, draws)
+        found += several
+        said.append(sentence)
+    rows = tuple(row for row, _ in found)
+    total = sum(students()["scholarship"].to_pylist())
+    textbook = [
+        exactly("within ±10 by Lap(10)", 0.63, 1 - exp(-1), 0.005),
+        exactly("mean error of the total at ε = 0.1, as a share", 0.05, mean_error(60_000) / total, 0.0005),
+    ]
+    return Finding(
+        rows=rows,
+        checks=(*(check for _, check in found), *textbook),
+        plot=_plot(float(epsilon)),
+        conclusion=" ".join(said),
+        sample=f"{draws:,} draws of each noise; {CONFIDENCE}",
+    )
+
+
+def told_apart(scale: float) -> float:
+    """Return how often the best guess between 4,500 and nothing is right, by one answer with noise of a scale."""
+    return 1 - exp(-BOBS_SCHOLARSHIP / (2 * scale)) / 2
+
+
+def within(reach: int, scale: float) -> float:
+    """Return P(|X| ≤ reach) of the discrete Laplace: 1 − 2r^(reach + 1)/(1 + r)."""
+    return 1 - 2 * exp(-(reach + 1) / scale) / (1 + exp(-1 / scale))
+
+
+def mean_error(scale: float) -> float:
+    """Return E|X| of the discrete Laplace: 2r/(1 − r²) = 1/sinh(1/s)."""
+    return 1 / sinh(1 / scale)
+
+
+def _naive(epsilon: float, draws: int) -> list[tuple[Row, Check]]:
+    """Ask for Bob's scholarship where noise is for a sensitivity of 1."""
+    name, scale = "Bob's, noise for 1", 1 / epsilon
+    answers, without = with_laplace(BOBS_SCHOLARSHIP, scale, draws), with_laplace(0.0, scale, draws)
+    return [_near(name, scale, answers, scale, 1 - exp(-1)), *_told_apart(name, scale, answers, without, 1.0)]
+
+
+def _lapwing(epsilon: Fraction, draws: int) -> tuple[list[tuple[Row, Check]], str]:
+    """Ask the real engine for Bob's scholarship and for the total, and draw more from its noise."""
+    true = sum(students()["scholarship"].to_pylist())
+    with protected_students(2 * epsilon) as session:
+        noise = noise_of(session, BOBS, epsilon)
+        (answer,) = session.sql(TOTAL, epsilon=epsilon).rows()
+    scale = float(noise.scale)
+    sentence = (
+        f"With noise for 6,000 the best guess between {BOBS_SCHOLARSHIP:,} and nothing is right in "
+        f"{100 * told_apart(scale):.1f} % of cases. The total of all is {true:,}; the engine answered {answer['n']:,}, "
+        f"and is off by {100 * mean_error(scale) / true:.2g} % in the mean."
+    )
+    return [*_hidden(noise, epsilon, draws), _useful(noise, true, draws)], sentence
+
+
+def _hidden(noise: DiscreteLaplace, epsilon: Fraction, draws: int) -> list[tuple[Row, Check]]:
+    """Draw answers about Bob from the engine's noise."""
+    name, scale, reach = "Bob's, Lapwing", float(noise.scale), floor(1 / epsilon)
+    answers, without = drawn(noise, BOBS_SCHOLARSHIP, draws), drawn(noise, 0, draws)
+    wanted = LARGEST_SCHOLARSHIP / float(epsilon)
+    return [
+        _row(name, scale, exactly(f"scale of the noise, {name}", wanted, scale, 1e-9 * wanted), "scale of the noise"),
+        _near(name, scale, answers, reach, within(reach, scale)),
+        *_told_apart(name, scale, answers, without, at_most(float(epsilon))),
+    ]
+
+
+def _near(name: str, scale: float, answers: Answers, reach: float, wanted: float) -> tuple[Row, Check]:
+    near = int((np.abs(answers - BOBS_SCHOLARSHIP) <= reach).sum())
+    return _row(name, scale, share(f"within ±{reach:g}, {name}", wanted, near, answers.size), f"within ±{reach:g}")
+
+
+def _told_apart(
+    name: str, scale: float, answers: Answers, without: Answers, most: float
+) -> Iterator[tuple[Row, Check]]:
+    """Guess between 4,500 and nothing by which is nearer."""
+    right = int((answers > BOBS_SCHOLARSHIP / 2).sum() + (without <= BOBS_SCHOLARSHIP / 2).sum())
+    guesses = answers.size + without.size
+    law = share(f"4,500 told from nothing, {name}", told_apart(scale), right, guesses)
+    bound = share(f"bound of 4,500 told from nothing, {name}", most, right, guesses, "at most")
+    yield _row(name, scale, law, "4,500 told from nothing")
+    yield _row(name, scale, bound, "4,500 told from nothing, at most")
+
+
+def _useful(noise: DiscreteLaplace, true: int, draws: int) -> tuple[Row, Check]:
+    name, scale = "total, Lapwing", float(noise.scale)
+    errors = np.abs(drawn(noise, true, draws) - true) / true
+    predicted = mean_error(scale) / true
+    deviation = sqrt((noise.standard_deviation / true) ** 2 - predicted**2)
+    check = mean("mean error of the total, as a share of it", predicted, float(errors.mean()), deviation, draws)
+    return _row(name, scale, check, "mean error, as a share")
+
+
+def _row(name: str, scale: float, check: Check, figure: str) -> tuple[Row, Check]:
+    row: Row = {
+        "scholarship": name,
+        "scale": scale,
+        "figure": figure,
+        "predicted": check.predicted,
+        "observed": check.observed,
+    }
+    return row, check
+
+
+def _plot(epsilon: float) -> Plot:
+    """Draw the laws of the answer about Bob, if he gets 4,500 and if he is not there."""
+
+    def panel(title: str, scale: float) -> dict[str, object]:
+        reach = max(4 * scale, BOBS_SCHOLARSHIP)
+        answers = np.linspace(-reach, BOBS_SCHOLARSHIP + reach, 141)
+        peaks = np.concatenate([bob + scale * np.linspace(-4, 4, 17) for bob in (0, BOBS_SCHOLARSHIP)])
+        points = [
+            {"answer": float(y), "density": exp(-abs(y - bob) / scale) / (2 * scale), "Bob": "in" if bob else "out"}
+            for y in np.unique(np.concatenate([answers, peaks]))
+            for bob in (0, BOBS_SCHOLARSHIP)
+        ]
+        return {
+            "title": title,
+            "data": {"values": points},
+            "mark": {"type": "line", "color": "black"},
+            "encoding": {
+                "x": {"field": "answer", "type": "quantitative", "axis": {"tickCount": 5}},
+                "y": {"field": "density", "type": "quantitative"},
+                "strokeDash": {"field": "Bob", "type": "nominal", "sort": ["in", "out"]},
+            },
+        }
+
+    naive, ours = panel("noise for 1", 1 / epsilon), panel("noise for 6,000", LARGEST_SCHOLARSHIP / epsilon)
+    title = f"Answers about Bob's scholarship at epsilon {epsilon:g}"
+    return Plot({"$schema": SCHEMA, "title": title, "hconcat": [naive, ours]})
+
+
+EXPERIMENT: Final = Experiment(
+    name="sum", title="What does noise hide of one scholarship, and leave of all?", run=run, attack=True
+)

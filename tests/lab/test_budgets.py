@@ -1,0 +1,53 @@
+"""*budget* holds, its predictions are those of a second computation, and a ledger that charges less is noticed."""
+
+from fractions import Fraction
+from math import sqrt
+from typing import Any
+
+import pytest
+from mpmath import exp, mp, mpf, ncdf
+
+from lapwing.answer import Answer
+from lapwing.lab import Settings, budgets
+from lapwing.session import Session
+
+
+def test_it_holds_and_has_the_figures_of_the_textbook() -> None:
+    found = budgets.run(Settings(short=True))
+    assert found.holds
+    rows: list[Any] = [{**row, "observed": row["observed"] or 0} for row in found.rows]
+    shares = {(row["what"], row["ledger"]): float(row["observed"]) for row in rows if "share" in str(row["figure"])}
+    assert [shares[name, "pure"] for name, _ in budgets.PARTS] == [1, 1, 1]
+    assert len({round(shares[name, "gdp"], 6) for name, _ in budgets.PARTS}) == 3
+    assert len({round(shares[name, "zcdp"], 6) for name, _ in budgets.PARTS}) == 3
+    totals = {row["ledger"]: float(row["predicted"]) for row in rows if str(row["what"]).startswith("80")}
+    assert totals["exact law (PLD)"] < totals["zcdp"] < totals["gdp"] < 8
+
+
+def _delta(epsilon: mpf, mu: mpf) -> mpf:
+    return ncdf(-epsilon / mu + mu / 2) - exp(epsilon) * ncdf(-epsilon / mu - mu / 2)
+
+
+def test_costs_are_those_of_the_formulas() -> None:
+    for epsilon in (0.1, 1.0):
+        mu = sqrt(budgets._cost("gdp", epsilon))
+        with mp.workdps(30):
+            deltas = [_delta(mpf(epsilon), mpf(mu) * factor) for factor in (mpf("0.999999"), mpf("1.000001"))]
+        assert deltas[0] < mpf("1e-6") < deltas[1]
+    assert budgets._cost("pure", 0.3) == 0.3
+
+
+def test_another_epsilon_holds() -> None:
+    assert budgets.run(Settings(epsilon=Fraction(3), short=True)).holds
+
+
+def test_a_ledger_that_charges_less_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = Session.sql
+
+    def cheaper(self: Session, text: str, *, epsilon: Fraction) -> Answer:
+        return ask(self, text, epsilon=epsilon * 9 / 10)
+
+    monkeypatch.setattr(Session, "sql", cheaper)
+    found = budgets.run(Settings(short=True))
+    assert not found.holds
+    assert sum(not check.holds for check in found.checks) >= 9
