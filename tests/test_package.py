@@ -22,6 +22,10 @@ def test_every_public_name_exists() -> None:
         assert getattr(lapwing, name) is not None
 
 
+MAY_DRAW = ("lab/chance.py", "local/simulation/drawn_counts.py", "local/simulation/roads.py")
+"""Experiments and simulations, which release nothing; what releases may import none of them (import-linter)."""
+
+
 def test_no_other_source_of_randomness_is_imported() -> None:
     """Only the entropy door reads the operating system; nothing seeds anything."""
     for file in SOURCE.rglob("*.py"):
@@ -32,7 +36,7 @@ def test_no_other_source_of_randomness_is_imported() -> None:
             assert not {"random", "secrets"} & {*names, module}, file
         if file.name != "entropy.py":
             assert "urandom" not in text.replace("os.urandom`", ""), file
-        assert "np.random" not in text, file
+        assert "np.random" not in text or str(file.relative_to(SOURCE)) in MAY_DRAW, file
 
 
 def test_no_guard_is_an_assert() -> None:

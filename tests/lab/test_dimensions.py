@@ -15,11 +15,12 @@ from lapwing.privacy import cheapest
 def test_it_holds_and_has_the_growth_of_the_textbook() -> None:
     found = dimensions.run(Settings(short=True))
     assert found.holds
-    rows = {int(str(row["answers"])): row for row in found.rows}
+    reach = {(row["noise"], row["answers"]): int(str(row["±, Lapwing"])) for row in found.rows}
     # k against √k: a hundred times as many answers.
-    assert float(str(rows[1_000]["Laplace ±"])) / float(str(rows[10]["Laplace ±"])) == pytest.approx(100, rel=0.02)
-    assert float(str(rows[1_000]["Gaussian ±"])) / float(str(rows[10]["Gaussian ±"])) == pytest.approx(10, rel=0.02)
-    assert [rows[k]["better"] for k in (5, 10)] == ["Laplace", "Gaussian"]
+    assert reach["Laplace", 1_000] / reach["Laplace", 10] == pytest.approx(100, rel=0.02)
+    assert reach["Gaussian", 1_000] / reach["Gaussian", 10] == pytest.approx(10, rel=0.02)
+    assert reach["Laplace", 5] < reach["Gaussian", 5]
+    assert reach["Gaussian", 10] < reach["Laplace", 10]
 
 
 def _delta(epsilon: Fraction, sigma: mpf) -> mpf:
@@ -66,8 +67,8 @@ def test_noise_for_one_answer_where_there_are_many_is_noticed(monkeypatch: pytes
     one = Sensitivity(l1=1, l2_squared=1)
     monkeypatch.setattr(RoundedGaussian, "for_loss", lambda loss, _: calibrate(loss, one))
     found = _failed(dimensions.run(Settings(short=True)).checks)
-    assert "± of Gaussian noise, 1,000 answers" in found
-    assert "± of Gaussian noise, 1 answers" not in found
+    assert "± of Gaussian noise, k = 1,000" in found
+    assert "± of Gaussian noise, k = 1 ·" not in found
 
 
 def test_a_planner_that_likes_laplace_too_much_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,8 @@ from lapwing.mechanisms import ExponentialMechanism, GeneralisedExponential
 def test_it_holds_and_shows_what_each_mechanism_is_for() -> None:
     found = price.run(Settings(short=True))
     assert found.holds
-    kept = {(row["market"], row["mechanism"]): float(str(row["revenue, predicted"])) for row in found.rows}
-    best = {row["market"]: (row["best price"], row["best"]) for row in found.rows}
+    kept = {(row["market"], row["mechanism"]): float(str(row["predicted"])) for row in found.rows}
+    best = {row["market"]: (row["best price"], row["best revenue"]) for row in found.rows}
     cheap, _, dear = price.MARKETS
     assert best == {cheap: (2, 4_000), "all alike": (50, 25_000), dear: (95, 28_500)}
     assert kept[cheap, "generalised"] > 0.99 * 4_000

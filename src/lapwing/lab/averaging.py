@@ -8,7 +8,7 @@ them ε(1 − 2u) with density ½εe^(−εu) for u in (0, 1); its mean is ε �
 n-fold convolution of that, computed here on a grid by one Fourier transform. The guess is right if S > 0: in 95 % of
 cases after about 1,100, 50 and 14 answers at ε = 0.1, 0.5 and 1. The posterior itself is above 0.95 if S > ln 19: in
 half of all cases after 614, 28 and 8, about ln 19 over the mean. Who looks after each answer, and stops at the first
-posterior above 0.95, stops earlier still: after 468, 23 and 7 in the median (a test computes them).
+posterior above 0.95, stops earlier still: after 467, 23 and 7 in the median (a test computes them).
 
 Lapwing answers the same question with the stored answer: nothing is learned from it, and nothing is charged. A question
 in other words is answered afresh, and charged, so that a budget of B = nε has n answers, and then none. With the
@@ -25,6 +25,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lapwing import noise
 from lapwing.errors import BudgetExhausted
 from lapwing.lab.agreement import CONFIDENCE, Check, exactly, share
 from lapwing.lab.answers import drawn, noise_of, wordings
@@ -152,7 +153,7 @@ def _majorities(mechanism: DiscreteLaplace, answers: int, attackers: int) -> int
     for _ in range(answers):
         votes += np.sign(drawn(mechanism, 1, attackers) - 0.5)
     ties = int((votes == 0).sum())
-    return int((votes > 0).sum()) + int(np.random.default_rng().binomial(ties, 0.5))
+    return int((votes > 0).sum() + noise.bernoulli(Fraction(1, 2), ties).sum())
 
 
 def _row(
@@ -188,13 +189,7 @@ def _textbook() -> list[Check]:
 def _conclusion(settings: Settings, rows: tuple[Row, ...]) -> str:
     said = []
     if settings.tries("naive"):
-        found = [
-            f"{100 * float(row['right, observed'] or 0):.0f} % of cases after {row['answers']:,} answers "
-            f"(ε = {row['epsilon']:g})"
-            for row in rows
-            if row["target"] == FRESH
-        ]
-        said.append(f"Fresh noise is averaged away. Guesses are right in {', '.join(found)}.")
+        said.append(_averaged_away([row for row in rows if row["target"] == FRESH]))
     if settings.tries("lapwing"):
         best = max(float(row["right, observed"] or 0) for row in rows if row["target"] != FRESH)
         said.append(
@@ -202,6 +197,18 @@ def _conclusion(settings: Settings, rows: tuple[Row, ...]) -> str:
             f"words it is another question, and the budget ends; the best guess was right in {100 * best:.1f} %."
         )
     return " ".join(said)
+
+
+def _averaged_away(rows: list[Row]) -> str:
+    """Say how far fresh noise was averaged away."""
+    found = [
+        f"{100 * float(row['right, observed'] or 0):.0f} % of cases after {row['answers']:,} answers "
+        f"(ε = {row['epsilon']:g})"
+        for row in rows
+    ]
+    enough = all(float(row["right, predicted"] or 0) >= SURE for row in rows)
+    more = "" if enough else " At so small an ε it takes still more answers."
+    return f"Fresh noise is averaged away. Guesses are right in {', '.join(found)}.{more}"
 
 
 def _plot(rows: tuple[Row, ...]) -> Plot:

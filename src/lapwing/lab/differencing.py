@@ -1,4 +1,4 @@
-"""*differencing*: totals of a group, minus the same without one person: did Bob cheat, and does he get a scholarship?
+"""*differencing*: totals of a group, minus the same without Bob: whether he cheated, and has a scholarship.
 
 Derivation. The attacker knows that Bob uses Notepad, and when he was born. He asks how many of those who use Notepad
 cheated, then the same of all of them but those who were born on that day, and subtracts: what is left is Bob's answer,

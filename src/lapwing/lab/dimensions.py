@@ -28,8 +28,9 @@ ASKED: Final = (1, 5, 20)
 """So many columns are also asked of the real engine."""
 DELTA: Final = Fraction(1, 10**6)
 DELTAS: Final = (Fraction(1, 10**3), DELTA, Fraction(1, 10**9), Fraction(1, 10**12))
-NORMAL: Final = NormalDist()
-QUANTILE: Final = NORMAL.inv_cdf(0.975)
+QUANTILE: Final = NormalDist().inv_cdf(0.975)
+FLOATS: Final = 1e-7
+"""Of a ±: how far formulas in floating point may be off. It is less than 1 wherever a ± is below ten million."""
 
 
 def run(settings: Settings) -> Finding:
@@ -38,8 +39,8 @@ def run(settings: Settings) -> Finding:
     rows: list[Row] = []
     checks: list[Check] = []
     for k in SIZES:
-        several, row = _compared(k, epsilon, draws)
-        rows.append(row)
+        compared, several = _compared(k, epsilon, draws)
+        rows += compared
         checks += several
     crossings = {delta: _crossing(epsilon, delta) for delta in DELTAS}
     for delta, crossing in crossings.items():
@@ -49,14 +50,14 @@ def run(settings: Settings) -> Finding:
         checks.append(
             bounded("σ for one answer against the classical σ", _classical(epsilon), _sigma(epsilon), "at most")
         )
-    last = rows[-1]
+    laplace, gaussian = (row["±, Lapwing"] for row in rows[-2:])
     return Finding(
         rows=tuple(rows),
         checks=tuple(checks),
         plot=_plot(epsilon, rows),
         conclusion=(
-            f"At ε = {float(epsilon):g}, {SIZES[-1]:,} answers that everybody is in come with ±{last['Laplace ±']:,} "
-            f"of Laplace noise, which grows with their number, and with ±{last['Gaussian ±']:,} of Gaussian noise, "
+            f"At ε = {float(epsilon):g}, {SIZES[-1]:,} answers that everybody is in come with ±{laplace:,} "
+            f"of Laplace noise, which grows with their number, and with ±{gaussian:,} of Gaussian noise, "
             f"which grows with its root. From {floor(crossings[DELTA]) + 1:,} answers on, Gaussian noise is the better "
             f"one, for who accepts δ = 10⁻⁶; at δ = 10⁻¹², from {floor(crossings[DELTAS[-1]]) + 1:,} on."
         ),
@@ -67,34 +68,33 @@ def run(settings: Settings) -> Finding:
     )
 
 
-def _compared(k: int, epsilon: Fraction, draws: int) -> tuple[list[Check], Row]:
+def _compared(k: int, epsilon: Fraction, draws: int) -> tuple[list[Row], list[Check]]:
     """Compare the ± that Lapwing's mechanisms state for k answers, and the noise that they draw, with the formulas."""
     sensitivity = Sensitivity(l1=k, l2_squared=k)
     laplace = DiscreteLaplace.for_loss(PureDP(epsilon), sensitivity)
     gaussian = RoundedGaussian.for_loss(loss_for("gdp", epsilon, DELTA), sensitivity)
-    sigma = sqrt(k) * _sigma(epsilon)
+    sigma, r = sqrt(k) * _sigma(epsilon), exp(-float(epsilon) / k)
     wide, normal = half_width(k / epsilon), _gaussian_half_width(sigma)
-    r = exp(-float(epsilon) / k)
-    inside = 1 - 2 * r ** (wide + 1) / (1 + r)
-    between = 1 - erfc((normal + 0.5) / (sigma * sqrt(2)))
-    laplace_hits, gaussian_hits = (_hits(laplace, wide, draws), _hits(gaussian, normal, draws))
-    row: Row = {
-        "answers": k,
-        "Laplace ±": wide,
-        "within it, predicted": inside,
-        "within it, observed": laplace_hits / draws,
-        "Gaussian ±": normal,
-        "within that, predicted": between,
-        "within that, observed": gaussian_hits / draws,
-        "better": "Laplace" if wide < normal else "Gaussian" if normal < wide else "equal",
-    }
-    checks = [
-        exactly(f"± of Laplace noise, {k:,} answers", wide, laplace.half_width(0.95)),
-        exactly(f"± of Gaussian noise, {k:,} answers", normal, gaussian.half_width(0.95)),
-        share(f"Laplace noise within ±, {k:,} answers", inside, laplace_hits, draws),
-        share(f"Gaussian noise within ±, {k:,} answers", between, gaussian_hits, draws),
-    ]
-    return checks, row
+    rows: list[Row] = []
+    checks = []
+    for noise, mechanism, reach, beyond in (
+        ("Laplace", laplace, wide, 2 * r ** (wide + 1) / (1 + r)),
+        ("Gaussian", gaussian, normal, erfc((normal + 0.5) / (sigma * sqrt(2)))),
+    ):
+        hits, stated = _hits(mechanism, reach, draws), mechanism.half_width(0.95)
+        rows.append(
+            {
+                "answers": k,
+                "noise": noise,
+                "±, predicted": reach,
+                "±, Lapwing": stated,
+                "within ±, predicted": 1 - beyond,
+                "within ±, observed": hits / draws,
+            }
+        )
+        checks.append(exactly(f"± of {noise} noise, k = {k:,}", reach, stated, FLOATS * (1 + reach)))
+        checks.append(share(f"{noise} noise within ±, k = {k:,}", 1 - beyond, hits, draws))
+    return rows, checks
 
 
 def _hits(mechanism: Mechanism, reach: int, draws: int) -> int:
@@ -134,7 +134,7 @@ def _crossing(epsilon: Fraction, delta: Fraction) -> float:
 def _switches(epsilon: Fraction, delta: Fraction, first: int) -> list[Check]:
     """Check that Lapwing's planner, which weighs all its noises, turns to Gaussian noise at k* and not before."""
     chosen = [cheapest(k, 1, epsilon, delta).noise for k in (first - 1, first) if k]
-    named = "planner's noise for {} answers is {}, δ = " + f"{float(delta):g}"
+    named = "planner's noise for k = {} is {}, δ = " + f"{float(delta):g}"
     expected = ["laplace", "gaussian"][-len(chosen) :]
     return [
         exactly(named.format(f"{k:,}", noise), 1, float(noise == took))
@@ -152,17 +152,17 @@ def _engine(epsilon: Fraction) -> list[Check]:
                 answer = session.sql(f"SELECT {columns} FROM students", epsilon=epsilon)
             low, high = answer.interval(Fraction(95, 100))["n0"]
             predicted = half_width(k / epsilon) if kind == "pure" else _gaussian_half_width(sqrt(k) * _sigma(epsilon))
-            checks.append(exactly(f"± of the real engine, {k} columns, {kind}", predicted, float(high[0] - low[0]) / 2))
+            stated = float(high[0] - low[0]) / 2
+            checks.append(
+                exactly(f"± of the real engine, k = {k}, {kind}", predicted, stated, FLOATS * (1 + predicted))
+            )
     return checks
 
 
 def _plot(epsilon: Fraction, rows: list[Row]) -> Plot:
     """Draw the ± of both noises by the number of answers, on logarithmic axes, where powers are straight lines."""
-    data = [
-        {"answers": row["answers"], "noise": noise, "±": max(1, int(row[f"{noise} ±"] or 0))}
-        for row in rows
-        for noise in ("Laplace", "Gaussian")
-    ]
+    # A logarithm has no 0, which a ± may be at a large ε.
+    data = [{**row, "±": max(1, int(row["±, Lapwing"] or 0))} for row in rows]
     return Plot(
         {
             "$schema": SCHEMA,

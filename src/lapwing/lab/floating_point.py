@@ -1,16 +1,16 @@
 """*floating-point*: whether the last bits of an answer give away what no noise should.
 
-Derivation. A naive Laplace sampler takes a uniform u of 53 bits and returns scale·ln u as a double. Near u, ln u goes in
-steps of 2⁻⁵³/u, while doubles are as dense as their size allows: where their steps are g and those of the sampler are
-h > g, only a share of g/h of all doubles can come out at all. Which ones, depends on the true figure that the noise is
-added to; so many an answer to a true 0 cannot be the answer to a true 1, and whoever sees it knows (Mironov 2012). Its
-loss is infinite at any ε. For noise n the sum y has steps max(ulp(y), ulp(n)); treating as chance which doubles are met,
-an answer y from one world is possible in another, where it takes the noise n' with steps g' and h' = s·2⁻⁵³·e^(|n'|/s),
-with min(1, g/g')·min(1, g'/h'). The mean over y is the predicted share, to a few hundredths.
+Derivation. A naive Laplace sampler takes a uniform u of 53 bits and returns scale·ln u as a double. Near u, ln u goes
+in steps of 2⁻⁵³/u, while doubles are as dense as their size allows: where their steps are g and those of the sampler
+are h > g, only a share of g/h of all doubles can come out at all. Which ones, depends on the true figure that the noise
+is added to; so many an answer to a true 0 cannot be the answer to a true 1, and whoever sees it knows (Mironov 2012).
+Its loss is infinite at any ε. For noise n the sum y has steps max(ulp(y), ulp(n)); treating as chance which doubles are
+met, an answer y from one world is possible in another, where it takes the noise n' with steps g' and h' =
+s·2⁻⁵³·e^(|n'|/s), with min(1, g/g')·min(1, g'/h'). The mean over y is the predicted share, to a few hundredths.
 
 A simpler sign: if 1 is added, then all answers are multiples of 2⁻⁵³. From 0, those below ½ need not be: one in
-[2^−(k+1), 2^−k) is one with probability 2^(1−k)/1, so that the share is e^(−1/2s) + Σ_k 2^(−k)·(e^(−2^(−k−1)/s) −
-e^(−2^(−k)/s)).
+[2^(−k−1), 2^(−k)) is one with probability 2^(−k), so that the share is about e^(−1/2s) + Σ_k 2^(−k)·(e^(−2^(−k−1)/s) −
+e^(−2^(−k)/s)), which leaves out that ties are rounded to even.
 
 Lapwing adds integers to integers. Every integer is possible in every world, with odds of e^ε at most, so no answer
 excludes one. Its last bit is like any other part of it: the answer to 0 is even with (1 + r²)/(1 + r)², r = e^(−ε), the
@@ -36,7 +36,7 @@ from lapwing.plots import SCHEMA, Plot
 
 BOB: Final = f"SELECT COUNT(*) AS n FROM students WHERE editor = 'Notepad' AND birth_date = DATE '{BOBS_BIRTHDAY}'"
 ROUGHLY: Final = 0.06
-"""How far the predicted share of impossible answers may be off: it takes for chance what is not."""
+"""How far predicted shares of doubles may be off: they take for chance what is not."""
 NAIVE, LAPWING = "doubles", "Lapwing"
 
 Floats = NDArray[np.float64]
@@ -98,7 +98,7 @@ def _naive(scale: float, draws: int) -> Found:
         checks = [
             exactly(f"answers to {true:g} that {true:g} cannot give", 0, own / draws),
             _roughly(f"answers to {true:g} that {other:g} cannot give", predicted, excluded / draws),
-            share(f"multiples of 2⁻⁵³ among answers to {true:g}", likely, fine, draws),
+            _roughly(f"multiples of 2⁻⁵³ among answers to {true:g}", likely, fine / draws),
         ]
         found.append((_row(NAIVE, true, predicted, excluded / draws, "multiple of 2⁻⁵³", likely, fine / draws), checks))
     return found
@@ -170,7 +170,7 @@ def _conclusion(rows: tuple[Row, ...], epsilon: float) -> str:
 
 
 def _plot(scale: float, settings: Settings) -> Plot:
-    """Draw which answers between ½ and 1 are possible, magnified: a few steps of doubles, from 0 and from 1."""
+    """Draw which of some neighbouring answers are possible, from 0 and from 1."""
     points: list[dict[str, Cell]] = []
     if settings.tries("naive"):
         near = 3.0 * scale + np.arange(48) * np.spacing(3.0 * scale)
@@ -181,7 +181,9 @@ def _plot(scale: float, settings: Settings) -> Plot:
         ]
     if settings.tries("lapwing"):
         points += [
-            {"step": i, "world": f"Lapwing, true figure {true}", "possible": "yes"} for true in (0, 1) for i in range(48)
+            {"step": i, "world": f"Lapwing, true figure {true}", "possible": "yes"}
+            for true in (0, 1)
+            for i in range(48)
         ]
     return Plot(
         {

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lapwing.lab.chance import generator
+
 HIDDEN_BELOW: Final = 5
 """Smaller counts are not shown: a rule of many offices of statistics."""
 
@@ -32,4 +34,4 @@ def hidden_if_small(count: int) -> int | None:
 
 def with_laplace(true: float, scale: float, size: int | tuple[int, ...]) -> NDArray[np.float64]:
     """Return answers with fresh continuous Laplace noise, as often as one likes."""
-    return true + np.random.default_rng().laplace(0.0, scale, size)
+    return true + generator().laplace(0.0, scale, size)

@@ -9,8 +9,11 @@ from math import exp
 import numpy as np
 from numpy.typing import NDArray
 
+from lapwing.lab.chance import generator
+
 
 def reports_with_fresh_coins(answers: NDArray[np.int64], epsilon: Fraction, days: int) -> NDArray[np.int8]:
     """Return what each person reports, a row each, on so many days: the truth with probability e^ε/(1 + e^ε)."""
-    lies = np.random.default_rng().random((answers.size, days)) < 1 / (1 + exp(float(epsilon)))
-    return (answers[:, None] != lies).astype(np.int8)
+    lies = generator().random((answers.size, days)) < 1 / (1 + exp(float(epsilon)))
+    reports: NDArray[np.int8] = (answers[:, None] != lies).astype(np.int8)
+    return reports

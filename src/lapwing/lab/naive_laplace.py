@@ -8,6 +8,8 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
+from lapwing.lab.chance import generator
+
 Floats = NDArray[np.float64]
 UNIT = 2.0**-53
 """The step of the uniform numbers."""
@@ -15,9 +17,10 @@ UNIT = 2.0**-53
 
 def answers(true: float, scale: float, size: int) -> Floats:
     """Return true + noise, noise = ±scale·ln u of a uniform u of 53 bits."""
-    generator = np.random.default_rng()
-    sign = 2.0 * generator.integers(0, 2, size) - 1.0
-    return true + sign * (scale * np.log(generator.integers(1, 2**53 + 1, size) * UNIT))
+    drawing = generator()
+    sign = 2.0 * drawing.integers(0, 2, size) - 1.0
+    noisy: Floats = true + sign * (scale * np.log(drawing.integers(1, 2**53 + 1, size) * UNIT))
+    return noisy
 
 
 def can_give(answer: Floats, true: float, scale: float) -> NDArray[np.bool_]:

@@ -130,11 +130,11 @@ def _compared(noise: Noise, k: int, largest: np.ndarray) -> tuple[Row, list[Chec
     row: Row = {
         "noise": noise.name,
         "counts": k,
-        "bound at 95 %": bound,
+        "bound": bound,
         "± at 95 %": reach,
-        "runs within ±, predicted": noise.largest_within(reach, k),
-        "runs within ±, observed": within / largest.size,
-        "mean largest error, observed": float(largest.mean()),
+        "within ±, predicted": noise.largest_within(reach, k),
+        "within ±, observed": within / largest.size,
+        "mean largest": float(largest.mean()),
     }
     name = f"largest of {k:,} {noise.name} errors"
     checks = [

@@ -125,6 +125,7 @@ def _plot(epsilon: float, rows: tuple[Row, ...]) -> Plot:
             "x": {"field": "noise", "type": "quantitative"},
             "y": {"field": "density", "type": "quantitative"},
             "color": {"field": "law", "type": "nominal"},
+            "strokeDash": {"field": "law", "type": "nominal"},
         },
     }
     risk = {

@@ -1,16 +1,16 @@
 """*over-time*: what a limit of ε "a day" is worth after a month and a year.
 
-Derivation. A respondent whose answer does not change reports it every day by randomized response at ε, with fresh coins:
-each report is true with p = e^ε/(1 + e^ε), so after T days the majority of them is the answer with P(X > T/2) +
-P(X = T/2)/2, X of Binomial(T, p). At ε = 1 that is 0.9885 for 21 days and 0.9999996 for 101. A limit that is reset every
-night bounds a day and not a person: T days cost Tε by basic composition, 30 and 365 at ε = 1, and hardly less by the
-exact law of the losses at δ = 10⁻⁶ (`local.repeated_reports`).
+Derivation. A respondent whose answer does not change reports it every day by randomized response at ε, with fresh
+coins: each report is true with p = e^ε/(1 + e^ε), so after T days the majority of them is the answer with P(X > T/2) +
+P(X = T/2)/2, X of Binomial(T, p). At ε = 1 that is 0.9885 for 21 days and 0.9999996 for 101. A limit that is reset
+every night bounds a day and not a person: T days cost Tε by basic composition, 30 and 365 at ε = 1, and not much less
+by the exact law of the losses at δ = 10⁻⁶ (`local.repeated_reports`).
 
 Memoisation draws a noisy answer once, at ε∞, and reports that one with fresh noise. T reports together then have
-e^ε = (a·b^T + 1)/(b^T + a), a = e^ε∞ and b that of the second round (`local.Memoised`): it rises with T and never reaches
-a. Whoever takes the majority learns the kept answer, which is true with a/(1 + a) only. With M for the probability that
-the majority of T second rounds is the kept answer, it is right with pM + (1 − p)(1 − M), p = a/(1 + a). That holds while
-the answer does not change.
+e^ε = (a·b^T + 1)/(b^T + a), a = e^ε∞ and b that of the second round (`local.Memoised`): it rises with T and never
+reaches a. Whoever takes the majority learns the kept answer, which is true with p = a/(1 + a) only. With M for the
+probability that the majority of T second rounds is the kept answer, it is right with pM + (1 − p)(1 − M). That holds
+while the answer does not change.
 """
 
 from fractions import Fraction
@@ -21,6 +21,7 @@ import numpy as np
 
 from lapwing.errors import BudgetExhausted
 from lapwing.lab.agreement import CONFIDENCE, Check, bounded, exactly, share
+from lapwing.lab.chance import generator
 from lapwing.lab.course import protected_students
 from lapwing.lab.experiment import Experiment, Finding, Row, Settings
 from lapwing.lab.guesses import at_most, by_majority
@@ -47,8 +48,8 @@ def run(settings: Settings) -> Finding:
         said.append(
             f"A noisy answer that is kept, and made noisy again for each report, gives no more than "
             f"{float(forever(epsilon)):g} away however long it goes on: the best guess stays below "
-            f"{100 * at_most(float(forever(epsilon))):.1f} %, if the answer never changes. And a ledger that is not reset "
-            "refuses on the second day."
+            f"{100 * at_most(float(forever(epsilon))):.1f} %, if the answer never changes. And a ledger that is not "
+            "reset refuses on the second day."
         )
     return Finding(
         rows=tuple(row for row, _ in found),
@@ -78,7 +79,7 @@ def kept_right(mechanism: Memoised, days: int) -> float:
 
 def _fresh(epsilon: Fraction, people: int) -> list[tuple[Row, list[Check]]]:
     """Let people report with fresh coins, and sum up what resets every night hide."""
-    answers = np.random.default_rng().integers(0, 2, people)
+    answers = generator().integers(0, 2, people)
     found = []
     reports = reports_with_fresh_coins(answers, epsilon, YEAR)
     for days in DAYS:
@@ -86,15 +87,15 @@ def _fresh(epsilon: Fraction, people: int) -> list[tuple[Row, list[Check]]]:
         right = _right(reports[:, :days], answers)
         row = _row(FRESH, days, float(law.epsilon), law.recovered, right / people, law.tight.upper)
         found.append((row, [share(f"majorities right, {days} days, {FRESH}", law.recovered, round(right), people)]))
-    month = over_days(epsilon, 1, MONTH)
-    found[-1][1].append(exactly("epsilon of a month", MONTH * float(epsilon), float(month[-1].epsilon)))
-    found[-1][1].append(exactly("epsilon of a year", YEAR * float(epsilon), float(repeated_reports(epsilon, YEAR).epsilon)))
+    month, year = over_days(epsilon, 1, MONTH)[-1], repeated_reports(epsilon, YEAR)
+    found[-1][1].append(exactly("epsilon of a month", MONTH * float(epsilon), float(month.epsilon)))
+    found[-1][1].append(exactly("epsilon of a year", YEAR * float(epsilon), float(year.epsilon)))
     return found
 
 
 def _kept(epsilon: Fraction, people: int) -> list[tuple[Row, list[Check]]]:
     mechanism = memoised(epsilon)
-    answers = np.random.default_rng().integers(0, 2, people)
+    answers = generator().integers(0, 2, people)
     reports = np.asarray(mechanism.simulate(np.repeat(answers[:, None], YEAR, axis=1)))
     most = at_most(float(forever(epsilon)))
     found = []
@@ -167,15 +168,20 @@ def _said_of_fresh(epsilon: float) -> str:
 
 def _plot(epsilon: Fraction) -> Plot:
     mechanism = memoised(epsilon)
+    days_shown = (*range(1, 31, 2), *range(41, 366, 12))
     points = [
-        point
-        for days in (*range(1, 31, 2), *range(41, 366, 12))
-        for point in (
-            {"days": days, "reports": FRESH, "found": by_majority(float(epsilon), days), "epsilon": days * float(epsilon)},
-            {"days": days, "reports": KEPT, "found": kept_right(mechanism, days),
-             "epsilon": log(mechanism.unchanged_ratio(days))},
-        )
-    ]  # fmt: skip
+        {"days": days, "reports": FRESH, "found": by_majority(float(epsilon), days), "epsilon": days * float(epsilon)}
+        for days in days_shown
+    ]
+    points += [
+        {
+            "days": days,
+            "reports": KEPT,
+            "found": kept_right(mechanism, days),
+            "epsilon": log(mechanism.unchanged_ratio(days)),
+        }
+        for days in days_shown
+    ]
 
     def panel(field: str, title: str, kind: str) -> dict[str, object]:
         y = {"field": field, "type": "quantitative", "title": title, "scale": {"type": kind, "zero": False}}

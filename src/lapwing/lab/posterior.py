@@ -28,6 +28,7 @@ from lapwing.lab.course import protected_students
 from lapwing.lab.experiment import Experiment, Finding, Row, Settings
 from lapwing.lab.one_query import BOB_ALONE
 from lapwing.mechanisms import DiscreteLaplace
+from lapwing.noise import bernoulli
 from lapwing.plots import SCHEMA, Plot
 
 BELIEFS: Final = (0.01, 0.1, 0.5, 0.9)
@@ -75,7 +76,7 @@ def by_ratio(belief: float, epsilon: float) -> Interval:
 
 def _about_presence(epsilon: float, noise: DiscreteLaplace, belief: float, worlds: int) -> tuple[Row, list[Check]]:
     """Draw whether Bob is in, and answer 1 or 0 with noise."""
-    bob = np.random.default_rng().random(worlds) < belief
+    bob = bernoulli(belief, worlds)
     answers = bob + drawn(noise, 0, worlds)
     log_odds = (np.abs(answers) - np.abs(answers - 1)) / float(noise.scale)
     return _compared(IN_OR_OUT, belief, bob, log_odds, by_odds(belief, epsilon), by_ratio(belief, epsilon))
@@ -83,7 +84,7 @@ def _about_presence(epsilon: float, noise: DiscreteLaplace, belief: float, world
 
 def _about_editor(epsilon: float, noise: DiscreteLaplace, worlds: int) -> tuple[Row, list[Check]]:
     """Draw what Bob said, and answer the two cells that it is about: each is 1 or 0 with noise of its own."""
-    notepad = np.random.default_rng().random(worlds) < 0.5
+    notepad = bernoulli(0.5, worlds)
     cells = notepad + drawn(noise, 0, worlds), ~notepad + drawn(noise, 0, worlds)
     towards = [np.abs(cell) - np.abs(cell - 1) for cell in cells]
     log_odds = (towards[0] - towards[1]) / float(noise.scale)

@@ -51,7 +51,7 @@ def run(settings: Settings) -> Finding:
             row, several = _sold(market, way, epsilon, times)
             rows.append(row)
             checks += several
-    kept = {(row["market"], row["mechanism"]): 100 * float(row["revenue, predicted"] or 0) / float(row["best"] or 1)
+    kept = {(row["market"], row["mechanism"]): 100 * float(row["predicted"] or 0) / float(row["best revenue"] or 1)
             for row in rows}  # fmt: skip
     cheap, dear = next(iter(MARKETS)), tuple(MARKETS)[-1]
     return Finding(
@@ -112,11 +112,11 @@ def _sold(market: str, way: str, epsilon: Fraction, times: int) -> tuple[Row, li
     row: Row = {
         "market": market,
         "best price": int(PRICES[best]),
-        "best": int(revenue[best]),
+        "best revenue": int(revenue[best]),
         "mechanism": way,
-        "revenue, predicted": expected,
-        "revenue, observed": float(made.mean()),
-        "loses at most, at 95 %": promised,
+        "predicted": expected,
+        "observed": float(made.mean()),
+        "may lose": promised,
     }
     name, kept = f"{way}, {market}", int((made >= revenue[best] - promised).sum())
     highest, lower = int((made == revenue[best]).sum()), int((made < expected).sum())
@@ -160,8 +160,8 @@ def _plot(epsilon: float, rows: list[Row]) -> Plot:
         {
             "market": row["market"],
             "mechanism": row["mechanism"],
-            "predicted": float(row["revenue, predicted"] or 0) / float(row["best"] or 1),
-            "observed": float(row["revenue, observed"] or 0) / float(row["best"] or 1),
+            "predicted": float(row["predicted"] or 0) / float(row["best revenue"] or 1),
+            "observed": float(row["observed"] or 0) / float(row["best revenue"] or 1),
         }
         for row in rows
     ]

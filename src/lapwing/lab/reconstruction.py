@@ -1,16 +1,17 @@
-"""*reconstruction*: from many noisy counts of random groups, who has the secret bit?
+"""*reconstruction*: who has a secret bit, by many noisy counts of random groups.
 
 Derivation. Of n people the j-th has the bit x_j. A question is a random group, a row of a matrix A of zeros and ones,
-and its answer y_i = (Ax)_i + e_i. The attacker takes the x̂ that fits best by least squares, and guesses 1 where x̂_j > ½.
-Since x̂ − x = A⁺e, the guess about j is wrong only if |(A⁺e)_j| ≥ ½; these are at most 4‖A⁺e‖² ≤ 4‖e‖²/σ², σ the least
-singular value of A, which is (√m − √n)/2 about. If no answer is off by more than E, then ‖e‖² ≤ mE², and the share of
-wrong guesses is at most 4mE²/(σ²n), about 16E²/(n(1 − √(n/m))²): it vanishes for noise of o(√n), which is what Dinur and
-Nissim (2003) proved, by linear programming. Least squares is enough for that (Kasiviswanathan, Rudelson, Smith and Ullman
-2010): no answer may be off at will here, and only then linear programming does better (Dwork, McSherry and Talwar 2007).
+and its answer y_i = (Ax)_i + e_i. The attacker takes the x̂ that fits best by least squares, and guesses 1 where x̂_j >
+½. Since x̂ − x = A⁺e, the guess about j is wrong only if |(A⁺e)_j| ≥ ½; these are at most 4‖A⁺e‖² ≤ 4‖e‖²/σ², σ the
+least singular value of A, which is (√m − √n)/2 about. If no answer is off by more than E, then ‖e‖² ≤ mE², and the
+share of wrong guesses is at most 4mE²/(σ²n), about 16E²/(n(1 − √(n/m))²): it vanishes for noise of o(√n), which is what
+Dinur and Nissim (2003) proved, by linear programming. Least squares is enough for that (Kasiviswanathan, Rudelson,
+Smith and Ullman 2010): no answer may be off at will here, and only then linear programming does better (Dwork, McSherry
+and Talwar 2007).
 
 For independent noise of standard deviation s, x̂_j − x_j is nearly normal with s·‖A⁺_j‖, so a guess is right with
-Φ(1/(2s‖A⁺_j‖)), about Φ(√(m − n − 1)/(4s)). Under a total of ε, m counts have noise of scale m/ε each. More questions do
-not help: at m = 3n the guess is right with Φ(ε/(12√n)) about. By ε-DP, whatever the attack, each guess is right with
+Φ(1/(2s‖A⁺_j‖)), about Φ(√(m − n − 1)/(4s)). Under a total of ε, m counts have noise of scale m/ε each. More questions
+do not help: at m = 3n the guess is right with Φ(ε/(12√n)) about. By ε-DP, whatever the attack, each guess is right with
 e^ε/(1 + e^ε) at most, and so of n fair bits the number that is found is not larger than Binomial(n, e^ε/(1 + e^ε))
 (Steinke, Nasr and Jagielski 2023, Theorem 5.2).
 """
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 
 from lapwing.errors import BudgetExhausted
 from lapwing.lab.agreement import CONFIDENCE, Check, bounded, exactly, share
+from lapwing.lab.chance import generator
 from lapwing.lab.course import protected_students
 from lapwing.lab.experiment import Experiment, Finding, Row, Settings
 from lapwing.lab.guesses import at_most
@@ -62,7 +64,7 @@ class Groups:
     @classmethod
     def drawn(cls, questions: int, people: int) -> Self:
         """Put everybody into each group by a fair coin; A⁺ = (AᵀA)⁻¹Aᵀ."""
-        members = np.random.default_rng().integers(0, 2, (questions, people)).astype(np.float64)
+        members = generator().integers(0, 2, (questions, people)).astype(np.float64)
         gram = members.T @ members
         weakest = sqrt(float(np.linalg.eigvalsh(gram)[0]))
         return cls(members=members, inverse=np.linalg.inv(gram) @ members.T, weakest=weakest)
@@ -80,7 +82,7 @@ class Groups:
     def right(self, deviation: float) -> float:
         """Return how often a guess is right, for independent noise of a standard deviation."""
         lengths = np.linalg.norm(self.inverse, axis=1)
-        return float(np.mean([NormalDist().cdf(0.5 / (deviation * length)) for length in lengths]))
+        return sum(NormalDist().cdf(0.5 / (deviation * float(length))) for length in lengths) / lengths.size
 
     def most_wrong(self, largest: float) -> float:
         """Return which share of guesses is wrong at most, for any noise that is not larger: 4mE²/(σ²n)."""
@@ -123,7 +125,7 @@ def deviation_of(scale: float) -> float:
 def _naive(people: int) -> Found:
     """Decode counts with noise below √n, of about that size, and above it."""
     groups = Groups.drawn(8 * people, people)
-    bits = np.random.default_rng().integers(0, 2, people)
+    bits = generator().integers(0, 2, people)
     counts, root = groups.counts(bits), sqrt(people)
     fours = np.array([rest * (BASE - rest) for rest in range(BASE)])
     noises = [(f"rounded to a multiple of {BASE}", rounded_at_random(counts), BASE - 1.0, sqrt(fours.mean()))]
@@ -147,7 +149,7 @@ def _asked(epsilon: Fraction, groups: Groups, runs: int) -> tuple[Row, list[Chec
     right = inside = refused = 0
     scale = ASKED / float(epsilon)
     for _ in range(runs):
-        bits = np.random.default_rng().integers(0, 2, BITS)
+        bits = generator().integers(0, 2, BITS)
         with protected_students(epsilon, _table(bits)) as session:
             given = _answers(session, groups, epsilon)
             refused += _is_refused(session, epsilon / ASKED)
@@ -193,7 +195,7 @@ def _is_refused(session: Session, epsilon: Fraction) -> bool:
 def _drawn(epsilon: Fraction, groups: Groups) -> tuple[Row, list[Check]]:
     """Decode many answers to the same questions, with fresh bits and fresh noise each time."""
     noise = DiscreteLaplace(scale=ASKED / epsilon)
-    bits = np.random.default_rng().integers(0, 2, (BITS, TRIALS))
+    bits = generator().integers(0, 2, (BITS, TRIALS))
     answers = noise.release(groups.counts(bits)).astype(np.int64)
     right = int((groups.decode(answers) == bits).sum())
     predicted, observed = groups.right(deviation_of(float(noise.scale))), right / bits.size
@@ -250,18 +252,23 @@ def _conclusion(rows: tuple[Row, ...], people: int) -> str:
     ours = [row for row in rows if row["target"] == "Lapwing's noise"]
     if naive:
         said.append(
-            f"Counts of random groups that are {naive[0]['noise']} give away {100 * float(naive[0]['found, observed'] or 0):g} "
-            f"% of {people:,} secrets: noise of a fixed size is none at all if enough is asked. Only noise far above "
-            "the root of the number of people hides them."
+            f"Counts of random groups that are {naive[0]['noise']} give {_found(naive[0]):g} % of {people:,} secrets "
+            "away: noise of a fixed size is none at all if enough is asked. Only noise far above the root of the "
+            "number of people hides them."
         )
     if ours:
         first = ours[0]
         said.append(
             f"Lapwing's noise grows with the questions that a budget is spread over: with {first['noise']}, "
-            f"{ASKED} counts find {100 * float(first['found, observed'] or 0):.1f} % of {BITS} bits, where a coin finds "
-            "half. Then the budget is gone, and the next question is refused."
+            f"{ASKED} counts find {_found(first):.1f} % of {BITS} bits, where a coin finds half. "
+            "Then the budget is gone, and the next question is refused."
         )
     return " ".join(said)
+
+
+def _found(row: Row) -> float:
+    """Return how many per cent were found."""
+    return 100 * float(row["found, observed"] or 0)
 
 
 def _plot(rows: tuple[Row, ...]) -> Plot:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 _FAR = 30
 """Laplace noise is beyond so many scales with probability e^−30."""
-_WIDE = 50
+_WIDE, _WIDEST = 50, 500
 _BLOCK = 10_000
 
 Floats = NDArray[np.float64]
@@ -46,15 +46,17 @@ def noisy_max_laplace(scores: NDArray[np.int64], scale: float) -> Floats:
     marks, weights = _rule(scores.size // 2 + 1 if scale < _WIDE else 4)
     reach = ceil(_FAR * scale)
     found = np.zeros(levels.size)
-    first, beyond = int(levels.max()) - reach, int(levels.max()) + reach + 1
-    for start in range(first, beyond, _BLOCK):
-        away = np.arange(start, min(start + _BLOCK, beyond))[:, None] - levels[None, :]
+    # Of very wide noise every so many values will do: the law then adds up to 1 within 10^−5.
+    stride = max(1, int(scale / _WIDEST))
+    values = np.arange(int(levels.max()) - reach, int(levels.max()) + reach + 1, stride)
+    for start in range(0, values.size, _BLOCK):
+        away = values[start : start + _BLOCK, None] - levels[None, :]
         here = _log_here(away, scale)
         for mark, weight in zip(marks, weights, strict=True):
             below = _log_below(away, scale, mark)
             all_others = (below * many).sum(axis=1, keepdims=True) - below
             found += weight * np.exp(here + all_others).sum(axis=0)
-    return np.asarray(found[level_of])
+    return np.asarray(stride * found[level_of])
 
 
 def by_permutations(heads: Sequence[Fraction]) -> list[Fraction]:

@@ -5,7 +5,22 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from lapwing.errors import InvalidParameter
-from lapwing.lab import averaging, budgets, coin, group, histogram, noise, one_query, posterior, sums
+from lapwing.lab import (
+    averaging,
+    budgets,
+    coin,
+    dimensions,
+    group,
+    histogram,
+    inference,
+    names,
+    noise,
+    one_query,
+    posterior,
+    price,
+    selection,
+    sums,
+)
 from lapwing.lab.experiment import Experiment, Finding, Settings, Target
 from lapwing.privacy.amounts import Number, exact
 
@@ -19,8 +34,14 @@ _ALL: tuple[Experiment, ...] = (
     histogram.EXPERIMENT,
     sums.EXPERIMENT,
     group.EXPERIMENT,
+    names.EXPERIMENT,
+    dimensions.EXPERIMENT,
+    selection.EXPERIMENT,
+    price.EXPERIMENT,
+    inference.EXPERIMENT,
 )
 _LARGEST_EPSILON = 20
+_PLACES = 12
 
 
 def experiments() -> Mapping[str, Experiment]:
@@ -49,4 +70,6 @@ def _epsilon(given: Number | None) -> Fraction | None:
     amount = exact(given, "epsilon")
     if not 0 < amount <= _LARGEST_EPSILON:
         raise InvalidParameter(f"epsilon is {given}; it must be above 0, and {_LARGEST_EPSILON} at most.")
+    if 10**_PLACES % amount.denominator:
+        raise InvalidParameter(f"epsilon is {given}; it must be a decimal of {_PLACES} places at most, as a budget is.")
     return amount

@@ -44,8 +44,8 @@ def run(settings: Settings) -> Finding:
     if settings.tries("naive"):
         found += _naive(float(epsilon), draws)
         said.append(
-            "Noise for a sensitivity of 1 hides Bob in a count, and not his scholarship: 63 % of the answers lie "
-            f"within {1 / float(epsilon):g} of his {BOBS_SCHOLARSHIP:,}."
+            "Noise for a sensitivity of 1 is for a count, and not for a scholarship: 63 % of the answers lie within "
+            f"{1 / float(epsilon):g} of Bob's {BOBS_SCHOLARSHIP:,}."
         )
     if settings.tries("lapwing"):
         several, sentence = _lapwing(epsilon, draws)

@@ -1,0 +1,31 @@
+"""A naive target of timing: a geometric sampler that throws coins until one fails, as many libraries do.
+
+None of it has a way into the engine.
+"""
+
+from math import exp
+from random import SystemRandom
+from typing import NamedTuple
+
+
+class Draw(NamedTuple):
+    """A number and how many coins it took."""
+
+    noise: int
+    coins: int
+
+
+def discrete_laplace(scale: float) -> Draw:
+    """Return discrete Laplace noise: a sign, and as many coins as succeed; anew if that is −0."""
+    generator = SystemRandom()
+    again = exp(-1 / scale)
+    coins = 0
+    while True:
+        sign = -1 if generator.random() < 0.5 else 1
+        size = 0
+        coins += 1
+        while generator.random() < again:
+            size += 1
+            coins += 1
+        if size or sign > 0:
+            return Draw(sign * size, coins)

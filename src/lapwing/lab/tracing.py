@@ -1,0 +1,273 @@
+"""*tracing*: whether the means of many attributes tell who is in the group.
+
+Derivation. In the population attribute j is a yes with probability p_j, independently. Of a group of n the shares y_j
+of yes are published, for d attributes. Whoever knows a person's own attributes x and the p_j computes
+
+    T = ⟨y − p, x − p⟩.
+
+Of an outsider x is independent of y, so that given y the mean of T is 0, each term moves it by |y_j − p_j| at most, and
+T > ‖y − p‖·√(½·ln(1/α)) happens with probability α at most (Hoeffding): as ‖y − p‖ ≤ √d, that is a threshold below
+√(d·ln(1/α)) (Dwork, Smith, Steinke, Ullman and Vadhan 2015). A member is part of y, and has the mean v/n, v = Σ p_j(1 −
+p_j), and the standard deviation √(Σ p_j²(1 − p_j)²/n) nearly; with d ≫ n·ln(1/α) nearly all are found. Homer's
+statistic Σ(|x_j − p_j| − |x_j − y_j|) is (Homer et al. 2008), for x_j of 0 and 1 and means from 0 to 1, Σ(y_j −
+p_j)(2x_j − 1) = 2T + Σ(y_j − p_j)(2p_j − 1): twice T, and a number that is the same for everybody.
+
+If the means are ε-DP together, then "T is above the threshold" is an event of y, which a member's presence makes
+likelier by e^ε at most: found are at most e^ε·α. So few, since d counts out of one ε have noise of scale d/ε each,
+beside which one member's part in them is nothing. And of persons who are in the group or not by fair coins, as many are
+guessed right as in Binomial(·, e^ε/(1 + e^ε)) at most (Steinke, Nasr and Jagielski 2023, Theorem 5.2).
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import exp, log, sqrt
+from statistics import NormalDist
+from typing import Final, Self, final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lapwing.lab.agreement import CONFIDENCE, Check, share
+from lapwing.lab.chance import generator
+from lapwing.lab.course import protected_students
+from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.guesses import at_most
+from lapwing.lab.naive_means import exact_means
+from lapwing.mechanisms import DiscreteLaplace
+from lapwing.plots import SCHEMA, Plot
+
+MEMBERS: Final = 25
+ATTRIBUTES: Final = 1_000
+ALPHA: Final = 0.05
+"""Outsiders who are taken for members, at most."""
+OURS: Final = "Lapwing's noise"
+INNER, HOMER = "inner product", "Homer"
+COLUMNS: Final = 200
+"""Counts in one question."""
+
+Bits = NDArray[np.int8]
+Floats = NDArray[np.float64]
+Found = list[tuple[Row, list[Check]]]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Population:
+    """How likely a yes is for each attribute: public."""
+
+    p: Floats
+
+    @classmethod
+    def drawn(cls) -> Self:
+        """Draw it, from 0.1 to 0.9."""
+        return cls(p=generator().uniform(0.1, 0.9, ATTRIBUTES))
+
+    def people(self, count: int) -> Bits:
+        """Draw people, a row each."""
+        return (generator().random((count, ATTRIBUTES), dtype=np.float32) < self.p).astype(np.int8)
+
+    def statistic(self, y: Floats, people: Bits) -> Floats:
+        """Return ⟨y − p, x − p⟩ for each of them."""
+        t: Floats = (people - self.p) @ (y - self.p)
+        return t
+
+    def homer(self, y: Floats, people: Bits) -> Floats:
+        """Return Σ(|x − p| − |x − y|) for each of them, less what is the same for all, and halved."""
+        clear = np.clip(y, 0.0, 1.0)
+        t = (np.abs(people - self.p) - np.abs(people - clear)).sum(axis=1)
+        halved: Floats = (t - (clear - self.p) @ (2 * self.p - 1)) / 2
+        return halved
+
+    def threshold(self, y: Floats) -> float:
+        """Return what an outsider exceeds with probability α at most."""
+        return float(np.linalg.norm(y - self.p)) * sqrt(log(1 / ALPHA) / 2)
+
+    def found(self, deviation: float) -> float:
+        """Return how many members the inner product finds, by the normal law, for noise of a deviation in each mean."""
+        v = self.p * (1 - self.p)
+        threshold = sqrt((ATTRIBUTES * deviation**2 + float(v.sum()) / MEMBERS) * log(1 / ALPHA) / 2)
+        spread = sqrt(deviation**2 * float(v.sum()) + float((v**2).sum()) / MEMBERS)
+        return NormalDist().cdf((float(v.sum()) / MEMBERS - threshold) / spread)
+
+
+def run(settings: Settings) -> Finding:
+    """Look for members by exact means, and by means of Lapwing's counts."""
+    epsilon, groups = settings.at(Fraction(1)), settings.times(2_000, 400)
+    population = Population.drawn()
+    found: Found = []
+    if settings.tries("naive"):
+        found += _traced("exact means", population, groups, None)
+    if settings.tries("lapwing"):
+        found.append(_engine(population, epsilon, settings.times(3, 2)))
+        found += _traced(OURS, population, groups, epsilon)
+    rows = tuple(row for row, _ in found)
+    return Finding(
+        rows=rows,
+        checks=tuple(check for _, several in found for check in several),
+        plot=_plot(population, epsilon, settings),
+        conclusion=_conclusion(rows, float(epsilon)),
+        sample=f"{groups:,} groups of {MEMBERS}, {ATTRIBUTES:,} attributes; {CONFIDENCE}",
+    )
+
+
+def _noise(epsilon: Fraction) -> DiscreteLaplace:
+    """Return the noise of each of the counts, which share ε."""
+    return DiscreteLaplace(scale=ATTRIBUTES / epsilon)
+
+
+def _means(members: Bits, epsilon: Fraction | None) -> Floats:
+    """Return exact means, or those of noisy counts, of which everybody knows the number of members."""
+    if epsilon is None:
+        return exact_means(members)
+    counts = members.sum(axis=0, dtype=np.int64)
+    noisy: Floats = _noise(epsilon).release(counts).astype(np.float64) / MEMBERS
+    return noisy
+
+
+def _traced(target: str, population: Population, groups: int, epsilon: Fraction | None) -> Found:
+    """Try one member and one outsider of each group, by both statistics."""
+    hits = {INNER: [0, 0], HOMER: [0, 0]}
+    for _ in range(groups):
+        people = population.people(MEMBERS + 1)
+        y = _means(people[:MEMBERS], epsilon)
+        tried = people[MEMBERS - 1 :]
+        for name, t, means in (
+            (INNER, population.statistic(y, tried), y),
+            (HOMER, population.homer(y, tried), np.clip(y, 0.0, 1.0)),
+        ):
+            above = t > population.threshold(means)
+            hits[name][0] += int(above[0])
+            hits[name][1] += int(above[1])
+    return [_judged(target, name, population, groups, (n[0], n[1]), epsilon) for name, n in hits.items()]
+
+
+def _judged(
+    target: str, name: str, population: Population, groups: int, hits: tuple[int, int], epsilon: Fraction | None
+) -> tuple[Row, list[Check]]:
+    what = f"{target}, {name}"
+    deviation = 0.0 if epsilon is None else _noise(epsilon).standard_deviation / MEMBERS
+    # Means that are cut off at 0 and 1, as Homer's statistic needs them, have another law.
+    predicted = population.found(deviation) if epsilon is None or name == INNER else None
+    most = None if epsilon is None else min(1.0, exp(epsilon) * ALPHA)
+    checks = [share(f"outsiders taken for members, {what}", ALPHA, hits[1], groups, "at most")]
+    if predicted is not None:
+        checks.append(share(f"members found, {what}", predicted, hits[0], groups))
+    if most is not None:
+        checks.append(share(f"bound of members found, {what}", most, hits[0], groups, "at most"))
+    return _row(target, name, groups, (hits[0] / groups, hits[1] / groups), predicted, most), checks
+
+
+def _engine(population: Population, epsilon: Fraction, runs: int) -> tuple[Row, list[Check]]:
+    """Let fair coins decide who of 50 is in the table, ask the real engine for all counts, and look for members."""
+    hits, sizes, right, inside = [0, 0], [0, 0], 0, 0
+    scale = float(_noise(epsilon).scale)
+    for _ in range(runs):
+        people = population.people(2 * MEMBERS)
+        members = generator().integers(0, 2, 2 * MEMBERS).astype(bool)
+        given = _counts(people[members], epsilon)
+        inside += int((np.abs(given - people[members].sum(axis=0)) <= scale).sum())
+        y = given / MEMBERS
+        t = population.statistic(y, people)
+        right += int(((t > np.median(t)) == members).sum())
+        for place, group in enumerate((members, ~members)):
+            hits[place] += int((t[group] > population.threshold(y)).sum())
+            sizes[place] += int(group.sum())
+    likely = 1 - 2 * exp(-(int(scale) + 1) / scale) / (1 + exp(-1 / scale))
+    checks = [
+        share("guesses right, Lapwing", at_most(float(epsilon)), right, runs * 2 * MEMBERS, "at most"),
+        share("noise within its scale, Lapwing", likely, inside, runs * ATTRIBUTES),
+    ]
+    shares = (hits[0] / max(1, sizes[0]), hits[1] / max(1, sizes[1]))
+    return _row(
+        "Lapwing",
+        INNER,
+        runs,
+        shares,
+        population.found(_noise(epsilon).standard_deviation / MEMBERS),
+        min(1.0, exp(epsilon) * ALPHA),
+    ), checks
+
+
+def _counts(members: Bits, epsilon: Fraction) -> NDArray[np.int64]:
+    """Ask for the number of yes of every attribute, in a few questions at one price."""
+    columns = {f"a{j}": pa.array(members[:, j].astype(bool)) for j in range(ATTRIBUTES)}
+    table = pa.table({"id": pa.array(range(len(members)), pa.int64()), **columns})
+    questions = [
+        "SELECT " + ", ".join(f"COUNT_IF(a{j}) AS n{j}" for j in range(first, first + COLUMNS)) + " FROM students"
+        for first in range(0, ATTRIBUTES, COLUMNS)
+    ]
+    with protected_students(epsilon, table, bounds={}, domains={}) as session:
+        answers = session.batch(questions, epsilon=epsilon)
+        return np.array([n for answer in answers for n in answer.rows()[0].values()], dtype=np.int64)
+
+
+def _row(
+    target: str,
+    name: str,
+    groups: int,
+    shares: tuple[float, float],
+    predicted: float | None,
+    most: float | None,
+) -> Row:
+    return {
+        "target": target,
+        "statistic": name,
+        "groups": groups,
+        "outsiders accused": shares[1],
+        "outsiders, at most": ALPHA,
+        "members found, predicted": predicted,
+        "members found, observed": shares[0],
+        "members found, at most": most,
+    }
+
+
+def _conclusion(rows: tuple[Row, ...], epsilon: float) -> str:
+    found = {row["target"]: 100 * float(row["members found, observed"] or 0) for row in rows}
+    said = []
+    if "exact means" in found:
+        said.append(
+            f"From {ATTRIBUTES:,} exact means over {MEMBERS} people, {found['exact means']:.1f} % of the members are "
+            f"found, and at most {100 * ALPHA:g} % of the others are wrongly accused: a table of nothing but means "
+            "tells who is in it."
+        )
+    if OURS in found:
+        said.append(
+            f"With the means of Lapwing's counts at ε = {epsilon:g} together, {found[OURS]:.1f} % "
+            f"are found, hardly more than of outsiders. The bound is {100 * min(1.0, exp(epsilon) * ALPHA):.3g} %."
+        )
+    return " ".join(said)
+
+
+def _plot(population: Population, epsilon: Fraction, settings: Settings) -> Plot:
+    """Draw T/threshold of members and of outsiders, for one group each."""
+    points: list[dict[str, str | float]] = []
+    for target, price in (("exact means", None), ("Lapwing", epsilon)):
+        if not settings.tries("naive" if price is None else "lapwing"):
+            continue
+        people = population.people(4 * MEMBERS)
+        y = _means(people[:MEMBERS], price)
+        t = population.statistic(y, people) / population.threshold(y)
+        points += [
+            {"score": round(float(each), 3), "who": "member" if i < MEMBERS else "outsider", "target": target}
+            for i, each in enumerate(t)
+        ]
+    return Plot(
+        {
+            "$schema": SCHEMA,
+            "title": "Who is above 1 is taken for a member",
+            "data": {"values": points},
+            "facet": {"row": {"field": "target", "type": "nominal", "sort": None, "title": None}},
+            "spec": {
+                "width": 420,
+                "mark": {"type": "tick", "thickness": 2, "color": "black"},
+                "encoding": {
+                    "x": {"field": "score", "type": "quantitative", "title": "statistic / threshold"},
+                    "y": {"field": "who", "type": "nominal", "title": None},
+                },
+            },
+        }
+    )
+
+
+EXPERIMENT: Final = Experiment(name="tracing", title="Do many means tell who is in the group?", run=run, attack=True)

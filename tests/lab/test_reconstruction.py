@@ -1,0 +1,90 @@
+"""*reconstruction* finds all bits behind noise of a fixed size, and hardly any behind Lapwing's."""
+
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from lapwing import lab
+from lapwing.lab import Settings, reconstruction
+from lapwing.lab.naive_noise_of_fixed_size import BASE, rounded_at_random
+from lapwing.lab.reconstruction import Groups
+from lapwing.mechanisms import DiscreteLaplace
+
+
+def test_noise_of_a_fixed_size_hides_nobody_and_a_budget_does() -> None:
+    found = reconstruction.run(Settings(short=True))
+    assert found.holds
+    rows = [{name: cell or 0.0 for name, cell in row.items()} for row in found.rows]
+    assert rows[0]["found, observed"] == 1
+    assert float(rows[3]["found, observed"]) < 0.8
+    ours = {row["noise"]: float(row["found, observed"]) for row in rows if row["target"] == "Lapwing's noise"}
+    assert ours["ε = 1 in all"] < 0.53
+    assert ours["ε = 256 in all"] > 0.99
+
+
+def test_least_squares_finds_what_a_linear_program_finds() -> None:
+    groups = Groups.drawn(240, 40)
+    bits = np.random.default_rng().integers(0, 2, 40)
+    answers = rounded_at_random(groups.counts(bits))
+    # min t over 0 ≤ x ≤ 1 with |Ax − y| ≤ t
+    ones = np.ones((240, 1))
+    program = linprog(
+        np.eye(41)[40],
+        A_ub=np.block([[groups.members, -ones], [-groups.members, -ones]]),
+        b_ub=np.concatenate((answers, -answers)),
+        bounds=[(0, 1)] * 40 + [(0, None)],
+    )
+    assert program.fun <= BASE - 1 + 1e-9
+    decoded = groups.decode(answers)
+    # Least squares misses at most one bit here: each with probability below 2·10⁻⁴, and two below 10⁻⁷ · …; see below.
+    assert (decoded != bits).sum() <= 4
+    assert ((program.x[:40] > 0.5) != bits).mean() <= 0.3
+
+
+def test_predictions_are_those_of_fresh_noise() -> None:
+    groups = Groups.drawn(192, 64)
+    noise = np.random.default_rng().normal(0.0, 2.0, (192, 20_000))
+    right = (np.abs(groups.inverse @ noise) < 0.5).mean() / 2 + 0.5
+    assert groups.right(2.0) == pytest.approx(right, abs=0.005)
+    assert np.allclose(groups.inverse, np.linalg.pinv(groups.members))
+    assert groups.weakest == pytest.approx(float(np.linalg.svd(groups.members, compute_uv=False)[-1]))
+    assert reconstruction.deviation_of(7.5) == pytest.approx(DiscreteLaplace(scale=Fraction(15, 2)).standard_deviation)
+
+
+def test_random_rounding_has_the_law_that_is_predicted() -> None:
+    counts = np.arange(400_000)
+    off = rounded_at_random(counts) - counts
+    assert np.abs(off).max() < BASE
+    assert ((counts + off) % BASE == 0).all()
+    assert off.std() == pytest.approx(2.0, abs=0.03)
+    assert abs(off.mean()) < 7 * 2 / sqrt(off.size)
+
+
+def test_another_epsilon_holds_and_one_target_is_enough() -> None:
+    assert reconstruction.run(Settings(epsilon=Fraction(20), short=True, against="lapwing")).holds
+    found = reconstruction.run(Settings(short=True, against="naive"))
+    assert found.holds
+    assert {row["target"] for row in found.rows} == {"exact counts"}
+
+
+def test_too_little_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reconstruction, "_answers", lambda session, groups, epsilon: groups.counts(BITS_SEEN[-1]))
+    monkeypatch.setattr(reconstruction, "_table", BITS_SEEN.append)
+    monkeypatch.setattr(reconstruction, "protected_students", _nobody)
+    monkeypatch.setattr(reconstruction, "_is_refused", lambda session, epsilon: True)
+    found = reconstruction.run(Settings(short=True, against="lapwing"))
+    wrong = {check.what for check in found.checks if not check.holds}
+    assert wrong == {"bound of bits found, Lapwing", "noise within its scale, Lapwing"}
+
+
+def test_a_budget_that_never_ends_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reconstruction, "_is_refused", lambda session, epsilon: False)
+    found = reconstruction.run(Settings(epsilon=Fraction(1), short=True, against="lapwing"))
+    assert [check.what for check in found.checks if not check.holds] == ["refused when the budget is spent"]
+
+
+def test_it_is_on_the_shelf() -> None:
+    assert lab.experiments()["reconstruction"].attack
