@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +14,9 @@ import pytest
 
 import lapwing as lw
 from lapwing.errors import LedgerFault
+from lapwing.ledger import ledger as ledgers
+from lapwing.ledger import settling
+from lapwing.ledger.folding import State
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.waiting import UnderWay
 from lapwing.release import waiting
@@ -144,6 +148,39 @@ def test_an_unheard_charge_of_who_closes_is_no_fault(place: Place) -> None:
 def test_twin_who_closes_and_owes_counts_as_dead(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Ledger, "settle", lambda self: True)
     assert faults_after_closing(place) == 1
+
+
+def faults_of_a_question_that_fails_while_others_settle(place: Place, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Let a question fail while another thread holds the ledger and has begun to look at what is owed."""
+    with opened(place, patience=0.2) as ledger, ThreadPoolExecutor() as pool:
+        charges = paid(ledger, request())
+        fate, failing = place.presences.fate, list[Future[bool]]()
+
+        def slow(self: Any, name: str) -> Any:
+            if not failing:
+                failing.append(pool.submit(ledger.record_unanswered, charges, "fault"))
+                failing[0].result(timeout=600)  # it has waited long enough for the ledger, and owes
+            return fate(self, name)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(place.presences, "fate", slow)
+            other = paid(ledger, request("sum"))
+        ledger.record_answer(other[0], "42")
+        assert ledger.settle()
+        assert not ledger.state().under_way
+        return ledger.state().faults
+
+
+def test_a_fault_is_counted_though_others_settle_meanwhile(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert faults_of_a_question_that_fails_while_others_settle(place, monkeypatch) == 1
+
+
+def test_twin_who_looks_at_what_was_told_later(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def settled(self: Ledger, state: State) -> settling.Settled:
+        return settling.settled(state, tuple(self._owed), self._told, self._presence, ledgers._now())
+
+    monkeypatch.setattr(Ledger, "_settled", settled)
+    assert faults_of_a_question_that_fails_while_others_settle(place, monkeypatch) == 0
 
 
 # Two processes.

@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from http.client import HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -104,3 +105,61 @@ def test_a_client_that_does_not_wait_is_found(slept: list[int], monkeypatch: pyt
     monkeypatch.setattr(connection, "BUSY", ())
     with pytest.raises(lw.TooManyRequests):
         test_it_waits_and_asks_again(slept, BUSY)
+
+
+@contextmanager
+def cutting(content: bytes, *, length: int) -> Iterator[tuple[Connection, list[str]]]:
+    """Serve the beginning of a document that was to be so long, and count the requests."""
+    came = list[str]()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            came.append(self.command)
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.send_response(200)
+            self.send_header("Content-Length", str(length))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_POST = do_GET  # noqa: N815 - a name of the standard library
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield Connection(f"http://127.0.0.1:{server.server_port}", "t"), came
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_an_answer_that_is_cut_short_is_none() -> None:
+    """A copy of a ledger that ends with a line, but is not all, would look whole."""
+    line = b'{"sequence": 1}\n'
+    with cutting(line, length=2 * len(line)) as (server, came):
+        for ask in (server.lines, server.stream, server.get):
+            with pytest.raises(lw.ServiceFault):
+                ask("/v1/datasets/open/ledger")
+        assert came == ["GET"] * 6, "each once more"
+        with pytest.raises(lw.ServiceFault):
+            server.post("/v1/datasets", {})
+        assert came[6:] == ["POST"], "it may have been done"
+    with cutting(line, length=len(line)) as (server, came):
+        assert server.lines("/whole") == [line.decode().strip()]
+
+
+def test_a_client_that_takes_what_came_for_all_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: nothing is ever said to be left."""
+    read = HTTPResponse.read
+
+    def short(self: HTTPResponse, size: int | None = None) -> bytes:
+        content = read(self, size)
+        self.length = 0
+        return content
+
+    monkeypatch.setattr(HTTPResponse, "read", short)
+    with pytest.raises(pytest.fail.Exception):
+        test_an_answer_that_is_cut_short_is_none()

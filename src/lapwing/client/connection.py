@@ -119,6 +119,8 @@ class Connection:
             connection.request(method, self._path + path, content, dict(headers))
             response = connection.getresponse()
             answer = response.read(MOST_BYTES)
+            if response.length or len(answer) == MOST_BYTES:  # cut short, which `read` does not say
+                raise http.client.IncompleteRead(answer)
         finally:
             connection.close()
         if 200 <= response.status < 300:

@@ -145,7 +145,7 @@ def _naive() -> Found:
             whole = exact_total(table, secret.column, "Notepad")
             rest = exact_total(table, secret.column, "Notepad", without=BOB)
             right += whole is not None and rest is not None and whole - rest == wanted
-        row = _row("exact totals, small groups hidden", secret, 1, 2, 1.0, right / 2, 1.0)
+        row = _row("exact totals", secret, 1, 2, 1.0, right / 2, 1.0)
         found.append((row, [exactly(f"guesses right, exact totals, {secret.name}", 1, right / 2)]))
     return found
 
@@ -243,7 +243,7 @@ def _plot(rows: tuple[Row, ...], epsilon: float) -> Plot:
     return Plot(
         {
             "$schema": SCHEMA,
-            "title": f"Bob by differences, total price {epsilon:g}: right (bars), possible at most (ticks)",
+            "title": f"Guesses about Bob that are right, at a price of {epsilon:g} (ticks: at most)",
             "width": 320,
             "data": {"values": cases},
             "encoding": {

@@ -100,7 +100,7 @@ def _naive(scale: float, draws: int) -> Found:
             _roughly(f"answers to {true:g} that {other:g} cannot give", predicted, excluded / draws),
             _roughly(f"multiples of 2⁻⁵³ among answers to {true:g}", likely, fine / draws),
         ]
-        found.append((_row(NAIVE, true, predicted, excluded / draws, "multiple of 2⁻⁵³", likely, fine / draws), checks))
+        found.append((_row(NAIVE, true, predicted, excluded / draws, "2⁻⁵³", likely, fine / draws), checks))
     return found
 
 
@@ -142,19 +142,19 @@ def _excluded(noise: DiscreteLaplace, given: NDArray[np.int64], others: NDArray[
 def _row(target: str, true: float, wanted: float, excluded: float, sign: str, likely: float, seen: float) -> Row:
     cells: dict[str, Cell] = {
         "target": target,
-        "true figure": int(true),
-        "impossible in the other world, predicted": wanted,
-        "impossible in the other world, observed": excluded,
-        "sign": sign,
-        "sign, predicted": likely,
-        "sign, observed": seen,
+        "true": int(true),
+        "excluded, predicted": wanted,
+        "excluded, observed": excluded,
+        "bits": sign,
+        "bits, predicted": likely,
+        "bits, observed": seen,
     }
     return cells
 
 
 def _conclusion(rows: tuple[Row, ...], epsilon: float) -> str:
     said = []
-    naive = [float(row["impossible in the other world, observed"] or 0) for row in rows if row["target"] == NAIVE]
+    naive = [float(row["excluded, observed"] or 0) for row in rows if row["target"] == NAIVE]
     if naive:
         said.append(
             f"Of answers with noise in doubles that promised ε = {epsilon:g}, {100 * naive[0]:.1f} % and "

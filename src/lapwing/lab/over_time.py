@@ -32,7 +32,7 @@ from lapwing.plots import SCHEMA, Plot
 
 DAYS: Final = (1, 7, 21, 30, 101, 365)
 MONTH, YEAR = 30, 365
-FRESH, KEPT, LEDGER = "fresh coins every day", "a kept noisy answer", "a ledger that is never reset"
+FRESH, KEPT, LEDGER = "fresh coins", "kept answer", "ledger, not reset"
 
 
 def run(settings: Settings) -> Finding:
@@ -142,10 +142,10 @@ def _row(
     return {
         "reports": how,
         "days": days,
-        "epsilon in all": loss,
-        "epsilon at delta 1e-6": tight,
-        "answers found, predicted": predicted,
-        "answers found, observed": observed,
+        "epsilon": loss,
+        "at delta 1e-6": tight,
+        "found, predicted": predicted,
+        "found, observed": observed,
     }
 
 

@@ -13,7 +13,7 @@ For independent noise of standard deviation s, x̂_j − x_j is nearly normal wi
 Φ(1/(2s‖A⁺_j‖)), about Φ(√(m − n − 1)/(4s)). Under a total of ε, m counts have noise of scale m/ε each. More questions
 do not help: at m = 3n the guess is right with Φ(ε/(12√n)) about. By ε-DP, whatever the attack, each guess is right with
 e^ε/(1 + e^ε) at most, and so of n fair bits the number that is found is not larger than Binomial(n, e^ε/(1 + e^ε))
-(Steinke, Nasr and Jagielski 2023, Theorem 5.2).
+(Steinke, Nasr and Jagielski 2023).
 """
 
 from dataclasses import dataclass
@@ -81,13 +81,13 @@ class Groups:
 
     def right(self, deviation: float) -> float:
         """Return how often a guess is right, for independent noise of a standard deviation."""
-        lengths = np.linalg.norm(self.inverse, axis=1)
-        return sum(NormalDist().cdf(0.5 / (deviation * float(length))) for length in lengths) / lengths.size
+        lengths = [float(length) for length in np.linalg.norm(self.inverse, axis=1)]
+        return sum(NormalDist().cdf(0.5 / (deviation * length)) for length in lengths) / len(lengths)
 
     def most_wrong(self, largest: float) -> float:
         """Return which share of guesses is wrong at most, for any noise that is not larger: 4mE²/(σ²n)."""
         questions, people = self.members.shape
-        return 4 * questions * (largest / self.weakest) ** 2 / people
+        return float(4 * questions * (largest / self.weakest) ** 2 / people)
 
 
 def run(settings: Settings) -> Finding:
@@ -128,10 +128,10 @@ def _naive(people: int) -> Found:
     bits = generator().integers(0, 2, people)
     counts, root = groups.counts(bits), sqrt(people)
     fours = np.array([rest * (BASE - rest) for rest in range(BASE)])
-    noises = [(f"rounded to a multiple of {BASE}", rounded_at_random(counts), BASE - 1.0, sqrt(fours.mean()))]
+    noises = [(f"rounded to {BASE}s", rounded_at_random(counts), BASE - 1.0, sqrt(fours.mean()))]
     for factor in (0.5, 2, 8):
         reach = round(factor * root)
-        noises.append((f"noise within ±{reach}", within(counts, reach), reach, sqrt(reach * (reach + 1) / 3)))
+        noises.append((f"within ±{reach}", within(counts, reach), reach, sqrt(reach * (reach + 1) / 3)))
     found: Found = []
     for name, answers, largest, deviation in noises:
         right, predicted = int((groups.decode(answers) == bits).sum()), groups.right(deviation)
@@ -228,12 +228,12 @@ def _row(
     return {
         "target": target,
         "noise": noise,
-        "people": people,
-        "questions": questions,
-        "deviation / √n": relative,
-        "found, predicted": predicted,
-        "found, observed": observed,
-        "found, at most": most,
+        "n": people,
+        "m": questions,
+        "noise / √n": relative,
+        "predicted": predicted,
+        "observed": observed,
+        "at most": most,
     }
 
 
@@ -252,7 +252,7 @@ def _conclusion(rows: tuple[Row, ...], people: int) -> str:
     ours = [row for row in rows if row["target"] == "Lapwing's noise"]
     if naive:
         said.append(
-            f"Counts of random groups that are {naive[0]['noise']} give {_found(naive[0]):g} % of {people:,} secrets "
+            f"Counts of random groups that are rounded to multiples of {BASE} give {_found(naive[0]):g} % of {people:,} secrets "
             "away: noise of a fixed size is none at all if enough is asked. Only noise far above the root of the "
             "number of people hides them."
         )
@@ -268,7 +268,7 @@ def _conclusion(rows: tuple[Row, ...], people: int) -> str:
 
 def _found(row: Row) -> float:
     """Return how many per cent were found."""
-    return 100 * float(row["found, observed"] or 0)
+    return 100 * float(row["observed"] or 0)
 
 
 def _plot(rows: tuple[Row, ...]) -> Plot:
@@ -277,12 +277,15 @@ def _plot(rows: tuple[Row, ...]) -> Plot:
     laws = [
         {"deviation": float(x), "found": NormalDist().cdf(sqrt(many - 1) / (4 * float(x))), "questions": name}
         for x in grid
-        for many, name in ((8, "8 times as many as people"), (3, "3 times as many"))
+        for many, name in ((8, "8n"), (3, "3n"))
     ]
-    seen = [
-        {"deviation": row["deviation / √n"], "found": row["found, observed"], "target": row["target"]} for row in rows
-    ]
-    x = {"field": "deviation", "type": "quantitative", "scale": {"type": "log"}, "title": "deviation of noise / √n"}
+    seen = [{"deviation": row["noise / √n"], "found": row["observed"], "target": row["target"]} for row in rows]
+    x = {
+        "field": "deviation",
+        "type": "quantitative",
+        "scale": {"type": "log"},
+        "title": "standard deviation of noise / √n",
+    }
     y = {"field": "found", "type": "quantitative", "scale": {"domain": [0.4, 1]}, "title": "share of bits found"}
     return Plot(
         {
@@ -293,7 +296,11 @@ def _plot(rows: tuple[Row, ...]) -> Plot:
                 {
                     "data": {"values": laws},
                     "mark": {"type": "line", "color": "black"},
-                    "encoding": {"x": x, "y": y, "strokeDash": {"field": "questions", "type": "nominal"}},
+                    "encoding": {
+                        "x": x,
+                        "y": y,
+                        "strokeDash": {"field": "questions", "type": "nominal", "sort": ["3n", "8n"]},
+                    },
                 },
                 {
                     "data": {"values": seen},

@@ -9,17 +9,23 @@ from lapwing.lab import (
     averaging,
     budgets,
     coin,
+    differencing,
     dimensions,
+    floating_point,
     group,
     histogram,
     inference,
     names,
     noise,
     one_query,
+    over_time,
     posterior,
     price,
+    reconstruction,
     selection,
     sums,
+    timing,
+    tracing,
 )
 from lapwing.lab.experiment import Experiment, Finding, Settings, Target
 from lapwing.privacy.amounts import Number, exact
@@ -39,6 +45,12 @@ _ALL: tuple[Experiment, ...] = (
     selection.EXPERIMENT,
     price.EXPERIMENT,
     inference.EXPERIMENT,
+    differencing.EXPERIMENT,
+    reconstruction.EXPERIMENT,
+    tracing.EXPERIMENT,
+    floating_point.EXPERIMENT,
+    timing.EXPERIMENT,
+    over_time.EXPERIMENT,
 )
 _LARGEST_EPSILON = 20
 _PLACES = 12

@@ -41,7 +41,7 @@ HIDDEN: Final = 0.2
 """And ours this one at most: for a thousand draws, six standard deviations."""
 SMALL: Final = Fraction(1, 5)
 """Up to this ε noise is large enough that time must follow it."""
-SHOWN: Final = 90
+SHOWN: Final = 70
 
 Integers = NDArray[np.int64]
 Found = list[tuple[Row, list[Check]]]
@@ -78,7 +78,7 @@ def run(settings: Settings) -> Finding:
     if settings.tries("naive"):
         naive = _naive(1 / float(epsilon), draws)
         found.append(_judged_naive(naive, epsilon))
-        points += _points("coins until one fails", naive)
+        points += _points("coin by coin", naive)
     if settings.tries("lapwing"):
         ours = _lapwing(1 / epsilon, draws)
         found.append(_judged(ours, epsilon))
@@ -152,7 +152,7 @@ def _judged_naive(drawn: Drawn, epsilon: Fraction) -> tuple[Row, list[Check]]:
     if epsilon <= SMALL:
         checks.append(bounded("correlation of time and |noise|, naive", SEEN, time, "at least"))
     work = rank_correlation(size, drawn.work)
-    return _row("coins until one fails", size.size, work, time, predicted, right / (2 * size.size)), checks
+    return _row("coin by coin", size.size, work, time, predicted, right / (2 * size.size)), checks
 
 
 def _guess(answers: Integers, coins: Integers, epsilon: float) -> Integers:
@@ -190,19 +190,19 @@ def _row(
     return {
         "target": target,
         "draws": draws,
-        "correlation of work and |noise|": work,
-        "correlation of time and |noise|": time,
-        "neighbours told apart, predicted": predicted,
-        "neighbours told apart, observed": right,
-        "neighbours told apart, at most": most,
+        "work ~ |noise|": work,
+        "time ~ |noise|": time,
+        "predicted": predicted,
+        "observed": right,
+        "at most": most,
     }
 
 
 def _conclusion(rows: tuple[Row, ...]) -> str:
     said = []
     for row in rows:
-        right = float(row["neighbours told apart, observed"] or 0)
-        time = float(row["correlation of time and |noise|"] or 0)
+        right = float(row["observed"] or 0)
+        time = float(row["time ~ |noise|"] or 0)
         if row["target"] == "Lapwing":
             said.append(
                 "Lapwing does the same work for every number, so work tells nothing, and the correlation of time is "

@@ -15,7 +15,7 @@ p_j)(2x_j − 1) = 2T + Σ(y_j − p_j)(2p_j − 1): twice T, and a number that 
 If the means are ε-DP together, then "T is above the threshold" is an event of y, which a member's presence makes
 likelier by e^ε at most: found are at most e^ε·α. So few, since d counts out of one ε have noise of scale d/ε each,
 beside which one member's part in them is nothing. And of persons who are in the group or not by fair coins, as many are
-guessed right as in Binomial(·, e^ε/(1 + e^ε)) at most (Steinke, Nasr and Jagielski 2023, Theorem 5.2).
+guessed right as in Binomial(·, e^ε/(1 + e^ε)) at most (Steinke, Nasr and Jagielski 2023).
 """
 
 from dataclasses import dataclass
@@ -82,6 +82,10 @@ class Population:
     def threshold(self, y: Floats) -> float:
         """Return what an outsider exceeds with probability α at most."""
         return float(np.linalg.norm(y - self.p)) * sqrt(log(1 / ALPHA) / 2)
+
+    def midpoint(self) -> float:
+        """Return what is half-way between outsiders, 0, and members, v/n."""
+        return float((self.p * (1 - self.p)).sum()) / (2 * MEMBERS)
 
     def found(self, deviation: float) -> float:
         """Return how many members the inner product finds, by the normal law, for noise of a deviation in each mean."""
@@ -169,7 +173,7 @@ def _engine(population: Population, epsilon: Fraction, runs: int) -> tuple[Row, 
         inside += int((np.abs(given - people[members].sum(axis=0)) <= scale).sum())
         y = given / MEMBERS
         t = population.statistic(y, people)
-        right += int(((t > np.median(t)) == members).sum())
+        right += int(((t > population.midpoint()) == members).sum())
         for place, group in enumerate((members, ~members)):
             hits[place] += int((t[group] > population.threshold(y)).sum())
             sizes[place] += int(group.sum())
@@ -214,16 +218,15 @@ def _row(
         "target": target,
         "statistic": name,
         "groups": groups,
-        "outsiders accused": shares[1],
-        "outsiders, at most": ALPHA,
-        "members found, predicted": predicted,
-        "members found, observed": shares[0],
-        "members found, at most": most,
+        "accused": shares[1],
+        "predicted": predicted,
+        "observed": shares[0],
+        "at most": most,
     }
 
 
 def _conclusion(rows: tuple[Row, ...], epsilon: float) -> str:
-    found = {row["target"]: 100 * float(row["members found, observed"] or 0) for row in rows}
+    found = {row["target"]: 100 * float(row["observed"] or 0) for row in rows}
     said = []
     if "exact means" in found:
         said.append(

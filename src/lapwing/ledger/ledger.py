@@ -391,8 +391,13 @@ class Ledger:
         del self._owed[: settled.debts]
 
     def _settled(self, state: State) -> Settled:
-        """Return what is to be written before anything is charged."""
-        return settled(state, tuple(self._owed), self._told, self._presence, _now())
+        """Return what is to be written before anything is charged.
+
+        What was told is looked at first: a question that fails meanwhile in another thread is owed before it is told
+        of no more (`record_unanswered`), so it is in one of the two, and never taken for one that nobody was told of.
+        """
+        told = frozenset(self._told)
+        return settled(state, tuple(self._owed), told, self._presence, _now())
 
 
 def _now() -> str:

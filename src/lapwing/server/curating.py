@@ -118,9 +118,9 @@ def routes(service: Service) -> APIRouter:
     @router.get("/v1/audit", tags=["audit"], response_class=Response, responses={200: {"content": {LINES: {}}}})
     def audit(caller: Caller = auditor) -> Response:
         """Export the audit log: a JSON document a line, each sealed over the one before."""
-        with store.reading() as connection:
-            text = "".join(json.dumps(line) + "\n" for line in auditing.lines(connection))
-        return Response(text, media_type=LINES)
+        with store.reading() as connection:  # which others wait for: no longer than it takes to read
+            lines = list(auditing.lines(connection))
+        return Response("".join(json.dumps(line) + "\n" for line in lines), media_type=LINES)
 
     @router.get("/metrics", tags=["audit"], response_class=PlainTextResponse)
     def metrics(caller: Caller = auditor) -> PlainTextResponse:

@@ -116,17 +116,22 @@ class Datasets:
         return tuple(self._served.values())
 
     def visible(self, caller: Caller, name: str) -> Served:
-        """Return a data set that somebody may see.
+        """Return a data set that somebody may see; it may have to be opened first.
 
         Raises: NotFound, the same for one that is hidden and one that is not there.
         """
-        found = self._served.get(name)
-        if found is None or not self._sees(caller, name):
-            self.look()  # in both cases, so that they take the same time
-            found = self._served.get(name)
-        if found is None or not self._sees(caller, name):
+        found = self.known(caller, name)
+        if found is None:
+            self.look()  # whether it is hidden or not there, so that both take the same time
+            found = self.known(caller, name)
+        if found is None:
             raise missing("data set")
         return found
+
+    def known(self, caller: Caller, name: str) -> Served | None:
+        """Return a data set that is served already and that somebody may see; waits for nobody who opens another."""
+        found = self._served.get(name)
+        return found if found is not None and self._sees(caller, name) else None
 
     def all_visible(self, caller: Caller) -> list[Served]:
         """Return all data sets that somebody may see: those with a grant, and to auditors and curators all."""

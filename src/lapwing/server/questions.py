@@ -1,9 +1,8 @@
 """Routes of those who ask: data sets, prices, answers, budgets, history."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -26,7 +25,6 @@ from lapwing.server.rights import Caller
 from lapwing.server.service import Service
 from lapwing.session import Session
 
-T = TypeVar("T")
 ARROW: Final = "application/vnd.apache.arrow.stream"
 JSON: Final = "application/json"
 MOST_LISTED: Final = 1_000
@@ -42,16 +40,23 @@ def routes(service: Service) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["questions"])
     reader, asker = Depends(service.callers.demand("read")), Depends(service.callers.demand("ask"))
 
-    async def found(look: Callable[[], T]) -> T:
-        """Look at the store: at once if it is near, else in a thread, so that nobody else waits for it."""
-        return look() if service.people.near else await run_in_threadpool(look)
+    async def seen(caller: Caller, dataset: str) -> Served:
+        """Return a data set that somebody may see.
 
-    def kept_answer(caller: Caller, answer: str) -> tuple[Served, Kept]:
+        At once if that takes no more than a look at a file. Else in a thread, so that nobody else waits: for a database
+        over a network, or until a data set is open that is being registered.
+        """
+        known = service.datasets.known(caller, dataset) if service.people.near else None
+        if known is not None:
+            return known
+        return await run_in_threadpool(service.datasets.visible, caller, dataset)
+
+    async def kept_answer(caller: Caller, answer: str) -> tuple[Served, Kept]:
         """Return an answer that somebody may see, and its data set."""
-        kept = service.answers.find(answer)
+        kept = await run_in_threadpool(service.answers.find, answer)  # it may be long
         if kept is None or not (kept.person == caller.name or caller.may("audit")):
             raise missing("answer")
-        return service.datasets.visible(caller, kept.dataset), kept
+        return await seen(caller, kept.dataset), kept
 
     @router.get("/datasets")
     def list_datasets(caller: Caller = reader) -> list[dict[str, Any]]:
@@ -79,7 +84,7 @@ def routes(service: Service) -> APIRouter:
         dataset: str, body: Asked, request: Request, caller: Caller = asker, idempotency_key: Key = None
     ) -> Response:
         """Answer a question and charge it; the same question again is free."""
-        served = await found(lambda: service.datasets.visible(caller, dataset))
+        served = await seen(caller, dataset)
         (kept,) = await service.asking.ask(caller, served, body, idempotency_key, lambda: hung_up(request))
         return answer_response(kept, request)
 
@@ -88,7 +93,7 @@ def routes(service: Service) -> APIRouter:
         dataset: str, body: AskedTogether, request: Request, caller: Caller = asker, idempotency_key: Key = None
     ) -> dict[str, Any]:
         """Answer several questions at one price: all are charged, or none."""
-        served = await found(lambda: service.datasets.visible(caller, dataset))
+        served = await seen(caller, dataset)
         kept = await service.asking.ask(caller, served, body, idempotency_key, lambda: hung_up(request))
         return {"answers": [answer_shown(one) for one in kept]}
 
@@ -101,7 +106,7 @@ def routes(service: Service) -> APIRouter:
     @router.get("/answers/{answer}", responses=ANSWER)
     async def reopen(answer: str, request: Request, caller: Caller = reader, confidence: Confidence = None) -> Response:
         """Open an answer again, as it was shown, or with intervals of another confidence; free."""
-        served, kept = await found(lambda: kept_answer(caller, answer))
+        served, kept = await kept_answer(caller, answer)
         if confidence is None:
             return answer_response(kept, request)
         level = _confidence(confidence)
@@ -111,7 +116,7 @@ def routes(service: Service) -> APIRouter:
     @router.get("/answers/{answer}/consistent", responses=ANSWER)
     async def consistent(answer: str, request: Request, caller: Caller = reader) -> Response:
         """Return the rows of an answer with numbers that can be true together; free."""
-        served, kept = await found(lambda: kept_answer(caller, answer))
+        served, kept = await kept_answer(caller, answer)
         view = await service.asking.made_consistent(caller, served, kept, lambda: hung_up(request))
         return answer_response(view, request)
 

@@ -1,0 +1,71 @@
+"""*timing* reads the noise from the naive sampler's coins; Lapwing's work never varies."""
+
+from fractions import Fraction
+from math import exp
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from lapwing import lab
+from lapwing.lab import Settings, naive_geometric, timing
+from lapwing.lab.timing import Drawn
+
+
+def test_coins_give_the_noise_away_and_lapwings_work_does_not() -> None:
+    found = timing.run(Settings(short=True))
+    assert found.holds
+    naive, ours = ({name: cell or 0.0 for name, cell in row.items()} for row in found.rows)
+    assert float(naive["observed"]) > 0.97
+    assert float(naive["work ~ |noise|"]) > 0.99
+    assert float(ours["observed"]) < 0.57
+    assert ours["work ~ |noise|"] == 0
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 4.0])
+def test_the_best_guess_by_coins_is_that_of_an_enumeration(epsilon: float) -> None:
+    q = exp(-epsilon)
+    again, reach = (1 - q) / 2, 1_200
+    right = 0.0
+    for y in range(-reach, reach + 1):
+        for coins in range(1, min(reach, 60) + abs(y)):
+            sizes = abs(y), abs(y - 1)
+            likely = [(1 - q) / 2 * q**n * again ** (coins - 1 - n) if coins > n else 0.0 for n in sizes]
+            right += max(likely) / 2
+    assert timing.told_apart(epsilon) == pytest.approx(right, abs=1e-6)
+
+
+def test_the_naive_sampler_has_the_law_of_the_discrete_laplace() -> None:
+    drawn = [naive_geometric.discrete_laplace(1.0) for _ in range(20_000)]
+    zeros = sum(draw.noise == 0 for draw in drawn) / len(drawn)
+    assert zeros == pytest.approx(0.46212, abs=0.02)
+    assert all(draw.coins >= abs(draw.noise) + 1 for draw in drawn)
+
+
+def test_rank_correlations_are_spearmans() -> None:
+    generator = np.random.default_rng()
+    x = generator.integers(0, 20, 500)
+    y = x + generator.integers(0, 20, 500)
+    assert timing.rank_correlation(x, y) == pytest.approx(float(spearmanr(x, y).statistic))
+    assert timing.rank_correlation(x, np.ones_like(x)) is None
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(20)])
+def test_another_epsilon_holds(epsilon: Fraction) -> None:
+    assert timing.run(Settings(epsilon=epsilon, short=True)).holds
+
+
+def test_the_naive_sampler_in_lapwings_place_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    naive = timing._naive
+
+    def planted(scale: Fraction, draws: int) -> Drawn:
+        return naive(float(scale), draws)
+
+    monkeypatch.setattr(timing, "_lapwing", planted)
+    found = timing.run(Settings(short=True, against="lapwing"))
+    wrong = {check.what for check in found.checks if not check.holds}
+    assert wrong == {"different amounts of work, Lapwing", "correlation of time and |noise|, Lapwing"}
+
+
+def test_it_is_on_the_shelf() -> None:
+    assert lab.experiments()["timing"].attack

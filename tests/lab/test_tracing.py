@@ -1,0 +1,74 @@
+"""*tracing* finds nearly every member by exact means, and hardly any by Lapwing's."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from lapwing import lab
+from lapwing.lab import Settings, tracing
+from lapwing.lab.tracing import ALPHA, MEMBERS, OURS, Population
+
+
+def test_exact_means_give_members_away_and_lapwings_do_not() -> None:
+    found = tracing.run(Settings(short=True))
+    assert found.holds
+    rows = [{name: cell or 0.0 for name, cell in row.items()} for row in found.rows]
+    naive = [float(row["observed"]) for row in rows if row["target"] == "exact means"]
+    ours = [float(row["observed"]) for row in rows if row["target"] == OURS]
+    assert min(naive) > 0.98
+    assert max(ours) < 0.26
+    assert all(float(row["accused"]) < 0.14 for row in rows if row["target"] != "Lapwing")
+
+
+def test_homers_statistic_is_the_inner_product_less_what_is_the_same_for_all() -> None:
+    population = Population.drawn()
+    people = population.people(60)
+    y = people[:MEMBERS].mean(axis=0)
+    for person, homer in zip(people, population.homer(y, people), strict=True):
+        raw = sum(abs(x - p) - abs(x - mean) for x, p, mean in zip(person, population.p, y, strict=True))
+        shared = sum((mean - p) * (2 * p - 1) for p, mean in zip(population.p, y, strict=True))
+        assert homer == pytest.approx((raw - shared) / 2)
+    assert np.allclose(population.homer(y, people), population.statistic(y, people))
+
+
+def test_outsiders_are_accused_as_seldom_as_is_promised() -> None:
+    population = Population.drawn()
+    y = population.people(MEMBERS).mean(axis=0)
+    accused = (population.statistic(y, population.people(4_000)) > population.threshold(y)).mean()
+    assert accused <= ALPHA
+
+
+def test_another_epsilon_holds_and_one_target_is_enough() -> None:
+    assert tracing.run(Settings(epsilon=Fraction(1, 2), short=True, against="lapwing")).holds
+    found = tracing.run(Settings(short=True, against="naive"))
+    assert found.holds
+    assert {row["target"] for row in found.rows} == {"exact means"}
+
+
+def test_exact_means_in_lapwings_place_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracing, "_counts", lambda members, epsilon: members.sum(axis=0))
+    monkeypatch.setattr(tracing, "_means", lambda members, epsilon: members.mean(axis=0))
+    found = tracing.run(Settings(short=True, against="lapwing"))
+    wrong = {check.what for check in found.checks if not check.holds}
+    assert "guesses right, Lapwing" in wrong
+    assert "noise within its scale, Lapwing" in wrong
+    assert f"bound of members found, {OURS}, Homer" in wrong
+    assert f"bound of members found, {OURS}, inner product" in wrong
+
+
+def test_too_little_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = tracing.protected_students
+
+    def generous(epsilon: Fraction, table: object, **named: object) -> object:
+        return opened(2 * epsilon, table, **named)  # type: ignore[arg-type]
+
+    counts = tracing._counts
+    monkeypatch.setattr(tracing, "_counts", lambda members, epsilon: counts(members, 2 * epsilon))
+    monkeypatch.setattr(tracing, "protected_students", generous)
+    found = tracing.run(Settings(short=True, against="lapwing"))
+    assert [check.what for check in found.checks if not check.holds] == ["noise within its scale, Lapwing"]
+
+
+def test_it_is_on_the_shelf() -> None:
+    assert lab.experiments()["tracing"].attack
