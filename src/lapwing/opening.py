@@ -97,7 +97,10 @@ def connect(
     if remote:
         raise InvalidParameter("A server answers those with a token only; give it by token=.")
     if token is not None or dataset is not None:
-        raise InvalidParameter("token and dataset go with the address of a server, like https://dp.example.org.")
+        raise InvalidParameter(
+            f"{str(catalog)!r:.60} is no such address: token and dataset go with the address of a server, like "
+            "https://dp.example.org."
+        )
     return open_session(load(Path(catalog)))
 
 

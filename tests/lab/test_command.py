@@ -43,7 +43,7 @@ def test_csv_has_a_line_for_each_check(capsys: pytest.CaptureFixture[str]) -> No
     assert main(["lab", "coin", "--short", "--epsilon", "1"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert {row["experiment"] for row in rows} == {"coin"}
-    assert all(row["holds"] == "True" for row in rows)
+    assert all(row["holds"] == "true" for row in rows)
     fair = next(row for row in rows if row["checked"] == "e^ε of two fair coins")
     assert float(fair["predicted"]) == float(fair["observed"]) == 3
 
@@ -80,6 +80,7 @@ def test_a_page_to_hand_out_needs_nothing_else(tmp_path: Path, capsys: pytest.Ca
     assert tags.seen.count("table") == 2
     assert tags.loaded == []
     assert "script" not in tags.seen
+    assert "<td>0." not in page  # figures stand on the right, also where they are bounds
 
 
 def test_a_chart_is_written_as_its_name_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,6 +108,7 @@ def test_the_students_are_written(tmp_path: Path) -> None:
         (["coin", "--epsilon", "0"], "--epsilon"),
         (["coin", "--epsilon", "21"], "20 at most"),
         (["all", "--plot", "chart.svg"], "--plot is for one experiment"),
+        (["--html", "out"], "name one, or all"),
     ],
 )
 def test_what_cannot_be_run_says_why(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

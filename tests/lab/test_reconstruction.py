@@ -9,6 +9,7 @@ from scipy.optimize import linprog
 
 from lapwing import lab
 from lapwing.lab import Settings, reconstruction
+from lapwing.lab.course import protected_students
 from lapwing.lab.naive_noise_of_fixed_size import BASE, rounded_at_random
 from lapwing.lab.reconstruction import Groups
 from lapwing.mechanisms import DiscreteLaplace
@@ -70,8 +71,10 @@ def test_another_epsilon_holds_and_one_target_is_enough() -> None:
 
 
 def test_too_little_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened, answers = reconstruction.protected_students, reconstruction._answers
-    monkeypatch.setattr(reconstruction, "protected_students", lambda epsilon, table: opened(400 * epsilon, table))
+    answers = reconstruction._answers
+    monkeypatch.setattr(
+        reconstruction, "protected_students", lambda epsilon, table: protected_students(400 * epsilon, table)
+    )
     monkeypatch.setattr(
         reconstruction, "_answers", lambda session, groups, epsilon: answers(session, groups, 400 * epsilon)
     )

@@ -139,6 +139,16 @@ def test_only_an_empty_place_is_filled(lost: Place) -> None:
         assert connection.execute("SELECT count(*) FROM lapwing.ledgers").fetchone() == (0,)
 
 
+def test_a_database_out_of_reach_leaves_no_mark(lost: Place) -> None:
+    """A mark would say that a ledger was begun, so that the next command begins one in the place of the lost one."""
+    lose(lost, with_mark=True)
+    away = Place(f"postgres://nobody@/none?host={lost.folder}&ledger=visits", lost.folder)
+    with pytest.raises(LedgerFault, match="cannot be reached"):
+        restore(away, "newest")
+    assert not lost.mark.exists()
+    assert restore(lost, "newest").sequence == 10
+
+
 def test_others_in_the_database_stay(lost: Place) -> None:
     lose(lost)
     other = Place(lost.name.replace("ledger=visits", "ledger=other"), lost.folder)

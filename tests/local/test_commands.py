@@ -63,6 +63,10 @@ def test_from_task_to_shares(task: client.Task, folder: Path, run: Run) -> None:
     assert "line 3001 rejected: the line is not a JSON object" in outcome.err
     assert "line 3002 rejected: the id was seen before" in outcome.err
     assert "30 forged reports move a share" in outcome.err
+    for wrong in ("3001", "-1"):
+        refused = run(*ask, "--forged", wrong)
+        assert (refused.status, refused.out) == (2, "")
+        assert f"--forged is {wrong}; it must be from 0 to 3,000" in refused.err
     assert json.loads((folder / "chart.json").read_text())["title"] == "Which?"
 
     wider = list(csv.DictReader(io.StringIO(run(*ask, "--whom", "population", "--together").out)))
@@ -125,6 +129,7 @@ def test_from_records_to_estimates(folder: Path, run: Run) -> None:
     outcome = run(*ask, "--forged", "5", "--plot", "chart.json")
     rows = list(csv.DictReader(io.StringIO(outcome.out)))
     assert [(row["question"], row["value"]) for row in rows] == [("How?", "walk"), ("How?", "bus"), ("a=b?", "mean")]
+    assert "no report tells" not in outcome.err
     for row, truth in zip(rows, (0.75, 0.25, 29.5), strict=True):
         assert abs(float(row["estimate"]) - truth) < 6 * float(row["standard_error"])
         assert abs(int(row["reports"]) - 2000) < 6 * 32
@@ -132,6 +137,10 @@ def test_from_records_to_estimates(folder: Path, run: Run) -> None:
     wider = list(csv.DictReader(io.StringIO(run(*ask, "--together").out)))
     assert all(float(w["high"]) > float(r["high"]) for w, r in zip(wider, rows, strict=True))
     assert len(json.loads((folder / "chart.json").read_text())["vconcat"]) == 2
+
+    lines = (folder / "reports.ndjson").read_bytes().splitlines()
+    (folder / "reports.ndjson").write_bytes(b"\n".join(line for line in lines if b'"r":[0,' in line))
+    assert "no report tells 'a=b?'" in run(*ask).err
 
 
 def test_a_report_of_a_record(folder: Path, run: Run) -> None:

@@ -144,7 +144,7 @@ def test_tasks_over_time_that_mean_nothing_are_refused(run: Run, more: tuple[str
 
 
 def test_the_shares_of_a_tree_over_its_periods(folder: Path, run: Run) -> None:
-    """Of 400 devices of eight periods, seven standard errors; and no estimate before all blocks have reports."""
+    """Of 400 devices of eight periods, seven standard errors; half-way, those of four; and none before the first."""
     task, lines = TASKS["tree"], []
     for person in range(400):
         memory: client.Memory = {}
@@ -168,10 +168,17 @@ def test_the_shares_of_a_tree_over_its_periods(folder: Path, run: Run) -> None:
     assert "begins" in run(*ask, "--format", "table", "--together").out
     assert json.loads((folder / "chart.json").read_text())["title"] == "At home?"
 
-    (folder / "reports.ndjson").write_bytes(lines[0])
+    said = [json.loads(line)["r"] for line in lines]
+    half = [line for line, (level, block, _) in zip(lines, said, strict=True) if block + 1 << level <= 4]
+    (folder / "reports.ndjson").write_bytes(b"\n".join(half))
+    outcome = run(*ask)
+    assert [row["period"] for row in csv.DictReader(io.StringIO(outcome.out))] == ["1", "2", "3", "4"]
+    assert "4 of 8 periods" in outcome.err
+
+    (folder / "reports.ndjson").write_bytes(next(line for line, (level, *_) in zip(lines, said, strict=True) if level))
     early = run(*ask)
     assert (early.status, early.out) == (2, "")
-    assert "blocks have no reports; wait for more" in early.err
+    assert "wait for more" in early.err
 
 
 def test_mechanisms_that_remember_need_the_file(folder: Path, run: Run) -> None:

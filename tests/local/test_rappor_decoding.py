@@ -1,5 +1,6 @@
 """Shares of texts from RAPPOR's bits: right on average, as sure as said, and no worse than the published decoder."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -34,6 +35,12 @@ def population(shares: Any, people: int, label: str) -> Any:
 
 def asked(mechanism: Rappor, texts: list[str], shares: Any, people: int, label: str) -> Any:
     return mechanism.randomize(texts, population(shares, people, label), StreamEntropy(label))
+
+
+def test_reports_that_do_not_scatter_show_nothing() -> None:
+    """Without an error there is no significance, and no warning of a division."""
+    found = replace(decode(ONCE, asked(ONCE, ["a", "b"], [1, 0], 500, "few"), ["a", "b"]), covariance=np.zeros((2, 2)))
+    assert [row["seen"] for row in found.rows()] == [False, False]
 
 
 # Right on average

@@ -318,6 +318,54 @@ def test_shares_are_the_least_squares_of_all_blocks(periods: int, changes: int) 
     assert (found.standard_error() <= found.standard_error(raw=True) + 1e-12).all()
 
 
+def blocks_of(tree: DyadicTree) -> list[tuple[int, int]]:
+    return [(level, block) for level in range(tree.levels + 1) for block in range(tree.periods >> level)]
+
+
+def block_means(tree: DyadicTree, history: Sequence[int]) -> np.ndarray[Any, Any]:
+    """The exact mean of each block's bit as −1 or 1, given its level."""
+    each = dict.fromkeys(blocks_of(tree), Fraction(0))
+    for (level, bits), chance in tree.law(history).items():
+        for block, bit in enumerate(bits):
+            each[level, block] += (tree.levels + 1) * chance * (2 * bit - 1)
+    return np.array([float(mean) for mean in each.values()])
+
+
+def check_reached(reports_until: int) -> None:
+    """What reports of blocks that end by a period say is unbiased in all periods up to it, of every history."""
+    tree = DyadicTree.for_epsilon(1, 8, 2)
+    ended = np.array([(block + 1) << level <= reports_until for level, block in blocks_of(tree)])
+    counts = np.where(ended, 1_000 + 100 * np.arange(15), 0)
+    for history in histories(tree):
+        means = np.where(ended, block_means(tree, history), 0)
+        found = TreeEstimate(tree=tree, counts=counts, sums=counts * means)
+        assert (found.reached, len(found.rows())) == (reports_until, reports_until)
+        expected = truncated(history, 2)[:reports_until]
+        assert found.shares == pytest.approx(expected, abs=1e-9)
+        assert found.raw == pytest.approx(expected, abs=1e-9)
+        assert np.isfinite(found.standard_error()).all()
+
+
+@pytest.mark.parametrize("reports_until", range(1, 9))
+def test_the_periods_so_far_are_estimated(reports_until: int) -> None:
+    check_reached(reports_until)
+
+
+def test_blocks_that_reach_too_far_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a tree that takes a block without reports for one of no change."""
+    monkeypatch.setattr(estimating, "_reached", lambda tree, counts: tree.periods)
+    with pytest.raises((AssertionError, np.linalg.LinAlgError)):
+        check_reached(5)
+
+
+def test_one_block_without_reports_ends_what_is_reached() -> None:
+    """The second block of level 1 ends with period 4: three periods are left. The second of level 0 leaves one."""
+    counts = np.array([9, 9, 9, 9, 9, 0, 9])
+    assert TreeEstimate(tree=SMALL, counts=counts, sums=np.zeros(7, dtype=np.int64)).reached == 3
+    counts[1] = 0
+    assert TreeEstimate(tree=SMALL, counts=counts, sums=np.zeros(7, dtype=np.int64)).reached == 1
+
+
 def test_intervals_cover() -> None:
     """Over 400 samples of 3,000 people: 95 % of 3,200 intervals, at least; and not all of them."""
     tree = DyadicTree.for_epsilon(2, 8, 2)
@@ -398,7 +446,7 @@ def test_what_no_device_says_is_refused(said: Any) -> None:
         lambda: SMALL.law([0] * 3),
         lambda: SMALL.simulate(np.zeros((2, 5), dtype=np.int64)),
         lambda: SMALL.simulate(np.full((2, 4), 2)),
-        lambda: estimate_over_time(SMALL, np.zeros((3, 3), dtype=np.int64)),
+        lambda: estimate_over_time(SMALL, np.ones((3, 3), dtype=np.int64)),
         lambda: estimate_over_time(SMALL, np.zeros((3, 2), dtype=np.int64)),
         lambda: SMALL.error(5, 10),
         lambda: new_task("Which?", ["a", "b", "c"], SMALL, **DAYS),

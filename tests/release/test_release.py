@@ -18,6 +18,7 @@ import pytest
 import lapwing as lw
 from lapwing.engines.duckdb import FAILED, DuckDB
 from lapwing.privacy.measures import GaussianDP
+from lapwing.release import release
 from lapwing.session import Session
 from tests.release.tables import protected, visits
 
@@ -262,6 +263,32 @@ def test_a_file_replaced_while_it_is_read_gives_no_answer(
     monkeypatch.setattr(DuckDB, "_fetch", swapping)
     with pytest.raises(lw.EngineFault):
         session.sql(COUNT, epsilon=0.5)
+
+
+def speaking_of_data(terms: Any, sums: Any, entropy: Any) -> Any:
+    raise lw.InvalidParameter(f"The value {int(sums[0][0])} does not fit.")
+
+
+def check_errors_after_a_charge(path: Path) -> None:
+    with protected(path) as session:
+        with pytest.raises(lw.LapwingError) as told:
+            session.sql(COUNT, epsilon=0.5)
+        assert (type(told.value), str(told.value)) == (lw.EngineFault, FAILED)
+        assert spent(session).amount > 0
+
+
+def test_an_error_after_the_charge_is_constant_and_says_that_the_price_is_paid(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release, "add_noise", speaking_of_data)
+    check_errors_after_a_charge(path)
+
+
+def test_errors_that_pass_as_they_are_would_be_noticed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release, "add_noise", speaking_of_data)
+    monkeypatch.setattr(release, "SAID_AFTER_A_CHARGE", (lw.LapwingError,))
+    with pytest.raises(AssertionError):
+        check_errors_after_a_charge(path)
 
 
 def test_a_new_link_while_a_question_runs_changes_nothing(

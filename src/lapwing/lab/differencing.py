@@ -59,9 +59,9 @@ class Secret:
     largest: int
 
 
-CHEATED: Final = Secret(name="did he cheat", column="cheated", figure="COUNT_IF(cheated)", value=1, largest=1)
+CHEATED: Final = Secret(name="cheated", column="cheated", figure="COUNT_IF(cheated)", value=1, largest=1)
 SCHOLARSHIP: Final = Secret(
-    name="has he a scholarship",
+    name="scholarship",
     column="scholarship",
     figure="SUM(scholarship)",
     value=BOBS_SCHOLARSHIP,

@@ -4,8 +4,11 @@ None of it has a way into the engine.
 """
 
 from math import exp
-from random import SystemRandom
 from typing import NamedTuple
+
+from lapwing.lab.chance import generator
+
+_DRAWING = generator()
 
 
 class Draw(NamedTuple):
@@ -17,14 +20,14 @@ class Draw(NamedTuple):
 
 def discrete_laplace(scale: float) -> Draw:
     """Return discrete Laplace noise: a sign, and as many coins as succeed; anew if that is −0."""
-    generator = SystemRandom()
+    drawing = _DRAWING
     again = exp(-1 / scale)
     coins = 0
     while True:
-        sign = -1 if generator.random() < 0.5 else 1
+        sign = -1 if drawing.random() < 0.5 else 1
         size = 0
         coins += 1
-        while generator.random() < again:
+        while drawing.random() < again:
             size += 1
             coins += 1
         if size or sign > 0:

@@ -135,6 +135,7 @@ def _naive(people: int) -> Found:
     found: Found = []
     for name, answers, largest, deviation in noises:
         right, predicted = int((groups.decode(answers) == bits).sum()), groups.right(deviation)
+        # Bits are found nearly independently: their errors have a correlation of −1/n, and a sign of their own.
         checks = [
             share(f"bits found, {name}", predicted, right, people),
             bounded(f"bound of bits missed, {name}", groups.most_wrong(largest), 1 - right / people, "at most"),
@@ -252,9 +253,9 @@ def _conclusion(rows: tuple[Row, ...], people: int) -> str:
     ours = [row for row in rows if row["target"] == "Lapwing's noise"]
     if naive:
         said.append(
-            f"Counts of random groups that are rounded to multiples of {BASE} give {_found(naive[0]):g} % of {people:,} secrets "
-            "away: noise of a fixed size is none at all if enough is asked. Only noise far above the root of the "
-            "number of people hides them."
+            f"Counts of random groups that are rounded to multiples of {BASE} give {_found(naive[0]):g} % of "
+            f"{people:,} secrets away: noise of a fixed size is none at all if enough is asked. Only noise far above "
+            "the root of the number of people hides them."
         )
     if ours:
         first = ours[0]

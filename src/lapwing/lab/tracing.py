@@ -79,6 +79,11 @@ class Population:
         halved: Floats = (t - (clear - self.p) @ (2 * self.p - 1)) / 2
         return halved
 
+    def centred(self, y: Floats) -> Floats:
+        """Return means without what in them is a multiple of p: that tells how many members there are, and not who."""
+        left: Floats = y + self.p * (1 - (y @ self.p) / (self.p @ self.p))
+        return left
+
     def threshold(self, y: Floats) -> float:
         """Return what an outsider exceeds with probability α at most."""
         return float(np.linalg.norm(y - self.p)) * sqrt(log(1 / ALPHA) / 2)
@@ -171,7 +176,7 @@ def _engine(population: Population, epsilon: Fraction, runs: int) -> tuple[Row, 
         members = generator().integers(0, 2, 2 * MEMBERS).astype(bool)
         given = _counts(people[members], epsilon)
         inside += int((np.abs(given - people[members].sum(axis=0)) <= scale).sum())
-        y = given / MEMBERS
+        y = population.centred(given / MEMBERS)
         t = population.statistic(y, people)
         right += int(((t > population.midpoint()) == members).sum())
         for place, group in enumerate((members, ~members)):
@@ -226,18 +231,20 @@ def _row(
 
 
 def _conclusion(rows: tuple[Row, ...], epsilon: float) -> str:
-    found = {row["target"]: 100 * float(row["observed"] or 0) for row in rows}
+    found = {row["target"]: 100 * float(row["observed"] or 0) for row in rows if row["statistic"] == INNER}
+    accused = {row["target"]: 100 * float(row["accused"] or 0) for row in rows if row["statistic"] == INNER}
     said = []
     if "exact means" in found:
         said.append(
             f"From {ATTRIBUTES:,} exact means over {MEMBERS} people, {found['exact means']:.1f} % of the members are "
-            f"found, and at most {100 * ALPHA:g} % of the others are wrongly accused: a table of nothing but means "
-            "tells who is in it."
+            f"found, and {accused['exact means']:.1f} % of the others are wrongly accused: a table of nothing but "
+            "means tells who is in it."
         )
     if OURS in found:
         said.append(
             f"With the means of Lapwing's counts at ε = {epsilon:g} together, {found[OURS]:.1f} % "
-            f"are found, hardly more than of outsiders. The bound is {100 * min(1.0, exp(epsilon) * ALPHA):.3g} %."
+            f"are found, and {accused[OURS]:.1f} % of the others accused. The bound is "
+            f"{100 * min(1.0, exp(epsilon) * ALPHA):.3g} %."
         )
     return " ".join(said)
 

@@ -33,11 +33,12 @@ much there is to do from then on follows from K, which is released, and from the
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from lapwing.catalog.model import Catalog, Table
 from lapwing.engines import Engine, Exact, Holders
 from lapwing.engines.duckdb import FAILED
-from lapwing.errors import DataChanged, DataFault, EngineFault, Interrupted, LapwingError
+from lapwing.errors import DataChanged, DataFault, EngineFault, EntropyFault, Interrupted, LapwingError, LedgerFault
 from lapwing.exact.entropy import Entropy
 from lapwing.exact.samplers import IntArray
 from lapwing.interrupts import Ending, deferred
@@ -56,6 +57,9 @@ from lapwing.release.payload import Choice
 from lapwing.release.released import Released
 from lapwing.release.stored import Offer, offered, payload_of
 from lapwing.release.waiting import Waiting
+
+SAID_AFTER_A_CHARGE: Final = (EngineFault, EntropyFault, LedgerFault, Interrupted)
+"""Errors that are raised as they are once a price is paid: they are constant, and say whether it is."""
 
 
 def release_all(
@@ -139,8 +143,8 @@ def release_all(
     except BaseException as error:
         if leave("fault"):
             ended = given_up()
-        elif isinstance(error, MemoryError) and charges:
-            ended = EngineFault(FAILED)
+        elif charges and isinstance(error, LapwingError | MemoryError) and not isinstance(error, SAID_AFTER_A_CHARGE):
+            ended = EngineFault(FAILED)  # what it says may speak of data, or sound as if nothing was charged
         else:
             raise
     finally:

@@ -72,6 +72,8 @@ def command(
     if students is not None:
         _write_students(students)
     if name is None:
+        if plot is not None or html is not None:
+            raise InvalidParameter("--plot and --html are for experiments: name one, or all.")
         if students is None:
             _list()
         return None

@@ -1,5 +1,6 @@
 """Findings as one page to hand out: it needs no network and no script."""
 
+import re
 from collections.abc import Iterable, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Final
@@ -11,6 +12,7 @@ from lapwing.cli.lab.pages import predicted, written
 if TYPE_CHECKING:
     from lapwing.lab import Finding
 
+_FIGURE: Final = re.compile(r"[≤≥]? ?-?[0-9.,]+(e[+-]?[0-9]+)?")
 STYLE: Final = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
 table { border-collapse: collapse; margin: 1rem 0; font-size: 0.9rem; }
@@ -63,5 +65,5 @@ def _table(names: Iterable[str], rows: Iterable[Iterable[str | int | float | Non
 def _cell(cell: str | int | float | None) -> str:
     if cell == "does not hold":
         return '<td class="surprise">does not hold</td>'
-    kind = ' class="number"' if isinstance(cell, int | float) else ""
+    kind = ' class="number"' if not isinstance(cell, str) or _FIGURE.fullmatch(cell) else ""
     return f"<td{kind}>{escape(written(cell))}</td>"

@@ -54,7 +54,9 @@ def as_csv(found: "Mapping[str, Finding]") -> str:
     for name, finding in found.items():
         for check in finding.checks:
             ends = (value if isfinite(value) else "" for value in (check.low, check.high))
-            writer.writerow((name, check.what, check.kind, check.predicted, check.observed, *ends, check.holds))
+            writer.writerow(
+                (name, check.what, check.kind, check.predicted, check.observed, *ends, str(check.holds).lower())
+            )
     return lines.getvalue()
 
 

@@ -92,12 +92,12 @@ def report(task: "Task", answer: "Answer", file: Path | None, today: date) -> by
         return _answered(lambda: lw.local.client.report(task, answer, SYSTEM.read))
     from lapwing.local.client import device as devices  # here, as it is for POSIX systems only
 
-    new = not file.exists() or not file.stat().st_size
     with _refusals():
+        new = not file.exists() or not devices.read_device(str(file)).reported
         line = _answered(lambda: devices.report_from_device(str(file), task, answer, SYSTEM.read, today))
         found = devices.read_device(str(file))
     if new:
-        note("new", f"{file} counts from today: what this device revealed before, it does not know of.")
+        note("new", f"{file} counts from {_since(found, today)}: what this device revealed before, it does not know of.")
     note("device", f"{_said(found.epsilon())} in all so far, {ALWAYS}.")
     return line
 
@@ -195,6 +195,10 @@ def _notes(found: "Device") -> None:
         note("less", f"{_said(found.epsilon_unchanged())} {UNCHANGED}.")
     if found.limit is not None:
         note("limit", f"epsilon {plain(found.limit)}: a report beyond it is refused.")
+
+
+def _since(found: "Device", today: date) -> str:
+    return "today" if found.began == today else str(found.began)
 
 
 def _said(epsilon: Decimal | None) -> str:

@@ -73,7 +73,16 @@ def estimate(
         lines = iter(lambda: file_of_reports.readline(MOST_LINE), b"")
         collected = lw.local.collect_for(lw.local.mechanism_of(asked.asked), asked, lines)
     _complain_of(collected)
+    _check_forged(collected, forged)
     SHOWN.get(asked.mechanism, _estimate_shares)(collected, wanted)
+
+
+def _check_forged(collected: "Collected[Any]", forged: int) -> None:
+    """Refuse what cannot be, before anything is shown. Of several questions the reports are a tuple, one of each."""
+    told = collected.reports if isinstance(collected.reports, tuple) else (collected.reports,)
+    most = sum(map(len, told))
+    if most and not 0 <= forged <= most:
+        raise InvalidParameter(f"--forged is {forged}; it must be from 0 to {most:,}, the number of reports.")
 
 
 def _estimate_texts(collected: "Collected[Any]", wanted: Wanted) -> None:

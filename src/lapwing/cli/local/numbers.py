@@ -67,6 +67,9 @@ def estimate_attributes(collected: "Collected[OneAttribute]", wanted: Wanted) ->
     _show(collected, found, 1 - wrong, Whom.population, wanted)
     held = f"each interval holds with {100 * wanted.confidence:g} %{', all at once' if wanted.together else ''}"
     note("for", f"all respondents, and the population they are a random sample of; {held}.")
+    for question in collected.mechanism.questions:
+        if question not in found:
+            note("none", f"no report tells {question!r}.")
     if wanted.forged:
         for question, each in found.items():
             _note_forged(question, each, min(wanted.forged, each.reports))
@@ -105,7 +108,7 @@ def _show(
             print_bytes(arrow_stream(pyarrow.Table.from_pylist(rows)))
     if wanted.plot is not None:
         title, drawn = collected.task.question, [_bars(question, rows) for question in found]
-        write_chart(below_each_other(title, *drawn), wanted.plot)
+        write_chart(drawn[0] if len(drawn) == 1 else below_each_other(title, *drawn), wanted.plot)
 
 
 def _rows(

@@ -43,7 +43,7 @@ def estimate_periods(
             from lapwing.documents.answers import arrow_stream  # here, so that `lapwing --help` loads no engine
 
             print_bytes(arrow_stream(pyarrow.Table.from_pylist(rows)))
-    _notes(collected.mechanism.changes, confidence, together)
+    _notes(collected.mechanism, len(rows), confidence, together)
     if plot is not None:
         title = collected.task.question
         drawn = bars_with_intervals(rows, keys=["begins"], value="share", low="low", high="high", title=title)
@@ -51,9 +51,9 @@ def estimate_periods(
 
 
 def periods_of(collected: "Collected[DyadicTree]", confidence: float, together: bool) -> list[Row]:
-    """Return the share of yes in every period, with its first day.
+    """Return the share of yes in every period that reports reach, with its first day.
 
-    Raises: InvalidParameter while a block has no reports.
+    Raises: InvalidParameter while that is none.
     """
     found = lw.local.estimate_over_time(collected.mechanism, collected.reports)
     return [
@@ -87,10 +87,13 @@ def _document(collected: "Collected[DyadicTree]", rows: Sequence[Row]) -> dict[s
     }
 
 
-def _notes(changes: int, confidence: float, together: bool) -> None:
+def _notes(tree: "DyadicTree", reached: int, confidence: float, together: bool) -> None:
+    if reached < tree.periods:
+        note("so far", f"{reached} of {tree.periods} periods: of every later one a block has no reports yet.")
     each = f"each interval holds with {100 * confidence:g} %{', all at once' if together else ''}"
     note("for", f"the population that the respondents are a random sample of; {each}.")
-    note("changes", f"the first {changes} of a respondent count; whoever changes more often stays as they were then.")
+    counted = f"the first {tree.changes} of a respondent count"
+    note("changes", f"{counted}; whoever changes more often stays as they were then.")
 
 
 def _begins(task: "Task", period: int) -> str:

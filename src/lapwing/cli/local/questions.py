@@ -105,7 +105,7 @@ def answer_of(task: "Task", given: Sequence[str]) -> "Answer":
     attributes = task.asked if isinstance(task.asked, lw.local.client.Attributes) else None
     count = len(attributes.each) if attributes else 1
     if len(given) != count:
-        raise InvalidParameter(f"There must be {count} times --answer, one for each question, not {len(given)}.")
+        raise InvalidParameter(f"Give --answer once for each question, in order: {count} in all, not {len(given)}.")
     return {name: text for (name, _), text in zip(attributes.each, given, strict=True)} if attributes else given[0]
 
 

@@ -33,6 +33,8 @@ Examples:
 NAMES: Final = ("rappor", "rappor-once")
 MOST_DRAWN: Final = 40
 """Bars of a chart."""
+FEW: Final = 30
+"""Of fewer reports the scatter tells too little, and intervals are too narrow."""
 MISFIT: Final = 1.5
 """From here on, other texts than the candidates have so large a share that the user should know."""
 
@@ -185,6 +187,8 @@ def _notes(found: "RapporEstimate", confidence: float, *, together: bool, forged
     held = f"each interval holds with {100 * confidence:g} %{', all at once' if together else ''}"
     note("for", f"the population that respondents are a random sample of; {held}.")
     note("left", f"{found.unallocated:.3g} ±{1.96 * found.unallocated_error:.2g} (95 %) for all other texts.")
+    if found.reports < FEW:
+        note("few", f"{found.reports:,} reports are too few for the normal law: do not believe the intervals.")
     if found.misfit > MISFIT:
         note("misfit", f"other texts disturb: errors are {found.misfit**0.5:.2g} times noise's; list more texts.")
     if forged and found.texts:

@@ -55,20 +55,20 @@ def restore(
     with faults(name):
         known = mark_of(host_file)
         wanted = planned(entries, known, registration, declared, principal, name)
-        marks.create(host_file)  # unless there is one
-        with marks.hold(host_file, PATIENCE) as mark:
-            if mark.read() != (known or EMPTY):
-                raise LedgerFault(f"The ledger {name} is in use. Nothing was changed. Stop what uses it first.")
-            connection = connect(address, name, PATIENCE)
-            try:
-                tables.prepare(connection, name)
+        connection = connect(address, name, PATIENCE)  # first: what cannot be reached leaves no mark behind
+        try:
+            tables.prepare(connection, name)
+            marks.create(host_file)  # unless there is one
+            with marks.hold(host_file, PATIENCE) as mark:
+                if mark.read() != (known or EMPTY):
+                    raise LedgerFault(f"The ledger {name} is in use. Nothing was changed. Stop what uses it first.")
                 begin(connection, PATIENCE)
                 state = _filled(connection, name, wanted)
                 commit(connection, name)
                 mark.advance(head_of(state))
                 return state
-            finally:
-                connection.close()  # what is not committed is rolled back
+        finally:
+            connection.close()  # what is not committed is rolled back
 
 
 def _filled(connection: Connection, name: str, wanted: Sequence[Entry]) -> State:

@@ -7,30 +7,39 @@ that is not kept. A crash in between counts a report that never left. Whoever wr
 add up. Nothing is appended: what is needed no more, such as the answer of the period before, is in the file no more.
 
 The file is as secret as the answers (mode 0600). Without it a device is new: it counts from zero, though what it said
-before stays said. It is for POSIX systems; the other files of this folder are for all.
+before stays said. Nor can a device tell that an older copy was put in the place of its file: then it counts too little,
+and what its mechanisms kept since then is drawn again. A file is never empty, so that one which lost its content is not
+taken for a new one. It is for POSIX systems; the other files of this folder are for all.
 """
 
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Final, final
 
 from .answers import plain
 from .asked import Answer
-from .reading import task_of
-from .refusals import TaskRefused
+from .reading import task_of, unrepeated
+from .refusals import AnswerRefused, TaskRefused
 from .reports import report_with_memory
 from .rules import Memory, epsilon_up
 from .tasks import Task
 from .words import Read
 
 FORMAT: Final = 1
+MOST_REPORTS: Final = 10_000
+"""To one task; what more of them lose together takes long to compute exactly."""
 _OTHERS: Final = 0o077
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_LIMIT: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
+_SUM: Final = Context(prec=60, rounding=ROUND_CEILING)
+"""Whatever the caller's own arithmetic is."""
 
 
 class DeviceRefused(ValueError):
@@ -72,7 +81,8 @@ class Reported:
 class Device:
     """What a device has revealed since its file was begun.
 
-    Args: began: the day. limit: an ε that its owner does not want to exceed, or None. reported: by the task's id.
+    Args: began: the day. limit: an ε that its owner does not want to exceed, or None. reported: by the task's digest,
+        since whoever writes tasks can find two that share the 128 bits of an id.
     """
 
     began: date
@@ -86,12 +96,11 @@ class Device:
         """
         each = [one.epsilon(one.until(day)) for one in self.reported.values()]
         known = [epsilon for epsilon in each if epsilon is not None]
-        return sum(known, Decimal(0)) if len(known) == len(each) else None
+        return _sum(known) if len(known) == len(each) else None
 
     def epsilon_unchanged(self, day: date | None = None) -> Decimal:
         """Return the same, which holds **only if no answer that a task keeps noisy ever changed**."""
-        each = (one.epsilon_unchanged(one.until(day)) for one in self.reported.values())
-        return sum(each, Decimal(0))
+        return _sum(one.epsilon_unchanged(one.until(day)) for one in self.reported.values())
 
     def days(self) -> list[date]:
         """Return the days on which reports left, in order."""
@@ -99,7 +108,7 @@ class Device:
 
     def of(self, task: Task) -> Reported:
         """Return what was reported to a task."""
-        return self.reported.get(task.id, Reported(task=task))
+        return self.reported.get(task.digest, Reported(task=task))
 
 
 def period_of(task: Task, today: date) -> int:
@@ -115,16 +124,18 @@ def report_from_device(path: str, task: Task, answer: Answer, read: Read, today:
         on answers: so the bound for answers that may change is compared with it.
     Args: path: of the device's file, which is begun if there is none.
     Raises: DeviceRefused if the file cannot be used. LimitReached if it would reveal too much. AnswerRefused as
-        `report`.
+        `report`, and on a day on which the task is not open.
     """
-    with _held(path) as given:
-        device = _read(given) if given else Device(began=today)
+    if not task.opens <= today <= task.closes:
+        raise AnswerRefused(f"The task is open from {task.opens} to {task.closes}; nothing was sent.")
+    with _held(path, today) as given:
+        device = _read(given)
         before = device.of(task)
         _check_limit(device, before)
         line, memory = report_with_memory(task, answer, read, before.memory, period_of(task, today))
         days = before.days if line is None else {**before.days, today: before.days.get(today, 0) + 1}
         after = replace(before, days=days, memory=memory)
-        _write(path, replace(device, reported={**device.reported, task.id: after}))
+        _write(path, replace(device, reported={**device.reported, task.digest: after}))
     return line
 
 
@@ -133,31 +144,46 @@ def read_device(path: str) -> Device:
 
     Raises: DeviceRefused if there is none, it is damaged, or others may read it.
     """
-    given = b""
-    with suppress(FileNotFoundError), open(path, "rb") as file:
-        _check_mode(file.fileno())
-        given = file.read()
-    if not given:  # as a first report that was refused leaves it
-        raise DeviceRefused("There is no such file, or nothing in it: this device knows of no report.")
-    return _read(given)
+    try:
+        with open(path, "rb") as file:
+            _check_mode(file.fileno())
+            return _read(file.read())
+    except FileNotFoundError:
+        raise DeviceRefused("There is no such file: this device knows of no report.") from None
 
 
 def set_limit(path: str, limit: Decimal | None, today: date) -> Device:
-    """Set the most that a device may reveal, or None for no limit; what has left stays said."""
-    with _held(path) as given:
-        device = replace(_read(given) if given else Device(began=today), limit=limit)
+    """Set the most that a device may reveal, or None for no limit; what has left stays said.
+
+    Raises: DeviceRefused if the file cannot be used, or the limit is none.
+    """
+    if limit is not None and not _LIMIT.fullmatch(plain(limit)):
+        raise DeviceRefused("A limit is a number such as 1.5, with 12 digits and 12 places at most; nothing was changed.")
+    with _held(path, today) as given:
+        device = replace(_read(given), limit=limit)
         _write(path, device)
     return device
 
 
+def _sum(each: Iterable[Decimal]) -> Decimal:
+    total = Decimal(0)
+    for epsilon in each:
+        total = _SUM.add(total, epsilon)
+    return total
+
+
 def _check_limit(device: Device, before: Reported) -> None:
     """Refuse a report if all tasks together, with one report more of this one, exceed the limit or have no bound."""
+    if before.until() >= MOST_REPORTS:
+        raise LimitReached(f"The device sent {MOST_REPORTS:,} reports to this task, and counts no more; nothing was sent.")
     if device.limit is None:
         return
-    others = replace(device, reported={key: each for key, each in device.reported.items() if key != before.task.id})
+    digest = before.task.digest
+    others = replace(device, reported={key: each for key, each in device.reported.items() if key != digest})
     total, more = others.epsilon(), before.epsilon(before.until() + 1)
-    if total is None or more is None or total + more > device.limit:
-        then = "no bound" if total is None or more is None else f"epsilon {plain(total + more)}"
+    whole = None if total is None or more is None else _sum((total, more))
+    if whole is None or whole > device.limit:
+        then = "no bound" if whole is None else f"epsilon {plain(whole)}"
         raise LimitReached(
             f"With this report the device would have revealed {then} in all, above its limit of {plain(device.limit)}; "
             "nothing was sent."
@@ -165,14 +191,18 @@ def _check_limit(device: Device, before: Reported) -> None:
 
 
 @contextmanager
-def _held(path: str) -> Iterator[bytes]:
-    """Hold a file's lock and give its content, empty for a new one.
+def _held(path: str, today: date) -> Iterator[bytes]:
+    """Hold a file's lock and give its content; where there is none, one is begun.
 
     The file may have been replaced while this waited for the lock; then it waits for the lock of the new one.
     """
     real = os.path.realpath(path)
     while True:
-        handle = os.open(real, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            handle = os.open(real, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            _begin(real, today)
+            continue
         with os.fdopen(handle, "rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             if _is_at(file.fileno(), real):
@@ -194,15 +224,41 @@ def _check_mode(handle: int) -> None:
 
 
 def _write(path: str, device: Device) -> None:
-    """Put a new file in the place of the old one, durably; the caller holds the lock."""
+    """Put a new file in the place of the old one, durably; the caller holds the lock.
+
+    What a crash left there, or somebody else put there, is not written into: others could read it.
+    """
     real = os.path.realpath(path)
     new = f"{real}.new"
-    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "wb") as file:
+    with suppress(FileNotFoundError):
+        os.unlink(new)
+    _fill(new, device)
+    os.replace(new, real)
+    _sync_folder(real)
+
+
+def _begin(real: str, today: date) -> None:
+    """Put a first file there, whole and durable, unless another did; nobody ever finds an empty one."""
+    new = f"{real}.{os.urandom(8).hex()}.new"
+    try:
+        _fill(new, Device(began=today))
+        os.link(new, real)
+    except FileExistsError:
+        pass
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(new)
+    _sync_folder(real)
+
+
+def _fill(new: str, device: Device) -> None:
+    with os.fdopen(os.open(new, _NEW, 0o600), "wb") as file:
         file.write(json.dumps(_document(device), indent=1).encode("ascii"))
         file.flush()
         os.fsync(file.fileno())
-    os.replace(new, real)
+
+
+def _sync_folder(real: str) -> None:
     folder = os.open(os.path.dirname(real), os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(folder)
@@ -214,7 +270,7 @@ def _document(device: Device) -> dict[str, object]:
     return {
         "format": FORMAT,
         "began": device.began.isoformat(),
-        "limit": None if device.limit is None else str(device.limit),
+        "limit": None if device.limit is None else plain(device.limit),
         "reported": [
             {
                 "task": each.task.document,
@@ -229,27 +285,41 @@ def _document(device: Device) -> dict[str, object]:
 def _read(given: bytes) -> Device:
     """Read what `_document` makes: a file that says anything else is damaged, and never begun anew in silence."""
     try:
-        document = json.loads(given)
+        document = json.loads(given, object_pairs_hook=unrepeated)
         if document["format"] != FORMAT:
             raise ValueError
         reported = [_reported(each) for each in document["reported"]]
+        by_task = {each.task.digest: each for each in reported}
+        if len(by_task) != len(reported):
+            raise ValueError
         return Device(
-            began=date.fromisoformat(document["began"]),
-            limit=None if document["limit"] is None else Decimal(document["limit"]),
-            reported={each.task.id: each for each in reported},
+            began=date.fromisoformat(document["began"]), limit=_limit(document["limit"]), reported=by_task
         )
-    except (TaskRefused, ValueError, TypeError, KeyError, AttributeError, InvalidOperation, RecursionError):
+    except (TaskRefused, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise DeviceRefused(
-            f"The device's file is damaged, or not of format {FORMAT}: what it revealed is not known. "
-            "Nothing was sent; put a copy of it there, or remove it and begin anew."
+            f"The device's file is damaged, empty, or not of format {FORMAT}: what it revealed is not known, and nothing "
+            "was sent. An older copy in its place, or a new file, counts too little: it knows nothing of what left since, "
+            "and kept answers are drawn again, which reveals more."
         ) from None
 
 
 def _reported(given: Mapping[str, Mapping[str, object]]) -> Reported:
+    """Read one task's part; a task that remembers never leaves its memory empty, for it would draw again."""
     if not all(isinstance(given[part], dict) for part in ("task", "days", "memory")):
         raise ValueError
     days = {date.fromisoformat(day): _count(count) for day, count in given["days"].items()}
-    return Reported(task=task_of(dict(given["task"])), days=days, memory=dict(given["memory"]))
+    found = Reported(task=task_of(dict(given["task"])), days=days, memory=dict(given["memory"]))
+    if found.task.asked.remembers != bool(found.memory) or found.until() > MOST_REPORTS:
+        raise ValueError
+    return found
+
+
+def _limit(given: object) -> Decimal | None:
+    if given is None:
+        return None
+    if not isinstance(given, str) or not _LIMIT.fullmatch(given):
+        raise ValueError
+    return Decimal(given)
 
 
 def _count(number: object) -> int:

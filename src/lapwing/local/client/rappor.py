@@ -28,7 +28,8 @@ MOST_BITS: Final = 256
 """A byte of the digest picks a bit."""
 MOST_HASHES: Final = 16
 """A digest has so many bytes."""
-MOST_COHORTS: Final = 1 << 16
+MOST_COHORTS: Final = 1 << 10
+"""Every report names the device's cohort, for ever: with many cohorts, few devices share one, and it is a name."""
 SECRET_BITS: Final = 32
 """Of a pattern of which the permanent response may come from a secret: a byte of HMAC-SHA256 for each."""
 
@@ -85,7 +86,7 @@ def permanent_from_secret(pattern: int, bits: int, noisy: int, secret: bytes, pr
 def remembered(memory: Memory, pattern: int, bits: int, threshold_flip: int, read: Read) -> tuple[int, Memory]:
     """Return the permanent response of a pattern, drawn if none is kept yet, and the memory that has it."""
     known, name = memory.get(_KEPT, {}), as_digits(pattern, bits)
-    if not isinstance(known, Mapping):
+    if not isinstance(known, Mapping) or (_KEPT in memory and not known):
         raise AnswerRefused(_DAMAGED)
     kept = known.get(name)
     if kept is None:
@@ -101,8 +102,8 @@ def report_text(
 ) -> tuple[list[int | str], Memory]:
     """Return the device's cohort and the bits of a report on a text, and the memory to keep."""
     cohort = memory.get(_COHORT) if memory else below(given["cohorts"], read)
-    if not isinstance(cohort, int) or not 0 <= cohort < given["cohorts"]:
-        raise AnswerRefused(_DAMAGED)
+    if not isinstance(cohort, int) or not 0 <= cohort < given["cohorts"] or (memory and _KEPT not in memory):
+        raise AnswerRefused(_DAMAGED)  # one that has a part of its memory must not draw the other again
     pattern = bloom(text, cohort, given["bits"], given["hashes"])
     said, kept = _said(given, given["bits"], pattern, read, {**memory, _COHORT: cohort})
     return [cohort, said], kept

@@ -19,6 +19,22 @@ _EVERY: Final = ("version", "question", "mechanism", EPSILON, "unit", "opens", "
 _MORE: Final = (UNCHANGED, ALL)
 _KINDS: Final = (Values.kind, Number.kind, Text.kind, Attributes.kind)
 _DIGITS: Final = re.compile(r"0|[1-9][0-9]{0,19}")
+_MOST_PLACES: Final = 60
+"""Characters of a decimal number; no true one has half as many."""
+_MOST_BITS: Final = 128
+"""Of an integer that stands for a decimal: longer ones take long to be written in tens."""
+_TEXTS: Final = re.compile(
+    r"""
+    \"{3} (?: [^"\\]++ | \\.? | "(?!"") )*+ (?: "{3,5} )?   # these end with up to two quotation marks of their own
+    | '{3} (?: [^']++ | '(?!'') )*+ (?: '{3,5} )?
+    | " (?: [^"\\\n] | \\[^\n] )*+ "?
+    | ' [^'\n]*+ '?
+    | \# [^\n]*+
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""The texts and comments of TOML, from left to right; one that does not end goes on to where TOML is refused."""
+_THREE_PARTS: Final = re.compile(r"\.[ \t]*+[A-Za-z0-9_\"-]++[ \t]*+\.")
 
 
 def read_task(text: str) -> Task:
@@ -30,19 +46,27 @@ def read_task(text: str) -> Task:
         raise TaskRefused(f"A task has {MOST_TASK:,} characters at most.")
     try:
         given: object = (
-            json.loads(text, parse_float=Decimal, object_pairs_hook=_once)
+            json.loads(text, parse_float=Decimal, object_pairs_hook=unrepeated)
             if text.lstrip().startswith("{")
-            else tomllib.loads(text, parse_float=Decimal)
+            else _toml(text)
         )
     except (ValueError, ArithmeticError, RecursionError):
         raise TaskRefused("The task is neither TOML nor JSON, or says something twice.") from None
     return task_of(given)
 
 
-def _once(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+def unrepeated(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    """Return a JSON object's pairs as a dictionary; ValueError if a key stands there twice."""
     if len(dict(pairs)) != len(pairs):
         raise ValueError("a key stands there twice")
     return dict(pairs)
+
+
+def _toml(text: str) -> object:
+    """Read TOML, but for keys of three parts: no task has one, and of n parts a reader takes n² steps or more."""
+    if _THREE_PARTS.search(_TEXTS.sub(lambda found: "" if found[0].startswith("#") else '""', text)):
+        raise TaskRefused("A task in TOML has no keys of three parts, such as a.b.c.")
+    return tomllib.loads(text, parse_float=Decimal)
 
 
 def task_of(given: object) -> Task:
@@ -131,10 +155,11 @@ def _integer(name: object, value: object) -> int:
 def _decimal(name: str, value: object) -> Decimal:
     if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,12}(\.[0-9]{1,30})?", value):
         return Decimal(value)
-    if isinstance(value, Decimal | int) and not isinstance(value, bool):
-        number = Decimal(value)
-        if number.is_finite() and abs(number.adjusted()) < 30:
-            return number
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= _MOST_BITS:
+        value = Decimal(value)
+    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) < 30:
+        if len(str(value)) <= _MOST_PLACES:
+            return value
     raise TaskRefused(f"{name} must be a decimal number, such as 0.5.")
 
 

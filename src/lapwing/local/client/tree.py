@@ -50,7 +50,9 @@ def _draw(
     answered, last = _kept(before, "period", range(periods + 1)), _kept(before, "answer", range(2))
     seen, change = _kept(before, "changes", range(slots + 1)), _kept(before, "change", range(-1, 2))
     if not answered < period <= periods:
-        raise AnswerRefused(f"Period {period} of {periods} cannot follow period {answered}; nothing was sent.")
+        raise AnswerRefused(
+            f"Period {period} of {periods} cannot follow period {answered}: one answer a period; nothing was sent."
+        )
     block = (period - 1) >> level
     if block != (answered - 1) >> level:
         change = 0

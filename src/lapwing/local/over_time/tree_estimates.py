@@ -18,7 +18,11 @@ from lapwing.privacy.amounts import Number, probability
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeEstimate:
-    """What the reports of a tree say about the share of yes in every period.
+    """What the reports of a tree say about the share of yes in the periods that they reach.
+
+    Those are the first periods up to which every block has reports: while a task is open, or where it closes before its
+    last period, later ones have none. Which blocks have any depends on levels and on who answers, never on answers, so
+    estimates of the others stay unbiased.
 
     Args: tree: of the reports. counts, sums: how many reports a block has, and how many more 1 than 0 they say; the
         blocks of level 0 come first, then those of level 1, …. weights: of each block in the share after each period.
@@ -31,6 +35,11 @@ class TreeEstimate:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weights", _least_squares(self.tree, self.counts))
+
+    @property
+    def reached(self) -> int:
+        """How many periods, from the first, are estimated."""
+        return len(self.weights)
 
     @property
     def raw(self) -> Shares:
@@ -56,7 +65,7 @@ class TreeEstimate:
         variance is at most that of fair coins. So a block of m reports errs by scale/√m at most.
         """
         weights = self._prefixes() if raw else self.weights
-        shares: Shares = float(self.tree.scale) * np.sqrt(weights**2 @ (1 / self.counts))
+        shares: Shares = float(self.tree.scale) * np.sqrt(weights**2 @ (1 / np.maximum(self.counts, 1)))
         return shares
 
     def interval(self, confidence: Number = 0.95, *, together: bool = False) -> tuple[Shares, Shares]:
@@ -73,7 +82,7 @@ class TreeEstimate:
         return shares - reach, shares + reach
 
     def rows(self, confidence: Number = 0.95, *, together: bool = False) -> list[dict[str, int | float]]:
-        """Return one record a period."""
+        """Return one record a period that is reached."""
         low, high = self.interval(confidence, together=together)
         columns = zip(self.shares, self.standard_error(), low, high, self.raw, strict=True)
         names = ("share", "standard_error", "low", "high", "raw")
@@ -83,23 +92,23 @@ class TreeEstimate:
         ]
 
     def _changes(self) -> Shares:
-        """Return the estimated change over each block."""
-        changes: Shares = float(self.tree.scale) * self.sums / self.counts
+        """Return the estimated change over each block; 0 over those without reports, which have no weight."""
+        changes: Shares = float(self.tree.scale) * self.sums / np.maximum(self.counts, 1)
         return changes
 
     def _prefixes(self) -> Shares:
         """Return which blocks the periods up to each consist of: one a level whose bit is set in their number."""
-        rows = np.zeros((self.tree.periods, self.counts.size))
-        for t in range(1, self.tree.periods + 1):
+        rows = np.zeros((self.reached, self.counts.size))
+        for t in range(1, self.reached + 1):
             for level, block in pieces(t):
                 rows[t - 1, _first(self.tree.levels, level) + block] = 1
         return rows
 
 
 def estimate_over_time(tree: DyadicTree, reports: Reports) -> TreeEstimate:
-    """Return what reports say about the share of yes in every period.
+    """Return what reports say about the share of yes in the periods that they reach.
 
-    Raises: InvalidParameter if a block has no reports: nothing can be said about its periods yet.
+    Raises: InvalidParameter if that is none: nothing can be said before the first block has reports.
     """
     if reports.ndim != 2 or reports.shape[1] != 3:
         raise InvalidParameter("The reports must be rows of a level, a block and a bit.")
@@ -107,8 +116,8 @@ def estimate_over_time(tree: DyadicTree, reports: Reports) -> TreeEstimate:
     first = np.array([_first(tree.levels, h) for h in range(tree.levels + 1)])
     cells, size = first[level] + block, 2 * tree.periods - 1
     counts = np.bincount(cells, minlength=size)
-    if not counts.all():
-        raise InvalidParameter(f"{int((counts == 0).sum())} of {size} blocks have no reports; wait for more.")
+    if not counts[0]:
+        raise InvalidParameter("No report is about the first period alone; wait for more.")
     sums = np.bincount(cells, weights=2 * bit - 1, minlength=size)
     return TreeEstimate(tree=tree, counts=counts, sums=np.rint(sums).astype(np.int64))
 
@@ -129,8 +138,21 @@ def _first(levels: int, level: int) -> int:
 
 def _least_squares(tree: DyadicTree, counts: NDArray[np.int64]) -> Shares:
     """Return the weights of the blocks in each share, by weighted least squares: S(AᵀWA)⁻¹AᵀW, S adding up."""
+    reached, ends = _reached(tree, counts), _ends(tree)
     levels = range(tree.levels + 1)
     inside = np.concatenate([np.kron(np.eye(tree.periods >> h), np.ones(1 << h)) for h in levels])
+    inside = (inside * (ends <= reached)[:, None])[:, :reached]
     weighted = inside.T * counts
     weights: Shares = np.cumsum(np.linalg.solve(weighted @ inside, weighted), axis=0)
     return weights
+
+
+def _reached(tree: DyadicTree, counts: NDArray[np.int64]) -> int:
+    """Return up to which period every block has reports."""
+    missing = _ends(tree)[counts == 0]
+    return int(missing.min()) - 1 if missing.size else tree.periods
+
+
+def _ends(tree: DyadicTree) -> NDArray[np.int64]:
+    """Return the last period of each block."""
+    return np.concatenate([np.arange(1, (tree.periods >> h) + 1) << h for h in range(tree.levels + 1)])

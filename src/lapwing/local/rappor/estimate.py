@@ -78,7 +78,9 @@ class RapporEstimate:
         """
         if correction not in CORRECTIONS:
             raise InvalidParameter(f"correction is {correction!r:.60}; it must be one of {', '.join(CORRECTIONS)}.")
-        single = np.array([NormalDist().cdf(-z) for z in self.raw / self.standard_error], dtype=np.float64)
+        error = self.standard_error
+        scores = np.divide(self.raw, error, out=np.zeros_like(error), where=error > 0)  # few reports may not scatter
+        single = np.array([NormalDist().cdf(-z) for z in scores], dtype=np.float64)
         many = single.size
         if correction == "bonferroni":
             return np.minimum(single * many, 1)

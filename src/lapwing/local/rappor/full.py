@@ -32,7 +32,7 @@ class Rappor:
         **one text that never changes**, over any number of reports; for texts that may change only PureDP(ln
         ratio_if_changing(T)) over T reports, which grows with each: the number of different texts does not bound it.
         If it does not remember, T reports lose T times what one does, by composition.
-    Args: bits: k, from 2 times `hashes` to 256. hashes: h, to 16. cohorts: to 65,536. noise: of a bit. remembers:
+    Args: bits: k, from 2 times `hashes` to 256. hashes: h, to 16. cohorts: to 1,024. noise: of a bit. remembers:
         whether the device keeps its cohort and its permanent responses.
     Source: Erlingsson, Pihur and Korolova 2014.
     """

@@ -124,6 +124,8 @@ def amplified_delta(local: Number | Randomizer, respondents: int, epsilon: Numbe
 def amplified_epsilon(local: Number | Randomizer, respondents: int, delta: Number, *, forged: int = 0) -> Amplified:
     """Bound the least ε at which shuffled reports are (ε, δ)-DP; within 2⁻¹⁸ of the local one of what δ's bounds give.
 
+    For a δ below about 10⁻²³ the upper bound is ε₀: the tables of `binomial` do not reach so far.
+
     Guarantee, Args, Raises: as for `amplified_delta`.
     """
     known, people, wanted = _known(local), _honest(respondents, forged), probability(delta, "delta")
@@ -133,7 +135,8 @@ def amplified_epsilon(local: Number | Randomizer, respondents: int, delta: Numbe
     enough = _first(lambda n: _upper(known, people, n * unit) <= wanted, roughly * 15 // 16, roughly)
     roughly = _first(lambda n: _lower(known, people, n * unit, _COARSE) <= wanted, 0, end)
     needed = _first(lambda n: _lower(known, people, n * unit) <= wanted, roughly, roughly * 17 // 16 + 2)
-    return _consistent(float_down(max(0, needed - 1) * unit), float_up(enough * unit))
+    least = float_down((needed - 1) * unit) if needed > 1 else 0.0
+    return _consistent(least, float_up(enough * unit))
 
 
 def local_epsilon(
