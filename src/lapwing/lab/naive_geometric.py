@@ -20,14 +20,13 @@ class Draw(NamedTuple):
 
 def discrete_laplace(scale: float) -> Draw:
     """Return discrete Laplace noise: a sign, and as many coins as succeed; anew if that is −0."""
-    drawing = _DRAWING
-    again = exp(-1 / scale)
+    drawing, again = _DRAWING.random, exp(-1 / scale)
     coins = 0
     while True:
-        sign = -1 if drawing.random() < 0.5 else 1
+        sign = -1 if drawing() < 0.5 else 1
         size = 0
         coins += 1
-        while drawing.random() < again:
+        while drawing() < again:
             size += 1
             coins += 1
         if size or sign > 0:

@@ -83,8 +83,17 @@ def command(
     if plot is not None and name == ALL:
         raise InvalidParameter("--plot is for one experiment; of all, --html FOLDER makes a page with every chart.")
     names = list(lw.lab.experiments()) if name == ALL else [name]
-    found = {each: lw.lab.run(each, epsilon=epsilon, against=against.value, short=short) for each in names}
-    _show(found, form or (Form.table if on_terminal() else Form.csv))
+    shown = form or (Form.table if on_terminal() else Form.csv)
+    found: dict[str, Finding] = {}
+    for each in names:
+        found[each] = lw.lab.run(each, epsilon=epsilon, against=against.value, short=short)
+        if shown is Form.table:
+            show(text(f"{each}: {lw.lab.experiments()[each].title}", "bold"), *as_tables(found[each]))
+    if shown is Form.csv:
+        print_text(as_csv(found))
+    if shown is Form.json:
+        print_text(to_json([as_document(each, finding) for each, finding in found.items()]))
+    _note_surprises(found)
     if plot is not None:
         write_chart(found[name].plot, plot)
     if html is not None:
@@ -102,16 +111,7 @@ def _list() -> None:
     note("next", "lapwing lab EXPERIMENT, or lapwing lab all")
 
 
-def _show(found: "dict[str, Finding]", form: Form) -> None:
-    experiments = lw.lab.experiments()
-    match form:
-        case Form.table:
-            for name, finding in found.items():
-                show(text(f"{name}: {experiments[name].title}", "bold"), *as_tables(finding))
-        case Form.csv:
-            print_text(as_csv(found))
-        case Form.json:
-            print_text(to_json([as_document(name, finding) for name, finding in found.items()]))
+def _note_surprises(found: "dict[str, Finding]") -> None:
     for name, finding in found.items():
         for check in finding.checks:
             if not check.holds:
