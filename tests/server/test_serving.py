@@ -53,6 +53,11 @@ def test_from_a_file_to_an_answer(tmp_path: Path, run: Run, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     with served(tmp_path, "visits.parquet", *PROTECT) as (process, port):
         address = f"http://127.0.0.1:{port}"
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+            connection.request("GET", "/")
+            page = connection.getresponse().read().decode()
+        assert address in page, "the examples name the port that the system chose"
+        assert "127.0.0.1:0" not in page
         monkeypatch.setenv("LAPWING_TOKEN", token(port))
         explained = run("explain", BY_PLAN, "--epsilon", "0.5", "--server", address)
         assert explained.status == 0

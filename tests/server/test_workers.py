@@ -7,9 +7,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from fractions import Fraction
 from functools import partial
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,13 @@ def raced(folder: Path, ledger: str | None = None, planted: str = "") -> str:
     assert Counter(row.principal for row in history) == FIT
     assert sum((row.loss.amount for row in history), Fraction(0)) == 1
     return counted
+
+
+def test_pages_name_the_port_that_the_system_chose(tmp_path: Path) -> None:
+    prepared(tmp_path)
+    with crew(tmp_path, number=2) as running, closing(HTTPConnection("127.0.0.1", running.port)) as connection:
+        connection.request("GET", "/")
+        assert f"http://127.0.0.1:{running.port}" in connection.getresponse().read().decode()
 
 
 def test_one_budget_is_spent_exactly(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, final
 
@@ -51,6 +51,10 @@ class Place:
                 "proxy on this machine speaks TLS with the callers, --behind-proxy."
             )
 
+    def at(self, door: socket.socket) -> "Place":
+        """Return the place with the port that a socket has: with port 0 the system chose it."""
+        return replace(self, port=door.getsockname()[1])
+
     @property
     def address(self) -> str:
         """The address of the service, for people."""
@@ -66,9 +70,10 @@ def run(service: Service, place: Place) -> None:
     keep_threads_quiet()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # uvicorn raises it again when all is closed
     with listening(place) as door:
-        serving = server(service, place)
+        here = place.at(door)
+        serving = server(service, here)
         try:
-            log("listening", host=place.host, port=door.getsockname()[1])
+            log("listening", host=here.host, port=here.port)
             with what_is_there_kept():
                 serving.run(sockets=[door])
         finally:

@@ -51,7 +51,7 @@ def run(plan: Plan, number: int) -> None:
     """
     open_log()
     with TemporaryDirectory(prefix="lapwing-") as counts, listening(plan.place) as door, _told() as told:
-        crew = _Crew(replace(plan, counts=Path(counts)), door, told)
+        crew = _Crew(replace(plan, counts=Path(counts), place=plan.place.at(door)), door, told)
         try:
             crew.serve(number)
         finally:
@@ -168,7 +168,7 @@ class _Crew:
     def _say_listening(self) -> None:
         if not self._listening and all(worker.ready for worker in self._workers):
             self._listening = True
-            log("listening", host=self._plan.place.host, port=self._door.getsockname()[1], workers=len(self._workers))
+            log("listening", host=self._plan.place.host, port=self._plan.place.port, workers=len(self._workers))
 
     def _forget(self, worker: _Worker) -> None:
         if worker.line is not None:
