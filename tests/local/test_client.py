@@ -2,9 +2,12 @@
 
 import io
 import json
+import random
 import shutil
 import subprocess
 import sys
+import time
+import tomllib
 from collections.abc import Hashable
 from datetime import date
 from decimal import Decimal
@@ -15,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from lapwing.local import BinaryResponse, KaryResponse, LocalHashing, client, new_task, to_toml
-from lapwing.local.client import listed, tasks
+from lapwing.local import BinaryResponse, DuchiMean, KaryResponse, LocalHashing, client, grid, new_task, to_toml
+from lapwing.local.client import listed, reading, tasks
 from tests.fixed_entropy import RecordedEntropy, StreamEntropy
 from tests.local.laws import law_of
 from tests.local.shelf import AT_EPSILON, COINS
@@ -321,6 +324,103 @@ def test_tasks_that_mean_nothing_are_refused(change: dict[str, Any]) -> None:
 def test_texts_that_are_no_task_are_refused(text: str) -> None:
     with pytest.raises(client.TaskRefused):
         client.read_task(text)
+
+
+def with_dots(more: str = "", epsilon: str = '"1.098612288669"') -> str:
+    """A task in TOML with dots wherever there may be some."""
+    return f"""# see https://www.example.org/a.b.c.d
+question = "1.2.3.4" # a.b.c
+values = [ "a.b.c", 'd.e.f', \'\'\'g.h.\'i.j\'\'\', \"\"\"k.l.\\"m.n\"\"\", "x\\".y.z.\\\\", ""\"u.v.w""\""" ]
+version = 1
+{more}
+epsilon = {epsilon}
+unit = "a.b.c"
+opens = 2027-01-01
+closes = 2027-01-31
+retention_days = 1
+mechanism.name = "k-ary"
+mechanism . "threshold" = "{THRESHOLD_OF_SIX}"
+"""
+
+
+THRESHOLD_OF_SIX = KaryResponse.for_epsilon(1, 6).threshold
+SIX = task_of(KaryResponse.for_epsilon(1, 6)).epsilon
+
+
+def test_dots_within_texts_are_no_parts_of_keys() -> None:
+    task = client.read_task(with_dots(epsilon=f'"{SIX}"'))
+    assert task.values == ("a.b.c", "d.e.f", "g.h.'i.j", 'k.l."m.n', 'x".y.z.\\', 'u.v.w""')
+    assert client.read_task(with_dots(epsilon=str(SIX))) == task
+
+
+LONG = 1 << 20
+GRID = {
+    **new_task("How many?", grid(0, 1, 10), DuchiMean.for_epsilon(1, grid(0, 1, 10)), **DAYS).document,
+    "number": "HERE",
+}
+
+
+def of_grid(lower: str) -> str:
+    return json.dumps(GRID).replace('"HERE"', f'{{"lower": {lower}, "upper": 1, "steps": 10}}')
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (with_dots(epsilon="0x" + "f" * LONG), "epsilon must be a decimal"),
+        (with_dots(epsilon="0b" + "1" * 129), "epsilon must be a decimal"),
+        (with_dots(f"number = {{lower = 0o{'7' * LONG}, upper = 1, steps = 1}}"), "exactly one"),
+        (of_grid("0." + "0" * LONG), "lower must be a decimal"),
+        (of_grid("0." + "0" * 60), "lower must be a decimal"),
+        (of_grid("1e9999999"), "lower must be a decimal"),
+        (of_grid("1" * 40), "lower must be a decimal"),
+        (with_dots("a." * 40_000 + "b = 1"), "three parts"),
+        (with_dots("a . " * 40_000 + "b = 1"), "three parts"),
+        (with_dots("'a'.\"b\"." * 20_000 + "b = 1"), "three parts"),
+        (with_dots("[" + "a." * 40_000 + "b]"), "three parts"),
+        (with_dots("[[" + "a." * 40_000 + "b]]"), "three parts"),
+        (with_dots("a = {" + "a." * 40_000 + "b = 1}"), "three parts"),
+        (with_dots('a = """b""""\n' + "a." * 40_000 + "b = 1"), "three parts"),
+    ],
+)
+def test_what_would_take_long_is_refused_at_once(text: str, reason: str) -> None:
+    """Each takes a minute and more if it is read all the same; here it takes less than a second."""
+    begun = time.process_time()
+    with pytest.raises(client.TaskRefused, match=reason):
+        client.read_task(text)
+    assert time.process_time() - begun < 10
+
+
+PIECES = (
+    *"ab.\"'\\\n# =[]1{},",
+    *('"""', "'''", "a.b.c=1\n", 'x="', "x='''", 'x="""', '"\n', '"""""\n', ".b", '\\"', "1.5"),
+)
+
+
+def test_keys_of_three_parts_are_found_where_toml_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of texts at random: wherever Python's reader comes upon one, it is refused; and no other TOML is."""
+    longest = 0
+    real = tomllib._parser.parse_key  # type: ignore[attr-defined]
+
+    def parse_key(*given: Any) -> Any:
+        nonlocal longest
+        found = real(*given)
+        longest = max(longest, len(found[1]))
+        return found
+
+    monkeypatch.setattr(tomllib._parser, "parse_key", parse_key)  # type: ignore[attr-defined]
+    draw, seen = random.Random("keys"), 0
+    for _ in range(30_000):
+        text, longest, good = "".join(draw.choices(PIECES, k=draw.randint(1, 12))), 0, True
+        try:
+            tomllib.loads(text)
+        except (ValueError, RecursionError):
+            good = False
+        found = reading.has_long_keys(text)
+        assert found or longest < 3, text
+        assert longest >= 3 or not (good and found), text
+        seen += longest >= 3
+    assert seen > 300
 
 
 def test_an_answer_that_is_none_is_refused() -> None:

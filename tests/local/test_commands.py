@@ -12,6 +12,7 @@ import pytest
 
 from lapwing import local
 from lapwing.cli import main
+from lapwing.cli.local import app, task_file, wanted
 from lapwing.cli.local import estimate as estimating
 from lapwing.local import client
 from tests.cli.conftest import Run, run
@@ -78,7 +79,7 @@ def test_from_task_to_shares(task: client.Task, folder: Path, run: Run) -> None:
     document = json.loads(run(*ask, "--format", "json").out)
     assert document["reports"] == 3000
     assert [line["line"] for line in document["rejected"]] == [3001, 3002]
-    assert [f"{share['share']}" for share in document["shares"]] == [row["share"] for row in rows]
+    assert [f"{share['share']}" for share in document["estimates"]] == [row["share"] for row in rows]
     assert "consistent" in run(*ask, "--format", "table").out
 
 
@@ -133,7 +134,7 @@ def test_from_records_to_estimates(folder: Path, run: Run) -> None:
     for row, truth in zip(rows, (0.75, 0.25, 29.5), strict=True):
         assert abs(float(row["estimate"]) - truth) < 6 * float(row["standard_error"])
         assert abs(int(row["reports"]) - 2000) < 6 * 32
-    assert outcome.err.count("forged reports on") == 2
+    assert outcome.err.count("5 forged reports move it") == 2
     wider = list(csv.DictReader(io.StringIO(run(*ask, "--together").out)))
     assert all(float(w["high"]) > float(r["high"]) for w, r in zip(wider, rows, strict=True))
     assert len(json.loads((folder / "chart.json").read_text())["vconcat"]) == 2
@@ -175,14 +176,162 @@ def test_advice_for_a_mean(run: Run) -> None:
     document = json.loads(run(*ask, "--respondents", "5000", "--format", "json").out)
     advice = local.advise_mean(1, local.grid(0, 300), 5000)
     assert [option["error"] for option in document["options"]] == [option.error for option in advice.options]
-    for change in (
-        (),
-        ("--within", "0.1"),
-        ("--respondents", "5", "--values", "3"),
-        ("--respondents", "5", "--within", "0.1"),
-    ):
+    for change in ((), ("--respondents", "5", "--values", "3"), ("--respondents", "5", "--within", "0.1")):
         assert run(*ask, *change).status == 2
     assert run("local", "advise", "--epsilon", "1", "--respondents", "5").status == 2
+
+
+def test_what_an_accuracy_of_a_mean_takes(run: Run) -> None:
+    number = local.grid(0, 300)
+    people = local.mean_respondents_needed(1, number, 5)
+    outcome = run("local", "advise", "--number", "0:300", "--epsilon", "1", "--within", "5")
+    assert f"{people:,} respondents for ±5 at epsilon 1, by hybrid" in outcome.err
+    ask = ("local", "advise", "--number", "0:300", "--respondents", "5000", "--within", "10", "--confidence", "0.9")
+    outcome = run(*ask)
+    epsilon = float(local.mean_epsilon_needed(5000, number, 10, 0.9))
+    assert f"epsilon {epsilon:g} for ±10 with 5,000 respondents" in outcome.err
+    options = json.loads(run(*ask, "--format", "json").out)["options"]
+    assert all(option["worst"] >= option["error"] for option in options)
+    for line in outcome.out.splitlines()[2:]:
+        assert len({len(cell.partition(".")[2]) for cell in line.split()[1:3]}) == 1
+    for kind, within, below in (("--number", "150", "150"), ("--number", "151", "150"), ("--values", "1", "1")):
+        what = "0:300" if kind == "--number" else "3"
+        refused = run("local", "advise", kind, what, "--epsilon", "1", "--within", within)
+        assert (refused.status, refused.out) == (2, "")
+        assert f"--within is {within}; it must be below {below}" in refused.err
+
+
+OVER_TIME = (*("local", "over-time", "--question", "At home?", "--epsilon", "1"), *TASK[6:10], *TASK[10:14])
+
+
+def check_not_overwritten(folder: Path, run: Run, command: tuple[str, ...]) -> None:
+    assert run(*command, "--output", "task.toml").status == 0
+    before = (folder / "task.toml").read_bytes()
+    outcome = run(*command, "--unit", "another", "--output", "task.toml")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "task.toml exists already; nothing was changed" in outcome.err
+    assert (folder / "task.toml").read_bytes() == before
+    assert run(*command, "--unit", "another", "--output", "task.toml", "--force").status == 0
+    assert 'unit = "another"' in (folder / "task.toml").read_text()
+
+
+@pytest.mark.parametrize("command", [TASK, (*OVER_TIME, "--forever", "2")], ids=["task", "over-time"])
+def test_a_task_that_is_there_is_not_overwritten(folder: Path, run: Run, command: tuple[str, ...]) -> None:
+    check_not_overwritten(folder, run, command)
+
+
+def test_overwriting_unasked_is_noticed(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        app, "write_task", lambda made, output, *, force: task_file.write_task(made, output, force=True)
+    )
+    with pytest.raises(AssertionError):
+        check_not_overwritten(folder, run, TASK)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("task --value a --value b --number 0:3", "but --value and --number are given"),
+        ("task --text 5 --attribute A=a,b --value c", "but --value and --text and --attribute are given"),
+        ("task", "Give what may be answered"),
+        ("task --value a", "--value gives one value; give 2 to 100,000"),
+        ("task --value a --value a", "--value gives 2 values, 1 of them different"),
+        ("task --number 3:0", "--number '3:0' has bounds in the wrong order"),
+        ("task --number 5", "--number '5' has no pair of bounds"),
+        ("task --number 0:5 --steps 0", "--steps is 0; it must be from 1 to 1,000,000"),
+        ("task --attribute A=x --attribute B=x,y", "an attribute needs two values or more, or LOWER:UPPER"),
+        ("task --attribute A=x,x --attribute B=x,y", "--attribute 'A' gives 2 values, 1 of them different"),
+        ("task --attribute A=5:1 --attribute B=x,y", "--attribute 'A': '5:1' has bounds in the wrong order"),
+        ("over-time --value a --value b --changes 3", "--days is 1, which makes 27,028 periods"),
+        ("over-time --value a --value b --changes 0", "--changes is 0; it must be from 1 to 1,000"),
+        ("over-time --value a --value b --changes 1 --days 0", "--days is 0; it must be from 1 to 366"),
+        ("task --value a --value b --steps 10", "--steps means nothing without a number"),
+        ("task --text 5 --steps 10", "--steps means nothing without a number"),
+        ("over-time --value a --value b --forever 2 --days 7", "--days means nothing with --forever"),
+        ("over-time --value a --forever 2", "--value gives one value"),
+        ("over-time --value a --value b --forever 2/5", "--epsilon is 1 and --forever is 0.4"),
+    ],
+)
+def test_errors_name_the_option(run: Run, command: str, said: str) -> None:
+    kind, *more = command.split()
+    outcome = run("local", kind, *TASK[2:10], *more)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert said in outcome.err
+
+
+def test_errors_of_advice_name_the_option(run: Run) -> None:
+    ask = ("local", "advise", "--epsilon", "1")
+    for more, said in (
+        (("--values", "1", "--respondents", "5"), "--values is 1; it must be from 2 to 100,000"),
+        (("--values", "3", "--respondents", "5", "--confidence", "0.9"), "--confidence means nothing without --within"),
+        (("--values", "3", "--respondents", "0"), "--respondents is 0; it must be 1 or more"),
+        (("--number", "3:1", "--respondents", "5"), "--number '3:1' has bounds in the wrong order"),
+    ):
+        outcome = run(*ask, *more)
+        assert (outcome.status, outcome.out) == (2, "")
+        assert said in outcome.err
+
+
+def check_ignored(folder: Path, run: Run, made: str, given: tuple[str, ...], said: str) -> None:
+    tree = (*OVER_TIME, "--changes", "1", "--days", "366")
+    assert run(*{"number": NUMBER, "record": RECORD, "tree": tree}[made], "-o", "task.toml").status == 0
+    (folder / "reports.ndjson").write_bytes(b"")
+    outcome = run("local", "estimate", "task.toml", "reports.ndjson", *given)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert said in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("made", "given", "said"),
+    [
+        ("number", ("--together",), "--together means nothing for a number"),
+        ("number", ("--candidates", "task.toml"), "--candidates means nothing for a number"),
+        ("record", ("--whom", "respondents"), "--whom respondents means nothing for several questions"),
+        ("record", ("--candidates", "task.toml"), "--candidates means nothing for several questions"),
+        ("tree", ("--whom", "respondents"), "--whom respondents means nothing for a yes or no over time"),
+        ("tree", ("--forged", "1"), "--forged means nothing for a yes or no over time"),
+        ("tree", ("--candidates", "task.toml"), "--candidates means nothing for a yes or no over time"),
+    ],
+)
+def test_options_that_an_estimate_ignores_are_refused(
+    folder: Path, run: Run, made: str, given: tuple[str, ...], said: str
+) -> None:
+    check_ignored(folder, run, made, given, said)
+
+
+def test_an_ignored_option_is_noticed(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wanted.Wanted, "refuse", lambda *given: None)
+    with pytest.raises(AssertionError):
+        check_ignored(folder, run, "tree", ("--forged", "1"), "--forged means nothing")
+
+
+def test_documents_say_for_whom_and_how_sure(folder: Path, run: Run) -> None:
+    ask = ("local", "estimate", "task.toml", "reports.ndjson", "--format", "json", "--confidence", "0.9")
+    answers: dict[tuple[str, ...], Callable[[int], client.Answer]] = {
+        TASK: lambda i: "yes",
+        NUMBER: lambda i: "7",
+        RECORD: lambda i: {"How?": "bus", "a=b?": "7"},
+    }
+    for command, answer in answers.items():
+        assert run(*command, "-o", "task.toml", "--force").status == 0
+        write_reports(folder, answer, 40, "documents")
+        document = json.loads(run(*ask, "--whom", "population").out)
+        assert (document["whom"], document["confidence"], document["together"]) == ("population", 0.9, False)
+        assert (document["reports"], [line["line"] for line in document["rejected"]]) == (40, [41])
+        assert document["estimates"]
+        assert json.loads(run(*ask).out)["whom"] == ("population" if command is RECORD else "respondents")
+    assert json.loads(run(*ask, "--together").out)["together"] is True
+
+
+def test_arrow_is_not_for_terminals(task: client.Task, folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "reports.ndjson").write_bytes(client.report(task, "no", StreamEntropy("terminal").read))
+    monkeypatch.setattr(wanted, "on_terminal", lambda: True)
+    outcome = run("local", "estimate", "task.toml", "reports.ndjson", "--format", "arrow")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "Arrow is binary, and this is a terminal" in outcome.err
+    assert (
+        "1 forged report moves a share" in run("local", "estimate", "task.toml", "reports.ndjson", "--forged", "1").err
+    )
 
 
 @pytest.mark.parametrize("kind", ["duchi", "piecewise", "hybrid"])
@@ -231,7 +380,11 @@ def test_what_a_respondent_is_protected_from(task: client.Task, folder: Path, ru
     (folder / "lie.toml").write_text(text.replace("epsilon = 1\n", "epsilon = 0.1\n"))
     (folder / "old.toml").write_text(text.replace("2099-12-31", "2026-01-02"))
     (folder / "none.toml").write_bytes(b"\xff\x00")
-    for name, said in (("lie", "its thresholds have epsilon 1;"), ("old", "open from 2026-01-01"), ("none", "neither")):
+    for name, said in (
+        ("lie", "its thresholds have epsilon 1;"),
+        ("old", "was open from 2026-01-01"),
+        ("none", "neither"),
+    ):
         outcome = run("local", "report", f"{name}.toml", "--answer", "yes", "-o", "reports.ndjson")
         assert (outcome.status, outcome.out) == (3, "")
         assert said in outcome.err

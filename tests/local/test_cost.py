@@ -3,10 +3,12 @@
 import csv
 import io
 import json
+from decimal import ROUND_CEILING
 from pathlib import Path
 
 import pytest
 
+from lapwing.cli.local.places import aligned
 from lapwing.local import repeated_reports
 from lapwing.plots import lines
 from tests.cli.conftest import Run, run
@@ -48,6 +50,26 @@ def test_help_has_an_example(run: Run) -> None:
 @pytest.mark.parametrize("change", [("--epsilon", "0"), ("--days", "0"), ("--days", "1000000"), ("--delta", "1")])
 def test_what_means_nothing_is_refused(run: Run, change: tuple[str, str]) -> None:
     assert run(*ASK, *change).status == 2
+
+
+def test_errors_name_the_option(run: Run) -> None:
+    for option, wrong, allowed in (
+        ("--days", "0", "from 1 to 100,000"),
+        ("--reports-a-day", "0", "from 1 to 3,333"),
+        ("--reports-a-day", "4000", "from 1 to 3,333"),
+    ):
+        outcome = run(*ASK, option, wrong)
+        assert (outcome.status, outcome.out) == (2, "")
+        assert f"{option} is {int(wrong):,}; it must be {allowed}" in outcome.err
+
+
+def test_numbers_of_a_column_have_as_many_places() -> None:
+    assert aligned([0.0136, 0.5, 12.0]) == ["0.0136", "0.5000", "12.0000"]
+    assert aligned([4.0, 28.0, 1200.0]) == ["4", "28", "1,200"]
+    assert aligned([0.25, float("inf"), 0.0]) == ["0.25", "∞", "0.00"]
+    assert aligned([1.2341, 5.0], ROUND_CEILING) == ["1.24", "5.00"]
+    assert aligned([0.1 + 0.2, 3.0], ROUND_CEILING) == ["0.301", "3.000"]
+    assert aligned([]) == []
 
 
 def test_the_chart_shows_stated_and_true_totals(run: Run, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The device's ledger: counted before it is sent, whatever crashes, and added up exactly."""
 
+import decimal
 import fcntl
 import json
 import multiprocessing
@@ -17,12 +18,14 @@ import pytest
 
 from lapwing.local import DyadicTree, KaryResponse, Memoised, client, new_task
 from lapwing.local.client import device as devices
+from lapwing.local.client import private_file
 from tests.fixed_entropy import StreamEntropy
 from tests.local.test_client import VECTORS, alone
 
 DAY = date(2027, 1, 4)
 OPEN: dict[str, Any] = {"opens": DAY, "closes": date(2027, 12, 31)}
 FRESH = new_task("Which?", ["a", "b", "c"], KaryResponse.for_epsilon(Fraction(3, 10), 3), **OPEN)
+OTHER = new_task("And?", ["a", "b", "c"], KaryResponse.for_epsilon(Fraction(34567, 100_000), 3), **OPEN)
 KEPT = Memoised.for_epsilons(Fraction(1, 2), 2, 3)
 MEMOISED = new_task("Which, always?", ["a", "b", "c"], KEPT, **OPEN)
 TREE = new_task("At home?", ["no", "yes"], DyadicTree.for_epsilon(1, 8, 2, days=7), **OPEN)
@@ -134,6 +137,58 @@ def test_reports_of_every_mechanism_can_be_added_up() -> None:
     assert seen >= set(client.RULES)
 
 
+def check_that_two_tasks_with_one_id_count_twice(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client.Task, "id", property(lambda self: "0" * 32))
+    for task in (FRESH, OTHER):
+        send(path, task, "a")
+    assert devices.read_device(path).epsilon() == FRESH.epsilon + OTHER.epsilon
+
+
+def test_two_tasks_with_one_id_count_twice(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_that_two_tasks_with_one_id_count_twice(path, monkeypatch)
+
+
+def test_a_ledger_that_takes_them_for_one_is_caught(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client.Task, "digest", property(lambda self: self.id))
+    with pytest.raises(AssertionError):
+        check_that_two_tasks_with_one_id_count_twice(path, monkeypatch)
+
+
+def check_that_it_adds_up_in_its_own_arithmetic(path: str) -> None:
+    """A program that rounds to two digits, downwards, still counts all."""
+    for task in (FRESH, FRESH, MEMOISED):
+        send(path, task, "a")
+    send(path, OTHER, "a")
+    devices.set_limit(path, Decimal("1.745670"), DAY)
+    with decimal.localcontext() as narrow:
+        narrow.prec, narrow.rounding = 2, decimal.ROUND_FLOOR
+        found = devices.read_device(path)
+        assert str(found.epsilon()) == str(found.epsilon_unchanged()) == "1.445670000000"
+        send(path, FRESH, "a")
+        with pytest.raises(devices.LimitReached, match=r"epsilon 2\.04567 in all"):
+            send(path, FRESH, "a")
+
+
+def test_it_adds_up_in_its_own_arithmetic(path: str) -> None:
+    check_that_it_adds_up_in_its_own_arithmetic(path)
+
+
+def test_a_ledger_in_the_arithmetic_of_the_caller_is_caught(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "_sum", lambda each: sum(each, Decimal(0)))
+    with pytest.raises(AssertionError):
+        check_that_it_adds_up_in_its_own_arithmetic(path)
+
+
+@pytest.mark.parametrize("day", [OPEN["opens"] - timedelta(days=1), OPEN["closes"] + timedelta(days=1)])
+def test_nothing_is_sent_while_a_task_is_closed(path: str, day: date) -> None:
+    for task, answer in ((FRESH, "a"), (TREE, "yes")):
+        with pytest.raises(client.AnswerRefused, match="open from 2027-01-04 to 2027-12-31"):
+            send(path, task, answer, day)
+    assert not Path(path).exists()
+    for border in (OPEN["opens"], OPEN["closes"]):
+        assert send(path, FRESH, "a", border)
+
+
 # The limit
 
 
@@ -148,6 +203,32 @@ def test_the_limit_is_kept_and_reached_exactly(path: str) -> None:
     assert Path(path).read_bytes() == before
     devices.set_limit(path, None, DAY)
     assert send(path, FRESH, "a") is not None
+
+
+@pytest.mark.parametrize("limit", ["NaN", "sNaN", "Infinity", "-1", "1e13", "1e-13"])
+def test_a_limit_that_is_none_is_refused(path: str, limit: str) -> None:
+    with pytest.raises(devices.DeviceRefused, match="A limit is a number"):
+        devices.set_limit(path, Decimal(limit), DAY)
+    assert not Path(path).exists()
+    assert devices.set_limit(path, Decimal("1e2"), DAY) == devices.read_device(path)
+
+
+def test_so_many_reports_are_counted(path: str) -> None:
+    send(path, FRESH, "a")
+    rewrite(path, days={DAY.isoformat(): devices.MOST_REPORTS})
+    assert devices.read_device(path).epsilon() == 3 * Decimal(devices.MOST_REPORTS) / 10
+    before = Path(path).read_bytes()
+    with pytest.raises(devices.LimitReached, match="counts no more"):
+        send(path, FRESH, "a")
+    assert Path(path).read_bytes() == before
+
+
+def rewrite(path: str, **parts: Any) -> None:
+    """Change parts of a device's file, or of its first task."""
+    document = json.loads(Path(path).read_text())
+    for key, value in parts.items():
+        (document if key in document else document["reported"][0])[key] = value
+    Path(path).write_text(json.dumps(document))
 
 
 def refusals(path: Path, answers: str) -> list[bool]:
@@ -193,7 +274,7 @@ class Crash(BaseException):
     """Stands for a process that dies."""
 
 
-CALLS = ("open", "fsync", "replace")
+CALLS = ("open", "fsync", "replace", "link", "unlink")
 
 
 def crash_at(step: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -234,7 +315,7 @@ def check_crashes(path: str) -> None:
         assert before.memory.items() <= after.memory.items()
         if line is not None:
             assert "1" in after.memory
-            assert made == ["open", "open", "fsync", "replace", "open", "fsync"]
+            assert made == ["open", "unlink", "open", "fsync", "replace", "open", "fsync"]
             assert steps == len(made) + 1
             return
 
@@ -242,6 +323,23 @@ def check_crashes(path: str) -> None:
 def test_a_crash_never_sends_what_is_not_counted(path: str) -> None:
     check_crashes(path)
     assert os.listdir(os.path.dirname(path)) == ["device.json"]
+
+
+def test_whatever_step_a_first_report_dies_at_there_is_a_whole_file_or_none(tmp_path: Path) -> None:
+    for step in range(1, 30):
+        path, line = str(tmp_path / f"{step}.json"), None
+        with pytest.MonkeyPatch.context() as patched:
+            made = crash_at(step, patched)
+            with suppress(Crash):
+                line = send(path, MEMOISED, "b")
+        if os.path.exists(path):
+            assert count(path, MEMOISED) >= (line is not None)
+        assert send(path, MEMOISED, "b")
+        if line is not None:
+            assert made[:6] == ["open", "open", "fsync", "link", "unlink", "open"]
+            assert step == len(made) + 1
+            return
+    pytest.fail("it never came to its end")
 
 
 def test_a_device_that_sends_first_is_caught(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,7 +431,7 @@ def test_a_device_without_a_lock_is_caught(path: str, monkeypatch: pytest.Monkey
 
 
 def test_a_lock_of_a_file_that_was_replaced_is_caught(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "_is_at", lambda handle, path: True)
+    monkeypatch.setattr(private_file, "_is_at", lambda handle, path: True)
     with pytest.raises(AssertionError):
         interrupted(path, monkeypatch)
 
@@ -357,6 +455,63 @@ def test_it_is_for_its_owner_alone(path: str) -> None:
     assert count(path, FRESH) == 2
 
 
+def check_that_nobody_gets_a_look(path: str) -> None:
+    """Nothing is written into a file that stands where the new one is to be, nor where a link there leads."""
+    victim, new = Path(path).with_name("victim"), Path(path + ".new")
+    for planted in (os.symlink, os.link):
+        victim.write_text("precious")
+        victim.chmod(0o644)
+        planted(victim, new)
+        send(path, FRESH, "a")
+        assert victim.read_text() == "precious"
+        assert not os.path.islink(path)
+        assert os.stat(path).st_mode & 0o777 == 0o600
+        assert not os.path.lexists(new)
+
+
+def test_nobody_gets_a_look(path: str) -> None:
+    check_that_nobody_gets_a_look(path)
+
+
+def test_a_file_that_takes_what_stands_there_is_caught(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private_file, "_NEW", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    real = os.unlink
+    monkeypatch.setattr(os, "unlink", lambda path: None if path.endswith("json.new") else real(path))
+    with pytest.raises(AssertionError):
+        check_that_nobody_gets_a_look(path)
+
+
+def check_that_lost_memory_is_noticed(path: str) -> None:
+    """Drawing again what was kept would reveal more than the ledger says."""
+    for task, answer in ((MEMOISED, "a"), (TREE, "no")):
+        with suppress(FileNotFoundError):
+            os.remove(path)
+        send(path, task, answer)
+        rewrite(path, memory={})
+        before = Path(path).read_bytes()
+        with pytest.raises(devices.DeviceRefused, match="drawn again, which reveals more"):
+            send(path, task, answer, DAY + timedelta(weeks=1))
+        assert Path(path).read_bytes() == before
+
+
+def test_lost_memory_is_noticed(path: str) -> None:
+    check_that_lost_memory_is_noticed(path)
+
+
+def test_a_device_that_draws_again_is_caught(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = devices._reported
+
+    def trusting(given: Any) -> devices.Reported:
+        if given["memory"]:
+            return real(given)
+        days = {date.fromisoformat(day): number for day, number in given["days"].items()}
+        return devices.Reported(task=client.task_of(given["task"]), days=days)
+
+    monkeypatch.setattr(devices, "_reported", trusting)
+    with pytest.raises(pytest.fail.Exception):
+        check_that_lost_memory_is_noticed(path)
+
+
 def test_a_link_leads_to_one_file(path: str, tmp_path: Path) -> None:
     link = tmp_path / "link.json"
     send(path, FRESH, "a")
@@ -372,21 +527,42 @@ def test_a_link_leads_to_one_file(path: str, tmp_path: Path) -> None:
         {"format": 2}, {"began": "soon"}, {"limit": "much"}, {"limit": 3.5j}, {"reported": None}, {"reported": [{}]},
         {"days": {"2027-01-04": 0}}, {"days": {"2027-01-04": True}}, {"days": {"then": 1}}, {"days": []},
         {"memory": 3}, {"memory": []}, {"task": {}}, {"task": {**FRESH.document, "epsilon": "0.1"}},
+        {"memory": {"1": 0}}, {"days": {"2027-01-04": 10**18}}, {"limit": 3}, {"limit": "NaN"}, {"limit": "sNaN"},
+        {"limit": "Infinity"}, {"limit": "-1"}, {"limit": "1e9"},
+        {"days": {"2027-01-04": 1, "2027-01-05": devices.MOST_REPORTS}},
     ],
 )  # fmt: skip
 def test_a_damaged_file_is_never_begun_anew(path: str, change: dict[str, Any]) -> None:
     send(path, FRESH, "a")
-    document = json.loads(Path(path).read_text())
-    for key, value in change.items():
-        (document if key in document else document["reported"][0])[key] = value if value != 3.5j else [3]
-    Path(path).write_text(json.dumps(document))
+    rewrite(path, **{key: value if value != 3.5j else [3] for key, value in change.items()})
+    check_that_it_is_damaged(path)
+
+
+def check_that_it_is_damaged(path: str) -> None:
     with pytest.raises(devices.DeviceRefused, match="damaged"):
         send(path, FRESH, "a")
     with pytest.raises(devices.DeviceRefused, match="damaged"):
         devices.read_device(path)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "null", "[" * 100_000, "\xff"])
+def test_what_stands_there_twice_is_damage(path: str) -> None:
+    """Of two entries the second would count, and the first be forgotten."""
+    for days in range(3):
+        send(path, FRESH, "a", DAY + timedelta(days=days))
+    text = Path(path).read_text()
+    document = json.loads(text)
+    document["reported"] += [{**document["reported"][0], "days": {"2027-01-04": 1}}]
+    Path(path).write_text(json.dumps(document))
+    check_that_it_is_damaged(path)
+    Path(path).write_text(text.replace('"2027-01-04": 1,', '"2027-01-04": 5, "2027-01-04": 1,'))
+    check_that_it_is_damaged(path)
+    Path(path).write_text(text.replace('"2027-01-04": 1,', '"2027-01-04": 5, "20270104": 1,'))
+    check_that_it_is_damaged(path)
+    Path(path).write_text(text)
+    assert count(path, FRESH) == 3
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 100_000, "\xff"])
 def test_what_is_no_device_is_refused(path: str, text: str) -> None:
     Path(path).write_text(text, encoding="latin-1")
     os.chmod(path, 0o600)
@@ -405,13 +581,13 @@ def test_a_refused_answer_changes_nothing(path: str) -> None:
     assert Path(path).read_bytes() == before
 
 
-def test_a_first_report_that_is_refused_begins_nothing(path: str) -> None:
+def test_a_first_report_that_is_refused_begins_a_file_without_reports(path: str) -> None:
     with pytest.raises(client.AnswerRefused):
         send(path, FRESH, "d")
-    with pytest.raises(devices.DeviceRefused, match="knows of no report"):
-        devices.read_device(path)
+    assert devices.read_device(path) == devices.Device(began=DAY)
     send(path, FRESH, "a", DAY + timedelta(days=1))
-    assert devices.read_device(path).began == DAY + timedelta(days=1)
+    found = devices.read_device(path)
+    assert (found.began, found.epsilon()) == (DAY, FRESH.epsilon)
 
 
 def test_it_reads_what_it_writes(path: str) -> None:

@@ -164,7 +164,7 @@ def test_the_shares_of_a_tree_over_its_periods(folder: Path, run: Run) -> None:
     assert "rejected" in outcome.err
     assert "the first 2 of a respondent count" in outcome.err
     document = json.loads(run(*ask, "--format", "json").out)
-    assert [str(row["share"]) for row in document["periods"]] == [row["share"] for row in rows]
+    assert [str(row["share"]) for row in document["estimates"]] == [row["share"] for row in rows]
     assert "begins" in run(*ask, "--format", "table", "--together").out
     assert json.loads((folder / "chart.json").read_text())["title"] == "At home?"
 
@@ -203,6 +203,20 @@ def test_the_limit(folder: Path, run: Run) -> None:
     assert report(run, "fresh", "1").status == 0
 
 
+def test_a_file_that_was_begun_without_a_report_counts_since_then(folder: Path, run: Run) -> None:
+    devices.set_limit("device.json", Decimal(9), TODAY - timedelta(days=5))
+    assert f"device.json counts from {TODAY - timedelta(days=5)}: what" in report(run, "fresh", "1").err
+    assert "counts from" not in report(run, "fresh", "1").err
+
+
+def test_an_empty_file_is_not_begun_anew(folder: Path, run: Run) -> None:
+    (folder / "device.json").touch(0o600)
+    outcome = report(run, "fresh", "1")
+    assert (outcome.status, outcome.out) == (3, "")
+    assert "damaged, empty, or not of format 1" in " ".join(outcome.err.split())
+    assert (folder / "device.json").read_bytes() == b""
+
+
 def test_a_limit_is_rounded_down(folder: Path, run: Run) -> None:
     assert run("local", "device", "new.json", "--limit", "2/3").status == 0
     limit = devices.read_device("new.json").limit
@@ -237,7 +251,7 @@ def test_the_chart_rises_day_by_day(folder: Path) -> None:
 def test_of_many_days_some_are_drawn_and_the_last() -> None:
     days = {TODAY + timedelta(days=n): 1 for n in range(1, 1_001)}
     reported = devices.Reported(task=TASKS["fresh"], days=days)
-    found = devices.Device(began=TODAY, reported={TASKS["fresh"].id: reported})
+    found = devices.Device(began=TODAY, reported={TASKS["fresh"].digest: reported})
     points = command.revealed_over_days(found).to_dict()["data"]["values"]
     drawn = [point for point in points if point["holds"] == command.ALWAYS]
     assert 150 < len(drawn) <= command.POINTS

@@ -25,12 +25,15 @@ from lapwing.local import (
     collect_for,
     estimate_mean,
     grid,
+    mean_epsilon_needed,
     mean_randomizer_of,
+    mean_respondents_needed,
     new_task,
     on_grid,
     to_toml,
 )
 from lapwing.local.client import answers, numbers
+from lapwing.local.numbers import advice
 from tests.exact.fit import LEAST_P_VALUE, p_value
 from tests.fixed_entropy import StreamEntropy
 from tests.local.laws import law_of
@@ -474,3 +477,58 @@ def test_what_means_nothing_is_refused() -> None:
     for make in refused:
         with pytest.raises(InvalidParameter):
             make()
+
+
+# What an accuracy takes
+
+
+def check_worst_population(mechanism: Any) -> None:
+    """No population of two points, in any parts, has reports that vary more than stated; and one does as much."""
+    matrix, steps = mechanism.transition_matrix(), mechanism.number.steps
+    positions = [float(mechanism.position(report)) for report in matrix.reports]
+    law = np.array([[float(chance) for chance in row] for row in matrix.rows])
+    first, second = law @ positions, law @ np.square(positions)
+    parts = np.linspace(0, 1, 401)
+    worst = max(
+        float(part * second[i] + (1 - part) * second[j] - (part * first[i] + (1 - part) * first[j]) ** 2)
+        for i, j in product(range(steps + 1), repeat=2)
+        for part in parts
+    )
+    assert worst <= float(advice.population_variance(mechanism.variance)) * (1 + 1e-12)
+    assert worst >= float(advice.population_variance(mechanism.variance)) * (1 - 1e-3)
+
+
+@EVERY
+def test_the_worst_population_is_found(mechanism: Any) -> None:
+    check_worst_population(mechanism)
+
+
+def test_a_population_taken_for_its_respondents_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(advice, "population_variance", lambda law: law.most())
+    with pytest.raises(AssertionError):
+        check_worst_population(small(Fraction(3), THREE))
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_so_many_respondents_are_needed(epsilon: Fraction) -> None:
+    """At the worst numbers, half at each bound, the interval for the population is as wide as asked for, to 3 %."""
+    number, wanted = grid(-10, 50), Fraction(2)
+    n = mean_respondents_needed(epsilon, number, wanted)
+    best = advise_mean(epsilon, number, n).best
+    assert abs(1.959964 * best.worst - 2) < 1e-3
+    assert n < mean_respondents_needed(epsilon, number, wanted, Fraction("0.99"))
+    points = np.where(np.arange(n) % 2, number.steps, 0)
+    found = estimate_mean(best.mechanism, best.mechanism.randomize(points, StreamEntropy(f"needed {epsilon}")))
+    low, high = found.interval(whom="population")
+    assert abs((high - low) / 2 - 2) < 0.06
+    least = mean_epsilon_needed(n, number, wanted)
+    assert mean_respondents_needed(least, number, wanted) <= n
+    assert least <= epsilon + Fraction(1, 1000)
+
+
+def test_accuracies_that_mean_nothing_are_refused() -> None:
+    for width in (0, -1, 30):
+        with pytest.raises(InvalidParameter, match="above 0 and below 30"):
+            mean_respondents_needed(1, grid(-10, 50), width)
+    with pytest.raises(InvalidParameter, match="too few for that at any epsilon"):
+        mean_epsilon_needed(5, grid(-10, 50), 1)

@@ -345,18 +345,39 @@ def test_a_task_states_both_losses() -> None:
         client.task_of({**document, "mechanism": mechanism})
 
 
+def test_a_task_says_that_reports_name_the_cohort() -> None:
+    assert task_of(PAPER).promise.endswith("; every report names the device's cohort, one of 64, always the same")
+    assert "cohort" not in task_of(Rappor.once(1)).promise
+
+
 def test_a_damaged_memory_sends_nothing() -> None:
     task = task_of(PAPER)
     _, kept = client.report_with_memory(task, "a", StreamEntropy("memory").read, {})
     pattern = next(iter(kept["permanent"]))  # type: ignore[call-overload]
     changes: tuple[dict[str, Any], ...] = (
         {"cohort": None}, {"cohort": 64}, {"cohort": -1}, {"cohort": "1"}, {"permanent": 5},
-        {"permanent": {pattern: 5}}, {"permanent": {pattern: "00"}}, {"permanent": {pattern: "zz" * 4}},
+        {"permanent": {}}, {"permanent": {pattern: 5}}, {"permanent": {pattern: "00"}},
+        {"permanent": {pattern: "zz" * 4}},
     )  # fmt: skip
     for change in changes:
         damaged = {**kept, **change}
         with pytest.raises(client.AnswerRefused, match="damaged"):
             client.report_with_memory(task, "a", StreamEntropy("memory").read, damaged)
+    for lost in kept:
+        rest = {name: part for name, part in kept.items() if name != lost}
+        with pytest.raises(client.AnswerRefused, match="damaged"):
+            client.report_with_memory(task, "a", StreamEntropy("memory").read, rest)
+
+
+def test_cohorts_are_too_few_to_name_a_device() -> None:
+    """Every report names the cohort, which stays the same for ever."""
+    assert Rappor.once(1, cohorts=device.MOST_COHORTS).cohorts == 1024
+    with pytest.raises(InvalidParameter, match="cohorts"):
+        Rappor.once(1, cohorts=1025)
+    document = task_of(PAPER).document
+    for cohorts in ("1025", "65536"):
+        with pytest.raises(client.TaskRefused, match="cohorts must be from 1 to 1024"):
+            client.task_of({**document, "mechanism": {**document["mechanism"], "cohorts": cohorts}})  # type: ignore[dict-item]
 
 
 def test_a_device_keeps_its_cohort_and_one_response_a_pattern() -> None:

@@ -12,6 +12,7 @@ import pytest
 from lapwing import local
 from lapwing.cli import main
 from lapwing.local import client
+from lapwing.local.rappor import estimate
 from tests.cli.conftest import Run, run
 from tests.fixed_entropy import StreamEntropy
 
@@ -67,6 +68,86 @@ def test_from_task_to_shares(folder: Path, run: Run) -> None:
     assert document["misfit"] > 1.5
     assert [line["line"] for line in document["rejected"]] == [4001]
     assert "consistent" in run(*ASK, "--format", "table").out
+    assert "too few" not in outcome.err
+
+
+def check_few(run: Run) -> None:
+    """Ten reports have shares, and nothing that rests on the normal law, however they are written."""
+    outcome = run(*ASK)
+    assert "10 reports are too few for intervals" in outcome.err
+    assert "each interval holds" not in outcome.err
+    assert "±" not in outcome.err
+    for row in csv.DictReader(io.StringIO(outcome.out)):
+        assert (row["low"], row["high"], row["significance"], row["seen"]) == ("", "", "", "false")
+        float(row["share"])
+    for row in json.loads(run(*ASK, "--format", "json").out)["estimates"]:
+        assert (row["low"], row["high"], row["significance"], row["seen"]) == (None, None, None, False)
+    for line in run(*ASK, "--format", "table").out.splitlines()[2:]:
+        assert (line.split()[2:4], line.split()[-1]) == (["?", "?"], "?")
+
+
+def test_few_reports_have_no_intervals(folder: Path, run: Run) -> None:
+    asked(folder, made(run), 10)
+    check_few(run)
+
+
+def test_intervals_of_few_reports_are_noticed(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked(folder, made(run), 10)
+    monkeypatch.setattr(estimate, "FEW", 0)
+    with pytest.raises(AssertionError):
+        check_few(run)
+
+
+def test_arrow_of_few_reports_has_the_same_columns(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    schemas = []
+    assert main([*TASK, "--output", "task.toml"]) == 0
+    for people in (10, 400):
+        asked(folder, client.read_task((folder / "task.toml").read_text()), people)
+        capsysbinary.readouterr()
+        assert main([*ASK, "--format", "arrow", "--plot", "chart.json"]) == 0
+        schemas.append(pa.ipc.open_stream(capsysbinary.readouterr().out).read_all().schema)
+    assert schemas[0] == schemas[1]
+
+
+def test_options_that_mean_nothing_are_refused(folder: Path, run: Run) -> None:
+    asked(folder, made(run), 40)
+    outcome = run(*ASK, "--whom", "respondents")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "--whom respondents means nothing for texts of RAPPOR" in outcome.err
+    document = json.loads(run(*ASK, "--whom", "population", "--format", "json").out)
+    assert (document["whom"], document["confidence"], document["reports"]) == ("population", 0.95, 40)
+    assert "1 forged report moves a share" in run(*ASK, "--forged", "1").err
+
+
+def test_a_task_that_is_there_is_not_overwritten(folder: Path, run: Run) -> None:
+    made(run)
+    before = (folder / "task.toml").read_bytes()
+    outcome = run(*TASK, "--bits", "64", "--output", "task.toml")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "task.toml exists already" in outcome.err
+    assert (folder / "task.toml").read_bytes() == before
+    assert run(*TASK, "--bits", "64", "--output", "task.toml", "--force").status == 0
+    assert 'bits = "64"' in (folder / "task.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--bits", "300"), "--bits is 300; it must be from 2 to 256"),
+        (("--hashes", "4", "--bits", "4"), "--bits is 4; it must be from 8 to 256"),
+        (("--hashes", "0"), "--hashes is 0; it must be from 1 to 16"),
+        (("--cohorts", "5000"), "--cohorts is 5,000; it must be from 1 to 1,024"),
+        (("--most-bytes", "0"), "--most-bytes is 0"),
+        (("--forever", "5", "--value", "a", "--value", "b", "--bits", "64"), "--bits means nothing with --value"),
+        (("--forever", "5", "--value", "a", "--value", "b", "--most-bytes", "9"), "--most-bytes means nothing with"),
+        (("--forever", "5", "--value", "a"), "--value gives one value"),
+        (("--forever", "7/2"), "One report cannot lose 4 if all may lose 3.5"),
+    ],
+)
+def test_errors_name_the_option(run: Run, more: tuple[str, ...], said: str) -> None:
+    outcome = run(*TASK, *more)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert said in outcome.err
 
 
 def test_many_candidates_are_chosen_first(folder: Path, run: Run) -> None:

@@ -14,7 +14,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.local import LocalHashing, Rappor, RapporEstimate, decode
 from lapwing.local.client import rappor as device
 from lapwing.local.lists.variance import mean_variance
-from lapwing.local.rappor import decoding, fitting
+from lapwing.local.rappor import decoding, estimate, fitting
 from lapwing.local.rappor.counts import Counts
 from lapwing.local.rappor.patterns import Patterns
 from tests.fixed_entropy import StreamEntropy
@@ -150,6 +150,34 @@ def check_covered_with_other_texts(turns: int) -> None:
 
 def test_intervals_cover_though_other_texts_have_a_share() -> None:
     check_covered_with_other_texts(20)
+
+
+def check_few_reports() -> None:
+    """Two reports of three texts: an interval by the normal law would cover in fewer than half of the cases."""
+    assert covered(ONCE, FIFTY[:3], np.full(3, 1 / 3), FIFTY[:3], 2, 40) == 1.0
+
+
+def test_few_reports_have_no_intervals() -> None:
+    check_few_reports()
+
+
+def test_intervals_of_few_reports_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimate, "FEW", 0)
+    with pytest.raises(AssertionError):
+        check_few_reports()
+
+
+def test_from_thirty_reports_on_intervals_cover() -> None:
+    """Of 800; a little narrow still."""
+    assert estimate.FEW == 30
+    assert 0.91 <= covered(ONCE, FIFTY[:4], zipf(4), FIFTY[:4], 30, 200) <= 0.98
+
+
+def test_nothing_is_seen_by_few_reports() -> None:
+    certain = Rappor.once(8)
+    few = [decode(certain, asked(certain, ["a", "b"], [1, 0], n, "few"), ["a", "b"]).rows() for n in (29, 30)]
+    assert [[row["seen"] for row in rows] for rows in few] == [[False, False], [True, False]]
+    assert {few[0][0][name] for name in ("low", "high", "significance")} == {None}
 
 
 def test_intervals_that_ignore_the_misfit_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -336,6 +336,17 @@ def test_forged_reports_hide_nobody() -> None:
     assert amplified_epsilon(2, 100, 1e-3, forged=60) == amplified_epsilon(2, 40, 1e-3)
 
 
+def test_where_nothing_is_lost_the_lower_bound_is_zero() -> None:
+    lower, _ = amplified_epsilon(1, 100, 0.5)
+    assert str(lower) == "0.0"
+
+
+def test_a_delta_that_is_too_small_is_not_certified() -> None:
+    """The tables end; what is beyond counts against the bound, so that the local one remains."""
+    assert amplified_epsilon(1, 10_000, 1e-23).upper < 0.2
+    assert 1 <= amplified_epsilon(1, 10_000, 1e-40).upper < 1.000001
+
+
 def test_ends() -> None:
     assert amplified_delta(1, 10, 1).upper <= 1e-18  # e^ε₀ is rounded up, by 2⁻⁶⁴
     assert amplified_delta(1, 10, 2) == (0, 0)

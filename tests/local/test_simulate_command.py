@@ -73,6 +73,18 @@ def test_sizes_and_notes(run: Run, file: Path) -> None:
     assert "give --values" not in listed.err
 
 
+def test_what_is_left_out_is_said(run: Run, file: Path) -> None:
+    said = ask(run, file, *FEW, "--values", "alpha,gamma,never").err
+    assert "300 of 1,000 rows have another value and are left out" in said
+    assert "20 of 1,000 rows have no value and are left out" in said
+    assert "no row has 'never'." in said
+    assert "fewer than 100" not in said
+    some = ask(run, file, "--epsilon", "1", "--repeats", "1", "--values", 'alpha,"beta, or so",gamma').err
+    assert "samples of 9 and 98 of 980 rows are fewer than 100, and left out" in some
+    assert "another value" not in some
+    assert "no row has" not in some
+
+
 def test_the_shares_are_nowhere(run: Run, file: Path, tmp_path: Path) -> None:
     """No value is named, and no number is one of the shares or counts: 600, 300 and 80 of 980."""
     chart = tmp_path / "chart.json"
@@ -88,10 +100,10 @@ def test_the_shares_are_nowhere(run: Run, file: Path, tmp_path: Path) -> None:
 
 def test_text_and_parquet_say_the_same(file: Path, text: Path) -> None:
     listed = ["gamma", "alpha", "never", "beta, or so"]
-    assert read_column(file, "letter", listed).tolist() == [80, 600, 0, 300]
-    assert read_column(text, "letter", listed).tolist() == [80, 600, 0, 300]
-    assert sorted(read_column(text, "letter", None).tolist()) == [80, 300, 600]
-    assert sorted(read_column(file, "letter", None).tolist()) == [80, 300, 600]
+    assert read_column(file, "letter", listed).totals.tolist() == [80, 600, 0, 300]
+    assert read_column(text, "letter", listed).totals.tolist() == [80, 600, 0, 300]
+    assert sorted(read_column(text, "letter", None).totals.tolist()) == [80, 300, 600]
+    assert sorted(read_column(file, "letter", None).totals.tolist()) == [80, 300, 600]
 
 
 def test_real_data(run: Run) -> None:
@@ -149,7 +161,8 @@ def test_without_the_extra_there_is_json_only(
         (("--column", "letter", "--values", "a,a"), 2, "two different values"),
         (("--column", "letter", "--values", "a,b"), 2, "needs two rows"),
         (("--column", "letter", "--plot", "chart.gif"), 2, ".json, .html, .svg or .png"),
-        (("--column", "letter", "--respondents", "981"), 2, "from 1 to 980"),
+        (("--column", "letter", "--respondents", "981"), 2, "--respondents is 981; it must be from 1 to 980"),
+        (("--column", "letter", "--repeats", "0"), 2, "--repeats is 0; it must be from 1 to 1,000"),
         (("--column", "letter", "--epsilon", "33"), 2, "epsilon is 33"),
     ],
 )

@@ -51,6 +51,14 @@ def test_every_mechanism_for_texts_can_be_asked_for(run: Run, kind: str) -> None
     assert run("local", "report", "task.toml", "--answer", "too long a word").status == 2
 
 
+def test_errors_name_the_option(run: Run) -> None:
+    days = ("--opens", "2026-01-01", "--closes", "2099-12-31")
+    for size in ("0", "1001"):
+        outcome = run("local", "task", "--question", "Which?", "--epsilon", "1", *days, "--text", size)
+        assert (outcome.status, outcome.out) == (2, "")
+        assert f"--text is {int(size):,}; it must be from 1 to 1,000" in outcome.err
+
+
 def test_words_that_nobody_listed_are_found(run: Run) -> None:
     asked = task(run, "6", "--text", "2")
     assert asked.mechanism == "prefixes"

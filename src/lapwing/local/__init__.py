@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from lapwing.local.lists.subset import SubsetSelection
     from lapwing.local.lists.unary import UnaryEncoding
     from lapwing.local.mechanism import Mechanism
-    from lapwing.local.numbers.advice import MeanAdvice, MeanOption, advise_mean
+    from lapwing.local.numbers.advice import (
+        MeanAdvice,
+        MeanOption,
+        advise_mean,
+        mean_epsilon_needed,
+        mean_respondents_needed,
+    )
     from lapwing.local.numbers.duchi import DuchiMean
     from lapwing.local.numbers.estimates import MeanEstimate, estimate_mean
     from lapwing.local.numbers.hybrid import HybridMean
@@ -68,7 +74,7 @@ _HOMES = {
     "lists.kary": ("KaryResponse",),
     "over_time.memoised": ("Memoised",),
     "over_time.memoised_unary": ("MemoisedUnary",),
-    "numbers.advice": ("MeanAdvice", "MeanOption", "advise_mean"),
+    "numbers.advice": ("MeanAdvice", "MeanOption", "advise_mean", "mean_epsilon_needed", "mean_respondents_needed"),
     "numbers.estimates": ("MeanEstimate", "estimate_mean"),
     "numbers.means": ("MeanRandomizer", "Parabola", "grid", "on_grid"),
     "mechanism": ("Mechanism",),
@@ -166,7 +172,9 @@ __all__ = [
     "grid",
     "likeliest",
     "local_epsilon",
+    "mean_epsilon_needed",
     "mean_randomizer_of",
+    "mean_respondents_needed",
     "mechanism_of",
     "new_record_task",
     "new_task",

@@ -1,5 +1,6 @@
 """`lapwing local`: the respondent adds the noise. Tasks, reports, estimates, and advice on mechanisms."""
 
+from collections.abc import Mapping
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -7,22 +8,20 @@ from typing import Annotated, Final
 
 import typer
 
-import lapwing as lw
-from lapwing.cli.console import note, print_text, show
-from lapwing.cli.fitting import Fitted
-from lapwing.cli.formats import to_json
+from lapwing.cli.console import note, print_text
 from lapwing.cli.local import cost as costing
 from lapwing.cli.local import device as devices
 from lapwing.cli.local import estimate as estimating
 from lapwing.cli.local import over_time_task as repeating
 from lapwing.cli.local import rappor as rapporing
 from lapwing.cli.local import simulate as simulating
+from lapwing.cli.local.advice import Goal, advise_number, advise_shares
 from lapwing.cli.local.days import day
-from lapwing.cli.local.numbers import advise_number
-from lapwing.cli.local.pages import advice_document, advice_table
 from lapwing.cli.local.questions import STEPS, Kind, Terms, answer_of, number_of, task_of_attributes, task_of_one
+from lapwing.cli.local.ranges import check_unused, check_values, check_whole
+from lapwing.cli.local.task_file import Force, Output, write_task
 from lapwing.cli.local.words import text_of
-from lapwing.cli.options import Report, above_zero, between
+from lapwing.cli.options import Report, above_zero
 from lapwing.errors import InvalidParameter, QueryRefused
 
 EXAMPLE: Final = """\b
@@ -34,7 +33,8 @@ Examples:
   lapwing local advise --epsilon 1 --values 10 --respondents 1000
   lapwing local advise --epsilon 1 --values 2 --within 0.03
   lapwing local advise --respondents 500 --values 2 --within 0.1
-  lapwing local advise --number 0:120 --epsilon 1 --respondents 5000"""
+  lapwing local advise --number 0:120 --epsilon 1 --respondents 5000
+  lapwing local advise --number 0:120 --epsilon 1 --within 2"""
 TASK: Final = """\b
 Examples:
   lapwing local task --question "Have you cheated in an exam?" --value no --value yes
@@ -77,9 +77,10 @@ def advise(
     within: Annotated[
         Fraction | None,
         typer.Option(
-            parser=between("--within"),
+            parser=above_zero("--within"),
             metavar="NUMBER",
-            help="Instead of --respondents or --epsilon: the wanted half-width, such as 0.03.",
+            help="Instead of --respondents or --epsilon: the wanted half-width, such as 0.03; of a mean, in its units.",
+            show_default=False,
         ),
     ] = None,
     confidence: estimating.Level = None,
@@ -87,44 +88,23 @@ def advise(
 ) -> None:
     """Compare all mechanisms by their exact error, or say how many respondents or what epsilon an accuracy takes.
 
-    Give two of --epsilon, --respondents and --within. An accuracy is that of every share of a population of which the
-    respondents are a random sample, whatever the shares are. With --number, give --epsilon and --respondents: the error
-    is that of the mean of those who respond, at the worst numbers.
+    Give two of --epsilon, --respondents and --within. An accuracy is that of every share, or with --number of the mean,
+    of a population of which the respondents are a random sample, whatever they answer; --within is then in the units of
+    the number.
     """
     if (values is None) == (number is None):
         raise InvalidParameter("Give --values, how many may be answered, or --number with its bounds, like 0:120.")
-    if values is not None:
-        _advise_shares(values, epsilon, respondents, within, confidence or estimating.CONFIDENCE, form)
-        return
-    if epsilon is None or respondents is None or within is not None:
-        raise InvalidParameter("With --number, give --epsilon and --respondents, and no --within.")
-    advise_number(number_of(number or "", STEPS), epsilon, respondents, form)
-
-
-def _advise_shares(
-    values: int,
-    epsilon: Fraction | None,
-    respondents: int | None,
-    within: Fraction | None,
-    confidence: Fraction,
-    form: Report,
-) -> None:
     if [epsilon, respondents, within].count(None) != 1:
         raise InvalidParameter("Give two of --epsilon, --respondents and --within: such as --epsilon 1 --within 0.03.")
-    needed = ""
-    if within is not None and epsilon is not None:
-        respondents = lw.local.respondents_needed(epsilon, values, within, confidence)
-        needed = f"{respondents:,} respondents for ±{float(within):g} at epsilon {float(epsilon):g}"
-    elif within is not None and respondents is not None:
-        epsilon = lw.local.epsilon_needed(respondents, values, within, confidence)
-        needed = f"epsilon {float(epsilon):g} for ±{float(within):g} with {respondents:,} respondents"
-    advice = lw.local.advise(epsilon or 1, values, respondents if respondents is not None else 1)
-    if form is Report.json:
-        print_text(to_json(advice_document(advice)))
+    if within is None:
+        check_unused({"--confidence": confidence is not None}, "without --within")
+    if respondents is not None:
+        check_whole("--respondents", respondents, 1)
+    goal = Goal(epsilon=epsilon, respondents=respondents, within=within, confidence=confidence or estimating.CONFIDENCE)
+    if values is not None:
+        advise_shares(values, goal, form)
     else:
-        show(Fitted(advice_table(advice)))
-    if needed:
-        note("needed", needed)
+        advise_number(number_of(number or "", STEPS), goal, form)
 
 
 @app.command(epilog=TASK, short_help="Write a task: what is asked, and how answers are made noisy.")
@@ -160,31 +140,41 @@ def task(
         typer.Option(metavar="TEXT", help="What is hidden: one answer, or all answers, of one person unless given."),
     ] = None,
     retention_days: Annotated[int, typer.Option(metavar="DAYS", help="How long reports are kept.")] = 30,
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")] = None,
+    output: Output = None,
+    force: Force = False,
 ) -> None:
     """Write a task. The most accurate mechanism is taken, for two values the coin, unless one is given.
 
     With --text any text may be answered, and the mechanism that finds common words is taken. Of several attributes a
     report tells one, drawn at random, with all of epsilon: that is the loss of the whole record.
     """
-    if [value or None, text, number, attribute or None].count(None) != 3:
-        raise InvalidParameter(
-            "Give what may be answered: --value for each, --text, --number, or --attribute for each."
-        )
+    _check_one_kind({"--value": value or None, "--text": text, "--number": number, "--attribute": attribute or None})
     hidden = unit or f"{'all answers' if attribute else 'one answer'} of one person"
     terms = Terms(opens=opens, closes=closes, unit=hidden, retention_days=retention_days)
+    if value:
+        check_values("--value", value)
+    if number is None and not attribute:
+        check_unused({"--steps": steps != STEPS}, "without a number")
     if attribute:
         made = task_of_attributes(question, attribute, steps, epsilon, mechanism, terms)
     else:
         answers = value or (number_of(number, steps) if number is not None else text_of(text or 0))
         made = task_of_one(question, answers, epsilon, mechanism, terms)
-    written = lw.local.to_toml(made)
-    if output is None:
-        print_text(written)
-    else:
-        output.write_text(written, encoding="utf-8")
-        note("written", str(output))
-    note("promise", made.promise)
+    write_task(made, output, force=force)
+
+
+def _check_one_kind(given: Mapping[str, object]) -> None:
+    """Refuse a task without an answer, or with several kinds of them."""
+    kinds = [option for option, said in given.items() if said is not None]
+    if len(kinds) > 1:
+        raise InvalidParameter(
+            f"A question has one kind of answer, but {' and '.join(kinds)} are given: leave all but one out. "
+            "Several questions are --attribute for each."
+        )
+    if not kinds:
+        raise InvalidParameter(
+            "Give what may be answered: --value for each, --text, --number, or --attribute for each."
+        )
 
 
 @app.command(epilog=REPORT, short_help="Turn an answer into a noisy report, as a respondent.")
@@ -214,7 +204,8 @@ def report(
     asked = estimating.read_task(file)
     today = date.today()
     if not asked.opens <= today <= asked.closes:
-        raise QueryRefused(f"The task is open from {asked.opens} to {asked.closes}", remedy="No report was made.")
+        verb = "was" if asked.closes < today else "will be"
+        raise QueryRefused(f"The task {verb} open from {asked.opens} to {asked.closes}", remedy="No report was made.")
     line = devices.report(asked, answer_of(asked, answer), device, today)
     if line is None:
         note("nothing", "is due today; the answer is kept for the period's report.")

@@ -2,8 +2,9 @@
 
 import csv
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, final
 
 from lapwing.errors import DataFault, InvalidParameter
 from lapwing.local.client import MOST_VALUES
@@ -16,7 +17,32 @@ if TYPE_CHECKING:
 DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
 
 
-def read_column(source: Path, column: str, values: Sequence[str] | None) -> "Counts":
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column, counted; for whoever holds the data, as all of it is true.
+
+    Args: totals: how many rows have each value. rows: of the file. empty: how many of them have no value. absent: the
+        listed values that no row has.
+    """
+
+    totals: "Counts"
+    rows: int
+    empty: int
+    absent: tuple[str, ...]
+
+    @property
+    def people(self) -> int:
+        """The rows with a value of the list: each is a respondent."""
+        return int(self.totals.sum())
+
+    @property
+    def others(self) -> int:
+        """The rows with a value that is not listed."""
+        return self.rows - self.empty - self.people
+
+
+def read_column(source: Path, column: str, values: Sequence[str] | None) -> Column:
     """Return how many rows have each value of a column, written as text; rows without a listed value are left out.
 
     Args: values: the list; None for all that the column has.
@@ -37,7 +63,10 @@ def read_column(source: Path, column: str, values: Sequence[str] | None) -> "Cou
     totals = np.array([found.get(value, 0) for value in listed], dtype=np.int64)
     if not 2 <= len(listed) <= MOST_VALUES or totals.sum() < 2:
         raise InvalidParameter(f"The column needs two rows, and from 2 to {MOST_VALUES:,} values; give --values.")
-    return totals
+    rows = sum(row["counts"] for row in counted)
+    empty = sum(row["counts"] for row in counted if row["values"] is None)
+    absent = tuple(value for value in listed if value not in found)
+    return Column(totals=totals, rows=rows, empty=empty, absent=absent)
 
 
 def _read(source: Path, column: str) -> "pyarrow.ChunkedArray":

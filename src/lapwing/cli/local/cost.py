@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Callable, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -17,6 +17,8 @@ from lapwing.cli.charts import HELP, require_chart, write_chart
 from lapwing.cli.console import note, on_terminal, print_text, show, text
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import new_table, to_json
+from lapwing.cli.local.places import aligned
+from lapwing.cli.local.ranges import check_whole
 from lapwing.cli.options import above_zero, between
 from lapwing.plots import Plot, below_each_other, lines
 
@@ -27,6 +29,8 @@ EXAMPLE: Final = """\b
 Examples:
   lapwing local cost --epsilon 4 --reports-a-day 1 --days 30
   lapwing local cost --epsilon 1 --days 101 --plot cost.html"""
+MOST_REPORTS: Final = 100_000
+"""Of one person, as the library allows."""
 SHOWN: Final = (1, 2, 3, 5, 7, 10, 14, 21, 30, 60, 90, 180, 365)
 """The days of a table, besides the last; CSV and JSON have all."""
 
@@ -54,6 +58,8 @@ def cost(
     A limit of epsilon a day that is reset every night, as some vendors state it, bounds one day. This is the sum.
     """
     require_chart(plot)
+    check_whole("--days", days, 1, MOST_REPORTS)
+    check_whole("--reports-a-day", reports_a_day, 1, MOST_REPORTS // days)
     found = lw.local.over_days(epsilon, reports_a_day, days, Fraction(1, 10**6) if delta is None else delta)
     failure = float(found[0].delta)
     rows = [_row(day, each) for day, each in enumerate(found, 1)]
@@ -89,11 +95,12 @@ def _table(rows: Sequence[Row]) -> Table:
     """Return some of the days, with bounds rounded to the safe side."""
     names = ("day", "reports", "sum of epsilons", "zCDP", "tight", "recovered")
     table = new_table(*names, numbers=names)
-    for row in rows:
-        if row["day"] in (*SHOWN, len(rows)):
-            sums = [rounded(row[name], ROUND_CEILING) for name in ("sum", "zcdp", "tight")]
-            counts = [f"{row[name]:,.0f}" for name in ("day", "reports")]
-            table.add_row(*map(text, (*counts, *sums, _often(row))))
+    some = [row for row in rows if row["day"] in (*SHOWN, len(rows))]
+    directions = {"sum": ROUND_HALF_EVEN, "zcdp": ROUND_CEILING, "tight": ROUND_CEILING}  # the sum is exact
+    losses = [aligned([row[name] for row in some], direction) for name, direction in directions.items()]
+    for row, *sums in zip(some, *losses, strict=True):
+        counts = [f"{row[name]:,.0f}" for name in ("day", "reports")]
+        table.add_row(*map(text, (*counts, *sums, _often(row))))
     return table
 
 

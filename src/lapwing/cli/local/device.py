@@ -97,7 +97,9 @@ def report(task: "Task", answer: "Answer", file: Path | None, today: date) -> by
         line = _answered(lambda: devices.report_from_device(str(file), task, answer, SYSTEM.read, today))
         found = devices.read_device(str(file))
     if new:
-        note("new", f"{file} counts from {_since(found, today)}: what this device revealed before, it does not know of.")
+        note(
+            "new", f"{file} counts from {_since(found, today)}: what this device revealed before, it does not know of."
+        )
     note("device", f"{_said(found.epsilon())} in all so far, {ALWAYS}.")
     return line
 

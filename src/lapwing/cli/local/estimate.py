@@ -13,8 +13,8 @@ from lapwing.cli.console import complain, note, print_bytes, print_text, show
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import Format, to_json
 from lapwing.cli.local import numbers, over_time, rappor, words
-from lapwing.cli.local.pages import as_csv, shares_document, shares_table
-from lapwing.cli.local.wanted import Wanted, Whom
+from lapwing.cli.local.pages import as_csv, moving, shares_table, with_likeliest
+from lapwing.cli.local.wanted import Wanted, Whom, written_as
 from lapwing.cli.options import between
 from lapwing.errors import InvalidParameter
 from lapwing.plots import bars_with_intervals
@@ -44,7 +44,10 @@ TaskFile = Annotated[Path, typer.Argument(metavar="TASK", help="The task, in TOM
 def estimate(
     file: TaskFile,
     reports: Annotated[Path, typer.Argument(metavar="REPORTS", help="One report a line.")],
-    whom: Annotated[Whom, typer.Option(help="Whose shares the intervals are for.")] = Whom.respondents,
+    whom: Annotated[
+        Whom | None,
+        typer.Option(help="Whose shares the intervals are for; respondents where both can be.", show_default=False),
+    ] = None,
     together: Annotated[bool, typer.Option("--together", help="All intervals hold at once.")] = False,
     confidence: Level = None,
     forged: Annotated[int, typer.Option(metavar="COUNT", help="Also show what so many forged reports can do.")] = 0,
@@ -61,20 +64,22 @@ def estimate(
     require_chart(plot)
     asked = read_task(file)
     wanted = Wanted(
-        whom=whom,
+        asked_whom=whom,
         together=together,
         confidence=float(confidence or CONFIDENCE),
         forged=forged,
-        form=form,
+        format=written_as(form),
         plot=plot,
         candidates=words.candidates_of(candidates),
     )
+    show_estimate, kind, ignored = SHOWN.get(asked.mechanism, SHARES)
+    wanted.refuse(kind, *ignored)
     with reports.open("rb") as file_of_reports:
         lines = iter(lambda: file_of_reports.readline(MOST_LINE), b"")
         collected = lw.local.collect_for(lw.local.mechanism_of(asked.asked), asked, lines)
     _complain_of(collected)
     _check_forged(collected, forged)
-    SHOWN.get(asked.mechanism, _estimate_shares)(collected, wanted)
+    show_estimate(collected, wanted)
 
 
 def _check_forged(collected: "Collected[Any]", forged: int) -> None:
@@ -83,24 +88,6 @@ def _check_forged(collected: "Collected[Any]", forged: int) -> None:
     most = sum(map(len, told))
     if most and not 0 <= forged <= most:
         raise InvalidParameter(f"--forged is {forged}; it must be from 0 to {most:,}, the number of reports.")
-
-
-def _estimate_texts(collected: "Collected[Any]", wanted: Wanted) -> None:
-    rappor.estimate_texts(
-        collected,
-        wanted.candidates,
-        wanted.confidence,
-        together=wanted.together,
-        forged=wanted.forged,
-        form=wanted.form,
-        plot=wanted.plot,
-    )
-
-
-def _estimate_periods(collected: "Collected[Any]", wanted: Wanted) -> None:
-    over_time.estimate_periods(
-        collected, wanted.confidence, together=wanted.together, form=wanted.form, plot=wanted.plot
-    )
 
 
 def _estimate_shares(collected: "Collected[Any]", wanted: Wanted) -> None:
@@ -114,7 +101,8 @@ def _estimate_shares(collected: "Collected[Any]", wanted: Wanted) -> None:
         case Format.csv:
             print_text(as_csv(rows, likely))
         case Format.json:
-            print_text(to_json(shares_document(collected, rows, likely)))
+            shares = with_likeliest(rows, likely)
+            print_text(to_json({**wanted.document(collected, wanted.whom), "estimates": shares}))
         case Format.arrow:
             from lapwing.documents.answers import arrow_stream  # here, so that `lapwing --help` loads no engine
 
@@ -127,13 +115,23 @@ def _estimate_shares(collected: "Collected[Any]", wanted: Wanted) -> None:
         write_chart(drawn, wanted.plot)
 
 
-SHOWN: Final[Mapping[str, Callable[["Collected[Any]", Wanted], None]]] = {
-    **dict.fromkeys(rappor.NAMES, _estimate_texts),
-    **dict.fromkeys(numbers.NAMES, numbers.estimate_number),
-    over_time.NAME: _estimate_periods,
-    numbers.RECORD: numbers.estimate_attributes,
+Shown = tuple[Callable[["Collected[Any]", Wanted], None], str, tuple[str, ...]]
+SHARES: Final[Shown] = (_estimate_shares, "shares", ())
+SHOWN: Final[Mapping[str, Shown]] = {
+    **dict.fromkeys(rappor.NAMES, (rappor.estimate_texts, "texts of RAPPOR", ("--whom respondents",))),
+    **dict.fromkeys(numbers.NAMES, (numbers.estimate_number, "a number", ("--together", "--candidates"))),
+    over_time.NAME: (
+        over_time.estimate_periods,
+        "a yes or no over time",
+        ("--whom respondents", "--forged", "--candidates"),
+    ),
+    numbers.RECORD: (
+        numbers.estimate_attributes,
+        "several questions",
+        ("--whom respondents", "--candidates"),
+    ),
 }
-"""How the reports of a mechanism are shown; all others have shares of values."""
+"""How the reports of a mechanism are shown, of what they are, and which options that ignores; else `SHARES`."""
 
 
 def _shares(
@@ -177,4 +175,4 @@ def _notes(found: "FrequencyEstimate", whom: Whom, confidence: float, together: 
     note("noise", f"a share below {band:.3g} cannot be told from 0.")
     if forged:
         down, up = found.forged(forged)
-        note("forged", f"{forged:,} forged reports move a share by -{down.max():.3g} to +{up.max():.3g} at most.")
+        note("forged", f"{moving(forged)} a share by -{down.max():.3g} to +{up.max():.3g} at most.")

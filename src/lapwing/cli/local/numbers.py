@@ -1,9 +1,8 @@
-"""`lapwing local advise` and `estimate` for the mean of a number, and `estimate` for several attributes."""
+"""`lapwing local estimate` for the mean of a number, and for several attributes."""
 
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 import lapwing as lw
@@ -11,40 +10,18 @@ from lapwing.cli.charts import write_chart
 from lapwing.cli.console import note, print_bytes, print_text, show, text
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import Format, new_table, to_json
+from lapwing.cli.local.pages import moving
 from lapwing.cli.local.wanted import Wanted, Whom
-from lapwing.cli.options import Report
 from lapwing.plots import bars_with_intervals, below_each_other
 
 if TYPE_CHECKING:
     from lapwing.local import Collected, FrequencyEstimate, MeanEstimate, MeanRandomizer, OneAttribute
-    from lapwing.local.client import Number
 
 NAMES: Final = ("duchi", "piecewise", "hybrid")
 RECORD: Final = "one-attribute"
 COLUMNS: Final = ("question", "value", "reports", "estimate", "standard_error", "low", "high", "consistent")
 
 Row = dict[str, Any]
-
-
-def advise_number(number: "Number", epsilon: Fraction, respondents: int, form: Report) -> None:
-    """Show every mechanism for a mean with its error, the most accurate first."""
-    advice = lw.local.advise_mean(epsilon, number, respondents)
-    options = [
-        {
-            "name": option.name,
-            "parameters": {name: str(value) for name, value in option.mechanism.parameters.items()},
-            "error": option.error,
-            "report_bytes": option.report_bytes,
-        }
-        for option in advice.options
-    ]
-    if form is Report.json:
-        print_text(to_json({"epsilon": float(epsilon), "respondents": respondents, "options": options}))
-        return
-    table = new_table("mechanism", "error of the mean", "bytes", numbers=("error of the mean", "bytes"))
-    for option in advice.options:
-        table.add_row(*map(text, (option.name, f"{option.error:.3g}", f"{option.report_bytes:,}")))
-    show(Fitted(table))
 
 
 def estimate_number(collected: "Collected[MeanRandomizer]", wanted: Wanted) -> None:
@@ -57,7 +34,7 @@ def estimate_number(collected: "Collected[MeanRandomizer]", wanted: Wanted) -> N
     note("bounds", f"numbers below {number.lower} or above {number.upper} count as these.")
     if wanted.forged:
         down, up = found.forged(wanted.forged)
-        note("forged", f"{wanted.forged:,} forged reports move the mean by -{down:.3g} to +{up:.3g} at most.")
+        note("forged", f"{moving(wanted.forged)} the mean by -{down:.3g} to +{up:.3g} at most.")
 
 
 def estimate_attributes(collected: "Collected[OneAttribute]", wanted: Wanted) -> None:
@@ -78,7 +55,7 @@ def estimate_attributes(collected: "Collected[OneAttribute]", wanted: Wanted) ->
 def _note_forged(question: str, found: "FrequencyEstimate | MeanEstimate", forged: int) -> None:
     down, up = found.forged(forged)
     worst = [float(side if isinstance(side, float) else side.max()) for side in (down, up)]
-    note("forged", f"{forged:,} forged reports on {question!r} move it by -{worst[0]:.3g} to +{worst[1]:.3g} at most.")
+    note("forged", f"of {question!r}, {moving(forged)} it by -{worst[0]:.3g} to +{worst[1]:.3g} at most.")
 
 
 def _show(
@@ -99,7 +76,7 @@ def _show(
         case Format.csv:
             print_text(_csv(rows))
         case Format.json:
-            print_text(to_json(_document(collected, rows)))
+            print_text(to_json({**wanted.document(collected, whom), "estimates": rows}))
         case Format.arrow:
             import pyarrow
 
@@ -151,11 +128,3 @@ def _csv(rows: Sequence[Row]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
-
-
-def _document(collected: "Collected[Any]", rows: Sequence[Row]) -> Row:
-    return {
-        "task": collected.task.document,
-        "estimates": list(rows),
-        "rejected": [{"line": line.line, "reason": line.reason} for line in collected.rejected],
-    }

@@ -4,16 +4,16 @@ import csv
 import io
 from collections.abc import Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
 
 import lapwing as lw
 from lapwing.cli.charts import write_chart
-from lapwing.cli.console import note, on_terminal, print_bytes, print_text, show, text
+from lapwing.cli.console import note, print_bytes, print_text, show, text
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import Format, new_table, to_json
+from lapwing.cli.local.wanted import Wanted, Whom
 from lapwing.plots import bars_with_intervals
 
 if TYPE_CHECKING:
@@ -25,29 +25,27 @@ NAME: Final = "tree"
 Row = dict[str, Any]
 
 
-def estimate_periods(
-    collected: "Collected[DyadicTree]", confidence: float, *, together: bool, form: Format | None, plot: Path | None
-) -> None:
+def estimate_periods(collected: "Collected[DyadicTree]", wanted: Wanted) -> None:
     """Show the share of yes in every period, and say for whom intervals are and which changes count."""
-    rows = periods_of(collected, confidence, together)
-    match form or (Format.table if on_terminal() else Format.csv):
+    rows = periods_of(collected, wanted.confidence, wanted.together)
+    match wanted.format:
         case Format.table:
             show(Fitted(_table(rows)))
         case Format.csv:
             print_text(_csv(rows))
         case Format.json:
-            print_text(to_json(_document(collected, rows)))
+            print_text(to_json({**wanted.document(collected, Whom.population), "estimates": rows}))
         case Format.arrow:
             import pyarrow
 
             from lapwing.documents.answers import arrow_stream  # here, so that `lapwing --help` loads no engine
 
             print_bytes(arrow_stream(pyarrow.Table.from_pylist(rows)))
-    _notes(collected.mechanism, len(rows), confidence, together)
-    if plot is not None:
+    _notes(collected.mechanism, len(rows), wanted.confidence, wanted.together)
+    if wanted.plot is not None:
         title = collected.task.question
         drawn = bars_with_intervals(rows, keys=["begins"], value="share", low="low", high="high", title=title)
-        write_chart(drawn, plot)
+        write_chart(drawn, wanted.plot)
 
 
 def periods_of(collected: "Collected[DyadicTree]", confidence: float, together: bool) -> list[Row]:
@@ -76,15 +74,6 @@ def _csv(rows: Sequence[Row]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
-
-
-def _document(collected: "Collected[DyadicTree]", rows: Sequence[Row]) -> dict[str, object]:
-    return {
-        "task": collected.task.document,
-        "reports": len(collected.reports),
-        "periods": list(rows),
-        "rejected": [{"line": line.line, "reason": line.reason} for line in collected.rejected],
-    }
 
 
 def _notes(tree: "DyadicTree", reached: int, confidence: float, together: bool) -> None:

@@ -3,16 +3,17 @@
 from collections.abc import Sequence
 from datetime import date
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 import lapwing as lw
-from lapwing.cli.console import note, print_text
 from lapwing.cli.local.days import day
+from lapwing.cli.local.ranges import check_less, check_unused, check_values, check_whole
+from lapwing.cli.local.task_file import Force, Output, write_task
 from lapwing.cli.options import above_zero
 from lapwing.errors import InvalidParameter
+from lapwing.local.client.tree import MOST_CHANGES, MOST_DAYS, MOST_LEVELS
 
 if TYPE_CHECKING:
     from lapwing.local import Mechanism
@@ -24,6 +25,7 @@ Examples:
   lapwing local over-time --question "At home this week?" --value no --value yes
     --epsilon 1 --changes 3 --days 7 --opens 2027-01-04 --closes 2027-12-31"""
 
+MOST_PERIODS: Final = 1 << MOST_LEVELS
 UNCHANGING: Final = "one answer of one person, which never changes"
 ALL: Final = "all answers of one person"
 
@@ -62,7 +64,8 @@ def over_time(
         str | None, typer.Option(metavar="TEXT", help="Whose answers are hidden.", show_default=False)
     ] = None,
     retention_days: Annotated[int, typer.Option(metavar="DAYS", help="How long reports are kept.")] = 30,
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")] = None,
+    output: Output = None,
+    force: Force = False,
 ) -> None:
     """Write a task that the same respondents answer again and again, with --device.
 
@@ -71,6 +74,9 @@ def over_time(
     """
     if (forever is None) == (changes is None):
         raise InvalidParameter("Give --forever for an answer that never changes, or --changes for one that does.")
+    check_values("--value", value)
+    if forever:
+        check_unused({"--days": days != 1}, "with --forever")
     mechanism = _kept(epsilon, forever, value) if forever else _tree(epsilon, changes or 0, days, opens, closes)
     task = lw.local.new_task(
         question,
@@ -81,16 +87,12 @@ def over_time(
         unit=unit or (UNCHANGING if forever else ALL),
         retention_days=retention_days,
     )
-    if output is None:
-        print_text(lw.local.to_toml(task))
-    else:
-        output.write_text(lw.local.to_toml(task), encoding="utf-8")
-        note("written", str(output))
-    note("promise", task.promise)
+    write_task(task, output, force=force)
 
 
 def _kept(epsilon: Fraction, forever: Fraction, values: Sequence[str]) -> "Mechanism":
     """Return the more accurate of both: a value, or a bit for each value."""
+    check_less("--epsilon", epsilon, "--forever", forever)
     from lapwing.local.lists.variance import mean_variance  # here, so that `lapwing --help` loads no engine
 
     kary = lw.local.Memoised.for_epsilons(epsilon, forever, len(values))
@@ -99,6 +101,19 @@ def _kept(epsilon: Fraction, forever: Fraction, values: Sequence[str]) -> "Mecha
 
 
 def _tree(epsilon: Fraction, changes: int, days: int, opens: date, closes: date) -> "Mechanism":
-    """Return the tree with a period for every day that the task is open."""
-    needed = max(2, -(-((closes - opens).days + 1) // max(1, days)))
+    """Return the tree with a period for every day that the task is open.
+
+    Raises: InvalidParameter if these are more than a tree can have, or for a number out of its range.
+    """
+    check_whole("--days", days, 1, MOST_DAYS)
+    check_whole("--changes", changes, 1, MOST_CHANGES)
+    open_days = (closes - opens).days + 1
+    needed = max(2, -(-open_days // days))
+    if needed > MOST_PERIODS:
+        least = -(-open_days // MOST_PERIODS)
+        enough = f"--days {least} or more" if least <= MOST_DAYS else "an earlier --closes"
+        raise InvalidParameter(
+            f"--days is {days}, which makes {needed:,} periods from --opens to --closes; at most {MOST_PERIODS:,} "
+            f"are allowed: give {enough}."
+        )
     return lw.local.DyadicTree.for_epsilon(epsilon, 1 << (needed - 1).bit_length(), changes, days=days)

@@ -9,8 +9,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final, TypedDict
 
 import lapwing as lw
+from lapwing.cli.local.ranges import check_values, check_whole
 from lapwing.cli.local.words import mechanism_for
 from lapwing.errors import InvalidParameter
+from lapwing.local.client import MOST_STEPS
 
 if TYPE_CHECKING:
     from lapwing.local import Mechanism
@@ -88,13 +90,22 @@ def _chosen(options: "Sequence[tuple[str, Mechanism]]", kind: Kind, answers: str
     raise InvalidParameter(f"The mechanism {kind.value} is not for {answers}.")
 
 
-def number_of(text: str, steps: int) -> "Number":
-    """Read LOWER:UPPER."""
+def number_of(text: str, steps: int, option: str = "--number") -> "Number":
+    """Read LOWER:UPPER.
+
+    Raises: InvalidParameter, with the option, if these are no bounds or in the wrong order; or for steps out of range.
+    """
+    check_whole("--steps", steps, 1, MOST_STEPS)
     try:
         lower, upper = map(Decimal, text.split(":"))
-        return lw.local.grid(lower, upper, steps)
+        ordered = lower < upper
     except (InvalidOperation, ValueError):
-        raise InvalidParameter(f"{text[:60]!r} is no pair of bounds; write LOWER:UPPER, like 0:120.") from None
+        raise InvalidParameter(
+            f"{option} {text[:60]!r} has no pair of bounds; write LOWER:UPPER, like 0:120."
+        ) from None
+    if not ordered:
+        raise InvalidParameter(f"{option} {text[:60]!r} has bounds in the wrong order; LOWER must be below UPPER.")
+    return lw.local.grid(lower, upper, steps)
 
 
 def answer_of(task: "Task", given: Sequence[str]) -> "Answer":
@@ -118,4 +129,12 @@ def _attribute(text: str, steps: int) -> "tuple[str, Sequence[str] | Answers]":
         values = []
     if not equals or not values:
         raise InvalidParameter(f"--attribute {text[:80]!r} names no question and answers; write {ATTRIBUTE}.")
-    return question, values if len(values) > 1 else number_of(rest, steps)
+    if len(values) > 1:
+        check_values(f"--attribute {question[:60]!r}", values)
+        return question, values
+    if ":" not in rest:
+        raise InvalidParameter(
+            f"--attribute {text[:80]!r} has one value; an attribute needs two values or more, or LOWER:UPPER. Write "
+            f"{ATTRIBUTE}."
+        )
+    return question, number_of(rest, steps, f"--attribute {question[:60]!r}:")

@@ -6,7 +6,6 @@ import unicodedata
 from collections.abc import Sequence
 from datetime import date
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -14,12 +13,18 @@ from rich.table import Table
 
 import lapwing as lw
 from lapwing.cli.charts import write_chart
-from lapwing.cli.console import note, on_terminal, print_bytes, print_text, show, text
+from lapwing.cli.console import note, print_bytes, print_text, show, text
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import Format, new_table, to_json
 from lapwing.cli.local.days import day
+from lapwing.cli.local.pages import moving
+from lapwing.cli.local.ranges import check_unused, check_values, check_whole
+from lapwing.cli.local.task_file import Force, Output, write_task
+from lapwing.cli.local.wanted import Wanted, Whom
 from lapwing.cli.options import above_zero
 from lapwing.errors import InvalidParameter
+from lapwing.local.client import MOST_BYTES
+from lapwing.local.client.rappor import MOST_BITS, MOST_COHORTS, MOST_HASHES
 from lapwing.plots import bars_with_intervals
 
 if TYPE_CHECKING:
@@ -31,10 +36,12 @@ Examples:
     --opens 2027-01-01 --closes 2027-12-31 --output task.toml
   lapwing local estimate task.toml reports.ndjson --candidates pages.txt"""
 NAMES: Final = ("rappor", "rappor-once")
+BYTES: Final = 200
+BITS: Final = 32
+COHORTS: Final = 64
+"""Of a task, unless others are given."""
 MOST_DRAWN: Final = 40
 """Bars of a chart."""
-FEW: Final = 30
-"""Of fewer reports the scatter tells too little, and intervals are too narrow."""
 MISFIT: Final = 1.5
 """From here on, other texts than the candidates have so large a share that the user should know."""
 
@@ -63,35 +70,36 @@ def rappor(
     value: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="What may be answered, if that is a list; repeat.")
     ] = None,
-    most_bytes: Annotated[int, typer.Option(metavar="COUNT", help="The most bytes of an answer.")] = 200,
-    bits: Annotated[int, typer.Option(metavar="COUNT", help="Bits of the Bloom filter.")] = 32,
+    most_bytes: Annotated[int, typer.Option(metavar="COUNT", help="The most bytes of an answer.")] = BYTES,
+    bits: Annotated[int, typer.Option(metavar="COUNT", help="Bits of the Bloom filter.")] = BITS,
     hashes: Annotated[int, typer.Option(metavar="COUNT", help="Bits that an answer sets.")] = 1,
-    cohorts: Annotated[int, typer.Option(metavar="COUNT", help="Cohorts that devices are in.")] = 64,
+    cohorts: Annotated[int, typer.Option(metavar="COUNT", help="Cohorts that devices are in.")] = COHORTS,
     unit: Annotated[str, typer.Option(metavar="TEXT", help="Whose answer is hidden.")] = "one answer of one person",
     retention_days: Annotated[int, typer.Option(metavar="DAYS", help="How long reports are kept.")] = 30,
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")] = None,
+    output: Output = None,
+    force: Force = False,
 ) -> None:
     """Write a task for RAPPOR: any text may be answered, and later be looked for by candidates.
 
     With --forever the device remembers; as much as --epsilon makes it send the same report every time. Several hashes
     are for compatibility: one is the most accurate. With --value there is a bit for each value and no hashing.
     """
-    if not 1 <= most_bytes <= lw.local.client.MOST_BYTES:
-        raise InvalidParameter(f"--most-bytes is {most_bytes}; it must be from 1 to {lw.local.client.MOST_BYTES:,}.")
+    check_whole("--most-bytes", most_bytes, 1, MOST_BYTES)
+    if value:
+        shape = {"--bits": bits != BITS, "--hashes": hashes != 1, "--cohorts": cohorts != COHORTS}
+        check_unused(shape | {"--most-bytes": most_bytes != BYTES}, "with --value")
     answers = tuple(value) if value else lw.local.client.Text(most_bytes)
     mechanism = _basic(epsilon, forever, value) if value else _made(epsilon, forever, bits, hashes, cohorts)
     task = lw.local.new_task(
         question, answers, mechanism, opens=opens, closes=closes, unit=unit, retention_days=retention_days
     )
-    if output is None:
-        print_text(lw.local.to_toml(task))
-    else:
-        output.write_text(lw.local.to_toml(task), encoding="utf-8")
-        note("written", str(output))
-    note("promise", task.promise)
+    write_task(task, output, force=force)
 
 
 def _made(epsilon: Fraction, forever: Fraction | None, bits: int, hashes: int, cohorts: int) -> "Rappor":
+    check_whole("--hashes", hashes, 1, MOST_HASHES)
+    check_whole("--bits", bits, 2 * hashes, MOST_BITS)
+    check_whole("--cohorts", cohorts, 1, MOST_COHORTS)
     shape = {"bits": bits, "hashes": hashes, "cohorts": cohorts}
     if forever is None:
         return lw.local.Rappor.once(epsilon, **shape)
@@ -101,6 +109,7 @@ def _made(epsilon: Fraction, forever: Fraction | None, bits: int, hashes: int, c
 
 
 def _basic(epsilon: Fraction, forever: Fraction | None, values: Sequence[str]) -> "BasicRappor":
+    check_values("--value", values)
     if forever is None:
         raise InvalidParameter("A list of values without memory is symmetric unary encoding: use `lapwing local task`.")
     if forever == epsilon:
@@ -108,50 +117,47 @@ def _basic(epsilon: Fraction, forever: Fraction | None, values: Sequence[str]) -
     return lw.local.BasicRappor.full(epsilon, forever, len(values))
 
 
-def estimate_texts(
-    collected: "Collected[Rappor]",
-    candidates: Sequence[str] | None,
-    confidence: float,
-    *,
-    together: bool,
-    forged: int,
-    form: Format | None,
-    plot: Path | None,
-) -> None:
+def estimate_texts(collected: "Collected[Rappor]", wanted: Wanted) -> None:
     """Write the share of each candidate, the largest first.
 
     Raises: InvalidParameter without candidates.
     """
-    if candidates is None:
+    if wanted.candidates is None:
         raise InvalidParameter("Bits tell nothing without texts to look for: give --candidates FILE, one text a line.")
-    texts = list(dict.fromkeys(unicodedata.normalize("NFC", text) for text in candidates))  # as devices take them
+    texts = list(
+        dict.fromkeys(unicodedata.normalize("NFC", text) for text in wanted.candidates)
+    )  # as devices take them
     found = lw.local.decode(collected.mechanism, collected.reports, texts)
-    rows = sorted(found.rows(confidence, together=together), key=lambda row: -float(row["share"]))
-    match form or (Format.table if on_terminal() else Format.csv):
+    rows = sorted(found.rows(wanted.confidence, together=wanted.together), key=_largest_first)
+    match wanted.format:
         case Format.table:
             show(Fitted(_table(rows)))
         case Format.csv:
             print_text(_csv(rows))
         case Format.json:
-            print_text(to_json(_document(collected, found, rows)))
+            print_text(to_json({**wanted.document(collected, Whom.population), **_document(found, rows)}))
         case Format.arrow:
             from lapwing.documents.answers import arrow_stream  # here, so that `lapwing --help` loads no engine
 
-            print_bytes(arrow_stream(found.to_arrow(confidence, together=together)))
-    _notes(found, confidence, together=together, forged=forged)
-    if plot is not None:
+            print_bytes(arrow_stream(found.to_arrow(wanted.confidence, together=wanted.together)))
+    _notes(found, wanted)
+    if wanted.plot is not None:
         title = collected.task.question
         drawn = bars_with_intervals(
             rows[:MOST_DRAWN], keys=["value"], value="share", low="low", high="high", title=title
         )
-        write_chart(drawn, plot)
+        write_chart(drawn, wanted.plot)
+
+
+def _largest_first(row: Row) -> float:
+    return -float(row["share"])
 
 
 def _table(rows: Sequence[Row]) -> Table:
     names = ("share", "from", "to", "consistent")
     table = new_table("value", *names, "", numbers=names)
     for row in rows:
-        shown = [f"{row[name]:.4f}" for name in ("share", "low", "high", "consistent")]
+        shown = ["?" if row[name] is None else f"{row[name]:.4f}" for name in ("share", "low", "high", "consistent")]
         table.add_row(*map(text, (row["value"], *shown, "" if row["seen"] else "?")))
     return table
 
@@ -166,30 +172,33 @@ def _csv(rows: Sequence[Row]) -> str:
     return out.getvalue()
 
 
-def _document(collected: "Collected[Rappor]", found: "RapporEstimate", rows: Sequence[Row]) -> dict[str, Any]:
+def _document(found: "RapporEstimate", rows: Sequence[Row]) -> dict[str, Any]:
+    """Return what a document of an estimate says besides; `reports` are those that measured."""
     return {
-        "task": collected.task.document,
         "reports": found.reports,
         "chosen_by": found.chosen_by,
         "candidates": found.candidates,
-        "shares": list(rows),
+        "estimates": list(rows),
         "unallocated": {"share": found.unallocated, "standard_error": found.unallocated_error},
         "misfit": found.misfit,
-        "rejected": [{"line": line.line, "reason": line.reason} for line in collected.rejected],
     }
 
 
-def _notes(found: "RapporEstimate", confidence: float, *, together: bool, forged: int) -> None:
+def _notes(found: "RapporEstimate", wanted: Wanted) -> None:
     """Say what was measured by what, for whom intervals are, and what is left."""
+    from lapwing.local.rappor.estimate import FEW  # here, so that `lapwing --help` loads no engine
+
     if found.chosen_by:
         chose = f"{found.chosen_by:,} reports chose {len(found.texts):,} of {found.candidates:,} candidates"
         note("chosen", f"{chose}, and {found.reports:,} others measured them.")
-    held = f"each interval holds with {100 * confidence:g} %{', all at once' if together else ''}"
-    note("for", f"the population that respondents are a random sample of; {held}.")
-    note("left", f"{found.unallocated:.3g} ±{1.96 * found.unallocated_error:.2g} (95 %) for all other texts.")
-    if found.reports < FEW:
-        note("few", f"{found.reports:,} reports are too few for the normal law: do not believe the intervals.")
+    if found.few:
+        note("few", f"{found.reports:,} reports are too few for intervals, and to say what is seen; {FEW} are needed.")
+        note("left", f"{found.unallocated:.3g} for all other texts, without an interval.")
+    else:
+        held = f"each interval holds with {100 * wanted.confidence:g} %{', all at once' if wanted.together else ''}"
+        note("for", f"the population that respondents are a random sample of; {held}.")
+        note("left", f"{found.unallocated:.3g} ±{1.96 * found.unallocated_error:.2g} (95 %) for all other texts.")
     if found.misfit > MISFIT:
         note("misfit", f"other texts disturb: errors are {found.misfit**0.5:.2g} times noise's; list more texts.")
-    if forged and found.texts:
-        note("forged", f"{forged:,} forged reports move a share by {found.forged(forged).max():.3g} at most.")
+    if wanted.forged and found.texts:
+        note("forged", f"{moving(wanted.forged)} a share by {found.forged(wanted.forged).max():.3g} at most.")

@@ -12,11 +12,13 @@ from rich.table import Table
 
 import lapwing as lw
 from lapwing.cli.charts import HELP, require_chart, write_chart
-from lapwing.cli.console import note, on_terminal, print_bytes, print_text, show, text
+from lapwing.cli.console import note, print_bytes, print_text, show, text
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import Format, new_table, to_json
-from lapwing.cli.local.column import read_column
+from lapwing.cli.local.column import Column, read_column
 from lapwing.cli.local.errors_chart import chart_of
+from lapwing.cli.local.ranges import check_whole
+from lapwing.cli.local.wanted import written_as
 from lapwing.cli.options import above_zero, between
 from lapwing.errors import InvalidParameter
 
@@ -31,6 +33,9 @@ Examples:
 EPSILONS: Final = (Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
 DELTA: Final = Fraction(1, 10**6)
 LEAST_SAMPLE: Final = 100
+MOST_REPEATS: Final = 1000
+MOST_NAMED: Final = 20
+"""Values that a note names."""
 
 
 def simulate(
@@ -74,13 +79,17 @@ def simulate(
     """
     require_chart(plot)
     public = _listed(values)
-    totals = read_column(source, column, public)
-    people = int(totals.sum())
-    sizes = respondents or [size for size in (people // 100, people // 10) if size >= LEAST_SAMPLE] + [people]
+    form = written_as(form)
+    check_whole("--repeats", repeats, 1, MOST_REPEATS)
+    counted = read_column(source, column, public)
+    people = counted.people
+    for size in respondents or ():
+        check_whole("--respondents", size, 1, people)
+    sizes = respondents or [size for size in _parts(people) if size >= LEAST_SAMPLE] + [people]
     found = lw.local.simulate(
-        totals, epsilons=epsilon or EPSILONS, respondents=sizes, delta=delta or DELTA, repeats=repeats
+        counted.totals, epsilons=epsilon or EPSILONS, respondents=sizes, delta=delta or DELTA, repeats=repeats
     )
-    match form or (Format.table if on_terminal() else Format.csv):
+    match form:
         case Format.table:
             show(Fitted(_table(found)))
         case Format.csv:
@@ -93,11 +102,30 @@ def simulate(
             from lapwing.documents.answers import arrow_stream
 
             print_bytes(arrow_stream(pyarrow.Table.from_pylist([one.row() for one in found])))
+    _note_left_out(counted)
+    if respondents is None and (small := [size for size in _parts(people) if size < LEAST_SAMPLE]):
+        said = " and ".join(f"{size:,}" for size in small)
+        note("sizes", f"samples of {said} of {people:,} rows are fewer than {LEAST_SAMPLE}, and left out.")
     if public is None:
         note("values", "taken from the column; a real question needs a public list, so give --values.")
     note("private", "no: these errors come of the true data. They are for you, not for publication.")
     if plot is not None:
         write_chart(chart_of(found, f"Error of a share of {column}"), plot)
+
+
+def _parts(people: int) -> tuple[int, int]:
+    """Return a hundredth and a tenth."""
+    return people // 100, people // 10
+
+
+def _note_left_out(counted: Column) -> None:
+    """Say how many rows do not count, and which values nobody has."""
+    if counted.others:
+        note("left out", f"{counted.others:,} of {counted.rows:,} rows have another value and are left out.")
+    if counted.empty:
+        note("empty", f"{counted.empty:,} of {counted.rows:,} rows have no value and are left out.")
+    if counted.absent:
+        note("absent", f"no row has {', '.join(repr(value) for value in counted.absent[:MOST_NAMED])}.")
 
 
 def _listed(values: str | None) -> list[str] | None:

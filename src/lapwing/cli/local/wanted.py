@@ -3,10 +3,14 @@
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from lapwing.cli.console import on_terminal
 from lapwing.cli.formats import Format
+from lapwing.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from lapwing.local import Collected
 
 
 class Whom(StrEnum):
@@ -21,20 +25,67 @@ class Whom(StrEnum):
 class Wanted:
     """The options of an estimate.
 
-    Args: whom: whose shares or mean the intervals are for. together: whether all hold at once. confidence: of each, or
-        of all. forged: how many forged reports to think of. form: how to write it. plot: where to, too. candidates: the
-        words to look for.
+    Args: asked_whom: whose shares or mean the intervals shall be for; None for whom they usually are. together: whether
+        all hold at once. confidence: of each, or of all. forged: how many forged reports to think of. format: how to
+        write it. plot: where to, too. candidates: the words to look for.
     """
 
-    whom: Whom
+    asked_whom: Whom | None
     together: bool
     confidence: float
     forged: int
-    form: Format | None
+    format: Format
     plot: Path | None
     candidates: list[str] | None
 
     @property
-    def format(self) -> Format:
-        """How to write it: a table on a terminal, else CSV."""
-        return self.form or (Format.table if on_terminal() else Format.csv)
+    def whom(self) -> Whom:
+        """Whose shares or mean the intervals are for, where there is a choice."""
+        return self.asked_whom or Whom.respondents
+
+    def refuse(self, kind: str, *ignored: str) -> None:
+        """Refuse options that an estimate of a kind of task would ignore.
+
+        Args: ignored: of "--whom respondents", "--together", "--forged" and "--candidates".
+        Raises: InvalidParameter, with the first that was given.
+        """
+        given = {
+            "--whom respondents": self.asked_whom is Whom.respondents,
+            "--together": self.together,
+            "--forged": self.forged != 0,
+            "--candidates": self.candidates is not None,
+        }
+        for option in ignored:
+            if given[option]:
+                raise InvalidParameter(f"{option} means nothing for {kind}: {REASONS[option]}.")
+
+    def document(self, collected: "Collected[Any]", whom: Whom) -> dict[str, object]:
+        """Return how every document of an estimate begins: of which task, for whom, how sure, and of what reports."""
+        told = collected.reports if isinstance(collected.reports, tuple) else (collected.reports,)  # a part a question
+        return {
+            "task": collected.task.document,
+            "whom": whom.value,
+            "confidence": self.confidence,
+            "together": self.together,
+            "reports": sum(map(len, told)),
+            "rejected": [{"line": line.line, "reason": line.reason} for line in collected.rejected],
+        }
+
+
+REASONS: Final = {
+    "--whom respondents": "its intervals are for the population that the respondents are a random sample of; leave it "
+    "out, or say --whom population",
+    "--together": "there is one interval; leave it out",
+    "--forged": "what forged reports can do is not computed for it; leave it out",
+    "--candidates": "the task says what may be answered; leave it out",
+}
+
+
+def written_as(form: Format | None) -> Format:
+    """Return how to write something: as asked for, else a table on a terminal and CSV in a pipe.
+
+    Raises: InvalidParameter for what is binary on a terminal.
+    """
+    if form is Format.arrow and on_terminal():
+        raise InvalidParameter("Arrow is binary, and this is a terminal; pipe it into a program or a file.")
+    return form or (Format.table if on_terminal() else Format.csv)

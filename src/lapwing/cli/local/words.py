@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import lapwing as lw
 from lapwing.cli.console import note
+from lapwing.cli.local.ranges import check_whole
 from lapwing.errors import InvalidParameter
+from lapwing.local.client import MOST_BYTES
 
 if TYPE_CHECKING:
     from lapwing.local import Collected, CountMeanSketch, FrequencyEstimate, HadamardSketch, Mechanism, PrefixExtending
@@ -59,10 +61,8 @@ def text_of(size: int) -> "Text":
 
     Raises: InvalidParameter for too few or too many.
     """
-    try:
-        return lw.local.client.Text(size)
-    except lw.local.client.TaskRefused as refused:
-        raise InvalidParameter(str(refused)) from None
+    check_whole("--text", size, 1, MOST_BYTES)
+    return lw.local.client.Text(size)
 
 
 def mechanism_for(name: str, epsilon: Fraction, size: int) -> "Mechanism":

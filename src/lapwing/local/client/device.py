@@ -1,23 +1,20 @@
 """What this device has revealed so far, and what it keeps between reports: one small file, for its owner alone.
 
 Theory of operation. The file has every task that was reported to, how many reports left on each day, and what the
-task's mechanism keeps. It is written anew and put in the place of the old one (fsync, rename, fsync of the folder)
-*before* a report is returned: whatever crashes, no report leaves that is not counted, and none is drawn from a memory
-that is not kept. A crash in between counts a report that never left. Whoever writes holds a lock, so that two processes
-add up. Nothing is appended: what is needed no more, such as the answer of the period before, is in the file no more.
+task's mechanism keeps. It is put in the place of the old one, durably, *before* a report is returned: whatever crashes,
+no report leaves that is not counted, and none is drawn from a memory that is not kept. A crash in between counts a
+report that never left. Whoever writes holds a lock, so that two processes add up. Nothing is appended: what is needed
+no more, such as the answer of the period before, is in the file no more. `private_file` has how.
 
-The file is as secret as the answers (mode 0600). Without it a device is new: it counts from zero, though what it said
-before stays said. Nor can a device tell that an older copy was put in the place of its file: then it counts too little,
-and what its mechanisms kept since then is drawn again. A file is never empty, so that one which lost its content is not
-taken for a new one. It is for POSIX systems; the other files of this folder are for all.
+The file is as secret as the answers. Without it a device is new: it counts from zero, though what it said before stays
+said. Nor can a device tell that an older copy was put in the place of its file: then it counts too little, and what its
+mechanisms kept since then is drawn again. It is for POSIX systems; the other files of this folder, but for that of
+files, are for all.
 """
 
-import fcntl
 import json
-import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import ROUND_CEILING, Context, Decimal
@@ -25,6 +22,7 @@ from typing import Final, final
 
 from .answers import plain
 from .asked import Answer
+from .private_file import DeviceRefused, held, put, whole
 from .reading import task_of, unrepeated
 from .refusals import AnswerRefused, TaskRefused
 from .reports import report_with_memory
@@ -32,18 +30,17 @@ from .rules import Memory, epsilon_up
 from .tasks import Task
 from .words import Read
 
+__all__ = [
+    "FORMAT", "MOST_REPORTS", "Device", "DeviceRefused", "LimitReached", "Reported", "period_of", "read_device",
+    "report_from_device", "set_limit",
+]  # fmt: skip
+
 FORMAT: Final = 1
 MOST_REPORTS: Final = 10_000
 """To one task; what more of them lose together takes long to compute exactly."""
-_OTHERS: Final = 0o077
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LIMIT: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
 _SUM: Final = Context(prec=60, rounding=ROUND_CEILING)
 """Whatever the caller's own arithmetic is."""
-
-
-class DeviceRefused(ValueError):
-    """The device's file cannot be used; nothing was sent."""
 
 
 class LimitReached(ValueError):
@@ -128,7 +125,7 @@ def report_from_device(path: str, task: Task, answer: Answer, read: Read, today:
     """
     if not task.opens <= today <= task.closes:
         raise AnswerRefused(f"The task is open from {task.opens} to {task.closes}; nothing was sent.")
-    with _held(path, today) as given:
+    with held(path, _content(Device(began=today))) as given:
         device = _read(given)
         before = device.of(task)
         _check_limit(device, before)
@@ -144,12 +141,7 @@ def read_device(path: str) -> Device:
 
     Raises: DeviceRefused if there is none, it is damaged, or others may read it.
     """
-    try:
-        with open(path, "rb") as file:
-            _check_mode(file.fileno())
-            return _read(file.read())
-    except FileNotFoundError:
-        raise DeviceRefused("There is no such file: this device knows of no report.") from None
+    return _read(whole(path))
 
 
 def set_limit(path: str, limit: Decimal | None, today: date) -> Device:
@@ -158,8 +150,10 @@ def set_limit(path: str, limit: Decimal | None, today: date) -> Device:
     Raises: DeviceRefused if the file cannot be used, or the limit is none.
     """
     if limit is not None and not _LIMIT.fullmatch(plain(limit)):
-        raise DeviceRefused("A limit is a number such as 1.5, with 12 digits and 12 places at most; nothing was changed.")
-    with _held(path, today) as given:
+        raise DeviceRefused(
+            "A limit is a number such as 1.5, with 12 digits and 12 places at most; nothing was changed."
+        )
+    with held(path, _content(Device(began=today))) as given:
         device = replace(_read(given), limit=limit)
         _write(path, device)
     return device
@@ -175,7 +169,9 @@ def _sum(each: Iterable[Decimal]) -> Decimal:
 def _check_limit(device: Device, before: Reported) -> None:
     """Refuse a report if all tasks together, with one report more of this one, exceed the limit or have no bound."""
     if before.until() >= MOST_REPORTS:
-        raise LimitReached(f"The device sent {MOST_REPORTS:,} reports to this task, and counts no more; nothing was sent.")
+        raise LimitReached(
+            f"The device sent {MOST_REPORTS:,} reports to this task, and counts no more; nothing was sent."
+        )
     if device.limit is None:
         return
     digest = before.task.digest
@@ -190,80 +186,12 @@ def _check_limit(device: Device, before: Reported) -> None:
         )
 
 
-@contextmanager
-def _held(path: str, today: date) -> Iterator[bytes]:
-    """Hold a file's lock and give its content; where there is none, one is begun.
-
-    The file may have been replaced while this waited for the lock; then it waits for the lock of the new one.
-    """
-    real = os.path.realpath(path)
-    while True:
-        try:
-            handle = os.open(real, os.O_RDWR | os.O_CLOEXEC)
-        except FileNotFoundError:
-            _begin(real, today)
-            continue
-        with os.fdopen(handle, "rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            if _is_at(file.fileno(), real):
-                _check_mode(file.fileno())
-                yield file.read()
-                return
-
-
-def _is_at(handle: int, path: str) -> bool:
-    try:
-        return os.path.samestat(os.fstat(handle), os.stat(path))
-    except FileNotFoundError:
-        return False
-
-
-def _check_mode(handle: int) -> None:
-    if os.fstat(handle).st_mode & _OTHERS:
-        raise DeviceRefused("Others may read the device's file; take that from them (chmod 600). Nothing was sent.")
-
-
 def _write(path: str, device: Device) -> None:
-    """Put a new file in the place of the old one, durably; the caller holds the lock.
-
-    What a crash left there, or somebody else put there, is not written into: others could read it.
-    """
-    real = os.path.realpath(path)
-    new = f"{real}.new"
-    with suppress(FileNotFoundError):
-        os.unlink(new)
-    _fill(new, device)
-    os.replace(new, real)
-    _sync_folder(real)
+    put(path, _content(device))
 
 
-def _begin(real: str, today: date) -> None:
-    """Put a first file there, whole and durable, unless another did; nobody ever finds an empty one."""
-    new = f"{real}.{os.urandom(8).hex()}.new"
-    try:
-        _fill(new, Device(began=today))
-        os.link(new, real)
-    except FileExistsError:
-        pass
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(new)
-    _sync_folder(real)
-
-
-def _fill(new: str, device: Device) -> None:
-    with os.fdopen(os.open(new, _NEW, 0o600), "wb") as file:
-        file.write(json.dumps(_document(device), indent=1).encode("ascii"))
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_folder(real: str) -> None:
-    folder = os.open(os.path.dirname(real), os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+def _content(device: Device) -> bytes:
+    return json.dumps(_document(device), indent=1).encode("ascii")
 
 
 def _document(device: Device) -> dict[str, object]:
@@ -292,14 +220,12 @@ def _read(given: bytes) -> Device:
         by_task = {each.task.digest: each for each in reported}
         if len(by_task) != len(reported):
             raise ValueError
-        return Device(
-            began=date.fromisoformat(document["began"]), limit=_limit(document["limit"]), reported=by_task
-        )
+        return Device(began=date.fromisoformat(document["began"]), limit=_limit(document["limit"]), reported=by_task)
     except (TaskRefused, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise DeviceRefused(
-            f"The device's file is damaged, empty, or not of format {FORMAT}: what it revealed is not known, and nothing "
-            "was sent. An older copy in its place, or a new file, counts too little: it knows nothing of what left since, "
-            "and kept answers are drawn again, which reveals more."
+            f"The device's file is damaged, empty, or not of format {FORMAT}: what it revealed is not known. "
+            "Nothing was sent. An older copy in its place, or a new file, counts too little: it knows nothing of what "
+            "left since, and kept answers are drawn again, which reveals more."
         ) from None
 
 
@@ -309,6 +235,8 @@ def _reported(given: Mapping[str, Mapping[str, object]]) -> Reported:
         raise ValueError
     days = {date.fromisoformat(day): _count(count) for day, count in given["days"].items()}
     found = Reported(task=task_of(dict(given["task"])), days=days, memory=dict(given["memory"]))
+    if len(days) != len(given["days"]):  # a day that is written in two ways
+        raise ValueError
     if found.task.asked.remembers != bool(found.memory) or found.until() > MOST_REPORTS:
         raise ValueError
     return found

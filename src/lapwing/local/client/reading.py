@@ -19,9 +19,9 @@ _EVERY: Final = ("version", "question", "mechanism", EPSILON, "unit", "opens", "
 _MORE: Final = (UNCHANGED, ALL)
 _KINDS: Final = (Values.kind, Number.kind, Text.kind, Attributes.kind)
 _DIGITS: Final = re.compile(r"0|[1-9][0-9]{0,19}")
-_MOST_PLACES: Final = 60
+MOST_PLACES: Final = 60
 """Characters of a decimal number; no true one has half as many."""
-_MOST_BITS: Final = 128
+MOST_BITS: Final = 128
 """Of an integer that stands for a decimal: longer ones take long to be written in tens."""
 _TEXTS: Final = re.compile(
     r"""
@@ -44,11 +44,14 @@ def read_task(text: str) -> Task:
     """
     if len(text) > MOST_TASK:
         raise TaskRefused(f"A task has {MOST_TASK:,} characters at most.")
+    is_json = text.lstrip().startswith("{")
+    if not is_json and has_long_keys(text):
+        raise TaskRefused("A task in TOML has no keys of three parts, such as a.b.c.")
     try:
         given: object = (
             json.loads(text, parse_float=Decimal, object_pairs_hook=unrepeated)
-            if text.lstrip().startswith("{")
-            else _toml(text)
+            if is_json
+            else tomllib.loads(text, parse_float=Decimal)
         )
     except (ValueError, ArithmeticError, RecursionError):
         raise TaskRefused("The task is neither TOML nor JSON, or says something twice.") from None
@@ -62,11 +65,13 @@ def unrepeated(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     return dict(pairs)
 
 
-def _toml(text: str) -> object:
-    """Read TOML, but for keys of three parts: no task has one, and of n parts a reader takes n² steps or more."""
-    if _THREE_PARTS.search(_TEXTS.sub(lambda found: "" if found[0].startswith("#") else '""', text)):
-        raise TaskRefused("A task in TOML has no keys of three parts, such as a.b.c.")
-    return tomllib.loads(text, parse_float=Decimal)
+def has_long_keys(text: str) -> bool:
+    """Return whether a text in TOML has a key of three parts or more; dots in texts and comments are none.
+
+    No task has one, and of n parts a reader takes n² steps.
+    """
+    bare = _TEXTS.sub(lambda found: "" if found[0].startswith("#") else '""', text)
+    return _THREE_PARTS.search(bare) is not None
 
 
 def task_of(given: object) -> Task:
@@ -155,11 +160,15 @@ def _integer(name: object, value: object) -> int:
 def _decimal(name: str, value: object) -> Decimal:
     if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,12}(\.[0-9]{1,30})?", value):
         return Decimal(value)
-    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= _MOST_BITS:
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= MOST_BITS:
         value = Decimal(value)
-    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) < 30:
-        if len(str(value)) <= _MOST_PLACES:
-            return value
+    if (
+        isinstance(value, Decimal)
+        and value.is_finite()
+        and abs(value.adjusted()) < 30
+        and len(str(value)) <= MOST_PLACES
+    ):
+        return value
     raise TaskRefused(f"{name} must be a decimal number, such as 0.5.")
 
 

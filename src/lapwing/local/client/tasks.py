@@ -107,7 +107,14 @@ class Task:
             f"hold one of them for {sure:g} % likely at most"
         )
         more = (f"{_OF[name]} have epsilon {plain(epsilon)}" for name, epsilon in self.epsilons if name in _OF)
-        return "; ".join([one, *more])
+        return "; ".join([one, *more, *self._links])
+
+    @property
+    def _links(self) -> list[str]:
+        """What tells reports of one device from those of others, whatever its answers are."""
+        cohorts = dict(self.parameters).get("cohorts")
+        linked = cohorts is not None and self.asked.remembers
+        return [f"every report names the device's cohort, one of {cohorts:,}, always the same"] if linked else []
 
 
 def true_epsilons(asked: Asked | Attributes) -> tuple[tuple[str, Decimal], ...]:

@@ -54,7 +54,8 @@ class Noise:
         both = odds_down(first / differing, Fraction(1))
         truth = floor(Fraction((both - flip) * WHOLE, WHOLE - 2 * flip))
         if first >= epsilon_of(forever) or truth <= WHOLE // 2:
-            raise InvalidParameter(f"One report cannot lose {one} if all may lose {forever}; it must be less.")
+            one_, all_ = float(first), float(epsilon_of(forever))
+            raise InvalidParameter(f"One report cannot lose {one_:g} if all may lose {all_:g}; it must be less.")
         return cls(flip=flip, zero=WHOLE - truth, one=truth)
 
     @classmethod

@@ -3,7 +3,7 @@
 Theory of operation. The chance of one number, the likeliest, comes from ball arithmetic. Those of its neighbours follow
 by P(j+1) = P(j)·(n−j)/(j+1)·q/(1−q), outwards, so that they fall. A table holds about ten standard deviations on each
 side. Beyond its ends the factors keep falling, so that what is left out is less than a geometric series. Upper bounds
-add that, so that none is below about 10⁻²³: for a smaller δ nothing better than the local ε is certified.
+add that, up to about 10⁻²³: for a δ below it, nothing better than the local ε is certified.
 
 Errors. With u = 2⁻⁵³ each step has a relative error of 4u at most (three operations and a rounded q/(1 − q)), and each
 sum of positive terms one of u a term. Tables have at most 4·10⁵ entries (10⁹ trials), and what is made of three tables

@@ -124,7 +124,7 @@ def amplified_delta(local: Number | Randomizer, respondents: int, epsilon: Numbe
 def amplified_epsilon(local: Number | Randomizer, respondents: int, delta: Number, *, forged: int = 0) -> Amplified:
     """Bound the least ε at which shuffled reports are (ε, δ)-DP; within 2⁻¹⁸ of the local one of what δ's bounds give.
 
-    For a δ below about 10⁻²³ the upper bound is ε₀: the tables of `binomial` do not reach so far.
+    For a δ far below 10⁻²³ the upper bound is ε₀, as the tables of `binomial` do not reach so far.
 
     Guarantee, Args, Raises: as for `amplified_delta`.
     """

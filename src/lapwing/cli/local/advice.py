@@ -1,0 +1,148 @@
+"""`lapwing local advise`: every mechanism with its error, and what an accuracy takes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, final
+
+from rich.table import Table
+
+import lapwing as lw
+from lapwing.cli.console import note, print_text, show, text
+from lapwing.cli.fitting import Fitted
+from lapwing.cli.formats import new_table, to_json
+from lapwing.cli.local.places import aligned
+from lapwing.cli.local.ranges import check_whole, in_decimals
+from lapwing.cli.options import Report
+from lapwing.errors import InvalidParameter
+from lapwing.local.client import MOST_VALUES
+
+if TYPE_CHECKING:
+    from lapwing.local import Advice, MeanAdvice
+    from lapwing.local.client import Number
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """Two of the ε of a report, the number of respondents and the half-width of an interval; the third is found."""
+
+    epsilon: Fraction | None
+    respondents: int | None
+    within: Fraction | None
+    confidence: Fraction
+
+    def met(
+        self,
+        respondents_needed: Callable[[Fraction, Fraction], int],
+        epsilon_needed: Callable[[int, Fraction], Fraction],
+    ) -> tuple[Fraction, int, str]:
+        """Return ε and respondents, and what to say of the one that was found.
+
+        Args: respondents_needed: given ε and half-width. epsilon_needed: given respondents and half-width.
+        """
+        if self.within is None:
+            return self.epsilon or Fraction(1), self.respondents or 1, ""
+        width = f"±{in_decimals(self.within)}"
+        if self.epsilon is not None:
+            found = respondents_needed(self.epsilon, self.within)
+            return self.epsilon, found, f"{found:,} respondents for {width} at epsilon {in_decimals(self.epsilon)}"
+        people = self.respondents or 1
+        epsilon = epsilon_needed(people, self.within)
+        return epsilon, people, f"epsilon {in_decimals(epsilon)} for {width} with {people:,} respondents"
+
+
+def advise_shares(values: int, goal: Goal, form: Report) -> None:
+    """Show every mechanism for a list of values."""
+    check_whole("--values", values, 2, MOST_VALUES)
+    _check_within(goal, Fraction(1), "a share is from 0 to 1")
+    epsilon, respondents, needed = goal.met(
+        lambda epsilon, width: lw.local.respondents_needed(epsilon, values, width, goal.confidence),
+        lambda people, width: lw.local.epsilon_needed(people, values, width, goal.confidence),
+    )
+    advice = lw.local.advise(epsilon, values, respondents)
+    _show(advice_table(advice), advice_document(advice), needed, form)
+
+
+def advise_number(number: "Number", goal: Goal, form: Report) -> None:
+    """Show every mechanism for a mean."""
+    half = (Fraction(number.upper) - Fraction(number.lower)) / 2
+    _check_within(goal, half, "half of what is between the bounds")
+    epsilon, respondents, needed = goal.met(
+        lambda epsilon, width: lw.local.mean_respondents_needed(epsilon, number, width, goal.confidence),
+        lambda people, width: lw.local.mean_epsilon_needed(people, number, width, goal.confidence),
+    )
+    advice = lw.local.advise_mean(epsilon, number, respondents)
+    needed = f"{needed}, by {advice.best.name}" if needed else ""
+    _show(mean_table(advice), mean_document(advice), needed, form)
+
+
+def _check_within(goal: Goal, below: Fraction, why: str) -> None:
+    if goal.within is not None and goal.within >= below:
+        raise InvalidParameter(f"--within is {in_decimals(goal.within)}; it must be below {in_decimals(below)}: {why}.")
+
+
+def _show(table: Table, document: dict[str, object], needed: str, form: Report) -> None:
+    if form is Report.json:
+        print_text(to_json(document))
+    else:
+        show(Fitted(table))
+    if needed:
+        note("needed", needed)
+
+
+def mean_table(advice: "MeanAdvice") -> Table:
+    """Return every mechanism for a mean with its error, the most accurate first."""
+    names = ("error of the mean", "at worst", "bytes")
+    table = new_table("mechanism", *names, numbers=names)
+    errors = aligned([option.error for option in advice.options])
+    worst = aligned([option.worst for option in advice.options])
+    for option, error, most in zip(advice.options, errors, worst, strict=True):
+        table.add_row(*map(text, (option.name, error, most, f"{option.report_bytes:,}")))
+    return table
+
+
+def mean_document(advice: "MeanAdvice") -> dict[str, object]:
+    """Return the same for programs; thresholds of 64 bits are texts."""
+    options = [
+        {
+            "name": option.name,
+            "parameters": {name: str(value) for name, value in option.mechanism.parameters.items()},
+            "error": option.error,
+            "worst": option.worst,
+            "report_bytes": option.report_bytes,
+        }
+        for option in advice.options
+    ]
+    return {"epsilon": float(advice.epsilon), "respondents": advice.respondents, "options": options}
+
+
+def advice_table(advice: "Advice") -> Table:
+    """Return every mechanism with its error and what it takes, the most accurate first."""
+    names = ("error of a share", "at worst", "bytes", "steps")
+    table = new_table("mechanism", "parameters", *names, numbers=names)
+    errors = aligned([option.error for option in advice.options])
+    worst = aligned([option.worst for option in advice.options])
+    for option, error, most in zip(advice.options, errors, worst, strict=True):
+        given = {name: value for name, value in option.mechanism.parameters.items() if "threshold" not in name}
+        cells = (error, most, f"{option.report_bytes:,}", f"{option.operations:,}")
+        said = ", ".join(f"{name} {value:,}" for name, value in given.items())
+        table.add_row(*map(text, (option.name, said, *cells)))
+    return table
+
+
+def advice_document(advice: "Advice") -> dict[str, object]:
+    """Return the same for programs; thresholds of 64 bits are texts."""
+    options = [
+        {
+            "name": option.name,
+            "mechanism": option.mechanism.name,
+            "parameters": {name: str(value) for name, value in option.mechanism.parameters.items()},
+            "error": option.error,
+            "worst": option.worst,
+            "report_bytes": option.report_bytes,
+            "operations": option.operations,
+        }
+        for option in advice.options
+    ]
+    return {"epsilon": float(advice.epsilon), "respondents": advice.respondents, "options": options}
