@@ -52,6 +52,8 @@ def test_confidence_is_between_0_and_1(visits: Path, run: Run, text: str) -> Non
         ("explain", COUNT, "--bogus"),
         ("budget", "--catalog", "none.toml"),
         ("data",),
+        ("lab", "bogus"),
+        ("lab", "coin", "--against", "everybody"),
     ],
 )
 def test_usage(visits: Path, run: Run, arguments: tuple[str, ...]) -> None:
@@ -145,5 +147,5 @@ def test_the_prefix_matters() -> None:
 
 
 def test_no_command_is_missing_from_the_table() -> None:
-    alone = ["demo", "init", "query", "explain", "guarantee", "serve", "account"]
+    alone = ["demo", "init", "query", "explain", "guarantee", "serve", "account", "lab"]
     assert [name for name, _, _ in app.COMMANDS] == alone

@@ -17,6 +17,7 @@ COMMANDS = [
     ("budget", "raise"),
     ("guarantee",),
     ("account",),
+    ("lab",),
     ("data",),
     ("data", "accept"),
     ("data", "faults"),
