@@ -12,7 +12,7 @@ import pytest
 
 from lapwing import local
 from lapwing.cli import main
-from lapwing.cli.local import app, task_file, wanted
+from lapwing.cli.local import app, task_file, wanted, written
 from lapwing.cli.local import estimate as estimating
 from lapwing.local import client
 from tests.cli.conftest import Run, run
@@ -325,7 +325,7 @@ def test_documents_say_for_whom_and_how_sure(folder: Path, run: Run) -> None:
 
 def test_arrow_is_not_for_terminals(task: client.Task, folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "reports.ndjson").write_bytes(client.report(task, "no", StreamEntropy("terminal").read))
-    monkeypatch.setattr(wanted, "on_terminal", lambda: True)
+    monkeypatch.setattr(written, "on_terminal", lambda: True)
     outcome = run("local", "estimate", "task.toml", "reports.ndjson", "--format", "arrow")
     assert (outcome.status, outcome.out) == (2, "")
     assert "Arrow is binary, and this is a terminal" in outcome.err

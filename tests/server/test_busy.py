@@ -19,6 +19,19 @@ BUSY = (429, "1")
 
 
 @contextmanager
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[Connection]:
+    """Serve by a handler, and give a connection to it."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield Connection(f"http://127.0.0.1:{server.server_port}", "t")
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
 def answering(replies: Sequence[Told]) -> Iterator[tuple[Connection, list[str]]]:
     """Serve these statuses one after another, each with its Retry-After, and give the requests that came."""
     left, came = list(replies), list[str]()
@@ -42,14 +55,8 @@ def answering(replies: Sequence[Told]) -> Iterator[tuple[Connection, list[str]]]
         def log_message(self, *_: Any) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield Connection(f"http://127.0.0.1:{server.server_port}", "t"), came
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Handler) as connection:
+        yield connection, came
 
 
 @pytest.fixture
@@ -126,14 +133,8 @@ def cutting(content: bytes, *, length: int) -> Iterator[tuple[Connection, list[s
         def log_message(self, *_: Any) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield Connection(f"http://127.0.0.1:{server.server_port}", "t"), came
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Handler) as connection:
+        yield connection, came
 
 
 def test_an_answer_that_is_cut_short_is_none() -> None:

@@ -1,11 +1,12 @@
 """A data set that a curator registers at a server: a catalog is sent, the data lie there already."""
 
 from collections.abc import Mapping
-from datetime import date, datetime
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
 from lapwing.client.connection import Connection
+from lapwing.client.sending import typed
 from lapwing.client.session import RemoteSession
 from lapwing.errors import InvalidParameter
 
@@ -52,12 +53,8 @@ def _valued(value: object) -> object:
             return {str(name): _valued(inner) for name, inner in value.items()}
         case list() | tuple():
             return [_valued(inner) for inner in value]
-        case datetime():
-            return {"timestamp": value.isoformat()}
-        case date():
-            return {"date": value.isoformat()}
-        case Decimal():
-            return {"decimal": str(value)}
+        case date() | Decimal():
+            return typed(value)
         case None | bool() | int() | float() | str():
             return value
     raise InvalidParameter(f"A catalog holds no {type(value).__name__}; give what TOML has, or a Decimal.")

@@ -51,6 +51,16 @@ def _amount(value: Number, name: str) -> object:
     return int(amount) if amount.denominator == 1 else float(amount)  # for the server to refuse
 
 
+def typed(value: date | Decimal) -> dict[str, str]:
+    """Return a day, a time or a decimal with its type, as JSON has none for it."""
+    match value:
+        case datetime():
+            return {"timestamp": value.isoformat()}
+        case date():
+            return {"date": value.isoformat()}
+    return {"decimal": str(value)}
+
+
 def _sent(value: object) -> object:
     """Return a parameter as JSON has it, or with its type."""
     match value:
@@ -58,12 +68,8 @@ def _sent(value: object) -> object:
             return value
         case Integral():
             return int(value)
-        case datetime():
-            return {"timestamp": value.isoformat()}
-        case date():
-            return {"date": value.isoformat()}
-        case Decimal():
-            return {"decimal": str(value)}
+        case date() | Decimal():
+            return typed(value)
         case Fraction():
             return {"fraction": str(value)}
         case _:

@@ -74,15 +74,7 @@ def new_task(
     """
     with _refusals():
         asked = _asked(answers, mechanism)
-        return client.Task(
-            question=question,
-            asked=asked,
-            epsilons=client.true_epsilons(asked),
-            unit=unit,
-            opens=opens,
-            closes=closes,
-            retention_days=retention_days,
-        )
+        return _stating(question, asked, unit, opens, closes, retention_days)
 
 
 def new_record_task(
@@ -101,15 +93,22 @@ def new_record_task(
     """
     with _refusals():
         asked = client.Attributes(tuple((name, _asked(answers, given)) for name, answers, given in attributes))
-        return client.Task(
-            question=question,
-            asked=asked,
-            epsilons=client.true_epsilons(asked),
-            unit=unit,
-            opens=opens,
-            closes=closes,
-            retention_days=retention_days,
-        )
+        return _stating(question, asked, unit, opens, closes, retention_days)
+
+
+def _stating(
+    question: str, asked: client.Asked | client.Attributes, unit: str, opens: date, closes: date, retention_days: int
+) -> client.Task:
+    """Return a task that states every ε that applies."""
+    return client.Task(
+        question=question,
+        asked=asked,
+        epsilons=client.true_epsilons(asked),
+        unit=unit,
+        opens=opens,
+        closes=closes,
+        retention_days=retention_days,
+    )
 
 
 def _asked(answers: Sequence[str] | client.Answers, mechanism: Mechanism) -> client.Asked:

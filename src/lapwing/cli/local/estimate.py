@@ -9,12 +9,12 @@ import typer
 
 import lapwing as lw
 from lapwing.cli.charts import HELP, require_chart, write_chart
-from lapwing.cli.console import complain, note, print_bytes, print_text, show
-from lapwing.cli.fitting import Fitted
-from lapwing.cli.formats import Format, to_json
+from lapwing.cli.console import complain, note
+from lapwing.cli.formats import Format
 from lapwing.cli.local import numbers, over_time, rappor, words
 from lapwing.cli.local.pages import as_csv, moving, shares_table, with_likeliest
-from lapwing.cli.local.wanted import Wanted, Whom, written_as
+from lapwing.cli.local.wanted import Wanted, Whom, reports_in
+from lapwing.cli.local.written import show_as, written_as
 from lapwing.cli.options import between
 from lapwing.errors import InvalidParameter
 from lapwing.plots import bars_with_intervals
@@ -83,9 +83,8 @@ def estimate(
 
 
 def _check_forged(collected: "Collected[Any]", forged: int) -> None:
-    """Refuse what cannot be, before anything is shown. Of several questions the reports are a tuple, one of each."""
-    told = collected.reports if isinstance(collected.reports, tuple) else (collected.reports,)
-    most = sum(map(len, told))
+    """Refuse what cannot be, before anything is shown."""
+    most = reports_in(collected)
     if most and not 0 <= forged <= most:
         raise InvalidParameter(f"--forged is {forged}; it must be from 0 to {most:,}, the number of reports.")
 
@@ -95,19 +94,13 @@ def _estimate_shares(collected: "Collected[Any]", wanted: Wanted) -> None:
     if found is None:
         return
     rows = found.rows(wanted.confidence, whom=wanted.whom.value, together=wanted.together)
-    match wanted.format:
-        case Format.table:
-            show(Fitted(shares_table(found, rows, likely)))
-        case Format.csv:
-            print_text(as_csv(rows, likely))
-        case Format.json:
-            shares = with_likeliest(rows, likely)
-            print_text(to_json({**wanted.document(collected, wanted.whom), "estimates": shares}))
-        case Format.arrow:
-            from lapwing.documents.answers import arrow_stream  # here, so that `lapwing --help` loads no engine
-
-            table = found.to_arrow(wanted.confidence, whom=wanted.whom.value, together=wanted.together)
-            print_bytes(arrow_stream(table))
+    show_as(
+        wanted.format,
+        table=lambda: shares_table(found, rows, likely),
+        csv=lambda: as_csv(rows, likely),
+        document=lambda: {**wanted.document(collected, wanted.whom), "estimates": with_likeliest(rows, likely)},
+        arrow=lambda: found.to_arrow(wanted.confidence, whom=wanted.whom.value, together=wanted.together),
+    )
     _notes(found, wanted.whom, wanted.confidence, wanted.together, wanted.forged)
     if wanted.plot is not None:
         title = collected.task.question

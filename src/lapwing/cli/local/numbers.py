@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import lapwing as lw
 from lapwing.cli.charts import write_chart
-from lapwing.cli.console import note, print_bytes, print_text, show, text
-from lapwing.cli.fitting import Fitted
-from lapwing.cli.formats import Format, new_table, to_json
+from lapwing.cli.console import note, text
+from lapwing.cli.formats import new_table
 from lapwing.cli.local.pages import moving
 from lapwing.cli.local.wanted import Wanted, Whom
+from lapwing.cli.local.written import as_arrow, show_as
 from lapwing.plots import bars_with_intervals, below_each_other
 
 if TYPE_CHECKING:
@@ -70,19 +70,13 @@ def _show(
         for question, each in found.items()
         for row in _rows(question, each, confidence, whom=whom, together=wanted.together)
     ]
-    match wanted.format:
-        case Format.table:
-            show(Fitted(_table(rows)))
-        case Format.csv:
-            print_text(_csv(rows))
-        case Format.json:
-            print_text(to_json({**wanted.document(collected, whom), "estimates": rows}))
-        case Format.arrow:
-            import pyarrow
-
-            from lapwing.documents.answers import arrow_stream  # here, so that `lapwing --help` loads no engine
-
-            print_bytes(arrow_stream(pyarrow.Table.from_pylist(rows)))
+    show_as(
+        wanted.format,
+        table=lambda: _table(rows),
+        csv=lambda: _csv(rows),
+        document=lambda: {**wanted.document(collected, whom), "estimates": rows},
+        arrow=lambda: as_arrow(rows),
+    )
     if wanted.plot is not None:
         title, drawn = collected.task.question, [_bars(question, rows) for question in found]
         write_chart(drawn[0] if len(drawn) == 1 else below_each_other(title, *drawn), wanted.plot)

@@ -10,10 +10,10 @@ from rich.table import Table
 
 import lapwing as lw
 from lapwing.cli.charts import write_chart
-from lapwing.cli.console import note, print_bytes, print_text, show, text
-from lapwing.cli.fitting import Fitted
-from lapwing.cli.formats import Format, new_table, to_json
+from lapwing.cli.console import note, text
+from lapwing.cli.formats import new_table
 from lapwing.cli.local.wanted import Wanted, Whom
+from lapwing.cli.local.written import as_arrow, show_as
 from lapwing.plots import bars_with_intervals
 
 if TYPE_CHECKING:
@@ -28,19 +28,13 @@ Row = dict[str, Any]
 def estimate_periods(collected: "Collected[DyadicTree]", wanted: Wanted) -> None:
     """Show the share of yes in every period, and say for whom intervals are and which changes count."""
     rows = periods_of(collected, wanted.confidence, wanted.together)
-    match wanted.format:
-        case Format.table:
-            show(Fitted(_table(rows)))
-        case Format.csv:
-            print_text(_csv(rows))
-        case Format.json:
-            print_text(to_json({**wanted.document(collected, Whom.population), "estimates": rows}))
-        case Format.arrow:
-            import pyarrow
-
-            from lapwing.documents.answers import arrow_stream  # here, so that `lapwing --help` loads no engine
-
-            print_bytes(arrow_stream(pyarrow.Table.from_pylist(rows)))
+    show_as(
+        wanted.format,
+        table=lambda: _table(rows),
+        csv=lambda: _csv(rows),
+        document=lambda: {**wanted.document(collected, Whom.population), "estimates": rows},
+        arrow=lambda: as_arrow(rows),
+    )
     _notes(collected.mechanism, len(rows), wanted.confidence, wanted.together)
     if wanted.plot is not None:
         title = collected.task.question

@@ -13,14 +13,14 @@ from rich.table import Table
 
 import lapwing as lw
 from lapwing.cli.charts import write_chart
-from lapwing.cli.console import note, print_bytes, print_text, show, text
-from lapwing.cli.fitting import Fitted
-from lapwing.cli.formats import Format, new_table, to_json
+from lapwing.cli.console import note, text
+from lapwing.cli.formats import new_table
 from lapwing.cli.local.days import day
 from lapwing.cli.local.pages import moving
 from lapwing.cli.local.ranges import check_unused, check_values, check_whole
 from lapwing.cli.local.task_file import Force, Output, write_task
 from lapwing.cli.local.wanted import Wanted, Whom
+from lapwing.cli.local.written import show_as
 from lapwing.cli.options import above_zero
 from lapwing.errors import InvalidParameter
 from lapwing.local.client import MOST_BYTES
@@ -129,17 +129,13 @@ def estimate_texts(collected: "Collected[Rappor]", wanted: Wanted) -> None:
     )  # as devices take them
     found = lw.local.decode(collected.mechanism, collected.reports, texts)
     rows = sorted(found.rows(wanted.confidence, together=wanted.together), key=_largest_first)
-    match wanted.format:
-        case Format.table:
-            show(Fitted(_table(rows)))
-        case Format.csv:
-            print_text(_csv(rows))
-        case Format.json:
-            print_text(to_json({**wanted.document(collected, Whom.population), **_document(found, rows)}))
-        case Format.arrow:
-            from lapwing.documents.answers import arrow_stream  # here, so that `lapwing --help` loads no engine
-
-            print_bytes(arrow_stream(found.to_arrow(wanted.confidence, together=wanted.together)))
+    show_as(
+        wanted.format,
+        table=lambda: _table(rows),
+        csv=lambda: _csv(rows),
+        document=lambda: {**wanted.document(collected, Whom.population), **_document(found, rows)},
+        arrow=lambda: found.to_arrow(wanted.confidence, together=wanted.together),
+    )
     _notes(found, wanted)
     if wanted.plot is not None:
         title = collected.task.question

@@ -12,13 +12,12 @@ from rich.table import Table
 
 import lapwing as lw
 from lapwing.cli.charts import HELP, require_chart, write_chart
-from lapwing.cli.console import note, print_bytes, print_text, show, text
-from lapwing.cli.fitting import Fitted
-from lapwing.cli.formats import Format, new_table, to_json
+from lapwing.cli.console import note, text
+from lapwing.cli.formats import Format, new_table
 from lapwing.cli.local.column import Column, read_column
 from lapwing.cli.local.errors_chart import chart_of
 from lapwing.cli.local.ranges import check_whole
-from lapwing.cli.local.wanted import written_as
+from lapwing.cli.local.written import as_arrow, show_as, written_as
 from lapwing.cli.options import above_zero, between
 from lapwing.errors import InvalidParameter
 
@@ -89,19 +88,13 @@ def simulate(
     found = lw.local.simulate(
         counted.totals, epsilons=epsilon or EPSILONS, respondents=sizes, delta=delta or DELTA, repeats=repeats
     )
-    match form:
-        case Format.table:
-            show(Fitted(_table(found)))
-        case Format.csv:
-            print_text(_csv(found))
-        case Format.json:
-            print_text(to_json([one.row() for one in found]))
-        case Format.arrow:
-            import pyarrow  # here, so that `lapwing --help` loads no engine
-
-            from lapwing.documents.answers import arrow_stream
-
-            print_bytes(arrow_stream(pyarrow.Table.from_pylist([one.row() for one in found])))
+    show_as(
+        form,
+        table=lambda: _table(found),
+        csv=lambda: _csv(found),
+        document=lambda: [one.row() for one in found],
+        arrow=lambda: as_arrow([one.row() for one in found]),
+    )
     _note_left_out(counted)
     if respondents is None and (small := [size for size in _parts(people) if size < LEAST_SAMPLE]):
         said = " and ".join(f"{size:,}" for size in small)

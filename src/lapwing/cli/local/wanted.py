@@ -5,7 +5,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
-from lapwing.cli.console import on_terminal
 from lapwing.cli.formats import Format
 from lapwing.errors import InvalidParameter
 
@@ -61,13 +60,12 @@ class Wanted:
 
     def document(self, collected: "Collected[Any]", whom: Whom) -> dict[str, object]:
         """Return how every document of an estimate begins: of which task, for whom, how sure, and of what reports."""
-        told = collected.reports if isinstance(collected.reports, tuple) else (collected.reports,)  # a part a question
         return {
             "task": collected.task.document,
             "whom": whom.value,
             "confidence": self.confidence,
             "together": self.together,
-            "reports": sum(map(len, told)),
+            "reports": reports_in(collected),
             "rejected": [{"line": line.line, "reason": line.reason} for line in collected.rejected],
         }
 
@@ -81,11 +79,7 @@ REASONS: Final = {
 }
 
 
-def written_as(form: Format | None) -> Format:
-    """Return how to write something: as asked for, else a table on a terminal and CSV in a pipe.
-
-    Raises: InvalidParameter for what is binary on a terminal.
-    """
-    if form is Format.arrow and on_terminal():
-        raise InvalidParameter("Arrow is binary, and this is a terminal; pipe it into a program or a file.")
-    return form or (Format.table if on_terminal() else Format.csv)
+def reports_in(collected: "Collected[Any]") -> int:
+    """Return how many reports were taken. Of several questions they are a tuple, with a part for each."""
+    told = collected.reports if isinstance(collected.reports, tuple) else (collected.reports,)
+    return sum(map(len, told))

@@ -14,6 +14,7 @@ from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.local import client
 from lapwing.local.client import MOST_VALUES
+from lapwing.local.collisions import meeting
 from lapwing.local.lists.randomizer import (
     Rates,
     Reports,
@@ -101,12 +102,11 @@ class LocalHashing:
 
     def rates(self, value: int) -> Rates:
         """Return p, and that another value hashes to the face shown: c·p + (1 − c)·(1 − p)/(g − 1)."""
-        p, meeting = chance(self.threshold), self._meeting()
-        return Rates(p, meeting * p + (1 - meeting) * (1 - p) / (self.range - 1))
+        p, c = chance(self.threshold), self._meeting()
+        return Rates(p, c * p + (1 - c) * (1 - p) / (self.range - 1))
 
     def _meeting(self) -> Fraction:
-        each, more = divmod(client.PRIME, self.range)
-        return Fraction(more * (each + 1) ** 2 + (self.range - more) * each**2, client.PRIME**2)
+        return meeting(self.range, client.PRIME)
 
     def transition_matrix(self, function: tuple[int, int] = (1, 0)) -> Transitions:
         """Return the law of the face shown for every value, under one hash function (a, b)."""

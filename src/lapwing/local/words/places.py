@@ -12,6 +12,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact import samplers
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import Entropy
+from lapwing.local import collisions
 from lapwing.local.client import listed
 from lapwing.local.client import points as of_client
 from lapwing.local.client.sketch import MOST_FUNCTIONS
@@ -79,12 +80,8 @@ def random_functions(size: int, entropy: Entropy) -> Functions:
 
 
 def meeting(count: int) -> Fraction:
-    """Return with which probability two different points fall into the same of so many buckets, exactly.
-
-    Their residues mod PRIME are independent and uniform, and bucket j has n_j of them: Σ (n_j/PRIME)².
-    """
-    each, more = divmod(listed.PRIME, count)
-    return Fraction(more * (each + 1) ** 2 + (count - more) * each**2, listed.PRIME**2)
+    """Return with which probability two different points fall into the same of so many buckets, exactly."""
+    return collisions.meeting(count, listed.PRIME)
 
 
 @final
