@@ -3,8 +3,8 @@
     python benchmarks/fuzz.py [questions]
 
 Three of ten are about linked tables. What is asked is a function of its number alone, from 0 up: so this begins with
-what the tests ask, and goes on. See `tests/query/fuzzing.py`. A question that fails is printed, and ends in an exit
-status that is not 0.
+what the tests ask, and goes on. See `tests/support/query/fuzzing.py`. A question that fails is printed, and ends in an
+exit status that is not 0.
 """
 
 import os

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.postgres import own_postgres, postgres, shared_postgres
+from tests.support.postgres import own_postgres, postgres, shared_postgres
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 """Tests run side by side already; NumPy reads this when it is first imported, which may be later than here."""

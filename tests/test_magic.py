@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lapwing.datasets import rand_hie_catalog, rand_hie_data
-from tests.notebooks import Shown, run
-from tests.server.world import World, service_in, serving
+from tests.support.notebooks import Shown, run
+from tests.support.server.world import World, service_in, serving
 
 COUNT = "SELECT sex, COUNT(*) AS n FROM rand_hie GROUP BY sex"
 OPEN = ["%load_ext lapwing", "%lapwing connect lapwing.toml"]

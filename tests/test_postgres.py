@@ -10,13 +10,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests import postgres as servers
-from tests.postgres import Postgres
+from tests.support import postgres as servers
+from tests.support.postgres import Postgres
 
 ROOT = Path(__file__).parents[1]
 HOLD = """
 import sys
-from tests.postgres import QUICK, server
+from tests.support.postgres import QUICK, server
 with server(**QUICK) as running:
     print(running.folder, (running.folder / "data" / "postmaster.pid").read_text().split()[0], flush=True)
     sys.stdin.read()

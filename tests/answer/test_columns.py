@@ -16,8 +16,8 @@ from lapwing.privacy.measures import GaussianDP
 from lapwing.query.derivation import brackets, column_functions, numbers, ordering
 from lapwing.query.derivation.derived import Average, Derived, KeyValue, Order, Output, Released
 from lapwing.query.plan import Plan, Question
-from tests.answer.cell_by_cell import CellByCell
-from tests.answer.plans import CELLS, CENTRED, KEYS, MEASURES, PAID, PLAN, ROWS, SIZE, TOTAL, Maker
+from tests.support.answer.cell_by_cell import CellByCell
+from tests.support.answer.plans import CELLS, CENTRED, KEYS, MEASURES, PAID, PLAN, ROWS, SIZE, TOTAL, Maker
 
 MECHANISMS: list[Mechanism] = [
     RoundedGaussian(sigma=Fraction(3)),

@@ -17,7 +17,7 @@ from lapwing.query.expressions.types import TEXT, Fixed
 from lapwing.query.keys import Key
 from lapwing.query.measures import Count, CountDistinct, CountUnits, Measure, Sum
 from lapwing.query.plan import Plan, Question
-from tests.answer.nearest_point import nearest_point
+from tests.support.answer.nearest_point import nearest_point
 
 OF_COUNT = conditions._of_count
 

@@ -15,7 +15,7 @@ from lapwing.query.derivation import roots
 from lapwing.query.derivation.derive import bracket, compute, evaluate, has_interval, interval_end, rests_on_ends
 from lapwing.query.derivation.derived import Average, Derived, Fixture, KeyValue, Part, Released, measures_of
 from lapwing.query.measures import Measure
-from tests.answer.plans import CENTRED, DAY, NULL, OPEN, PAID, PLAN, ROWS, SIZE, TOTAL, number, power
+from tests.support.answer.plans import CENTRED, DAY, NULL, OPEN, PAID, PLAN, ROWS, SIZE, TOTAL, number, power
 
 COUNT = Released(measure=ROWS)
 TEXT = Fixture(value="ab", shape="text")

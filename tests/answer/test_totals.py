@@ -16,7 +16,7 @@ from lapwing.catalog.toml import loads
 from lapwing.query.bind import bind
 from lapwing.query.measures import Measure
 from lapwing.query.plan import Question
-from tests.answer.nearest_point import nearest_point
+from tests.support.answer.nearest_point import nearest_point
 
 CATALOG = """
 [dataset]

@@ -6,8 +6,8 @@ from contextlib import closing
 import pytest
 
 from lapwing.engines.public import PublicData
-from tests.builder.world import World
-from tests.query.clean import catalog_in
+from tests.support.builder.world import World
+from tests.support.query.clean import catalog_in
 
 
 @pytest.fixture(scope="session")

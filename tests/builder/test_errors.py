@@ -9,7 +9,7 @@ import lapwing as lw
 from lapwing.builder.nodes import DEEPEST
 from lapwing.builder.table import Table
 from lapwing.query.text.parse import MAX_TOKENS, MAX_TREE_DEPTH
-from tests.builder.world import World
+from tests.support.builder.world import World
 
 col = lw.col
 CASES: list[tuple[str, Callable[[Table[lw.Answer]], object]]] = [

@@ -15,7 +15,7 @@ from lapwing.builder.values import Value
 from lapwing.query.bind import bind
 from lapwing.query.text.parse import parse
 from tests.builder.test_literals import TEXTS
-from tests.builder.world import World, same
+from tests.support.builder.world import World, same
 
 ATTACKS = [
     "'", '"', "' OR '1' = '1", "x' UNION SELECT person FROM visits --", '" FROM visits --', 'n", person AS "who',

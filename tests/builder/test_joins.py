@@ -12,8 +12,8 @@ from lapwing.builder import writing
 from lapwing.builder.relations import Joined
 from lapwing.builder.table import Table
 from lapwing.engines.public import PublicData
-from tests.builder.world import World, same
-from tests.query import shop
+from tests.support.builder.world import World, same
+from tests.support.query import shop
 
 col = lw.col
 Build = Callable[[Callable[[str], Table[lw.Answer]]], Table[lw.Answer]]

@@ -17,7 +17,7 @@ from lapwing.builder.table import Table
 from lapwing.builder.values import Value
 from lapwing.query.plan import Plan
 from lapwing.query.text.parse import parse
-from tests.builder.world import World, same
+from tests.support.builder.world import World, same
 
 col = lw.col
 

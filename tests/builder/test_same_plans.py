@@ -10,7 +10,7 @@ import pytest
 import lapwing as lw
 from lapwing.builder.table import Table
 from lapwing.builder.values import Value
-from tests.builder.world import World, same
+from tests.support.builder.world import World, same
 
 col = lw.col
 Build = Callable[[World], Table[lw.Answer]]

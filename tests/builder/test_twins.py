@@ -10,7 +10,7 @@ from lapwing.errors import QueryRefused
 from tests.builder import test_injection, test_literals
 from tests.builder.test_random import bare
 from tests.builder.test_same_plans import PAIRS
-from tests.builder.world import World, same
+from tests.support.builder.world import World, same
 
 
 def broken(world: World) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lapwing.catalog.facts import column_facts
-from tests.catalog.examples import catalog, changed
+from tests.support.catalog.examples import catalog, changed
 
 MEANS_ANOTHER = {
     "lower": ("lower = 0, upper = 5000", "lower = 1, upper = 5000"),

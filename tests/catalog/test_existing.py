@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lapwing.catalog import Column, Link, Table
-from tests.catalog import existing as model
-from tests.catalog.existing import Data, Existing, Order, Row, bag, bounded, existing
+from tests.support.catalog import existing as model
+from tests.support.catalog.existing import Data, Existing, Order, Row, bag, bounded, existing
 
 KEY, DAY = Column(name="k", type="integer"), Column(name="day", type="integer")
 ROOT = Table(

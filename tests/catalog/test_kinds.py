@@ -11,7 +11,7 @@ from lapwing.catalog import Catalog, Column, PublicTable, Table, View, column
 from lapwing.catalog.toml import dumps, loads
 from lapwing.catalog.view import LONGEST_VIEW
 from lapwing.errors import CatalogError
-from tests.catalog.examples import FOLDER, TEXT, catalog, changed
+from tests.support.catalog.examples import FOLDER, TEXT, catalog, changed
 
 MORE = (
     TEXT.replace("max_rows_per_unit = 10", 'max_rows_per_unit = 10\npart = "site"')

@@ -13,8 +13,8 @@ from lapwing.catalog.links import parents_first
 from lapwing.catalog.table import MOST_LINKS
 from lapwing.catalog.toml import dumps, loads
 from lapwing.errors import CatalogError, InvalidParameter
-from tests.catalog.examples import FOLDER, catalog
-from tests.catalog.linked import LINKED, linked, table
+from tests.support.catalog.examples import FOLDER, catalog
+from tests.support.catalog.linked import LINKED, linked, table
 
 
 def refused(message: str) -> pytest.RaisesExc[CatalogError]:

@@ -6,7 +6,7 @@ import pytest
 
 from lapwing.catalog.toml import load
 from lapwing.errors import CatalogError
-from tests.catalog.examples import TEXT, catalog, changed
+from tests.support.catalog.examples import TEXT, catalog, changed
 
 
 def read_cases() -> dict[str, tuple[str, str, str]]:

@@ -16,7 +16,7 @@ from lapwing.catalog.table import KEY_TYPES
 from lapwing.catalog.toml import dumps, load, loads, write
 from lapwing.errors import CatalogError
 from lapwing.privacy.calibration import loss_for
-from tests.catalog.examples import FOLDER, TEXT, catalog, changed
+from tests.support.catalog.examples import FOLDER, TEXT, catalog, changed
 
 
 def column(name: str, content: str = TEXT) -> Column:

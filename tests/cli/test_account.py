@@ -17,7 +17,7 @@ from lapwing.cli import account as account_module
 from lapwing.cli.account import EXAMPLE, read, rounded
 from lapwing.plots import cells_with_bounds, curves_with_bounds, plot_of
 from lapwing.privacy.listing import KINDS, Listed, listed
-from tests.cli.conftest import Run
+from tests.support.cli.command import Run
 
 LIST = ("100 laplace epsilon=0.1", "3 gaussian sigma=40")
 MIXED = ("account", *LIST)

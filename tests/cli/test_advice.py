@@ -11,7 +11,7 @@ import pytest
 
 from lapwing.catalog.toml import load
 from lapwing.cli.advice import advise
-from tests.cli.conftest import INIT, Outcome, Run
+from tests.support.cli.command import INIT, Outcome, Run
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 ROWS = 3

@@ -10,7 +10,7 @@ import pytest
 import lapwing as lw
 from lapwing.cli.figures import size
 from lapwing.privacy.odometers import AS_IF_CAP, WHENEVER, Odometer, Reading
-from tests.cli.conftest import BY_PLAN, INIT, Run
+from tests.support.cli.command import BY_PLAN, INIT, Run
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 DELTA = Fraction(1, 10**6)

@@ -15,7 +15,7 @@ import lapwing as lw
 from lapwing.cli import console, formats, main
 from lapwing.cli.characters import in_json, visible
 from lapwing.engines.duckdb import FAILED, DuckDB
-from tests.cli.conftest import INIT, Run, write_visits
+from tests.support.cli.command import INIT, Run, write_visits
 
 CLEAR = "\x1b[2J\x1b]0;owned\x07"
 FORGED = "a\n2026-01-01 00:00   ana   failed   SELECT forged"

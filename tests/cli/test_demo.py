@@ -11,7 +11,7 @@ import lapwing as lw
 from lapwing.cli import demo
 from lapwing.cli.demo.scenes import SCENES
 from lapwing.cli.demo.truth import truth
-from tests.cli.conftest import Run
+from tests.support.cli.command import Run
 
 SOURCES = Path(lapwing.__file__).parent
 

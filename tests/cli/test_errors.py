@@ -7,7 +7,7 @@ import pytest
 import lapwing as lw
 from lapwing.cli import app, formats
 from lapwing.cli.console import pointer
-from tests.cli.conftest import BY_PLAN, Outcome, Run
+from tests.support.cli.command import BY_PLAN, Outcome, Run
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 

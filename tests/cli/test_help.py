@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.cli.conftest import Run
+from tests.support.cli.command import Run
 
 COMMANDS = [
     (),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lapwing.engines import DuckDB
-from tests.cli.conftest import BY_PLAN, Run, write_visits
+from tests.support.cli.command import BY_PLAN, Run, write_visits
 
 ABSENT = "visits: there is no index.\n"
 CURRENT = "visits: there is an index, and questions use it.\n"

@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 
 from lapwing.catalog.toml import load
-from tests.cli.conftest import INIT, Run
+from tests.support.cli.command import INIT, Run
 
 
 def test_the_catalog_says_what_was_given(folder: Path, run: Run) -> None:

@@ -18,7 +18,7 @@ MOST_SECONDS = 120
 
 def stop_at(place: str, folder: Path) -> tuple[int, str, str]:
     """Run a question that hangs at a place, press Ctrl-C there and once more, and return status and what was said."""
-    command = [sys.executable, "-m", "tests.cli.stopped", place, "query", COUNT, "--epsilon", "0.5"]
+    command = [sys.executable, "-m", "tests.support.cli.stopped", place, "query", COUNT, "--epsilon", "0.5"]
     environment = {"PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"}
     process = subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run
 from tests.release.test_parts_charged import about, write, write_visits
+from tests.support.cli.command import Run
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.cli import query as query_module
-from tests.cli.conftest import BY_PLAN, Run
+from tests.support.cli.command import BY_PLAN, Run
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 

@@ -8,7 +8,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.cli.figures import size
-from tests.cli.conftest import BY_PLAN, INIT, Run, write_visits
+from tests.support.cli.command import BY_PLAN, INIT, Run, write_visits
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 

@@ -11,7 +11,7 @@ import pytest
 import lapwing as lw
 from lapwing import raising
 from lapwing.catalog import amending
-from tests.cli.conftest import BY_PLAN, Run
+from tests.support.cli.command import BY_PLAN, Run
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 LEDGER = "visits.lapwing.db"

@@ -11,8 +11,8 @@ import pytest
 
 import lapwing as lw
 from lapwing.engines.duckdb import FAILED, DuckDB
-from tests.cli.conftest import Run, write_visits
 from tests.cli.test_interrupt import MOST_SECONDS, ROOT, wait_for
+from tests.support.cli.command import Run, write_visits
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 ASK = ("query", f"{COUNT} WHERE cost < 50", "--epsilon", "0.1")
@@ -32,7 +32,7 @@ def kill(folder: Path) -> None:
     """Kill a question while it runs, as a system does that is short of memory."""
     (folder / "reached").unlink(missing_ok=True)
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.cli.stopped", "running", *ASK],
+        [sys.executable, "-m", "tests.support.cli.stopped", "running", *ASK],
         cwd=folder,
         env={"PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"},
         stdout=subprocess.DEVNULL,

@@ -12,7 +12,7 @@ from lapwing.cli.progress import BLANK
 from lapwing.datasets import rand_hie_catalog
 from lapwing.engines.public import PublicData
 from lapwing.query.bind import bind
-from tests.docs.pages import PAGES, ROOT, Block, blocks, inside, left_standing, prepare, run_page, same
+from tests.support.docs.pages import PAGES, ROOT, Block, blocks, inside, left_standing, prepare, run_page, same
 
 RUN = {"python", "console"}
 WITH_EXAMPLES = [page for page in PAGES if any(block.language in RUN for block in blocks(page))]

@@ -17,7 +17,7 @@ from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.odometers import Odometer
 from lapwing.privacy.plans import choices
 from lapwing.query.bind import bind
-from tests.docs.pages import DOCS
+from tests.support.docs.pages import DOCS
 
 EPSILON, DELTA = Fraction(3), Fraction(1, 10**6)
 CONFIDENCE = Fraction(95, 100)

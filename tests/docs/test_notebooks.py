@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.docs.pages import DOCS
-from tests.notebooks import Shown, run
+from tests.support.docs.pages import DOCS
+from tests.support.notebooks import Shown, run
 
 NOTEBOOKS = sorted(DOCS.rglob("*.ipynb"))
 

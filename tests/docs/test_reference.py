@@ -28,7 +28,7 @@ from lapwing.query.expressions import calls, limits
 from lapwing.query.relations import per_unit, window_functions
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.text import options, parse
-from tests.docs.pages import DOCS
+from tests.support.docs.pages import DOCS
 
 SPELLED: Final = {
     exp.Anonymous: "DATE_PART", exp.Atan: "ATAN", exp.BitwiseXor: "XOR(p, q)", exp.Concat: "CONCAT",

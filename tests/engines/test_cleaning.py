@@ -21,8 +21,8 @@ from lapwing.query.bind import bind
 from lapwing.query.measures import Sum
 from lapwing.query.sql import cleaned, printers
 from lapwing.query.sql.cleaned import Pass
-from tests.engines import physical
-from tests.engines.tables import run
+from tests.support.engines import physical
+from tests.support.engines.tables import run
 
 # Every declared type, with and without bounds, steps of both kinds, and values.
 DECLARED = {

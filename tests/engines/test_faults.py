@@ -20,7 +20,7 @@ from lapwing.engines import DuckDB
 from lapwing.engines.duckdb import FAILED
 from lapwing.errors import DataFault, EngineFault
 from lapwing.query.bind import bind
-from tests.engines.tables import ask, catalog, digests, parquet, run
+from tests.support.engines.tables import ask, catalog, digests, parquet, run
 
 COLUMNS = {"x": '{ type = "integer", lower = 0, upper = 100 }', "note": '{ type = "string" }'}
 QUESTION = "SELECT COUNT(*) AS n, SUM(x) AS s, COUNT(note) AS notes FROM t"

@@ -6,7 +6,7 @@ import pytest
 
 from lapwing.engines import DuckDB, files
 from lapwing.errors import DataFault
-from tests.engines.tables import ask, catalog, parquet
+from tests.support.engines.tables import ask, catalog, parquet
 
 COLUMNS = {"x": '{ type = "integer", lower = 0, upper = 100 }', "note": '{ type = "string" }'}
 QUESTION = "SELECT COUNT(*) AS n, COUNT(x) AS x, SUM(x) AS s, COUNT(note) AS notes FROM t"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from lapwing.engines import holders
 from lapwing.engines.holders import Holders, counted
-from tests.engines.tables import by_value
+from tests.support.engines.tables import by_value
 
 Pair = tuple[Any, ...]
 

@@ -24,9 +24,9 @@ from lapwing.engines.public import PublicData
 from lapwing.errors import DataFault, EngineFault, Fault
 from lapwing.query.bind import bind
 from lapwing.query.sql import cleaned
-from tests.engines.tables import ask, by_value, catalog, digests, parquet
 from tests.engines.test_passes import QUESTIONS, generated
-from tests.query import clean, golden
+from tests.support.engines.tables import ask, by_value, catalog, digests, parquet
+from tests.support.query import clean, golden
 
 GOLDEN = [entry.question for file in golden.files(refused=False) for entry in golden.read(file)]
 

@@ -24,9 +24,9 @@ from lapwing.query.bind import bind
 from lapwing.query.plan import Question
 from lapwing.query.sql import cleaned
 from lapwing.query.sql.cleaned import WHOLE, Pass, kept_name, unit_name
-from tests.catalog.existing import Data, bag
-from tests.engines.linked import Bag, defined
-from tests.engines.tables import HEAD, by_value, digests
+from tests.support.catalog.existing import Data, bag
+from tests.support.engines.linked import Bag, defined
+from tests.support.engines.tables import HEAD, by_value, digests
 
 SHOP = """\
 [tables.people]

@@ -12,10 +12,10 @@ from lapwing.catalog import Column, Table
 from lapwing.catalog.table import Link
 from lapwing.query.sql import cleaned
 from lapwing.query.sql.cleaned import Pass, Source
-from tests.catalog.existing import Data
 from tests.catalog.test_existing import CHILD, LEAF, ROOT, SMALL, TABLES, cascaded, rows, without
-from tests.engines.linked import Bag, defined, found, put, source_of
-from tests.query import composed
+from tests.support.catalog.existing import Data
+from tests.support.engines.linked import Bag, defined, found, put, source_of
+from tests.support.query import composed
 
 MANY = settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

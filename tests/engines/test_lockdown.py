@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from lapwing.engines import DuckDB
-from tests.engines.tables import catalog, parquet
+from tests.support.engines.tables import catalog, parquet
 
 FORBIDDEN = [
     "SELECT * FROM read_csv('/etc/passwd')",
@@ -106,7 +106,7 @@ from datetime import datetime
 from pathlib import Path
 import pyarrow as pa
 from lapwing.engines import DuckDB
-from tests.engines.tables import ask, catalog, parquet
+from tests.support.engines.tables import ask, catalog, parquet
 folder = Path(sys.argv[1])
 parquet(folder, {"x": pa.array([datetime(2026, 1, 1, 1)], pa.timestamp("us", "UTC"))})
 found = catalog(folder, {"x": '{ type = "timestamp" }'})

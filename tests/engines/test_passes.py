@@ -11,7 +11,7 @@ from lapwing.engines import DuckDB, asking, layers
 from lapwing.engines import duckdb as engine_module
 from lapwing.engines.duckdb import MEMORY
 from lapwing.query.sql import cleaned
-from tests.engines.tables import ask, catalog
+from tests.support.engines.tables import ask, catalog
 
 COLUMNS = {
     "region": '{ type = "string", values = ["r0", "r1", "r2"] }',

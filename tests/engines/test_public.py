@@ -28,7 +28,7 @@ from lapwing.query.expressions.expression import Column
 from lapwing.query.expressions.types import TEXT, Fixed, Real
 from lapwing.query.relations.public import PublicFacts
 from lapwing.query.sql.cleaned import clean
-from tests.engines.tables import HEAD, parquet
+from tests.support.engines.tables import HEAD, parquet
 
 PROTECTED = '[tables.people]\nsource = "people.parquet"\nprivacy_unit = "row"\n'
 

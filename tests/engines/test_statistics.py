@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lapwing.engines import DuckDB, database
-from tests.engines.tables import ask, catalog
+from tests.support.engines.tables import ask, catalog
 
 NAN = float("nan")
 FLOATS = [[NAN, NAN, 1.0, 2.0], [NAN, NAN, 1.0, 2.0, None], [NAN, 1.0], [NAN, NAN]]

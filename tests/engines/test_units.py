@@ -12,7 +12,7 @@ import pytest
 
 from lapwing.engines import DuckDB
 from lapwing.errors import DataFault
-from tests.engines.tables import ask, catalog, parquet
+from tests.support.engines.tables import ask, catalog, parquet
 
 QUESTION = "SELECT COUNT(DISTINCT person) AS people, COUNT(*) AS n FROM t"
 DAY, LATER = datetime(2026, 1, 1, 8), datetime(2026, 1, 1, 9)

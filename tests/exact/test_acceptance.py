@@ -10,8 +10,8 @@ import pytest
 
 from lapwing.exact.acceptance import COIN_BITS, HEIGHT_LIMIT, Acceptance, Proposal, Proposals, beyond
 from lapwing.exact.uniform import LazyUniform
-from tests.exact.independent import exact, number
-from tests.fixed_entropy import RecordedEntropy, StreamEntropy
+from tests.support.exact.independent import exact, number
+from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
 
 COIN = 1 << COIN_BITS
 WORD = 1 << 64

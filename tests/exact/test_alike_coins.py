@@ -12,9 +12,9 @@ from lapwing.exact import coins as module
 from lapwing.exact.bounds import Bracket
 from lapwing.exact.coins import bernoulli
 from lapwing.exact.uniform import LazyUniform
-from tests.exact.fit import LEAST_P_VALUE
 from tests.exact.test_integers import Short
-from tests.fixed_entropy import LoggedEntropy, RecordedEntropy, StreamEntropy
+from tests.support.exact.fit import LEAST_P_VALUE
+from tests.support.fixed_entropy import LoggedEntropy, RecordedEntropy, StreamEntropy
 
 SIZE = 256 * 20
 """Twenty coins for each first byte; more than take whole words."""

@@ -6,7 +6,7 @@ import pytest
 
 from lapwing.exact import bounds
 from lapwing.exact.bounds import Ball
-from tests.exact.independent import exact, number
+from tests.support.exact.independent import exact, number
 
 POINTS = [Fraction(0), Fraction(1, 3), Fraction(-7, 2), Fraction(10**30 + 57, 10**29 + 3), Fraction(-1, 1 << 90)]
 

@@ -13,10 +13,10 @@ from lapwing.errors import EntropyFault
 from lapwing.exact import choice
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.choice import _Wheel, exponential_choice, exponential_choices
-from tests.exact.fit import LEAST_P_VALUE, p_value
-from tests.exact.independent import exact, number
 from tests.exact.test_integers import Short
-from tests.fixed_entropy import RecordedEntropy, StreamEntropy
+from tests.support.exact.fit import LEAST_P_VALUE, p_value
+from tests.support.exact.independent import exact, number
+from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
 
 CHUNK = choice._CHUNK
 

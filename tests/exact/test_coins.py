@@ -17,10 +17,10 @@ from lapwing.exact.bounds import Bracket
 from lapwing.exact.coins import CoinTable, bernoulli, bernoulli_exp, coins, exponential_coins
 from lapwing.exact.decay import NATS, Place, places
 from lapwing.exact.uniform import LazyUniform
-from tests.exact.fit import LEAST_P_VALUE
-from tests.exact.independent import exact, number
 from tests.exact.test_integers import Short
-from tests.fixed_entropy import RecordedEntropy, StreamEntropy
+from tests.support.exact.fit import LEAST_P_VALUE
+from tests.support.exact.independent import exact, number
+from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
 
 SCALES = [Fraction(x) for x in ("1/1073741824", "1/3", "1", "22/7", "90", "1000", "1048576")] + [Fraction(1 << 80)]
 

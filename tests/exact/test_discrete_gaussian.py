@@ -12,9 +12,9 @@ from lapwing.exact.acceptance import Acceptance, Proposals
 from lapwing.exact.discrete_gaussian import discrete_gaussian
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.exact.gaussian import rounded_gaussian
-from tests.exact.fit import DRAWS, LEAST_P_VALUE, binned, discrete_gaussian_cumulative, edges_of, p_value
-from tests.exact.independent import discrete_gaussian_probability, exact, number
-from tests.fixed_entropy import RecordedEntropy, StreamEntropy
+from tests.support.exact.fit import DRAWS, LEAST_P_VALUE, binned, discrete_gaussian_cumulative, edges_of, p_value
+from tests.support.exact.independent import discrete_gaussian_probability, exact, number
+from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
 
 VARIANCES = [
     Fraction(1, 12),

@@ -13,7 +13,7 @@ from lapwing.exact import samplers
 from lapwing.exact.entropy import SYSTEM, Entropy, SystemEntropy
 from lapwing.exact.samplers import IntArray, discrete_laplace, rounded_gaussian
 from lapwing.exact.uniform import LazyUniform
-from tests.fixed_entropy import StreamEntropy
+from tests.support.fixed_entropy import StreamEntropy
 
 SHORT, LONG = 100, 100_000
 

@@ -7,8 +7,8 @@ from scipy import stats
 
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.exact.gaussian import rounded_gaussian
-from tests.exact.fit import DRAWS, LEAST_P_VALUE, binned, edges_of, gaussian_cumulative, p_value
-from tests.fixed_entropy import RecordedEntropy, StreamEntropy
+from tests.support.exact.fit import DRAWS, LEAST_P_VALUE, binned, edges_of, gaussian_cumulative, p_value
+from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
 
 SIGMAS = [
     Fraction(1, 4),

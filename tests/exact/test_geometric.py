@@ -7,9 +7,9 @@ import pytest
 from lapwing.exact import geometric as module
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.exact.geometric import Geometric, geometric
-from tests.exact.fit import DRAWS, LEAST_P_VALUE, binned, edges_of, geometric_cumulative, p_value
-from tests.exact.independent import exact, number
-from tests.fixed_entropy import RecordedEntropy, StreamEntropy
+from tests.support.exact.fit import DRAWS, LEAST_P_VALUE, binned, edges_of, geometric_cumulative, p_value
+from tests.support.exact.independent import exact, number
+from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
 
 SCALES = [
     Fraction(3, 10),

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from lapwing.errors import EntropyFault
 from lapwing.exact import integers
 from lapwing.exact.integers import categorical, subset, uniform_integers
-from tests.exact.fit import LEAST_P_VALUE, p_value
-from tests.fixed_entropy import RecordedEntropy, StreamEntropy
+from tests.support.exact.fit import LEAST_P_VALUE, p_value
+from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
 
 DRAWS = 1_000_000
 

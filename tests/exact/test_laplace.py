@@ -8,9 +8,9 @@ from lapwing.exact import laplace
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.exact.geometric import GeometricBlock
 from lapwing.exact.laplace import discrete_laplace
-from tests.exact.fit import DRAWS, LEAST_P_VALUE, binned, edges_of, laplace_cumulative, p_value
-from tests.exact.independent import discrete_laplace_probability
-from tests.fixed_entropy import RecordedEntropy, StreamEntropy
+from tests.support.exact.fit import DRAWS, LEAST_P_VALUE, binned, edges_of, laplace_cumulative, p_value
+from tests.support.exact.independent import discrete_laplace_probability
+from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
 
 SCALES = [
     Fraction(3, 10),

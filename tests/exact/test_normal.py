@@ -13,7 +13,7 @@ from lapwing.exact.acceptance import Acceptance, Proposal, Proposals
 from lapwing.exact.normal import _accepts, _rounded, _Scaling, _settled
 from lapwing.exact.uniform import LazyUniform
 from tests.exact.test_acceptance import rejection
-from tests.fixed_entropy import RecordedEntropy, StreamEntropy
+from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
 
 FRACTION = 1 << 54
 COIN = 1 << 32

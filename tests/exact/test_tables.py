@@ -13,9 +13,9 @@ from lapwing.exact.bounds import Bracket
 from lapwing.exact.law import Boundaries, Law, quantile
 from lapwing.exact.tables import Table
 from lapwing.exact.uniform import LazyUniform
-from tests.exact.independent import Cumulative, exact
-from tests.exact.laws import CASES, Case, discrete_normal, geometric, heights, laplace, normal
-from tests.fixed_entropy import LoggedEntropy, RecordedEntropy, StreamEntropy
+from tests.support.exact.independent import Cumulative, exact
+from tests.support.exact.laws import CASES, Case, discrete_normal, geometric, heights, laplace, normal
+from tests.support.fixed_entropy import LoggedEntropy, RecordedEntropy, StreamEntropy
 
 DRY = RecordedEntropy(b"")
 WALKED = [

@@ -12,7 +12,7 @@ from lapwing.guarantee.numbers import odds_factor_up
 from lapwing.opening import open_session
 from lapwing.privacy.amounts import short
 from lapwing.session import Session
-from tests.release import small
+from tests.support.release import small
 
 GDP = "epsilon = 3\ndelta = 1e-6\ndelta_keys = 1e-7"
 PURE = 'epsilon = 3\nmeasure = "pure"'

@@ -16,7 +16,7 @@ from lapwing.lab import Settings, averaging, guesses
 from lapwing.lab.course import protected_students
 from lapwing.lab.naive_counts import with_laplace
 from lapwing.session import Session
-from tests.lab.laws import Floats, discrete_laplace
+from tests.support.lab.laws import Floats, discrete_laplace
 
 FIGURES = {Fraction(1, 10): (1_118, 609), Fraction(1, 2): (51, 28), Fraction(1): (15, 8)}
 

@@ -11,8 +11,8 @@ from lapwing.lab.guesses import at_most
 from lapwing.lab.one_query import BOB_ALONE
 from lapwing.mechanisms import DiscreteLaplace
 from lapwing.privacy.measures import PureDP
-from tests.lab.laws import best_guess, discrete_laplace
-from tests.lab.planted import a_tenth_too_small
+from tests.support.lab.laws import best_guess, discrete_laplace
+from tests.support.lab.planted import a_tenth_too_small
 
 
 def test_it_holds_and_ten_times_epsilon_is_attained() -> None:

@@ -9,7 +9,7 @@ import pytest
 from lapwing import noise
 from lapwing.lab import Settings
 from lapwing.lab import noise as experiment
-from tests.lab.laws import discrete_laplace
+from tests.support.lab.laws import discrete_laplace
 
 
 def test_it_holds_and_has_the_figures_of_the_textbook() -> None:

@@ -10,8 +10,8 @@ from lapwing.lab.guesses import at_most
 from lapwing.lab.naive_counts import exact_count
 from lapwing.lab.students import BOBS_BIRTHDAY
 from lapwing.session import Session
-from tests.lab.laws import best_guess, discrete_laplace
-from tests.lab.planted import a_tenth_too_small
+from tests.support.lab.laws import best_guess, discrete_laplace
+from tests.support.lab.planted import a_tenth_too_small
 
 EPSILONS = (0.05, 0.1, 0.5, 1.0, 3.0)
 

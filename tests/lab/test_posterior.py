@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from lapwing.lab import Settings, posterior
 from lapwing.lab.answers import drawn
 from lapwing.mechanisms import DiscreteLaplace
-from tests.lab.laws import Floats, discrete_laplace
-from tests.lab.planted import a_tenth_too_small
+from tests.support.lab.laws import Floats, discrete_laplace
+from tests.support.lab.planted import a_tenth_too_small
 
 BELIEFS = (0.001, 0.1, 0.5, 0.77, 0.99)
 

@@ -10,8 +10,8 @@ from lapwing.lab import Finding, Settings, sums
 from lapwing.lab.course import protected_students
 from lapwing.lab.experiment import Target
 from lapwing.mechanisms import DiscreteLaplace
-from tests.lab.laws import best_guess, discrete_laplace
-from tests.lab.planted import a_tenth_too_small
+from tests.support.lab.laws import best_guess, discrete_laplace
+from tests.support.lab.planted import a_tenth_too_small
 
 TARGETS: Final[tuple[Target, ...]] = ("naive", "lapwing")
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ledger.places import STORES, Place, place_in
+from tests.support.ledger.places import STORES, Place, place_in
 
 
 @pytest.fixture(params=STORES)

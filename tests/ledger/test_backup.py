@@ -21,8 +21,8 @@ from lapwing.ledger.opening import open_sqlite
 from lapwing.ledger.parts import Parts
 from lapwing.ledger.records import Declared
 from lapwing.privacy.filters import Refused
-from tests.ledger.ledgers import NAME, charged, opened, registration, spend
-from tests.ledger.places import Place
+from tests.support.ledger.ledgers import NAME, charged, opened, registration, spend
+from tests.support.ledger.places import Place
 
 COPY = "copy.jsonl"
 

@@ -13,7 +13,7 @@ from lapwing.ledger.folding import State, fold
 from lapwing.ledger.opening import open_sqlite
 from lapwing.ledger.records import Charge
 from lapwing.privacy.measures import PureDP
-from tests.ledger.ledgers import NAME, charged, opened, registration, spend
+from tests.support.ledger.ledgers import NAME, charged, opened, registration, spend
 
 
 def test_nothing_is_charged_and_answers_stay(tmp_path: Path) -> None:

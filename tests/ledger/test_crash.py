@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from lapwing.errors import DataStopped, LedgerFault
-from tests.ledger.ledgers import charged, opened, survey
-from tests.ledger.places import Place
-from tests.ledger.worker import CREATION_POINTS
+from tests.support.ledger.ledgers import charged, opened, survey
+from tests.support.ledger.places import Place
+from tests.support.ledger.worker import CREATION_POINTS
 
 ROOT = Path(__file__).parents[2]
 TENTH = Fraction(1, 10)
@@ -28,7 +28,7 @@ SPENT = {  # in tenths; three were bought and answered before
 def killed(what: str, place: Place, *more: str) -> set[int]:
     """Run a worker that kills itself, and return the charges that it reported."""
     worker = subprocess.run(
-        [sys.executable, "-m", "tests.ledger.worker", what, str(place), *more],
+        [sys.executable, "-m", "tests.support.ledger.worker", what, str(place), *more],
         cwd=ROOT,
         capture_output=True,
         timeout=600,

@@ -22,8 +22,8 @@ from lapwing.ledger.records import Charge, Charged
 from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import PureDP
-from tests.ledger.ledgers import registration
-from tests.ledger.places import Place
+from tests.support.ledger.ledgers import registration
+from tests.support.ledger.places import Place
 
 TIME = "2026-01-01T00:00:00.000000+00:00"
 KEPT = Fraction(1, 10**6)

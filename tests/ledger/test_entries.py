@@ -16,7 +16,7 @@ from lapwing.ledger.folding import State, fold
 from lapwing.ledger.records import Charge
 from lapwing.privacy.filters import Granted, Refused
 from lapwing.privacy.measures import GaussianDP, Loss, Number, PureDP, ZeroConcentratedDP
-from tests.ledger.ledgers import registration
+from tests.support.ledger.ledgers import registration
 
 TIME = "2026-01-01T00:00:00.000000+00:00"
 

@@ -10,8 +10,8 @@ from lapwing.ledger import ledger as ledgers
 from lapwing.ledger.records import Charged
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import GaussianDP, PureDP
-from tests.ledger.ledgers import charged, opened, registration, spend
-from tests.ledger.places import Place
+from tests.support.ledger.ledgers import charged, opened, registration, spend
+from tests.support.ledger.places import Place
 
 
 def test_a_ledger_remembers_what_was_charged_and_answered(place: Place) -> None:

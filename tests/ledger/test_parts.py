@@ -28,9 +28,9 @@ from lapwing.privacy import parts as privacy_parts
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from lapwing.privacy.parts import PartsAccount, Sums
-from tests.ledger.ledgers import registration, spend
-from tests.ledger.places import Place
 from tests.ledger.test_entries import resealed
+from tests.support.ledger.ledgers import registration, spend
+from tests.support.ledger.places import Place
 
 TIME = "2026-01-01T00:00:00.000000+00:00"
 NAMES = ("1", "2", "3")

@@ -27,12 +27,12 @@ from lapwing.ledger.postgres.presence import PostgresPresence
 from lapwing.ledger.settling import settled
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import PureDP
-from tests.ledger.ledgers import charged, opened, registration, spend, survey
-from tests.ledger.places import GRACE, Place
 from tests.ledger.test_crash import TENTH, killed
 from tests.ledger.test_waiting import CATALOG
-from tests.ledger.worker import unlocked_head
-from tests.postgres import Postgres
+from tests.support.ledger.ledgers import charged, opened, registration, spend, survey
+from tests.support.ledger.places import GRACE, Place
+from tests.support.ledger.worker import unlocked_head
+from tests.support.postgres import Postgres
 
 COLUMNS = ("sequence", "time", "kind", "subject", "body", "previous", "hash")
 

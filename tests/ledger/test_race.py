@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lapwing.errors import LedgerFault
-from tests.ledger.ledgers import opened, survey
-from tests.ledger.places import Place
-from tests.ledger.worker import PATIENCE, PRICES
+from tests.support.ledger.ledgers import opened, survey
+from tests.support.ledger.places import Place
+from tests.support.ledger.worker import PATIENCE, PRICES
 
 ROOT = Path(__file__).parents[2]
 PROCESSES = 4
@@ -18,7 +18,7 @@ PROCESSES = 4
 
 def race(what: str, place: Place, processes: int = PROCESSES) -> list[int]:
     """Let workers use the ledger at once, and return the charges that were reported, in any order."""
-    command = [sys.executable, "-m", "tests.ledger.worker", what, str(place), str(processes)]
+    command = [sys.executable, "-m", "tests.support.ledger.worker", what, str(place), str(processes)]
     workers = [
         subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(processes)
     ]

@@ -20,7 +20,7 @@ from lapwing.ledger.parts import Parts
 from lapwing.ledger.records import Charged, Registration
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.filters import Refused
-from tests.ledger.ledgers import NAME, charged, opened, registration, spend
+from tests.support.ledger.ledgers import NAME, charged, opened, registration, spend
 
 ONE, TWO, ZERO = Fraction(1), Fraction(2), Fraction(0)
 DELTA = Fraction(1, 10**6)

@@ -15,10 +15,10 @@ from lapwing.ledger.postgres import restoring as into
 from lapwing.ledger.postgres.log import PostgresLog
 from lapwing.ledger.records import Declared
 from lapwing.privacy.filters import Refused
-from tests.cli.conftest import Run, folder, run, visits
-from tests.ledger.ledgers import charged, opened, registration, spend
-from tests.ledger.places import Place, place_in
 from tests.ledger.test_backup import COPY, altered, used
+from tests.support.cli.command import Run, folder, run, visits
+from tests.support.ledger.ledgers import charged, opened, registration, spend
+from tests.support.ledger.places import Place, place_in
 
 __all__ = ["folder", "run", "visits"]
 TABLES: Final = ("ledgers", "entries", "askers")

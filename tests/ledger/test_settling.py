@@ -20,9 +20,9 @@ from lapwing.ledger.folding import State
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.waiting import UnderWay
 from lapwing.release import waiting
-from tests.ledger.ledgers import opened
-from tests.ledger.places import Place
 from tests.ledger.test_waiting import CATALOG, ROOT, paid, request
+from tests.support.ledger.ledgers import opened
+from tests.support.ledger.places import Place
 
 COUNT: Final = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
 IDLE: Final = """
@@ -30,7 +30,7 @@ import sys
 from pathlib import Path
 import lapwing as lw
 from lapwing.ledger.ledger import Ledger
-from tests.ledger.places import Place
+from tests.support.ledger.places import Place
 from tests.ledger.test_settling import COUNT, unheard
 
 folder, place = Path(sys.argv[1]), Place.read(sys.argv[2])

@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 
 from lapwing.privacy.measures import PureDP
-from tests.ledger.ledgers import NAME, charged, opened
+from tests.support.ledger.ledgers import NAME, charged, opened
 
 
 def test_only_the_owner_may_read_the_files(tmp_path: Path) -> None:

@@ -24,9 +24,9 @@ from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.store import Presence, Transaction
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import PureDP
-from tests.ledger.ledgers import charged, opened, registration, spend
-from tests.ledger.places import Place
 from tests.ledger.test_entries import TIME, ready, request, resealed
+from tests.support.ledger.ledgers import charged, opened, registration, spend
+from tests.support.ledger.places import Place
 
 ALICE, BOB = "a" * 32, "b" * 32
 PRICE = Fraction(1, 1000)

@@ -20,8 +20,8 @@ from lapwing.ledger.records import Charge, Charged
 from lapwing.ledger.waiting import UnderWay
 from lapwing.privacy.measures import PureDP
 from lapwing.release import waiting
-from tests.ledger.ledgers import opened
-from tests.ledger.places import Place
+from tests.support.ledger.ledgers import opened
+from tests.support.ledger.places import Place
 
 ROOT: Final = Path(__file__).parents[2]
 ASKERS: Final = 3

@@ -29,9 +29,9 @@ from lapwing.local import (
     to_toml,
 )
 from lapwing.local.client import answers, asked, listed, numbers
-from tests.fixed_entropy import StreamEntropy
-from tests.local.laws import law_of
 from tests.local.test_client import DAYS
+from tests.support.fixed_entropy import StreamEntropy
+from tests.support.local.laws import law_of
 
 HALVES = grid(0, 1, 2)
 PARTS: tuple[tuple[str, Any, Any], ...] = (

@@ -13,8 +13,8 @@ import pytest
 from lapwing.local import BinaryResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding
 from lapwing.local.lists import subset, unary
 from lapwing.local.simulation.blocks import simulate_counts
-from tests.exact.fit import LEAST_P_VALUE, p_value
-from tests.fixed_entropy import StreamEntropy
+from tests.support.exact.fit import LEAST_P_VALUE, p_value
+from tests.support.fixed_entropy import StreamEntropy
 
 ROWS = 60_000
 

@@ -20,9 +20,9 @@ import pytest
 
 from lapwing.local import BinaryResponse, DuchiMean, KaryResponse, LocalHashing, client, grid, new_task, to_toml
 from lapwing.local.client import listed, reading, tasks
-from tests.fixed_entropy import RecordedEntropy, StreamEntropy
-from tests.local.laws import law_of
-from tests.local.shelf import AT_EPSILON, COINS
+from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
+from tests.support.local.laws import law_of
+from tests.support.local.shelf import AT_EPSILON, COINS
 
 VECTORS = sorted((Path(__file__).parents[1] / "fixtures" / "local").glob("vectors*.json"))
 SOURCE = Path(client.__file__)

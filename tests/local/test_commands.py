@@ -15,10 +15,10 @@ from lapwing.cli import main
 from lapwing.cli.local import app, task_file, wanted, written
 from lapwing.cli.local import estimate as estimating
 from lapwing.local import client
-from tests.cli.conftest import Run, run
-from tests.docs.pages import DOCS
 from tests.docs.test_reference import unmentioned
-from tests.fixed_entropy import StreamEntropy
+from tests.support.cli.command import Run, run
+from tests.support.docs.pages import DOCS
+from tests.support.fixed_entropy import StreamEntropy
 
 __all__ = ["run"]
 

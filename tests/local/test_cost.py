@@ -11,7 +11,7 @@ import pytest
 from lapwing.cli.local.places import aligned
 from lapwing.local import repeated_reports
 from lapwing.plots import lines
-from tests.cli.conftest import Run, run
+from tests.support.cli.command import Run, run
 
 __all__ = ["run"]
 

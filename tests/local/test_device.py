@@ -19,8 +19,8 @@ import pytest
 from lapwing.local import DyadicTree, KaryResponse, Memoised, client, new_task
 from lapwing.local.client import device as devices
 from lapwing.local.client import private_file
-from tests.fixed_entropy import StreamEntropy
 from tests.local.test_client import VECTORS, alone
+from tests.support.fixed_entropy import StreamEntropy
 
 DAY = date(2027, 1, 4)
 OPEN: dict[str, Any] = {"opens": DAY, "closes": date(2027, 12, 31)}

@@ -15,7 +15,7 @@ from lapwing.cli.local import device as command
 from lapwing.local import DyadicTree, KaryResponse, Memoised, client, collect, new_task, to_toml
 from lapwing.local.client import device as devices
 from lapwing.plots import steps_over_days
-from tests.cli.conftest import Run, run
+from tests.support.cli.command import Run, run
 
 __all__ = ["run"]
 

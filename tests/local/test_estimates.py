@@ -28,7 +28,7 @@ from lapwing.local import (
     respondents_needed,
 )
 from lapwing.local.lists.consistency import on_simplex
-from tests.fixed_entropy import StreamEntropy
+from tests.support.fixed_entropy import StreamEntropy
 
 MANY = 10_000
 COVERED: tuple[Any, ...] = (

@@ -34,11 +34,11 @@ from lapwing.local import (
 )
 from lapwing.local.client import answers, numbers
 from lapwing.local.numbers import advice
-from tests.exact.fit import LEAST_P_VALUE, p_value
-from tests.fixed_entropy import StreamEntropy
-from tests.local.laws import law_of
 from tests.local.test_client import DAYS
-from tests.privacy.oracle import real
+from tests.support.exact.fit import LEAST_P_VALUE, p_value
+from tests.support.fixed_entropy import StreamEntropy
+from tests.support.local.laws import law_of
+from tests.support.privacy.oracle import real
 
 WHOLE = 1 << 64
 EPSILONS = (Fraction(1, 10), Fraction(1), Fraction(3))

@@ -15,10 +15,10 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact import samplers
 from lapwing.local import BinaryResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding, client
 from lapwing.local.lists.variance import for_population, for_respondents, mean_variance
-from tests.exact.fit import LEAST_P_VALUE, p_value
-from tests.fixed_entropy import StreamEntropy
-from tests.local.shelf import AT_EPSILON, COINS, EPSILONS, SHELF, supports
-from tests.privacy.oracle import real
+from tests.support.exact.fit import LEAST_P_VALUE, p_value
+from tests.support.fixed_entropy import StreamEntropy
+from tests.support.local.shelf import AT_EPSILON, COINS, EPSILONS, SHELF, supports
+from tests.support.privacy.oracle import real
 
 WHOLE = 1 << 64
 EVERY = pytest.mark.parametrize("mechanism", [row[1] for row in SHELF], ids=[row[0] for row in SHELF])

@@ -15,9 +15,9 @@ from lapwing.errors import InvalidParameter
 from lapwing.local import KaryResponse, Memoised, client, collect, estimate, likeliest, new_task
 from lapwing.local.client import memory
 from lapwing.local.client.memory import MEMOISED
-from tests.exact.fit import LEAST_P_VALUE, p_value
-from tests.fixed_entropy import StreamEntropy
 from tests.local.test_client import DAYS
+from tests.support.exact.fit import LEAST_P_VALUE, p_value
+from tests.support.fixed_entropy import StreamEntropy
 
 WHOLE = client.WHOLE
 HALVES = KaryResponse(categories=2, threshold=WHOLE // 4 * 3)

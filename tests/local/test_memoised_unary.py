@@ -15,9 +15,9 @@ from lapwing.local import MemoisedUnary, UnaryEncoding, client, collect, estimat
 from lapwing.local.client import listed, memory_unary
 from lapwing.local.client.memory_unary import MEMOISED_UNARY
 from lapwing.local.lists.variance import mean_variance
-from tests.exact.fit import LEAST_P_VALUE, p_value
-from tests.fixed_entropy import StreamEntropy
 from tests.local.test_client import DAYS
+from tests.support.exact.fit import LEAST_P_VALUE, p_value
+from tests.support.fixed_entropy import StreamEntropy
 
 WHOLE = client.WHOLE
 OPTIMISED = MemoisedUnary.for_epsilons(Fraction(1, 2), 2, 3)

@@ -18,8 +18,8 @@ from lapwing.local.client import prefixes as of_device
 from lapwing.local.words import found
 from lapwing.local.words.found import is_text, search
 from lapwing.local.words.places import meeting
-from tests.fixed_entropy import StreamEntropy
-from tests.local.laws import law_of
+from tests.support.fixed_entropy import StreamEntropy
+from tests.support.local.laws import law_of
 
 WORDS = ("the", "été", "lapwing", "🐦")
 

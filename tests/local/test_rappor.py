@@ -19,8 +19,8 @@ from lapwing.local import BasicRappor, Noise, Rappor, UnaryEncoding, client, new
 from lapwing.local.client import rappor as device
 from lapwing.local.rappor.noise import law_of_bits
 from lapwing.local.reports import collect_for
-from tests.fixed_entropy import StreamEntropy
-from tests.local.laws import law_of
+from tests.support.fixed_entropy import StreamEntropy
+from tests.support.local.laws import law_of
 
 DAYS: dict[str, Any] = {"opens": date(2027, 1, 1), "closes": date(2027, 1, 31)}
 HALF, WHOLE = Fraction(1, 2), client.WHOLE

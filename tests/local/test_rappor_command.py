@@ -13,8 +13,8 @@ from lapwing import local
 from lapwing.cli import main
 from lapwing.local import client
 from lapwing.local.rappor import estimate
-from tests.cli.conftest import Run, run
-from tests.fixed_entropy import StreamEntropy
+from tests.support.cli.command import Run, run
+from tests.support.fixed_entropy import StreamEntropy
 
 __all__ = ["run"]
 

@@ -17,7 +17,7 @@ from lapwing.local.lists.variance import mean_variance
 from lapwing.local.rappor import decoding, estimate, fitting
 from lapwing.local.rappor.counts import Counts
 from lapwing.local.rappor.patterns import Patterns
-from tests.fixed_entropy import StreamEntropy
+from tests.support.fixed_entropy import StreamEntropy
 
 ONCE = Rappor.once(2, cohorts=32)
 

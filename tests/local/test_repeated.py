@@ -9,7 +9,7 @@ from mpmath import mp, mpf
 
 from lapwing.errors import InvalidParameter
 from lapwing.local import BinaryResponse, over_days, repeated_reports
-from tests.privacy.oracle import real
+from tests.support.privacy.oracle import real
 
 
 @pytest.mark.parametrize(("reports", "recovered"), [(21, "0.9885"), (101, "0.9999996")])

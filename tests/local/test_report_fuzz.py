@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from lapwing.local import LocalHashing, SubsetSelection, UnaryEncoding, client, collect, reports
-from tests.fixed_entropy import StreamEntropy
-from tests.local.shelf import AT_EPSILON
 from tests.local.test_client import task_of
+from tests.support.fixed_entropy import StreamEntropy
+from tests.support.local.shelf import AT_EPSILON
 
 LINES = int(os.environ.get("LAPWING_FUZZ", "10000"))
 BATCH = 40

@@ -19,9 +19,9 @@ from lapwing.local import (
     mechanism_of,
 )
 from lapwing.local.reports import KEYS
-from tests.fixed_entropy import StreamEntropy
-from tests.local.shelf import AT_EPSILON
 from tests.local.test_client import task_of, tasks_of_vectors
+from tests.support.fixed_entropy import StreamEntropy
+from tests.support.local.shelf import AT_EPSILON
 
 TASKS = {name: task_of(make(1)) for name, make in AT_EPSILON}
 SUBSET = TASKS["subset of 8"]

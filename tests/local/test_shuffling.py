@@ -21,8 +21,8 @@ from lapwing.local.lists.randomizer import Randomizer, Rates
 from lapwing.local.shuffling import bounds as module
 from lapwing.local.shuffling.binomial import Binomial
 from lapwing.local.shuffling.bounds import SYMMETRIC, amplified_delta, amplified_epsilon, local_epsilon
-from tests.docs.pages import DOCS
-from tests.local.shelf import SHELF
+from tests.support.docs.pages import DOCS
+from tests.support.local.shelf import SHELF
 
 Law = dict[tuple[int, ...], Any]
 MILLIONTH = Fraction(1, 10**6)

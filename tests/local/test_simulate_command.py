@@ -14,7 +14,7 @@ import pytest
 from lapwing.cli import charts, main
 from lapwing.cli.local.column import read_column
 from lapwing.datasets import rand_hie_data
-from tests.cli.conftest import Run, run
+from tests.support.cli.command import Run, run
 
 __all__ = ["run"]
 

@@ -25,7 +25,7 @@ from lapwing.local.simulation import drawn_counts as drawing
 from lapwing.local.simulation import roads
 from lapwing.local.simulation.drawn_counts import draw_counts
 from lapwing.mechanisms import Sensitivity
-from tests.local.shelf import supports
+from tests.support.local.shelf import supports
 
 DRAWS = 6_000
 RARE = 1e-9

@@ -28,9 +28,9 @@ from lapwing.local.lists.variance import for_respondents
 from lapwing.local.words import sketch
 from lapwing.local.words.places import Numbered, meeting, places, points_of
 from lapwing.local.words.places import points as points_at
-from tests.exact.fit import LEAST_P_VALUE, p_value
-from tests.fixed_entropy import StreamEntropy
-from tests.local.laws import law_of
+from tests.support.exact.fit import LEAST_P_VALUE, p_value
+from tests.support.fixed_entropy import StreamEntropy
+from tests.support.local.laws import law_of
 
 SEEDS = {"seed_x": 2**60 + 7, "seed_y": 3**37 % 2**61, "seed_shift": 5**26 % 2**61}
 WORDS = ("the", "été", "🐦")

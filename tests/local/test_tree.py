@@ -21,9 +21,9 @@ from lapwing.local.client.tree import TREE
 from lapwing.local.lists.variance import for_respondents
 from lapwing.local.over_time import tree_estimates as estimating
 from lapwing.local.reports import collect_for
-from tests.exact.fit import LEAST_P_VALUE, p_value
-from tests.fixed_entropy import StreamEntropy
 from tests.local.test_client import DAYS
+from tests.support.exact.fit import LEAST_P_VALUE, p_value
+from tests.support.fixed_entropy import StreamEntropy
 
 WHOLE = client.WHOLE
 SMALL = DyadicTree.for_epsilon(Fraction(1, 2), 4, 2)

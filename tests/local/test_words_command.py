@@ -10,8 +10,8 @@ import pytest
 
 from lapwing.cli.local.words import MAKERS
 from lapwing.local import client, mechanism_of
-from tests.cli.conftest import Run, run
-from tests.fixed_entropy import StreamEntropy
+from tests.support.cli.command import Run, run
+from tests.support.fixed_entropy import StreamEntropy
 
 __all__ = ["run"]
 

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pytest
 from mpmath import mp
 
-from tests.privacy.oracle import DIGITS
+from tests.support.privacy.oracle import DIGITS
 
 
 @pytest.fixture(autouse=True)

@@ -29,11 +29,11 @@ from lapwing.mechanisms import (
 from lapwing.privacy import laplace_implies
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.measures import MEASURES, ApproxDP, GaussianDP, Loss, PureDP, ZeroConcentratedDP
-from tests import zoo
-from tests.enumeration import NoEntropy
-from tests.fixed_entropy import StreamEntropy
-from tests.privacy import oracle
-from tests.privacy.oracle import real
+from tests.support import zoo
+from tests.support.enumeration import NoEntropy
+from tests.support.fixed_entropy import StreamEntropy
+from tests.support.privacy import oracle
+from tests.support.privacy.oracle import real
 
 ONE = Sensitivity(l1=1, l2_squared=1)
 NOTHING = Sensitivity(l1=0, l2_squared=0)

@@ -16,9 +16,9 @@ from lapwing.exact.entropy import SYSTEM
 from lapwing.mechanisms import RaceToTheTop, UnboundedQuantile
 from lapwing.mechanisms.clipping import cut_sums
 from lapwing.privacy.measures import GaussianDP, PureDP, ZeroConcentratedDP
-from tests.enumeration import NoEntropy
-from tests.mechanisms import threshold_oracle as oracle
-from tests.privacy.oracle import real
+from tests.support.enumeration import NoEntropy
+from tests.support.mechanisms import threshold_oracle as oracle
+from tests.support.privacy.oracle import real
 
 TINY = Fraction(1, 2**30)
 CLOSE = mpf(10) ** -15

@@ -10,7 +10,7 @@ from mpmath import mp, mpf
 from lapwing.exact.bounds import Ball, Bounds, enclose, enclose_tightly, normal_cdf_ball
 from lapwing.mechanisms import discrete_gaussian_tail
 from lapwing.mechanisms.discrete_gaussian_tail import tail
-from tests.privacy.oracle import real
+from tests.support.privacy.oracle import real
 
 # On both sides of where the formula changes.
 VARIANCES = tuple(Fraction(x) for x in ("1/1000", "1/4", "9", "1600", "16001/10", "2500", "40000"))

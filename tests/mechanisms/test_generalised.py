@@ -15,10 +15,10 @@ from lapwing.exact.entropy import SYSTEM
 from lapwing.mechanisms import GeneralisedExponential
 from lapwing.mechanisms.generalised import defects_of
 from lapwing.privacy.measures import GaussianDP, PureDP, ZeroConcentratedDP
-from tests import zoo
-from tests.enumeration import NoEntropy
-from tests.mechanisms import threshold_oracle as oracle
-from tests.privacy.oracle import real
+from tests.support import zoo
+from tests.support.enumeration import NoEntropy
+from tests.support.mechanisms import threshold_oracle as oracle
+from tests.support.privacy.oracle import real
 
 Defects = Callable[[Sequence[int], Sequence[int], Fraction, int], list[int]]
 

@@ -22,10 +22,10 @@ from lapwing.mechanisms import (
     Subsampled,
 )
 from lapwing.privacy.measures import ApproxDP, ApproximateGaussianDP, GaussianDP, PureDP
-from tests import zoo
-from tests.enumeration import Law
-from tests.fixed_entropy import StreamEntropy
 from tests.mechanisms.test_shelf import check_loss
+from tests.support import zoo
+from tests.support.enumeration import Law
+from tests.support.fixed_entropy import StreamEntropy
 
 ONE = Sensitivity.from_l1(1)
 POISSON: Any = Subsampled(sample=PoissonSample(rate=Fraction(1, 3)))

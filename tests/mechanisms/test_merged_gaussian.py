@@ -14,8 +14,8 @@ from mpmath import mp, mpf
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms import RoundedGaussian, merged_gaussian
 from lapwing.mechanisms.merged_gaussian import MergedGaussian, merged, sharpened
-from tests.fixed_entropy import StreamEntropy
-from tests.privacy.oracle import normal, real
+from tests.support.fixed_entropy import StreamEntropy
+from tests.support.privacy.oracle import normal, real
 
 CONFIDENCE = Fraction(95, 100)
 CASES = [(Fraction(one), Fraction(other)) for one, other in (("1", "1"), ("3/2", "1/2"), ("1/2", "2"), ("3", "7/3"))]

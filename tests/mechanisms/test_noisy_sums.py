@@ -11,8 +11,8 @@ from mpmath import mp, mpf
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms import DiscreteGaussian, DiscreteLaplace, RoundedGaussian
 from lapwing.mechanisms.noisy_sums import sum_half_width
-from tests import zoo
-from tests.privacy.oracle import real
+from tests.support import zoo
+from tests.support.privacy.oracle import real
 
 NOISES: tuple[Any, ...] = (
     DiscreteLaplace(scale=Fraction(1, 5)),

@@ -18,9 +18,9 @@ from lapwing.mechanisms import AdaptiveDegree, Contributions, PartitionSelection
 from lapwing.mechanisms import partitions as shared
 from lapwing.mechanisms.truncated_geometric import GeometricChances
 from lapwing.privacy.measures import ApproxDP, ApproximateGaussianDP, GaussianDP
-from tests.enumeration import NoEntropy, law_of
-from tests.fixed_entropy import StreamEntropy
-from tests.privacy.oracle import normal, real
+from tests.support.enumeration import NoEntropy, law_of
+from tests.support.fixed_entropy import StreamEntropy
+from tests.support.privacy.oracle import normal, real
 
 SETS = st.dictionaries(st.integers(0, 9), st.sets(st.integers(0, 12), max_size=8), max_size=6)
 SMALL: tuple[PartitionSelection, ...] = (

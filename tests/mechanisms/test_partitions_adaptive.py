@@ -18,9 +18,9 @@ from lapwing.mechanisms import partitions as shared
 from lapwing.mechanisms.adaptive_degree import _novel
 from lapwing.mechanisms.adaptive_weights import BASE_BITS, FRACTION_BITS, MOST_DEGREE, SENSITIVITY
 from lapwing.privacy.measures import ApproxDP
-from tests.enumeration import law_of
-from tests.fixed_entropy import StreamEntropy
-from tests.mechanisms import partition_oracle
+from tests.support.enumeration import law_of
+from tests.support.fixed_entropy import StreamEntropy
+from tests.support.mechanisms import partition_oracle
 
 Set = frozenset[int]
 RULES = (

@@ -16,11 +16,11 @@ from lapwing.errors import InvalidParameter
 from lapwing.mechanisms import Quantile
 from lapwing.mechanisms import quantile as module
 from lapwing.privacy.measures import GaussianDP, PureDP, ZeroConcentratedDP
-from tests import zoo
-from tests.enumeration import Law, NoEntropy, law_of
-from tests.fixed_entropy import StreamEntropy
-from tests.mechanisms import quantile_oracle
-from tests.privacy.oracle import real
+from tests.support import zoo
+from tests.support.enumeration import Law, NoEntropy, law_of
+from tests.support.fixed_entropy import StreamEntropy
+from tests.support.mechanisms import quantile_oracle
+from tests.support.privacy.oracle import real
 
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
 SHARES = tuple(Fraction(x) for x in ("0", "1/4", "1/2", "2/3", "1"))

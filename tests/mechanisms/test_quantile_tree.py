@@ -26,10 +26,10 @@ from lapwing.mechanisms import (
 )
 from lapwing.mechanisms import quantile_tree as module
 from lapwing.privacy.measures import GaussianDP, PureDP, ZeroConcentratedDP
-from tests import zoo
-from tests.enumeration import NoEntropy
-from tests.fixed_entropy import StreamEntropy
-from tests.mechanisms import quantile_oracle
+from tests.support import zoo
+from tests.support.enumeration import NoEntropy
+from tests.support.fixed_entropy import StreamEntropy
+from tests.support.mechanisms import quantile_oracle
 
 LAPLACE = DiscreteLaplace(scale=Fraction(2))
 NOISES = (LAPLACE, RoundedGaussian(sigma=Fraction(3)), DiscreteGaussian(variance=Fraction(9)))

@@ -16,12 +16,12 @@ from lapwing.errors import InvalidParameter
 from lapwing.mechanisms import Quantile, Quantiles
 from lapwing.mechanisms import quantiles as module
 from lapwing.privacy.measures import PureDP, ZeroConcentratedDP
-from tests import zoo
-from tests.enumeration import Law, NoEntropy, law_of
-from tests.fixed_entropy import StreamEntropy
-from tests.mechanisms import quantile_oracle
 from tests.mechanisms.test_shelf import delta
-from tests.privacy.oracle import real
+from tests.support import zoo
+from tests.support.enumeration import Law, NoEntropy, law_of
+from tests.support.fixed_entropy import StreamEntropy
+from tests.support.mechanisms import quantile_oracle
+from tests.support.privacy.oracle import real
 
 HALF = Fraction(1, 2)
 CLOSE = mpf(10) ** -12

@@ -15,12 +15,12 @@ from lapwing.errors import InvalidParameter
 from lapwing.mechanisms import RandomizedResponse
 from lapwing.privacy.conversions import pure_epsilon_down
 from lapwing.privacy.measures import MEASURES, GaussianDP, PureDP, ZeroConcentratedDP
-from tests import zoo
-from tests.enumeration import NoEntropy, law_of
-from tests.exact.fit import LEAST_P_VALUE, p_value
-from tests.fixed_entropy import StreamEntropy
-from tests.privacy import oracle
-from tests.privacy.oracle import real
+from tests.support import zoo
+from tests.support.enumeration import NoEntropy, law_of
+from tests.support.exact.fit import LEAST_P_VALUE, p_value
+from tests.support.fixed_entropy import StreamEntropy
+from tests.support.privacy import oracle
+from tests.support.privacy.oracle import real
 
 COINS = tuple(
     RandomizedResponse(keep=Fraction(keep), categories=categories)

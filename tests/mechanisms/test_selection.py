@@ -25,9 +25,9 @@ from lapwing.mechanisms import (
 from lapwing.mechanisms.scores import below_best
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
-from tests.fixed_entropy import RecordedEntropy, StreamEntropy
-from tests.mechanisms import selection_oracle as oracle
-from tests.privacy.oracle import real
+from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
+from tests.support.mechanisms import selection_oracle as oracle
+from tests.support.privacy.oracle import real
 
 MOVING, RISING = ScoreSensitivity(), ScoreSensitivity(monotonic=True)
 DRY = RecordedEntropy(b"")

@@ -10,11 +10,11 @@ import pytest
 from mpmath import mp, mpf
 
 from lapwing.privacy.measures import ApproxDP, PureDP, ZeroConcentratedDP
-from tests import zoo
-from tests.enumeration import Law, law_of
-from tests.exact.fit import LEAST_P_VALUE, p_value
-from tests.fixed_entropy import StreamEntropy
-from tests.privacy.oracle import real
+from tests.support import zoo
+from tests.support.enumeration import Law, law_of
+from tests.support.exact.fit import LEAST_P_VALUE, p_value
+from tests.support.fixed_entropy import StreamEntropy
+from tests.support.privacy.oracle import real
 
 CASES = pytest.mark.parametrize("case", zoo.SHELF, ids=lambda case: case.name)
 # What enumeration cuts from infinite laws, a few times over.

@@ -17,10 +17,10 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact.entropy import SYSTEM
 from lapwing.mechanisms import AboveThreshold, ScoreSensitivity
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
-from tests.enumeration import NoEntropy
-from tests.fixed_entropy import LoggedEntropy, StreamEntropy
-from tests.mechanisms import threshold_oracle as oracle
-from tests.privacy.oracle import real
+from tests.support.enumeration import NoEntropy
+from tests.support.fixed_entropy import LoggedEntropy, StreamEntropy
+from tests.support.mechanisms import threshold_oracle as oracle
+from tests.support.privacy.oracle import real
 
 GENERAL, MONOTONIC = ScoreSensitivity(), ScoreSensitivity(monotonic=True)
 QUIET = AboveThreshold(threshold_scale=Fraction(1, 2**30), query_scale=Fraction(1, 2**30), count=2)

@@ -17,11 +17,11 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact.entropy import Entropy
 from lapwing.mechanisms import DiscreteLaplace, FixedSizeSample, PoissonSample, Subsampled
 from lapwing.privacy.measures import ApproxDP, ApproximateGaussianDP, GaussianDP, PureDP, ZeroConcentratedDP
-from tests import zoo
-from tests.enumeration import Law, NoEntropy
-from tests.exact.fit import LEAST_P_VALUE, p_value
-from tests.fixed_entropy import StreamEntropy
-from tests.privacy.oracle import real
+from tests.support import zoo
+from tests.support.enumeration import Law, NoEntropy
+from tests.support.exact.fit import LEAST_P_VALUE, p_value
+from tests.support.fixed_entropy import StreamEntropy
+from tests.support.privacy.oracle import real
 
 THIRD = Subsampled(sample=PoissonSample(rate=Fraction(1, 3)))
 PAIRS = Subsampled(sample=FixedSizeSample(size=2, population=4))

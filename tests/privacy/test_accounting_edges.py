@@ -16,11 +16,11 @@ from lapwing.privacy.loss_distribution import LossDistribution, compose
 from lapwing.privacy.pairs import BoundedRangePair, GaussianPair, LaplacePair, Pair, RandomizedResponsePair
 from lapwing.privacy.renyi import RenyiDP
 from lapwing.privacy.statements import statements_of
-from tests import zoo
-from tests.privacy import exact_composition as exact
-from tests.privacy import oracle
-from tests.privacy.intervals import check_epsilon
-from tests.privacy.oracle import real
+from tests.support import zoo
+from tests.support.privacy import exact_composition as exact
+from tests.support.privacy import oracle
+from tests.support.privacy.intervals import check_epsilon
+from tests.support.privacy.oracle import real
 
 TENTH = Fraction(1, 10)
 MILLIONTH = Fraction(1, 10**6)

@@ -13,7 +13,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.privacy.advanced_composition import advanced_budget, advanced_loss, advanced_rho_down
 from lapwing.privacy.filters import Account, Granted, charge
 from lapwing.privacy.measures import GRID, ApproxDP, ApproximateZeroConcentratedDP, PureDP
-from tests.privacy.oracle import real
+from tests.support.privacy.oracle import real
 
 EPSILON, DELTA, FAILURES = Fraction(3), Fraction(1, 10**6), Fraction(1, 10**7)
 

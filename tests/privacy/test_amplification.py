@@ -20,7 +20,7 @@ from lapwing.privacy.measures import (
     ZeroConcentratedDP,
 )
 from lapwing.privacy.renyi import RenyiDP
-from tests.privacy.oracle import real
+from tests.support.privacy.oracle import real
 
 EPSILONS = tuple(Fraction(x) for x in ("1e-6", "0.01", "0.7", "1", "5", "50", "999", "1001", "1e20"))
 RATES = tuple(Fraction(x) for x in ("1e-5", "0.01", "1/3", "0.999999", "1"))

@@ -21,8 +21,8 @@ from lapwing.privacy.measures import (
     GaussianDP,
     PureDP,
 )
-from tests.privacy import oracle
-from tests.privacy.oracle import real
+from tests.support.privacy import oracle
+from tests.support.privacy.oracle import real
 
 BUILDERS: tuple[Callable[[Fraction, Fraction], ApproximateLoss], ...] = (
     ApproxDP,

@@ -9,8 +9,8 @@ import pytest
 from mpmath import mp, mpf
 
 from lapwing.privacy import conversions
-from tests.privacy import oracle
-from tests.privacy.oracle import real
+from tests.support.privacy import oracle
+from tests.support.privacy.oracle import real
 
 ETAS = tuple(Fraction(x) for x in ("0.01", "0.5", "1", "2", "6"))
 Pair = list[tuple[mpf, mpf]]

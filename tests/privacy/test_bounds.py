@@ -18,7 +18,7 @@ from lapwing.exact.bounds import (
     normal_two_sided_quantile_ball,
     square_root_up,
 )
-from tests.privacy import oracle
+from tests.support.privacy import oracle
 
 numbers = st.fractions(min_value=-(10**40), max_value=10**40)
 positives = st.fractions(min_value=Fraction(1, 10**40), max_value=10**40)

@@ -10,8 +10,8 @@ from lapwing.exact.bounds import float_up
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import GRID, MEASURES, Loss, PureDP
-from tests.privacy import oracle
-from tests.privacy.oracle import real
+from tests.support.privacy import oracle
+from tests.support.privacy.oracle import real
 
 MILLIONTH = Fraction(1, 10**6)
 PROMISES = tuple(

@@ -13,9 +13,9 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import dyadic_unit
 from lapwing.privacy import conversions
 from lapwing.privacy.measures import ApproxDP, GaussianDP, Loss, PureDP, ZeroConcentratedDP
-from tests import zoo
-from tests.privacy import oracle
-from tests.privacy.oracle import real
+from tests.support import zoo
+from tests.support.privacy import oracle
+from tests.support.privacy.oracle import real
 
 Convert = Callable[[Fraction, Fraction], Fraction]
 

@@ -24,10 +24,10 @@ from lapwing.privacy.pairs import (
     RandomizedResponsePair,
 )
 from lapwing.privacy.running import nothing_yet
-from tests.privacy import exact_composition as exact
-from tests.privacy import oracle
-from tests.privacy.intervals import check_delta, forget
-from tests.privacy.oracle import real
+from tests.support.privacy import exact_composition as exact
+from tests.support.privacy import oracle
+from tests.support.privacy.intervals import check_delta, forget
+from tests.support.privacy.oracle import real
 
 HUGE = Fraction(10) ** 90
 TINY = 1 / HUGE

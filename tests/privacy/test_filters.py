@@ -21,7 +21,7 @@ from lapwing.privacy.measures import (
     ZeroConcentratedDP,
 )
 from lapwing.privacy.renyi import RenyiDP
-from tests import zoo
+from tests.support import zoo
 
 Charge = Callable[[Account, Loss], Granted | Refused]
 

@@ -19,8 +19,8 @@ from lapwing.privacy.measures import (
     ZeroConcentratedDP,
 )
 from lapwing.privacy.neighbours import replaced
-from tests.privacy import oracle
-from tests.privacy.oracle import real
+from tests.support.privacy import oracle
+from tests.support.privacy.oracle import real
 
 CASES = (
     (Fraction(1, 2), Fraction(1, 10**6), 2),

@@ -13,8 +13,8 @@ from lapwing.privacy import laplace_implies
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.privacy.pure_implies import gdp_from_pure_up, zcdp_from_pure_up
 from lapwing.privacy.renyi_curves import discrete_laplace_up, laplace_up
-from tests.privacy import oracle
-from tests.privacy.oracle import real
+from tests.support.privacy import oracle
+from tests.support.privacy.oracle import real
 
 RATES = tuple(Fraction(x) for x in ("0.01", "0.1", "0.5", "1", "3", "8"))
 DISTANCES = (1, 2, 3, 7, 20)

@@ -23,11 +23,11 @@ from lapwing.privacy.pairs import (
     Pair,
     RandomizedResponsePair,
 )
-from tests.privacy import exact_composition as exact
-from tests.privacy import oracle
-from tests.privacy.exact_composition import Lattice
-from tests.privacy.intervals import check_delta, check_epsilon
-from tests.privacy.oracle import real
+from tests.support.privacy import exact_composition as exact
+from tests.support.privacy import oracle
+from tests.support.privacy.exact_composition import Lattice
+from tests.support.privacy.intervals import check_delta, check_epsilon
+from tests.support.privacy.oracle import real
 
 TENTH = Fraction(1, 10)
 MILLIONTH = Fraction(1, 10**6)

@@ -24,9 +24,9 @@ from lapwing.privacy.pairs import (
     LaplacePair,
     RandomizedResponsePair,
 )
-from tests.privacy import exact_composition as exact
-from tests.privacy import oracle
-from tests.privacy.intervals import check_delta, check_epsilon, forget
+from tests.support.privacy import exact_composition as exact
+from tests.support.privacy import oracle
+from tests.support.privacy.intervals import check_delta, check_epsilon, forget
 
 TENTH = Fraction(1, 10)
 MILLIONTH = Fraction(1, 10**6)

@@ -22,7 +22,7 @@ from lapwing.privacy.pairs import (
     Pair,
     RandomizedResponsePair,
 )
-from tests.privacy.oracle import real
+from tests.support.privacy.oracle import real
 
 E = Fraction(3, 10)
 HALF = Fraction(1, 2)

@@ -20,8 +20,8 @@ from lapwing.privacy.measures import (
     ZeroConcentratedDP,
     from_record,
 )
-from tests import zoo
-from tests.privacy import oracle
+from tests.support import zoo
+from tests.support.privacy import oracle
 
 measures = st.sampled_from(zoo.MEASURES)
 amounts = st.fractions(min_value=0, max_value=100, max_denominator=10**6)

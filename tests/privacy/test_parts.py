@@ -15,7 +15,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import ApproxDP, GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from lapwing.privacy.parts import NEIGHBOURS_DIFFER, Granted, Neighbouring, PartsAccount
-from tests import zoo
+from tests.support import zoo
 
 NOW = "data of Monday"
 NAMES = ("north", "south", "east", "west")

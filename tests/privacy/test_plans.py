@@ -13,8 +13,8 @@ from lapwing.privacy.calibration import analytic_gaussian_sigma_up, loss_for
 from lapwing.privacy.filters import Account, Granted, charge
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from lapwing.privacy.plans import Planned, cheapest, choices, discrete_laplace, gaussian, laplace, scales_for
-from tests.privacy import oracle
-from tests.privacy.oracle import real
+from tests.support.privacy import oracle
+from tests.support.privacy.oracle import real
 
 MILLIONTH = Fraction(1, 10**6)
 Scales = Callable[[Loss, Sequence[Planned]], tuple[Fraction, ...]]

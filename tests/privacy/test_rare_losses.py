@@ -17,9 +17,9 @@ from lapwing.privacy.effort import Effort
 from lapwing.privacy.loss_distribution import LossDistribution, compose, usual_width
 from lapwing.privacy.loss_laws import Laws
 from lapwing.privacy.pairs import GaussianPair, LaplacePair, RandomizedResponsePair, pieces_of
-from tests.privacy import oracle
-from tests.privacy.intervals import check_delta, check_epsilon, forget
-from tests.privacy.oracle import normal, real
+from tests.support.privacy import oracle
+from tests.support.privacy.intervals import check_delta, check_epsilon, forget
+from tests.support.privacy.oracle import normal, real
 
 MILLIONTH = Fraction(1, 10**6)
 HUNDREDTH = Fraction(1, 100)

@@ -17,8 +17,8 @@ from lapwing.privacy import renyi_curves
 from lapwing.privacy.bounded_range import zcdp_from_bounded_range
 from lapwing.privacy.measures import ApproxDP, GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from lapwing.privacy.renyi import DEFAULT_ORDERS, RenyiDP
-from tests.privacy import oracle
-from tests.privacy.oracle import real
+from tests.support.privacy import oracle
+from tests.support.privacy.oracle import real
 
 ORDERS = tuple(Fraction(x) for x in ("1.001", "1.5", "2", "3.25", "10", "64"))
 SIZES = tuple(Fraction(x) for x in ("1e-6", "0.01", "0.5", "1", "4", "50"))

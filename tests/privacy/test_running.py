@@ -24,11 +24,11 @@ from lapwing.privacy.pairs import (
     RandomizedResponsePair,
 )
 from lapwing.privacy.running import IF_FIXED, nothing_yet
-from tests.privacy import exact_composition as exact
-from tests.privacy import oracle
-from tests.privacy.exact_composition import Lattice
-from tests.privacy.intervals import check_delta, check_epsilon, forget
-from tests.privacy.oracle import real
+from tests.support.privacy import exact_composition as exact
+from tests.support.privacy import oracle
+from tests.support.privacy.exact_composition import Lattice
+from tests.support.privacy.intervals import check_delta, check_epsilon, forget
+from tests.support.privacy.oracle import real
 
 MILLIONTH = Fraction(1, 10**6)
 WIDTH = Fraction(1, 1000)

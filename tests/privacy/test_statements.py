@@ -16,8 +16,8 @@ from lapwing.errors import InvalidParameter
 from lapwing.privacy import statements
 from lapwing.privacy.listing import KINDS, Listed, listed
 from lapwing.privacy.statements import METHODS, Statement, profiles_of, statements_of
-from tests.privacy import exact_composition, oracle
-from tests.privacy.oracle import bisect, normal, real
+from tests.support.privacy import exact_composition, oracle
+from tests.support.privacy.oracle import bisect, normal, real
 
 MILLIONTH = Fraction(1, 10**6)
 TENTH = Fraction(1, 10)

@@ -18,9 +18,9 @@ from lapwing.privacy.listing import listed
 from lapwing.privacy.loss_distribution import LossDistribution, compose
 from lapwing.privacy.loss_points import distribution_of, losses_of
 from lapwing.privacy.pairs import ApproximatePair, Direction, GaussianPair, LaplacePair, Pair, RandomizedResponsePair
-from tests.privacy import exact_composition as exact
-from tests.privacy.exact_composition import BITS, Lattice
-from tests.privacy.oracle import normal, real
+from tests.support.privacy import exact_composition as exact
+from tests.support.privacy.exact_composition import BITS, Lattice
+from tests.support.privacy.oracle import normal, real
 
 TENTH = Fraction(1, 10)
 THIN = Fraction(1, 10**9)

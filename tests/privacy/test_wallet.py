@@ -30,8 +30,8 @@ from lapwing.privacy.pairs import (
     RandomizedResponsePair,
 )
 from lapwing.privacy.wallet import Granted, Refused, Slot, Wallet
-from tests.docs.pages import DOCS
-from tests.privacy import exact_composition as exact
+from tests.support.docs.pages import DOCS
+from tests.support.privacy import exact_composition as exact
 
 NOW = "data of Monday"
 HALF, TENTH = Fraction(1, 2), Fraction(1, 10)

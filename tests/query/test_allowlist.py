@@ -19,7 +19,7 @@ from lapwing.query.aggregates import outputs
 from lapwing.query.bind import bind
 from lapwing.query.expressions import calls, library
 from lapwing.query.text.parse import Parsed
-from tests.query.clean import FIXTURES
+from tests.support.query.clean import FIXTURES
 
 # What a node may carry. Of those in the second place the meaning is fixed by the dialect: they are read over.
 UNDERSTOOD: dict[type[exp.Expr], tuple[set[str], set[str]]] = {

@@ -29,8 +29,8 @@ from lapwing.query.expressions.types import Fixed, Real
 from lapwing.query.measures import Sum
 from lapwing.query.sql import cleaned, printers
 from lapwing.query.sql.cleaned import Pass, Source
-from tests import strategies
-from tests.query.evaluator import Near, Row, Undecided, evaluate, in_steps
+from tests.support import strategies
+from tests.support.query.evaluator import Near, Row, Undecided, evaluate, in_steps
 
 TYPES = {
     "person": "BIGINT",

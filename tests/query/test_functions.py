@@ -22,7 +22,7 @@ from lapwing.query.expressions.expression import Expression, Operation
 from lapwing.query.expressions.strings import length_of
 from lapwing.query.expressions.types import TEXT, Fixed, Plain, Real
 from lapwing.query.sql import function_printers, printers
-from tests.query.evaluator import Near, Row, Undecided, as_moment, evaluate
+from tests.support.query.evaluator import Near, Row, Undecided, as_moment, evaluate
 
 CATALOG = """
 [dataset]

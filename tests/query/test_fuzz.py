@@ -15,10 +15,10 @@ from lapwing.query import render, stability
 from lapwing.query.relations import joins
 from lapwing.query.relations.relation import Union, UnitJoin, Windowed
 from lapwing.query.sql import relations as render_relations
-from tests.query.fuzzing import CASES, LINKED, Place, Values, answered, ask_some, first_found, generous
-from tests.query.neighbours import catalog
-from tests.query.questions import Grower
-from tests.query.worlds import VISITS
+from tests.support.query.fuzzing import CASES, LINKED, Place, Values, answered, ask_some, first_found, generous
+from tests.support.query.neighbours import catalog
+from tests.support.query.questions import Grower
+from tests.support.query.worlds import VISITS
 
 CHUNKS = 20
 KINDS = (("add_remove", 2), ("replace_one", 3))

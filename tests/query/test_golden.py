@@ -26,9 +26,9 @@ from lapwing.query.plan import Plan, Question
 from lapwing.query.sql import printers
 from lapwing.query.sql.cleaned import Source
 from lapwing.release.cells import cells_of, exact_values
-from tests.engines.tables import digests, run
-from tests.query import clean, composed, golden
-from tests.query.golden import Entry
+from tests.support.engines.tables import digests, run
+from tests.support.query import clean, composed, golden
+from tests.support.query.golden import Entry
 
 ENTRIES = [entry for file in golden.files(refused=False) for entry in golden.read(file)]
 REFUSALS = [entry for file in golden.files(refused=True) for entry in golden.read(file)]

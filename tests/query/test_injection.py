@@ -15,7 +15,7 @@ from lapwing.query import render
 from lapwing.query.bind import bind
 from lapwing.query.sql import printers
 from lapwing.query.sql.cleaned import Source
-from tests.engines.tables import run
+from tests.support.engines.tables import run
 
 NASTY = [
     "'",

@@ -19,7 +19,7 @@ from lapwing.query.plan import Plan
 from lapwing.query.relations import listed, relation, unit_joins
 from lapwing.query.sql import relations as sql_relations
 from lapwing.query.stability import of_question
-from tests.query.asked import Cells, Tables, World, left, plain
+from tests.support.query.asked import Cells, Tables, World, left, plain
 
 CATALOG = """
 [dataset]

@@ -7,9 +7,9 @@ import pytest
 
 from lapwing.engines.public import PublicData
 from lapwing.query.sql import cleaned
-from tests.query import linked_questions, shop
-from tests.query.fuzzing import LINKED, Place, Values, answered, ask_some, first_found, generous
-from tests.query.linked_bugs import BUGS
+from tests.support.query import linked_questions, shop
+from tests.support.query.fuzzing import LINKED, Place, Values, answered, ask_some, first_found, generous
+from tests.support.query.linked_bugs import BUGS
 
 CHUNKS = 6
 KINDS = {

@@ -13,9 +13,9 @@ import pytest
 from lapwing.engines.public import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.query.sql import cleaned
-from tests.query import linked_meetings, linked_shares, linked_stalls
-from tests.query.fuzzing import CASES, SHARED, Case, Place, Values, ask_some, first_found, generous
-from tests.query.linked_bugs import MEETING
+from tests.support.query import linked_meetings, linked_shares, linked_stalls
+from tests.support.query.fuzzing import CASES, SHARED, Case, Place, Values, ask_some, first_found, generous
+from tests.support.query.linked_bugs import MEETING
 
 CHUNKS = 4
 MEETINGS = max(560, CASES // 20)

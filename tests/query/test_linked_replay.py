@@ -23,10 +23,10 @@ from lapwing.catalog.model import Catalog
 from lapwing.engines.public import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
-from tests.query import linked_meetings, linked_questions, linked_stalls, shop
-from tests.query.fuzzing import CASES
-from tests.query.linked_bugs import BUGS, MEETING
-from tests.replay import Data, Row, compare, with_budget
+from tests.support.query import linked_meetings, linked_questions, linked_stalls, shop
+from tests.support.query.fuzzing import CASES
+from tests.support.query.linked_bugs import BUGS, MEETING
+from tests.support.replay import Data, Row, compare, with_budget
 
 PRICE = {"epsilon": 1}
 PAIRS, MEETINGS, TOGETHER = max(12, CASES // 800), max(6, CASES // 1600), 8

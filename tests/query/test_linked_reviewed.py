@@ -26,10 +26,10 @@ from lapwing.query.bind import bind
 from lapwing.query.plan import Plan, Question
 from lapwing.query.relations import select_list, sources, unit_joins
 from lapwing.query.sql.cleaned import WHOLE, Pass, stored
-from tests.engines.tables import by_value
 from tests.query import test_linked as shop
-from tests.query.asked import Tables, plain
-from tests.query.worlds import moved_too_far
+from tests.support.engines.tables import by_value
+from tests.support.query.asked import Tables, plain
+from tests.support.query.worlds import moved_too_far
 
 MOST = 2**63 - 1
 CUSTOMER = 'privacy_unit = "ck"\n'

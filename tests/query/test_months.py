@@ -17,7 +17,7 @@ from lapwing.engines import DuckDB
 from lapwing.query import stability
 from lapwing.query.bind import bind
 from lapwing.query.expressions import days
-from tests.engines.tables import run
+from tests.support.engines.tables import run
 
 CATALOG = """
 [dataset]

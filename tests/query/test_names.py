@@ -6,7 +6,7 @@ import pytest
 
 from lapwing.query.bind import bind
 from lapwing.query.names import measure_names
-from tests.query import clean
+from tests.support.query import clean
 
 RACE = "contribution_bounds_per_group => RACE"
 

@@ -21,10 +21,10 @@ from lapwing.query.expressions.expression import Expression, Literal, Operation
 from lapwing.query.expressions.types import BOOLEAN
 from lapwing.query.sql import printers
 from lapwing.release.stored import key_of
-from tests import strategies
 from tests.query.test_expressions import QUESTION, argument, differences, lenient
 from tests.query.test_expressions import catalog as catalog_fixture
 from tests.query.test_expressions import engine as engine_fixture
+from tests.support import strategies
 
 catalog, engine = catalog_fixture, engine_fixture
 

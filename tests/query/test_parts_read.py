@@ -15,7 +15,7 @@ from lapwing.engines.public import PublicData
 from lapwing.query import parts
 from lapwing.query.bind import bind
 from lapwing.query.parts import parts_read
-from tests.engines.tables import by_value
+from tests.support.engines.tables import by_value
 
 CATALOG = """
 [dataset]

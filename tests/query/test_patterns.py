@@ -8,7 +8,7 @@ import pytest
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import patterns
-from tests.query.evaluator import expression_of
+from tests.support.query.evaluator import expression_of
 
 TEXTS = [
     "",

@@ -28,7 +28,7 @@ from lapwing.query.derivation.noisy_trees import NoisyTrees
 from lapwing.query.expressions.expression import Column
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import Distribution
-from tests.fixed_entropy import StreamEntropy
+from tests.support.fixed_entropy import StreamEntropy
 
 LEAST_P_VALUE = 1e-8
 SILENT = RoundedGaussian(sigma=Fraction(1, 2**30))

@@ -19,7 +19,7 @@ from lapwing.query.derivation.derive import evaluate
 from lapwing.query.sql import printers
 from lapwing.query.sql.cleaned import Source
 from lapwing.session import Session
-from tests.query import clean, golden
+from tests.support.query import clean, golden
 
 DEEP = 10_000
 # Of computing. The slowest takes less than a second; what grows without end takes minutes.

@@ -20,9 +20,9 @@ from lapwing.query.relations.frames import Window
 from lapwing.query.relations.relation import PublicJoin, Union, UnitJoin, Windowed
 from lapwing.query.sql import cleaned, printers
 from lapwing.query.sql import relations as render_relations
-from tests.query import composed
-from tests.query.neighbours import CODES, SOURCE, catalog, cells_of_rows, violations
-from tests.replay import SCHEMA, Row
+from tests.support.query import composed
+from tests.support.query.neighbours import CODES, SOURCE, catalog, cells_of_rows, violations
+from tests.support.replay import SCHEMA, Row
 
 
 @pytest.fixture(scope="module")

@@ -30,8 +30,8 @@ from lapwing.query.sql import relations as render_relations
 from lapwing.query.stability import Candidate
 from lapwing.release import release as release_module
 from lapwing.release import searches as release_searches
-from tests.replay import Row, compare
-from tests.strategies import PERSONS, PUBLIC, catalog_in, newcomers, questions, tables
+from tests.support.replay import Row, compare
+from tests.support.strategies import PERSONS, PUBLIC, catalog_in, newcomers, questions, tables
 
 PRICE = {"epsilon": 1}
 

@@ -22,7 +22,7 @@ from lapwing.query.measures import Count, Sum
 from lapwing.query.plan import Plan
 from lapwing.query.relations import listed, relation, shared_joins
 from lapwing.query.stability import of_question
-from tests.query.asked import TOML, Tables, World, left, plain
+from tests.support.query.asked import TOML, Tables, World, left, plain
 
 CATALOG = """
 [dataset]

@@ -10,7 +10,7 @@ from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
 from lapwing.query.plan import Plan
 from lapwing.query.relations import memberships, size, sources
-from tests.query import neighbours
+from tests.support.query import neighbours
 
 DEEP = 16
 UNION_SIDES = 95

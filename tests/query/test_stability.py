@@ -29,7 +29,7 @@ from lapwing.query.plan import Question
 from lapwing.query.sql import cleaned
 from lapwing.query.sql.cleaned import Source
 from lapwing.release.cells import cells_of
-from tests.query import composed
+from tests.support.query import composed
 
 Vector = tuple[int, ...]
 Move = tuple[int, int]  # the L1 norm and the squared L2 norm of a change

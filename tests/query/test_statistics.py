@@ -24,7 +24,7 @@ from lapwing.query.derivation.derived import measures_of
 from lapwing.query.measures import Count, Sum
 from lapwing.release import release
 from lapwing.session import Session
-from tests.fixed_entropy import StreamEntropy
+from tests.support.fixed_entropy import StreamEntropy
 
 CATALOG = """
 [dataset]

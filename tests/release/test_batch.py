@@ -13,7 +13,7 @@ from lapwing.ledger.ledger import Ledger
 from lapwing.query import calibrate
 from lapwing.release import release
 from lapwing.session import Session
-from tests.release.small import BUDGETS, GDP, PURE, opened, row, shown, write
+from tests.support.release.small import BUDGETS, GDP, PURE, opened, row, shown, write
 
 EVERYBODY = [row(n, plan="ab"[n % 2], age=n % 3, town=["Ulm", "Rom"][n % 2]) for n in range(80)]
 COUNT, SUM = "SELECT COUNT(*) AS n FROM visits", "SELECT SUM(age) AS s FROM visits"

@@ -25,7 +25,7 @@ from lapwing.privacy.measures import GaussianDP
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
 from lapwing.release.cells import cells_of, exact_values
-from tests.fixed_entropy import StreamEntropy
+from tests.support.fixed_entropy import StreamEntropy
 
 ROWS = 6_000
 FIRST, LAST = date(1960, 1, 1), date(1999, 12, 31)

@@ -24,8 +24,8 @@ from lapwing.query.plan import Search
 from lapwing.query.stability import Candidate, of_question
 from lapwing.release import payload
 from lapwing.release.payload import Choice, Content
-from tests.release.found_laws import EPSILON, Values, laws_of, loss
-from tests.release.small import BUDGETS, PURE, Row, catalog, opened, row, shown
+from tests.support.release.found_laws import EPSILON, Values, laws_of, loss
+from tests.support.release.small import BUDGETS, PURE, Row, catalog, opened, row, shown
 
 AUTO = "contribution_bounds_per_group => AUTO"
 PAIRS = f"SELECT COUNT(*, {AUTO}) AS n FROM visits a JOIN visits b ON a.code = b.code AND a.person <> b.person"

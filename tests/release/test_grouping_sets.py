@@ -18,8 +18,8 @@ from lapwing.query import stability
 from lapwing.query.bind import bind
 from lapwing.query.plan import Question
 from lapwing.release.cells import cells_of, exact_values
-from tests.engines.tables import run
-from tests.release.tables import protected, visits
+from tests.support.engines.tables import run
+from tests.support.release.tables import protected, visits
 
 CATALOG = """
 [dataset]

@@ -24,7 +24,7 @@ from lapwing.query.sql.cleaned import Source, layer
 from lapwing.query.stability import Candidate
 from lapwing.release.cells import cells_of
 from lapwing.session import Session
-from tests.release.small import GDP, catalog, opened, row, shown
+from tests.support.release.small import GDP, catalog, opened, row, shown
 
 Vector = tuple[int, ...]
 TYPES = {

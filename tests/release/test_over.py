@@ -12,7 +12,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.query.derivation import over
-from tests.release.tables import repeatable, visits
+from tests.support.release.tables import repeatable, visits
 
 BASE = "SELECT plan, cost > 1000 AS member, COUNT(*) AS n, AVG(cost) AS m FROM visits GROUP BY plan, member"
 WINDOWS = {

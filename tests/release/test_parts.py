@@ -23,8 +23,8 @@ from lapwing.query import stability
 from lapwing.query.sql import cleaned
 from lapwing.query.sql.cleaned import WHOLE, Pass, Source, kept_rows
 from lapwing.release.cells import cells_of
-from tests.engines.tables import digests
-from tests.release.small import GDP, PURE, SCHEMA, Row, catalog, exact, opened, priced, row, shown
+from tests.support.engines.tables import digests
+from tests.support.release.small import GDP, PURE, SCHEMA, Row, catalog, exact, opened, priced, row, shown
 
 PLANS = ["a", "b", "c", None]
 BOUNDED = Counter[tuple[Any, ...]]

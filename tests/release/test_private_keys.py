@@ -1,7 +1,7 @@
 """Private group keys: the law by which they are released, what they cost, and that nothing else shows.
 
-Laws are exact: the engine's integers go through the release with every sampler enumerated (`tests.enumeration`), and
-the laws on neighbouring tables are compared as the loss says.
+Laws are exact: the engine's integers go through the release with every sampler enumerated
+(`tests.support.enumeration`), and the laws on neighbouring tables are compared as the loss says.
 """
 
 import json
@@ -36,12 +36,12 @@ from lapwing.query.sql.cleaned import WHOLE, Pass
 from lapwing.release import payload, release
 from lapwing.release.stored import Offer, key_of
 from lapwing.session import Session
-from tests.engines.tables import by_value, holders_of
-from tests.enumeration import Law, law_of
-from tests.fixed_entropy import StreamEntropy
-from tests.mechanisms.partition_oracle import geometric_law, weighted_law
-from tests.privacy.oracle import real
-from tests.release.small import BUDGETS, GDP, PURE, Row, catalog, exact, opened, priced, row, shown, write
+from tests.support.engines.tables import by_value, holders_of
+from tests.support.enumeration import Law, law_of
+from tests.support.fixed_entropy import StreamEntropy
+from tests.support.mechanisms.partition_oracle import geometric_law, weighted_law
+from tests.support.privacy.oracle import real
+from tests.support.release.small import BUDGETS, GDP, PURE, Row, catalog, exact, opened, priced, row, shown, write
 
 
 @pytest.fixture(autouse=True)

@@ -27,8 +27,8 @@ from lapwing.query.measures import Distribution
 from lapwing.release import payload
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.release.release import add_noise
-from tests.engines.tables import digests
-from tests.fixed_entropy import StreamEntropy
+from tests.support.engines.tables import digests
+from tests.support.fixed_entropy import StreamEntropy
 
 ROWS = 12_000
 PLANS = ["a", "b", "c"]

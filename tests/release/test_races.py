@@ -15,8 +15,8 @@ from lapwing.query.aggregates import races
 from lapwing.query.bind import bind
 from lapwing.query.derivation.derived import measures_of
 from lapwing.query.measures import Sum
-from tests.fixed_entropy import StreamEntropy
-from tests.release.tables import protected
+from tests.support.fixed_entropy import StreamEntropy
+from tests.support.release.tables import protected
 
 RACE = "contribution_bounds_per_group => RACE"
 PEOPLE = 20_000

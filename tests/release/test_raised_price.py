@@ -8,7 +8,7 @@ import pytest
 import lapwing as lw
 from lapwing.opening import open_session
 from lapwing.session import Session
-from tests.release import small
+from tests.support.release import small
 
 QUESTION = "SELECT COUNT(*) AS n FROM visits"
 

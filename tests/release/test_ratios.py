@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from tests.release.tables import repeatable, visits
+from tests.support.release.tables import repeatable, visits
 
 
 @pytest.fixture

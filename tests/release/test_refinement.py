@@ -27,9 +27,9 @@ from lapwing.release import refinement, release
 from lapwing.release.released import Released
 from lapwing.release.stored import Offer, Sharpening
 from lapwing.session import Session
-from tests.enumeration import law_of
-from tests.fixed_entropy import StreamEntropy
-from tests.release.small import BUDGETS, GDP, PURE, catalog, exact, opened, priced, row, shown, write
+from tests.support.enumeration import law_of
+from tests.support.fixed_entropy import StreamEntropy
+from tests.support.release.small import BUDGETS, GDP, PURE, catalog, exact, opened, priced, row, shown, write
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 EVERYBODY = [row(n, plan="ab"[n % 2], age=n % 3, cost=(n % 17) / 2) for n in range(80)]
@@ -308,7 +308,7 @@ import os, signal
 from pathlib import Path
 from lapwing.ledger.ledger import Ledger
 from lapwing.opening import open_session
-from tests.release.small import catalog
+from tests.support.release.small import catalog
 
 with open_session(catalog(Path({folder!r}))) as session:
     Ledger.record_answer = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL)

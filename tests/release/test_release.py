@@ -20,7 +20,7 @@ from lapwing.engines.duckdb import FAILED, DuckDB
 from lapwing.privacy.measures import GaussianDP
 from lapwing.release import release
 from lapwing.session import Session
-from tests.release.tables import protected, visits
+from tests.support.release.tables import protected, visits
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 

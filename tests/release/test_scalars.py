@@ -10,8 +10,8 @@ import pytest
 import lapwing as lw
 from lapwing.query.aggregates import scalars
 from lapwing.query.derivation.derived import Derived
-from tests.release.tables import repeatable, visits
 from tests.release.test_over import rows_of, said
+from tests.support.release.tables import repeatable, visits
 
 BASE = "SELECT plan, COUNT(*) AS n, AVG(cost) AS m FROM visits GROUP BY plan"
 # None of these rounds a half, which Lapwing rounds up and DuckDB's casts to the nearest even number.

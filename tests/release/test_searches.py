@@ -25,8 +25,8 @@ from lapwing.query.expressions.types import Fixed, Real
 from lapwing.release import searches
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.session import Session
-from tests.release.found_laws import EPSILON, laws, loss
-from tests.release.small import BUDGETS, GDP, PURE, catalog, exact, opened, row, shown
+from tests.support.release.found_laws import EPSILON, laws, loss
+from tests.support.release.small import BUDGETS, GDP, PURE, catalog, exact, opened, row, shown
 
 AUTO = "contribution_bounds_per_row => AUTO"
 PEOPLE = [row(n, plan="ab"[n % 2], town=["Ulm", "Rom"][n % 2], age=n % 3, code=3 * (n % 60)) for n in range(600)]

@@ -21,7 +21,7 @@ from lapwing.ledger.decisions import leaving
 from lapwing.ledger.faults import given_up
 from lapwing.ledger.ledger import Ledger
 from lapwing.release import release
-from tests.release.tables import protected, visits
+from tests.support.release.tables import protected, visits
 
 GIVEN_UP = str(given_up())
 

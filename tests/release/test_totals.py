@@ -23,8 +23,8 @@ from lapwing.query.plan import Plan, Search
 from lapwing.query.relations.relation import FirstGroups, FirstRows, PerUnit
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.session import Session
-from tests.release.found_laws import EPSILON, laws, loss
-from tests.release.small import BUDGETS, GDP, catalog, exact, opened, row, shown
+from tests.support.release.found_laws import EPSILON, laws, loss
+from tests.support.release.small import BUDGETS, GDP, catalog, exact, opened, row, shown
 
 AUTO = "contribution_bounds_per_group => AUTO"
 PEOPLE = [row(n // 3, plan="ab"[n // 3 % 2], town=["Ulm", "Rom"][n % 2], age=n % 3) for n in range(3000)]

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import folder, run, visits
-from tests.server.queueing import ONE
-from tests.server.world import World, service_in, serving
+from tests.support.cli.command import folder, run, visits
+from tests.support.server.queueing import ONE
+from tests.support.server.world import World, service_in, serving
 
 __all__ = ["folder", "run", "visits"]
 

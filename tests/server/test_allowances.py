@@ -27,7 +27,7 @@ from lapwing.privacy.filters import Refused
 from lapwing.release import release
 from lapwing.server.datasets import Served
 from lapwing.server.policies import Grant
-from tests.server.world import World, on_both
+from tests.support.server.world import World, on_both
 
 THREADS = 32
 FIT = 10

@@ -15,7 +15,7 @@ from lapwing.server.datasets import Datasets, Served
 from lapwing.server.people import DAY
 from lapwing.server.rights import Caller
 from lapwing.server.service import Service
-from tests.server.world import QUESTION, World
+from tests.support.server.world import QUESTION, World
 
 OK, CREATED, ACCEPTED, EMPTY, UNKNOWN, FORBIDDEN, MISSING = 200, 201, 202, 204, 401, 403, 404
 UNPROCESSABLE = 422

@@ -15,10 +15,10 @@ from lapwing.errors import LapwingError
 from lapwing.server.bodies import Text
 from lapwing.server.people import People
 from lapwing.session import Session
-from tests.query.golden import files, read
-from tests.release import small
 from tests.server.test_authorisation import MATRIX
-from tests.server.world import QUESTION, World
+from tests.support.query.golden import files, read
+from tests.support.release import small
+from tests.support.server.world import QUESTION, World
 
 STRANGE: Final[tuple[Any, ...]] = (
     None, True, 0, -1, 1.5, 10**400, -0.0, 1e308, 5e-324, "", " ", "x" * 10_000, "\x00", "\ud800", "\u202e", "𝔘",

@@ -13,9 +13,9 @@ from lapwing.server import queued
 from lapwing.server.pending import PendingQuestions
 from lapwing.server.problems import problem_of
 from lapwing.session import Session
-from tests.cli.conftest import Run
-from tests.server.queueing import cancelled, ended, endless, held, question, seen, submitted, until
-from tests.server.world import Reply, World, on_both
+from tests.support.cli.command import Run
+from tests.support.server.queueing import cancelled, ended, endless, held, question, seen, submitted, until
+from tests.support.server.world import Reply, World, on_both
 
 
 @on_both

@@ -23,8 +23,8 @@ from lapwing.client.connection import Connection
 from lapwing.documents.answers import answer_document
 from lapwing.engines.duckdb import DuckDB
 from lapwing.server import running
-from tests.server.queueing import endless
-from tests.server.world import World, service_in, serving
+from tests.support.server.queueing import endless
+from tests.support.server.world import World, service_in, serving
 
 QUESTIONS: list[tuple[str, Any, dict[str, Any]]] = [
     ("SELECT COUNT(*) AS n FROM visits", (), {"epsilon": 0.1}),

@@ -15,9 +15,9 @@ from lapwing.client.connection import Connection
 from lapwing.guarantee import raise_documents
 from lapwing.ledger import exporting
 from lapwing.server import steward_routes
-from tests.cli.conftest import write_visits
 from tests.server.test_registering import CATALOG, TOML
-from tests.server.world import QUICK, World, service_in, serving
+from tests.support.cli.command import write_visits
+from tests.support.server.world import QUICK, World, service_in, serving
 
 QUESTION = "SELECT COUNT(*) AS n FROM visits"
 WAS = (100, Decimal("0.001"))

@@ -22,7 +22,7 @@ from lapwing.server import problems
 from lapwing.server.app import OPEN
 from lapwing.server.policies import Policies
 from tests.server.test_authorisation import prepared
-from tests.server.world import World
+from tests.support.server.world import World
 
 CHECKS: Final = [
     checks.not_a_server_error,

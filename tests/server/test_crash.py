@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import lapwing as lw
-from tests.cli.conftest import write_visits
 from tests.server.test_serving import served, token
+from tests.support.cli.command import write_visits
 
 THREADS = 8
 

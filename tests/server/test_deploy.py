@@ -11,9 +11,9 @@ from typing import Final
 import pytest
 
 from lapwing.datasets import rand_hie_catalog, rand_hie_data
-from tests.docs.pages import DOCS, blocks
 from tests.server.test_serving import served, token
-from tests.server.world import World
+from tests.support.docs.pages import DOCS, blocks
+from tests.support.server.world import World
 
 PAGE: Final = DOCS / "deploy.md"
 QUESTION: Final = {"sql": "SELECT COUNT(*) AS n FROM rand_hie", "epsilon": 0.1}

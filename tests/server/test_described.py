@@ -11,7 +11,7 @@ from lapwing.server import codes, results
 from lapwing.server.problems import FROM_HTTP, STATUS
 from tests.server.test_authorisation import MATRIX, prepared
 from tests.server.test_guarantee import checked
-from tests.server.world import PEOPLE, World, service_in, serving
+from tests.support.server.world import PEOPLE, World, service_in, serving
 
 
 def document(world: World) -> Any:

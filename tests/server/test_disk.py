@@ -22,7 +22,7 @@ from lapwing.server.answers import Answers
 from lapwing.server.auditing import first_broken, lines
 from lapwing.server.people import DAY, People
 from lapwing.server.sqlite import SqliteStore
-from tests.server.world import QUESTION, World, service_in, serving
+from tests.support.server.world import QUESTION, World, service_in, serving
 
 PASSWORD: Final = "correct horse battery"
 NOBODY: Final = 65534

@@ -15,9 +15,9 @@ from lapwing.datasets import rand_hie_data
 from lapwing.privacy import loss_for
 from lapwing.server import problems
 from lapwing.server.rights import RIGHTS_OF, Right
-from tests.docs.pages import DOCS, blocks
 from tests.server.test_serving import served
-from tests.server.world import World
+from tests.support.docs.pages import DOCS, blocks
+from tests.support.server.world import World
 
 SERVE = DOCS / "how-to" / "serve.md"
 HTTP = (DOCS / "reference" / "http.md").read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from lapwing.guarantee import pages, sections
 from lapwing.ledger import exporting
 from lapwing.server import steward_routes
 from tests.server.test_registering import CATALOG, register
-from tests.server.world import QUESTION, QUICK, Reply, World, data_set, service_in, serving
+from tests.support.server.world import QUESTION, QUICK, Reply, World, data_set, service_in, serving
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}
 WAS = {"epsilon": 100, "delta": 1e-3}
@@ -203,7 +203,7 @@ def test_a_raise_is_shown_first_and_done_when_it_is_confirmed(world: World) -> N
 
 def test_the_catalog_s_file_says_it_too(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    from tests.cli.conftest import write_visits
+    from tests.support.cli.command import write_visits
 
     write_visits(tmp_path / "data", people=20)
     with serving(service_in(tmp_path, replace(QUICK, folders=(tmp_path / "data",)))) as world:

@@ -16,7 +16,7 @@ from lapwing.server import credentials, envelope, running
 from lapwing.server.callers import _network
 from lapwing.server.service import Settings
 from tests.server.test_authorisation import MATRIX
-from tests.server.world import QUESTION, World, service_in, serving
+from tests.support.server.world import QUESTION, World, service_in, serving
 
 EVERY: Final = {
     "cache-control": "no-store",

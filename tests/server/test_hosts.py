@@ -23,7 +23,7 @@ from lapwing.server.postgres import PostgresStore
 from lapwing.server.service import Service
 from lapwing.server.sqlite import SqliteStore
 from lapwing.server.store import now
-from tests.server.world import QUESTION, QUICK, on_both, service_in
+from tests.support.server.world import QUESTION, QUICK, on_both, service_in
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 300

@@ -16,7 +16,7 @@ from lapwing.ledger.waiting import UnderWay
 from lapwing.privacy.filters import Refused
 from lapwing.server.datasets import Served
 from lapwing.server.turns import Turns
-from tests.server.world import QUESTION, Reply, World, on_both
+from tests.support.server.world import QUESTION, Reply, World, on_both
 
 KEY = {"Idempotency-Key": "the first"}
 THREADS = 16

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from lapwing.server.lately import Lately
-from tests.release import small
-from tests.server.world import QUESTION, World
+from tests.support.release import small
+from tests.support.server.world import QUESTION, World
 
 
 def asked(world: World, who: str = "alice", **more: object) -> Any:

@@ -11,8 +11,8 @@ import pytest
 
 from lapwing.server import questions
 from lapwing.server.service import Settings
-from tests.server.queueing import held, question, submitted, until
-from tests.server.world import World, service_in, serving
+from tests.support.server.queueing import held, question, submitted, until
+from tests.support.server.world import World, service_in, serving
 
 
 def hung_up(world: World, body: object) -> None:

@@ -21,9 +21,9 @@ from lapwing.server.callers import Buckets
 from lapwing.server.envelope import Envelope
 from lapwing.server.service import Service, Settings
 from lapwing.session import Session
-from tests.cli.conftest import write_visits
 from tests.server.test_serving import PROTECT, served, token
-from tests.server.world import QUESTION, QUICK, World, service_in, serving
+from tests.support.cli.command import write_visits
+from tests.support.server.world import QUESTION, QUICK, World, service_in, serving
 
 SMALL = 4096
 STRICT = Settings(rate=0, strangers=0, most_bytes=SMALL, request_seconds=2)

@@ -18,9 +18,9 @@ import pytest
 from lapwing.engines.duckdb import DuckDB
 from lapwing.server import envelope, journal, running
 from lapwing.server.auditing import first_broken, lines
-from tests.cli.conftest import write_visits
 from tests.server.test_serving import PROTECT
-from tests.server.world import QUESTION, World
+from tests.support.cli.command import write_visits
+from tests.support.server.world import QUESTION, World
 
 PASSWORD = "correct-horse-battery-staple"
 CONSTANT = "an unusual constant"

@@ -7,7 +7,7 @@ import pytest
 
 from lapwing.server.datasets import Datasets, Served
 from lapwing.server.rights import Caller
-from tests.server.world import World
+from tests.support.server.world import World
 
 
 def answered_while_another_is_opened(world: World, monkeypatch: pytest.MonkeyPatch, *, seconds: float) -> bool:

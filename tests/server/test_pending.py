@@ -16,10 +16,10 @@ from lapwing.errors import Fault
 from lapwing.server.opening import open_store
 from lapwing.server.pending import SILENT, Pending, PendingQuestions
 from lapwing.server.queued import Queued
-from tests.cli.conftest import write_visits
-from tests.server.queueing import ONE, QUERIES, cancelled, ended, held, question, seen, submitted, until
 from tests.server.test_serving import served, token
-from tests.server.world import QUESTION, Reply, World, on_both, service_in, serving
+from tests.support.cli.command import write_visits
+from tests.support.server.queueing import ONE, QUERIES, cancelled, ended, held, question, seen, submitted, until
+from tests.support.server.world import QUESTION, Reply, World, on_both, service_in, serving
 
 # ---- What becomes of it ----
 

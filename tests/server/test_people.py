@@ -18,7 +18,7 @@ from lapwing.server.people import DAY, People
 from lapwing.server.rights import RIGHTS_OF
 from lapwing.server.sqlite import SqliteStore
 from lapwing.server.store import Store
-from tests.server.world import World
+from tests.support.server.world import World
 
 PASSWORD = "correct horse battery"
 

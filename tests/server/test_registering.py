@@ -22,9 +22,9 @@ from lapwing.server import registering
 from lapwing.server.catalog_text import text_of
 from lapwing.server.datasets import Datasets
 from lapwing.server.service import Service
-from tests.cli.conftest import write_visits
 from tests.server.test_serving import served, token
-from tests.server.world import QUESTION, QUICK, Reply, World, service_in, serving
+from tests.support.cli.command import write_visits
+from tests.support.server.world import QUESTION, QUICK, Reply, World, service_in, serving
 
 CATALOG: dict[str, Any] = {
     "dataset": {"name": "fresh", "ledger": "sqlite:fresh.lapwing.db"},

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import lapwing as lw
-from tests.cli.conftest import Run, write_visits
-from tests.server.world import World
+from tests.support.cli.command import Run, write_visits
+from tests.support.server.world import World
 
 PASSWORD = "correct horse battery"
 PROTECT = (

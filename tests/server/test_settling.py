@@ -7,9 +7,9 @@ import pytest
 
 from lapwing.ledger.records import Charge
 from lapwing.server.settling import Settling
-from tests.ledger.places import Place
 from tests.ledger.test_settling import unwritable
-from tests.server.world import World
+from tests.support.ledger.places import Place
+from tests.support.server.world import World
 
 
 def owed(world: World) -> None:

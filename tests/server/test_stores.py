@@ -15,9 +15,9 @@ from lapwing.server.journal import Metrics
 from lapwing.server.opening import open_store, people_of
 from lapwing.server.people import DAY, People
 from lapwing.server.postgres import PostgresStore
-from tests.postgres import Postgres
-from tests.release import small
 from tests.server.test_hosts import PATIENCE, noted_together
+from tests.support.postgres import Postgres
+from tests.support.release import small
 
 
 def test_both_schemas_have_the_same_steps_and_columns() -> None:

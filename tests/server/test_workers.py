@@ -17,8 +17,8 @@ import pytest
 
 import lapwing as lw
 from lapwing.server.workers import LONGEST_PAUSE, pause
-from tests.postgres import Postgres
-from tests.server.crew import (
+from tests.support.postgres import Postgres
+from tests.support.server.crew import (
     CATALOG,
     PATIENCE,
     Crew,

@@ -25,12 +25,12 @@ from lapwing.query.bind import bind
 from lapwing.query.sql import cleaned, printers
 from lapwing.release import release
 from lapwing.release.cells import exact_values
-from tests.engines.tables import catalog as one_table
-from tests.engines.tables import parquet
-from tests.query import neighbours
-from tests.release.tables import protected, visits
-from tests.replay import Row, compare, run
-from tests.strategies import catalog_in
+from tests.support.engines.tables import catalog as one_table
+from tests.support.engines.tables import parquet
+from tests.support.query import neighbours
+from tests.support.release.tables import protected, visits
+from tests.support.replay import Row, compare, run
+from tests.support.strategies import catalog_in
 
 PRICE = {"epsilon": 1}
 

@@ -19,9 +19,9 @@ from lapwing.mechanisms import DiscreteGaussian, DiscreteLaplace, RoundedGaussia
 from lapwing.privacy.measures import GaussianDP
 from lapwing.query.bind import bind
 from lapwing.release import release
-from tests.engines import tables
-from tests.fixed_entropy import LoggedEntropy, StreamEntropy
-from tests.release.small import catalog, opened, priced, row, shown
+from tests.support.engines import tables
+from tests.support.fixed_entropy import LoggedEntropy, StreamEntropy
+from tests.support.release.small import catalog, opened, priced, row, shown
 
 GAUSSIANS = (RoundedGaussian(sigma=Fraction(7, 3)), DiscreteGaussian(variance=Fraction(49, 9)))
 ADDITIVE = (*GAUSSIANS, DiscreteLaplace(scale=Fraction(7, 3)))

@@ -24,15 +24,15 @@ from lapwing.query.bind import bind
 from lapwing.query.relations import joins
 from lapwing.query.sql import cleaned, printers
 from lapwing.release import release, stored
-from tests.engines.tables import holders_of
 from tests.engines.test_lockdown import FORBIDDEN
-from tests.fixed_entropy import StreamEntropy
-from tests.query import neighbours
 from tests.query.test_injection import NASTY, literal
-from tests.release import small
-from tests.release.tables import protected, visits
-from tests.replay import SCHEMA, Row, compare, run
-from tests.strategies import catalog_in
+from tests.support.engines.tables import holders_of
+from tests.support.fixed_entropy import StreamEntropy
+from tests.support.query import neighbours
+from tests.support.release import small
+from tests.support.release.tables import protected, visits
+from tests.support.replay import SCHEMA, Row, compare, run
+from tests.support.strategies import catalog_in
 
 PRICE = {"epsilon": 1}
 

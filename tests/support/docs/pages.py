@@ -1,0 +1,174 @@
+"""The documentation as data: its pages, their blocks, and how an example is run and compared with what the page shows.
+
+Theory of operation. Every page runs in a folder of its own that holds what its `<!-- folder: … -->` comment names, by
+default the shipped data with their catalog. Its `python` and `console` blocks run from top to bottom, in this
+process. Noise, times and sequence numbers differ from run to run, so a block's output is compared up to its numbers
+and spaces; a line of `…` in the page stands for output that is left out.
+"""
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import lapwing as lw
+from lapwing.cli import main
+from lapwing.cli.progress import BLANK
+from lapwing.datasets import rand_hie_catalog, rand_hie_data
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+DOCS: Final = ROOT / "docs"
+PAGES: Final = (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md")))
+SOURCES: Final = {"rand_hie.parquet": rand_hie_data, "lapwing.toml": rand_hie_catalog}
+ENVIRONMENT: Final = {"COLUMNS": "88", "NO_COLOR": "1", "LOGNAME": "ana", "TERM": "xterm"}
+
+_FENCE: Final = re.compile(r"^```([a-z]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FOLDER: Final = re.compile(r"<!-- folder: (.*?) -->")
+_NUMBER: Final = re.compile(r"-?[0-9][0-9,]*(\.[0-9]+)?(e-?[0-9]+)?")
+_STATUS: Final = re.compile(r"^# exit status ([0-9]+)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A fenced block: its language, its text, and where it begins."""
+
+    language: str
+    text: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command of a `console` block, and the output and exit status that the page shows."""
+
+    text: str
+    shown: str
+    status: int
+
+
+class Terminal(io.StringIO):
+    """Takes what is written to both streams, as a terminal does."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def blocks(page: Path) -> tuple[Block, ...]:
+    """Return the fenced blocks of a page, in order."""
+    text = page.read_text(encoding="utf-8")
+    return tuple(
+        Block(language=found[1], text=found[2], line=text.count("\n", 0, found.start()) + 1)
+        for found in _FENCE.finditer(text)
+    )
+
+
+def prepare(page: Path, folder: Path) -> None:
+    """Put into a folder what the page begins with."""
+    named = _FOLDER.search(page.read_text(encoding="utf-8"))
+    for name in (named[1] if named else ", ".join(SOURCES)).split(", "):
+        if name != "nothing":
+            shutil.copy(SOURCES[name](), folder / name)
+
+
+def commands(block: str) -> Iterator[Command]:
+    """Split a `console` block at its `$ ` prompts; a command goes on while a quote is open or a line ends in `\\`."""
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        lines = part.split("\n")
+        length = next(n for n in range(1, len(lines) + 1) if _complete("\n".join(lines[:n])))
+        rest = lines[length:]
+        statuses = [int(found[1]) for line in rest if (found := _STATUS.match(line))]
+        shown = "\n".join(line for line in rest if not _STATUS.match(line))
+        yield Command(text="\n".join(lines[:length]), shown=shown, status=statuses[0] if statuses else 0)
+
+
+def _complete(text: str) -> bool:
+    try:
+        shlex.split(text)
+    except ValueError:
+        return False
+    return not text.endswith("\\")
+
+
+def run_command(text: str) -> tuple[str, int]:
+    """Run a command in the current folder and return what a terminal would show, and the exit status."""
+    words = shlex.split(text.replace("\\\n", " "))
+    if words[0] != "lapwing":
+        done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=600)
+        return done.stdout + done.stderr, done.returncode
+    terminal = Terminal()
+    with contextlib.redirect_stdout(terminal), contextlib.redirect_stderr(terminal):
+        status = main(words[1:])
+    return left_standing(terminal.getvalue()), status
+
+
+def left_standing(written: str) -> str:
+    """Return what stands on a terminal in the end: a slow command shows its progress, and wipes it out."""
+    return re.sub(f"[^\\n]*{re.escape(BLANK)}", "", written)
+
+
+def run_python(code: str, names: dict[str, object]) -> str:
+    """Run the code of a `python` block and return what it prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "<documentation>", "exec"), names)
+    return printed.getvalue()
+
+
+def same(shown: str, real: str) -> bool:
+    """Tell whether a page shows what really comes out, up to numbers and spaces; `…` stands for anything."""
+    parts = re.split(r"^…$|(?<=\s)…(?=\s)", shown, flags=re.MULTILINE)
+    pattern = ".*?".join(f"{re.escape(plain(part))} ?" if plain(part) else "" for part in parts)
+    return re.fullmatch(f" ?{pattern}", plain(real) + " ", flags=re.DOTALL) is not None
+
+
+def plain(text: str) -> str:
+    """Return a text without what differs from run to run: numbers, lengths of lines, bars and rules."""
+    text = _NUMBER.sub("#", text)
+    text = re.sub(r"[█░]+", "█", re.sub(r"─+", "─", text))
+    return " ".join(text.split())
+
+
+def run_page(page: Path) -> Iterator[str]:
+    """Run a page's examples in the current folder, and yield a complaint about each that is not as shown."""
+    names: dict[str, object] = {"__name__": "example"}
+    listed = blocks(page)
+    where = page.relative_to(ROOT)
+    for block, after in zip(listed, (*listed[1:], None), strict=True):
+        if block.language == "python":
+            printed = run_python(block.text, names)
+            if after is not None and after.language == "text" and not same(after.text, printed):
+                yield f"{where}:{after.line} shows\n{after.text}\nbut this comes out:\n{printed}"
+        if block.language == "console":
+            for command in commands(block.text):
+                real, status = run_command(command.text)
+                if status != command.status:
+                    yield f"{where}:{block.line}: `{command.text}` ends with {status}, not {command.status}:\n{real}"
+                elif command.shown.strip() and not same(command.shown, real):
+                    yield f"{where}:{block.line}: `{command.text}` shows\n{command.shown}\nbut prints\n{real}"
+    for value in names.values():
+        if isinstance(value, lw.Session):
+            value.close()
+
+
+@contextlib.contextmanager
+def inside(folder: Path) -> Iterator[None]:
+    """Work in a folder, with the environment that the pages were made in."""
+    before, known = Path.cwd(), {name: os.environ.get(name) for name in (*ENVIRONMENT, "LAPWING_CATALOG")}
+    os.environ.update(ENVIRONMENT)
+    os.environ.pop("LAPWING_CATALOG", None)
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+        for name, value in known.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value

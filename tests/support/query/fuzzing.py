@@ -1,0 +1,264 @@
+"""Random questions over random neighbours: bound or refused, run without error, and moved no further than stated.
+
+Every question is spelled in another way and bound again, to the same plan and the same SQL, priced, and asked of
+neighbours. Of some, every unit's rows are looked at: there are no more than the plan says, and they are the same with
+and without another unit. Some, and those that are refused, go all the way through a session. A question that fails is
+printed with its seed.
+
+`LAPWING_FUZZ=100000` asks more, as `python benchmarks/fuzz.py` does. Of ten questions three are about linked tables.
+"""
+
+import os
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from lapwing.catalog.model import Catalog
+from lapwing.engines.public import PublicData
+from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.opening import open_session
+from lapwing.query import render
+from lapwing.query.bind import bind
+from lapwing.query.calibrate import calibrate
+from lapwing.query.plan import Plan, Question
+from tests.support.fixed_entropy import StreamEntropy
+from tests.support.query import linked_shares as shares
+from tests.support.query.worlds import Ground, Worlds, moved_too_far, strayed
+from tests.support.replay import write
+
+CASES: Final = int(os.environ.get("LAPWING_FUZZ", "10000"))
+LINKED: Final = CASES * 3 // 10
+RESPELLED, PRICED, AFRESH = 4, 3, 7
+"""One question in so many is bound again from another spelling, is priced, cleans and keeps the rows it is asked of."""
+BY_SESSION = 60
+"""One question in so many goes through a session, and as many of those that are refused."""
+
+SHARED = "answered, of rows of several units"
+
+Values = dict[str, int | str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where questions are asked: a catalog of each kind of neighbours, and worlds.
+
+    Args: grow: makes a question, and the values of its parameters, of a number and a kind; unit_by_unit: of one
+        question in so many, every unit's rows are looked at.
+    """
+
+    catalogs: dict[str, Catalog]
+    facts: PublicData
+    ground: Ground
+    grow: Callable[[int, str], tuple[str, Values]]
+    worlds: dict[str, Worlds]
+    unit_by_unit: int
+
+    def elsewhere(self, chunk: int) -> "Place":
+        drawn = {
+            kind: Worlds.drawn(random.Random(f"{chunk} {kind}"), described, self.ground)
+            for kind, described in self.catalogs.items()
+        }
+        return replace(self, worlds=drawn)
+
+    def kind_of(self, seed: int) -> str:
+        return list(self.catalogs)[seed % len(self.catalogs)]
+
+
+def generous(found: Catalog) -> Catalog:
+    """Return a catalog whose budget lasts."""
+    budget = replace(found.budget, epsilon=Fraction(10_000), delta=Fraction(1, 10), delta_keys=Fraction(1, 20))
+    return replace(found, budget=budget)
+
+
+# ---- one question ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A question, and all that chance decides about it."""
+
+    seed: int
+    text: str
+    values: Values
+    kind: str
+
+    @classmethod
+    def of(cls, seed: int, place: Place) -> "Case":
+        kind = place.kind_of(seed)
+        text, values = place.grow(seed, kind)
+        return cls(seed=seed, text=text, values=values, kind=kind)
+
+    @property
+    def chance(self) -> random.Random:
+        return random.Random(f"of {self.seed}")
+
+    def bound(self, place: Place, text: str | None = None) -> Plan:
+        return bind(self.text if text is None else text, place.catalogs[self.kind], place.facts, self.values)
+
+    @property
+    def priced(self) -> bool:
+        return self.seed // 2 % PRICED == 0
+
+    def price(self, plan: Plan) -> dict[str, Any]:
+        """Return what to ask it at."""
+        said, private = plan.asked.epsilon is not None, bool(plan.question.private_keys)
+        return ({} if said else {"epsilon": 1}) | ({"delta": 1e-6} if private else {})
+
+
+PIECES = re.compile(
+    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\$\w+|(?:GROUP|ORDER|PARTITION)\s+BY|GROUPING\s+SETS|\w+|\s+|.""", re.DOTALL
+)
+BLANKS = (" ", "\n", " \t ", " -- it's; a \"comment\n", " /* ; $p0 */ ")
+
+
+def respelled(text: str, chance: random.Random) -> str:
+    """Change what has no meaning: blanks, comments (but not inside GROUP BY and its like), and the case of words."""
+
+    def other(piece: str) -> str:
+        if piece.isspace():
+            return chance.choice(BLANKS)
+        return chance.choice([piece.upper(), piece.lower(), piece]) if piece[0] not in "'\"$" else piece
+
+    return "".join(map(other, PIECES.findall(text)))
+
+
+def found(seed: int, place: Place) -> tuple[Case, str]:
+    """Ask one question; return what became of it, or fail."""
+    case = Case.of(seed, place)
+    try:
+        plan = case.bound(place)
+    except QueryRefused as refused:
+        return case, refused.reason
+    except Exception as error:
+        raise AssertionError(case) from error
+    try:
+        _check_spelling(case, plan.question, place)
+        several = plan.question.units_of_row > 1
+        for question in (plan.question, *(search.question for search in plan.searches)):
+            (_check_shares if several else _check_neighbours)(case, question, place)
+        if not several:
+            _check_units(case, plan.question, place)
+        if plan.question.private_keys or case.priced:
+            calibrate(plan, place.catalogs[case.kind].budget, **case.price(plan))
+    except QueryRefused as refused:  # of its price, for private keys
+        return case, refused.reason
+    except Exception as error:
+        raise AssertionError(case) from error
+    return case, SHARED if several else "answered"
+
+
+def _check_spelling(case: Case, question: Question, place: Place) -> None:
+    if case.seed % RESPELLED:
+        return
+    try:
+        again = case.bound(place, respelled(case.text, case.chance)).question
+    except QueryRefused as refused:
+        raise AssertionError(case) from refused
+    assert again == question, case
+    printed = render.shared if question.units_of_row > 1 else render.answer
+    assert (str(again), printed(again)) == (str(question), printed(question)), case
+
+
+def _check_neighbours(case: Case, question: Question, place: Place) -> None:
+    here, chance = place.worlds[case.kind], case.chance
+    together = not question.private_keys and chance.random() < 0.5
+    pair = chance.choice(here.together if together else here.alone)
+    for one, other in here.find(question, pair, place.facts, afresh=case.seed % AFRESH == 0):
+        assert moved_too_far(question, one, other, here.neighbouring) == [], (case, pair)
+
+
+def _check_units(case: Case, question: Question, place: Place) -> None:
+    if case.seed % place.unit_by_unit:
+        return
+    here = place.worlds[case.kind]
+    pair = case.chance.choice((*here.alone, *here.together))
+    one, other = (here.rows_of_units(question, side, place.facts) for side in (pair.one, pair.other))
+    assert strayed(question, one, other, here.neighbouring) == [], (case, pair)
+
+
+def _check_shares(case: Case, question: Question, place: Place) -> None:
+    """Check what is claimed of rows that several units share, and that stored rows say the same as all of them."""
+    here, chance = place.worlds[case.kind], case.chance
+    pair = chance.choice(here.alone)
+    ((one, other),) = here.find(question, pair, place.facts, afresh=False)
+    assert moved_too_far(question, one, other, here.neighbouring) == [], (case, pair)
+    left, right = (shares.sets_of(question, here, side, place.facts) for side in (pair.one, pair.other))
+    assert shares.strayed(question, left, right, here.neighbouring) == [], (case, pair)
+    assert shares.untrue(question, left, one) == [], (case, pair)
+    assert shares.untrue(question, right, other) == [], (case, pair)
+    if case.seed % AFRESH == 0 and question.units_of_row == 2:  # with more there are several values to choose from
+        assert list(here.find(question, pair, place.facts, afresh=True)) == [(one, other)], (case, pair)
+
+
+def check_sessions(asked: list[tuple[Case, str]], place: Place, folder: Path) -> None:
+    """Ask some questions of files: what is refused leaves no trace, what is answered is answered again for nothing."""
+    for kind, found in place.catalogs.items():
+        described = replace(found, folder=folder / kind, ledger="sqlite:ledger.db")
+        described.folder.mkdir()
+        _write(place.worlds[kind], described.folder)
+        (described.folder / "codes.parquet").write_bytes((found.folder / "codes.parquet").read_bytes())
+        ours = [(case, outcome) for case, outcome in asked if case.kind == kind]
+        number = max(1, len(ours) // BY_SESSION)
+        refused = [case for case, outcome in ours if not outcome.startswith("answered")]
+        with open_session(described, entropy=StreamEntropy(kind)) as session:
+            before = session._ledger.state()
+            for case in refused[:number]:
+                with pytest.raises((QueryRefused, InvalidParameter)):
+                    session.sql(case.text, case.values, epsilon=1)
+            assert session._ledger.state() == before
+            for case in [case for case, outcome in ours if outcome.startswith("answered") and case.priced][:number]:
+                price = case.price(case.bound(place))
+                first = session.sql(case.text, case.values, **price)
+                again = session.sql(case.text, case.values, **price)
+                assert again.stored, case
+                assert repr(again.rows()) == repr(first.rows()), case
+                assert repr(again.interval()) == repr(first.interval()), case
+
+
+def _write(worlds: Worlds, folder: Path) -> None:
+    """Write two worlds into files."""
+    ground = worlds.ground
+    for name, schema in ground.schemas.items():
+        rows = [ground.placed(row, world) for world, data in enumerate(worlds.data[:2]) for row in data[name]]
+        write(rows, folder / f"{name}.parquet", schema)
+
+
+def ask_some(chunk: int, seeds: Sequence[int], place: Place, folder: Path) -> None:
+    """Ask questions in worlds of their own; enough of them have to be answered."""
+    here = place.elsewhere(chunk)
+    asked = [found(seed, here) for seed in seeds]
+    check_sessions(asked, here, folder)
+    outcomes = Counter(outcome for _, outcome in asked)
+    # Of a few questions, anything goes.
+    assert outcomes["answered"] + outcomes[SHARED] > outcomes.total() * 0.6 - 20, outcomes
+
+
+def answered(words: Sequence[str], seeds: Sequence[int], place: Place) -> Counter[str]:
+    """Count the questions that are answered in which there are words, or private keys."""
+    counts: Counter[str] = Counter()
+    for seed in seeds:
+        case = Case.of(seed, place)
+        try:
+            question = case.bound(place).question
+        except QueryRefused:
+            continue
+        counts.update(word for word in words if word in case.text)
+        counts["private keys"] += bool(question.private_keys)
+    return counts
+
+
+def first_found(place: Place, first: int = 0, most: int = 1000) -> int | None:
+    """Ask questions until one shows the bug, and return its number."""
+    for seed in range(first, first + most):
+        try:
+            found(seed, place)
+        except AssertionError:
+            return seed
+    return None

@@ -1,0 +1,241 @@
+"""`lapwing serve --workers N` as real processes, and clients that ask them over HTTP; with a bug planted if wanted.
+
+A worker is spawned, so it runs the module again that the command was started by: this one, which then plants the bug
+that the environment names, in the parent and in each worker.
+"""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+import lapwing as lw
+from lapwing.cli import main
+from lapwing.engines.duckdb import DuckDB
+from lapwing.ledger.allowances import LimitsNow
+from lapwing.ledger.ledger import Ledger
+from lapwing.ledger.postgres import presence
+from lapwing.server import workers, working
+from lapwing.server.journal import log
+from lapwing.server.opening import open_store, people_of
+from lapwing.server.people import DAY, People
+from lapwing.server.policies import Policies
+from lapwing.server.rights import RIGHTS_OF
+from tests.support.cli.command import write_visits
+
+ROOT: Final = Path(__file__).parents[3]
+PLANTED: Final = "LAPWING_TEST_PLANTED"
+PATIENCE: Final = 300.0
+PRICE: Final = "0.02"
+CATALOG: Final = "visits.lapwing.toml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crew:
+    """A running service: its parent, and where its log goes."""
+
+    parent: subprocess.Popen[bytes]
+    log: Path
+
+    def told(self, event: str) -> list[dict[str, Any]]:
+        """Return the lines of the log about an event."""
+        lines = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith('{"')]
+        return [line for line in lines if line["event"] == event]
+
+    def wait_for(self, event: str, times: int = 1) -> list[dict[str, Any]]:
+        """Wait until the log has lines about an event."""
+        deadline = time.monotonic() + PATIENCE
+        while len(found := self.told(event)) < times:
+            assert self.parent.poll() is None, self.log.read_text()
+            assert time.monotonic() < deadline, self.log.read_text()
+            time.sleep(0.02)
+        return found
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.wait_for("listening")[0]["port"])
+
+    @property
+    def workers(self) -> list[int]:
+        """The processes of all workers that ever were, in order."""
+        return [line["process"] for line in self.told("worker started")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    status: int
+    content: bytes
+
+    @property
+    def code(self) -> str:
+        return "" if self.status == 200 else str(json.loads(self.content)["code"])
+
+
+def prepared(folder: Path, ledger: str | None = None) -> dict[str, str]:
+    """Protect a small file with a pure budget of 1, and return tokens: of alice, who has 0.3 of it, bob and carol."""
+    write_visits(folder)
+    unit, bounds = {"privacy_unit": "person_id", "max_rows_per_unit": 3}, {"cost": (0, 500)}
+    lw.protect(folder / "visits.parquet", epsilon=1, bounds=bounds, **unit).close()  # type: ignore[arg-type]
+    if ledger is not None:
+        catalog = folder / CATALOG
+        catalog.write_text(catalog.read_text().replace("sqlite:visits.lapwing.db", ledger))
+    with lw.connect(folder / CATALOG) as session:
+        store, view = open_store(people_of(session.catalog)), session.budget()
+    known, policies, tokens = People(store), Policies(store), dict[str, str]()
+    for name, role in (("carol", "curator"), ("alice", "analyst"), ("bob", "analyst")):
+        known.add(name, role, None, by="carol")  # type: ignore[arg-type]
+        tokens[name], _ = known.issue(name, label="", scopes=RIGHTS_OF[role], seconds=DAY, by="carol")
+    policies.grant("visits", "alice", Fraction("0.3"), view.spending, view.total, by="carol")
+    policies.grant("visits", "bob", None, view.spending, view.total, by="carol")
+    store.close()
+    return tokens
+
+
+@contextmanager
+def crew(folder: Path, *arguments: str, planted: str = "", number: int = 4) -> Iterator[Crew]:
+    """Run a service with workers on a port that is free, and end it and all that it left."""
+    log = folder / "serve.log"
+    serve = ("serve", str(folder / CATALOG), "--port", "0", "--rate", "0")
+    command = [sys.executable, "-m", "tests.support.server.crew", *serve]
+    with log.open("wb") as file:
+        parent = subprocess.Popen(
+            [*command, "--workers", str(number), *arguments],
+            cwd=ROOT,
+            env={**os.environ, PLANTED: planted, "TMPDIR": str(folder)},
+            stderr=file,
+            stdin=subprocess.DEVNULL,
+        )
+    running = Crew(parent=parent, log=log)
+    try:
+        yield running
+    finally:
+        if parent.poll() is None:
+            parent.kill()
+        parent.wait()
+        for process in running.workers:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+
+
+def question(number: int) -> dict[str, Any]:
+    """Return a question that costs a fiftieth of the budget."""
+    return {"sql": f"SELECT COUNT(*) AS n FROM visits WHERE cost < {number}", "epsilon": PRICE}
+
+
+def ask(port: int, token: str, body: object, key: str | None = None) -> Reply:
+    """Ask once, on a connection of its own."""
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    headers |= {} if key is None else {"Idempotency-Key": key}
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    try:
+        connection.request("POST", "/v1/datasets/visits/query", json.dumps(body), headers)
+        response = connection.getresponse()
+        return Reply(status=response.status, content=response.read())
+    finally:
+        connection.close()
+
+
+def persistently(port: int, token: str, body: object, key: str) -> Reply:
+    """Ask again with the same key until there is an answer, as a client whose connection broke does."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            reply = ask(port, token, body, key)
+            if reply.status < 500:
+                return reply
+        except (OSError, http.client.HTTPException):
+            pass
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def together(work: Sequence[Callable[[], Reply]], clients: int) -> list[Reply]:
+    """Do pieces of work by so many clients at once, which begin together."""
+    door = threading.Barrier(clients)
+
+    def share(first: int) -> list[tuple[int, Reply]]:
+        door.wait(PATIENCE)
+        return [(place, work[place]()) for place in range(first, len(work), clients)]
+
+    with ThreadPoolExecutor(clients) as threads:
+        done = [found for share_ in threads.map(share, range(clients)) for found in share_]
+    return [reply for _, reply in sorted(done, key=lambda pair: pair[0])]
+
+
+def scrape(port: int, token: str) -> str:
+    """Return the metrics of the service."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    try:
+        connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {token}"})
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
+# ---- Planted bugs ----
+
+
+def _decide_before_charging() -> None:
+    """Compare allowances with what the process once saw in the ledger, not within the transaction that charges."""
+    charge_all = Ledger.charge_all
+    seen: list[Any] = []
+
+    def looked_before(self: Ledger, requests: Any, limits: LimitsNow | None = None, since: int | None = None) -> Any:
+        from lapwing.ledger.allowances import require_within
+
+        if limits is not None:
+            seen.append(seen[0] if seen else self.state())
+            require_within(limits(), seen[0].spending, seen[0].registration, requests)
+        return charge_all(self, requests, None, since)
+
+    Ledger.charge_all = looked_before  # type: ignore[method-assign]
+
+
+def _die_at_once() -> None:
+    workers.PAUSE = 0.01  # type: ignore[misc]
+    workers.MOST_SOON = 2  # type: ignore[misc]
+    if __name__ == "__mp_main__":
+        working.opened = lambda plan: os._exit(7)
+
+
+def _take_a_second() -> None:
+    """No bug: an engine that says in the log that it has begun, and takes its time."""
+    run = DuckDB.run
+
+    def slowly(self: DuckDB, *given: Any, **named: Any) -> Any:
+        log("a question is under way")
+        time.sleep(1)
+        return run(self, *given, **named)
+
+    DuckDB.run = slowly  # type: ignore[method-assign]
+
+
+def _believe_deaths_soon() -> None:
+    """No bug: shorter times, so that a test need not wait a minute until the ledger takes a dead worker for dead."""
+    presence.GRACE_SECONDS = 3.0  # type: ignore[misc]
+    presence.PULSE_SECONDS = 0.2  # type: ignore[misc]
+
+
+PLANTS: Final[Mapping[str, Callable[[], None]]] = {
+    "decide before charging": _decide_before_charging,
+    "die at once": _die_at_once,
+    "take a second": _take_a_second,
+    "believe deaths soon": _believe_deaths_soon,
+}
+
+if __name__ in ("__main__", "__mp_main__") and os.environ.get(PLANTED):
+    PLANTS[os.environ[PLANTED]]()
+if __name__ == "__main__":
+    sys.exit(main())
