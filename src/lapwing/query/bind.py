@@ -26,7 +26,7 @@ from lapwing.query.expressions.calls import bind_expression, exact_number
 from lapwing.query.expressions.expression import Literal, columns_of
 from lapwing.query.expressions.limits import require_bounded
 from lapwing.query.expressions.magnitudes import Bounds
-from lapwing.query.expressions.rows import Rows, is_column, only, refusal, same_name
+from lapwing.query.expressions.rows import Rows, is_column, same_name
 from lapwing.query.expressions.types import Real
 from lapwing.query.keys import Key
 from lapwing.query.measures import Count, CountUnits, Measure, Sum, argument_of
@@ -69,7 +69,7 @@ def bind(
     limited_by_group = any(named.contribution_bounds_per_group is not None for named in parsed.arguments.values())
     bound, within = bind_from(select, From(text=text, catalog=catalog, facts=facts), sharing=limited_by_group)
     rows = rows_of(bound, within)
-    only(rows, select, *_CLAUSES)
+    rows.only(select, *_CLAUSES)
     sets = _keys(select, rows, bound.selection, facts)
     keys = tuple(dict.fromkeys(key for grouped in sets for key in grouped))
     _check_cells(sets)
@@ -184,7 +184,7 @@ def _keys(select: exp.Select, rows: Rows, selection: Selection, facts: PublicFac
     clause = select.args.get("group")
     if clause is None:
         return ((),)
-    only(rows, clause, "expressions", "all")
+    rows.only(clause, "expressions", "all")
 
     def key(node: exp.Expression) -> Key:
         return _key(_aliased(node, select, rows), rows, selection, facts)
@@ -200,7 +200,7 @@ def _aliased(node: exp.Expression, select: exp.Select, rows: Rows) -> exp.Expres
     if isinstance(node, exp.Literal) and not node.is_string:
         position = exact_number(str(node.this), node, rows)
         if position.denominator != 1 or not 1 <= position <= len(select.expressions):
-            raise refusal(rows, node, f"There is no column {node.this} in the SELECT list")
+            raise rows.refusal(node, f"There is no column {node.this} in the SELECT list")
         chosen: exp.Expression = select.expressions[int(position) - 1]
         return chosen.this if type(chosen) is exp.Alias else chosen
     if is_column(node) and not any(same_name(node.this, name) for source in rows.sources for name in source.columns):
@@ -213,25 +213,23 @@ def _aliased(node: exp.Expression, select: exp.Select, rows: Rows) -> exp.Expres
 
 def _key(node: exp.Expression, rows: Rows, selection: Selection, facts: PublicFacts) -> Key:
     if rows.is_unit(node):
-        raise refusal(
-            rows,
+        raise rows.refusal(
             node,
             "Grouping by the privacy unit would show each unit",
             "Group by another column, or by the unit in a subquery and aggregate what comes out.",
         )
     if has_aggregate(node):
-        raise refusal(rows, node, "GROUP BY takes columns, not aggregates", "Aggregate in a subquery first.")
+        raise rows.refusal(node, "GROUP BY takes columns, not aggregates", "Aggregate in a subquery first.")
     expression = bind_expression(node, rows)
     if isinstance(expression, Literal):
-        raise refusal(rows, node, "GROUP BY takes columns, not constants", "Leave it out.")
+        raise rows.refusal(node, "GROUP BY takes columns, not constants", "Leave it out.")
     found = values_of(expression, selection.relation, facts)
     if found is None and not isinstance(expression.type, Real):
         found = listed_by(selection, expression)
     if found is not None:
         return Key(expression=expression, values=found.listed, other=found.other)
     if isinstance(expression.type, Real):
-        raise refusal(
-            rows,
+        raise rows.refusal(
             node,
             "GROUP BY takes no fractions of unknown values",
             f"Round them: FLOOR(x / 10), to at most {MAX_VALUES:,} whole numbers.",
@@ -263,11 +261,11 @@ def _outputs(select: exp.Select, scope: Scope) -> tuple[Output, ...]:
     for item in select.expressions:
         node, name = item, ""
         if type(item) is exp.Alias:
-            only(scope.rows, item, "this", "alias")
-            only(scope.rows, item.args["alias"], "this", "quoted")
+            scope.rows.only(item, "this", "alias")
+            scope.rows.only(item.args["alias"], "this", "quoted")
             node, name = item.this, item.alias
             if name.casefold() in taken:
-                raise refusal(scope.rows, item, f"Two columns of the answer are called '{name}'", "Rename one.")
+                raise scope.rows.refusal(item, f"Two columns of the answer are called '{name}'", "Rename one.")
         value = derived(node, scope)
         name = name or _free(_default_name(node, value), taken)
         taken.add(name.casefold())

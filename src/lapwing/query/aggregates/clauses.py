@@ -9,7 +9,7 @@ from lapwing.query.aggregates.outputs import Scope, derived
 from lapwing.query.derivation.derived import Derived, KeyValue, Order, Output
 from lapwing.query.derivation.over import over_in
 from lapwing.query.expressions.calls import exact_number
-from lapwing.query.expressions.rows import Rows, only, refusal
+from lapwing.query.expressions.rows import Rows
 
 
 def having(select: exp.Select, scope: Scope) -> Derived | None:
@@ -17,10 +17,10 @@ def having(select: exp.Select, scope: Scope) -> Derived | None:
     clause = select.args.get("having")
     if clause is None:
         return None
-    only(scope.rows, clause, "this")
+    scope.rows.only(clause, "this")
     condition = derived(clause.this, scope)
     if any(True for _ in over_in(condition)):
-        raise refusal(scope.rows, clause, "HAVING comes before window functions", "Use QUALIFY.")
+        raise scope.rows.refusal(clause, "HAVING comes before window functions", "Use QUALIFY.")
     return _boolean(condition, "HAVING", clause, scope)
 
 
@@ -29,17 +29,17 @@ def qualify(select: exp.Select, scope: Scope) -> Derived | None:
     clause = select.args.get("qualify")
     if clause is None:
         return None
-    only(scope.rows, clause, "this")
+    scope.rows.only(clause, "this")
     if any(scope.rows.is_unit(part) for part in clause.find_all(exp.Column)):
         reason = "QUALIFY here is over the rows of the answer, which has none of a single unit"
         remedy = "Choose rows of a unit in a subquery: FROM (SELECT * FROM … QUALIFY …)."
-        raise refusal(scope.rows, clause.this, reason, remedy)
+        raise scope.rows.refusal(clause.this, reason, remedy)
     return _boolean(derived(clause.this, scope), "QUALIFY", clause, scope)
 
 
 def _boolean(condition: Derived, name: str, clause: exp.Expression, scope: Scope) -> Derived:
     if condition.shape != "boolean":
-        raise refusal(scope.rows, clause, f"{name} needs a condition, not {condition.shape}", "Write a comparison.")
+        raise scope.rows.refusal(clause, f"{name} needs a condition, not {condition.shape}", "Write a comparison.")
     return condition
 
 
@@ -48,11 +48,11 @@ def check_distinct(select: exp.Select, outputs: Sequence[Output], sets: Sets, ro
     clause = select.args.get("distinct")
     if clause is None:
         return
-    only(rows, clause)
+    rows.only(clause)
     shown = {output.value.key for output in outputs if isinstance(output.value, KeyValue)}
     if len(sets) > 1 or not shown.issuperset(sets[0]):
         reason = "DISTINCT would leave out rows of the answer with the same noisy numbers"
-        raise refusal(rows, select, reason, "Leave it out, or show every key of GROUP BY.")
+        raise rows.refusal(select, reason, "Leave it out, or show every key of GROUP BY.")
 
 
 def order(select: exp.Select, outputs: Sequence[Output], scope: Scope) -> tuple[Order, ...]:
@@ -60,10 +60,10 @@ def order(select: exp.Select, outputs: Sequence[Output], scope: Scope) -> tuple[
     clause = select.args.get("order")
     if clause is None:
         return ()
-    only(scope.rows, clause, "expressions")
+    scope.rows.only(clause, "expressions")
     terms = []
     for node in clause.expressions:
-        only(scope.rows, node, "this", "desc", "nulls_first")
+        scope.rows.only(node, "this", "desc", "nulls_first")
         value = _ordinal(node.this, outputs, scope) or derived(node.this, scope)
         terms.append(
             Order(value=value, descending=bool(node.args.get("desc")), nulls_first=bool(node.args.get("nulls_first")))
@@ -76,7 +76,7 @@ def _ordinal(node: exp.Expression, outputs: Sequence[Output], scope: Scope) -> D
         return None
     position = exact_number(str(node.this), node, scope.rows)
     if position.denominator != 1 or not 1 <= position <= len(outputs):
-        raise refusal(scope.rows, node, f"There is no column {node.this} in the SELECT list to order by")
+        raise scope.rows.refusal(node, f"There is no column {node.this} in the SELECT list to order by")
     return outputs[int(position) - 1].value
 
 
@@ -86,10 +86,10 @@ def whole(select: exp.Select, name: str, rows: Rows) -> int | None:
     if clause is None:
         return None
     if isinstance(clause, exp.Fetch):
-        raise refusal(rows, clause, "FETCH is not answered here", "Write LIMIT 10.")
-    only(rows, clause, "expression")
+        raise rows.refusal(clause, "FETCH is not answered here", "Write LIMIT 10.")
+    rows.only(clause, "expression")
     node = clause.expression
     value = exact_number(str(node.this), node, rows) if isinstance(node, exp.Literal) and not node.is_string else None
     if value is None or value.denominator != 1 or not 0 <= value <= 10**9:
-        raise refusal(rows, clause, f"{name.upper()} takes a whole number", f"Write {name.upper()} 10.")
+        raise rows.refusal(clause, f"{name.upper()} takes a whole number", f"Write {name.upper()} 10.")
     return int(value)

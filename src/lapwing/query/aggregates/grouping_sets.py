@@ -5,7 +5,7 @@ from itertools import combinations, product
 
 from sqlglot import exp
 
-from lapwing.query.expressions.rows import Rows, only, refusal
+from lapwing.query.expressions.rows import Rows
 from lapwing.query.keys import Key
 
 MOST_SETS = 64
@@ -23,8 +23,8 @@ def grouping_sets(nodes: Sequence[exp.Expression], key: Callable[[exp.Expression
     for sets in choices:
         count *= len(sets)
         if count > MOST_SETS:
-            raise refusal(
-                rows, nodes[0], f"GROUP BY has more than {MOST_SETS} grouping sets", "Ask for fewer at a time."
+            raise rows.refusal(
+                nodes[0], f"GROUP BY has more than {MOST_SETS} grouping sets", "Ask for fewer at a time."
             )
     found: dict[frozenset[Key], tuple[Key, ...]] = {}
     for parts in product(*choices):
@@ -37,16 +37,16 @@ def _sets(node: exp.Expression, key: Callable[[exp.Expression], Key], rows: Rows
     """Return the grouping sets of one item of the list."""
     match node:
         case exp.GroupingSets():
-            only(rows, node, "expressions")
+            rows.only(node, "expressions")
             return tuple(keys for part in node.expressions for keys in _sets(part, key, rows))
         case exp.Rollup():
-            only(rows, node, "expressions")
+            rows.only(node, "expressions")
             items = [_item(part, key, rows) for part in node.expressions]
             return tuple(_joined(items[:end]) for end in range(len(items), -1, -1))
         case exp.Cube():
-            only(rows, node, "expressions")
+            rows.only(node, "expressions")
             if 2 ** len(node.expressions) > MOST_SETS:
-                raise refusal(rows, node, f"CUBE has more than {MOST_SETS} grouping sets", "Ask for fewer at a time.")
+                raise rows.refusal(node, f"CUBE has more than {MOST_SETS} grouping sets", "Ask for fewer at a time.")
             items = [_item(part, key, rows) for part in node.expressions]
             sizes = range(len(items), -1, -1)
             return tuple(_joined(chosen) for size in sizes for chosen in combinations(items, size))
@@ -57,10 +57,10 @@ def _sets(node: exp.Expression, key: Callable[[exp.Expression], Key], rows: Rows
 def _item(node: exp.Expression, key: Callable[[exp.Expression], Key], rows: Rows) -> tuple[Key, ...]:
     """Return the keys of an expression, or of several in parentheses."""
     if isinstance(node, exp.Tuple):
-        only(rows, node, "expressions")
+        rows.only(node, "expressions")
         return tuple(key(part) for part in node.expressions)
     if type(node) is exp.Paren:
-        only(rows, node, "this")
+        rows.only(node, "this")
         return (key(node.this),)
     return (key(node),)
 

@@ -25,7 +25,7 @@ from lapwing.query.expressions import conversion, temporal
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, Literal, is_number
 from lapwing.query.expressions.naming import as_number, written_name
-from lapwing.query.expressions.rows import Rows, only, refusal
+from lapwing.query.expressions.rows import Rows
 from lapwing.query.expressions.types import Fixed, Type, describe, is_temporal
 from lapwing.query.measures import Distribution
 from lapwing.query.relations.contribution import per_row
@@ -67,17 +67,17 @@ class _Place:
 
 
 def _median(node: exp.Expression, place: _Place) -> Ranked:
-    only(place.rows, node, "this")
+    place.rows.only(node, "this")
     return _statistic(node, node.this, Fraction(1, 2), "continuous", place)
 
 
 def _quantile(node: exp.Expression, place: _Place) -> Ranked:
-    only(place.rows, node, "this", "quantile")
+    place.rows.only(node, "this", "quantile")
     return _statistic(node, node.this, _share(node, node.args.get("quantile"), place.rows), "discrete", place)
 
 
 def _percentile(node: exp.Expression, place: _Place) -> Ranked:
-    only(place.rows, node, "this", "expression")
+    place.rows.only(node, "this", "expression")
     kind: RankKind = "continuous" if isinstance(node, exp.PercentileCont) else "discrete"
     return _statistic(node, node.this, _share(node, node.args.get("expression"), place.rows), kind, place)
 
@@ -85,31 +85,31 @@ def _percentile(node: exp.Expression, place: _Place) -> Ranked:
 def _within_group(node: exp.Expression, place: _Place) -> Ranked:
     """Bind PERCENTILE_CONT(q) WITHIN GROUP (ORDER BY x)."""
     rows, inner, order = place.rows, node.this, node.expression
-    only(rows, node, "this", "expression")
+    rows.only(node, "this", "expression")
     if type(inner) not in (exp.PercentileCont, exp.PercentileDisc) or not isinstance(order, exp.Order):
-        raise refusal(rows, node, "WITHIN GROUP follows PERCENTILE_CONT or PERCENTILE_DISC", _PERCENTILE)
-    only(rows, inner, "this")
-    only(rows, order, "expressions")
+        raise rows.refusal(node, "WITHIN GROUP follows PERCENTILE_CONT or PERCENTILE_DISC", _PERCENTILE)
+    rows.only(inner, "this")
+    rows.only(order, "expressions")
     if len(order.expressions) != 1:
-        raise refusal(rows, node, "WITHIN GROUP orders by one expression", _PERCENTILE)
+        raise rows.refusal(node, "WITHIN GROUP orders by one expression", _PERCENTILE)
     (term,) = order.expressions
-    only(rows, term, "this", "desc", "nulls_first")
+    rows.only(term, "this", "desc", "nulls_first")
     share = _share(inner, inner.this, rows)
     kind: RankKind = "continuous" if isinstance(inner, exp.PercentileCont) else "discrete"
     if term.args.get("desc"):
         if kind == "discrete":
-            raise refusal(rows, term, "PERCENTILE_DISC is answered in ascending order", "Order by x, and use 1 - q.")
+            raise rows.refusal(term, "PERCENTILE_DISC is answered in ascending order", "Order by x, and use 1 - q.")
         share = 1 - share
     return _statistic(inner, term.this, share, kind, place)
 
 
 def _least(node: exp.Expression, place: _Place) -> Ranked:
-    only(place.rows, node, "this")
+    place.rows.only(node, "this")
     return _statistic(node, node.this, Fraction(0), "extreme", place)
 
 
 def _greatest(node: exp.Expression, place: _Place) -> Ranked:
-    only(place.rows, node, "this")
+    place.rows.only(node, "this")
     return _statistic(node, node.this, Fraction(1), "extreme", place)
 
 
@@ -133,7 +133,7 @@ def _share(node: exp.Expression, given: object, rows: Rows) -> Fraction:
     value = bound.value if isinstance(bound, Literal) else None
     if not isinstance(value, Fraction) or not 0 <= value <= 1:
         name = _name(node, rows)
-        raise refusal(rows, node, f"{name} needs a constant share of the rows, from 0 to 1", f"Write {name}(x, 0.9).")
+        raise rows.refusal(node, f"{name} needs a constant share of the rows, from 0 to 1", f"Write {name}(x, 0.9).")
     return value
 
 
@@ -148,17 +148,17 @@ def _name(node: exp.Expression, rows: Rows) -> str:
 def _statistic(node: exp.Expression, argument: object, share: Fraction, kind: RankKind, place: _Place) -> Ranked:
     rows = place.rows
     if isinstance(argument, exp.Distinct) or not isinstance(argument, exp.Expression):
-        raise refusal(rows, node, f"{_name(node, rows)} takes one expression", f"Write {_name(node, rows)}(x).")
+        raise rows.refusal(node, f"{_name(node, rows)} takes one expression", f"Write {_name(node, rows)}(x).")
     bound = bind_expression(argument, rows)
     if not is_number(bound.type) and not is_temporal(bound.type):
         reason = f"{_name(node, rows)} needs a number, a date or a timestamp, not {describe(bound.type)}"
-        raise refusal(rows, node, reason, as_number(describe(bound.type)))
+        raise rows.refusal(node, reason, as_number(describe(bound.type)))
     try:
         number = _in_whole_numbers(bound, place.named) if is_temporal(bound.type) else per_row(bound, place.named)
         counted = only_where(conversion.summable(number), place.condition)
     except QueryRefused as refused:
         reason = f"{_name(node, rows)}: {refused.reason[0].lower()}{refused.reason[1:]}"
-        raise refusal(rows, node, reason, refused.remedy) from None
+        raise rows.refusal(node, reason, refused.remedy) from None
     whole = isinstance(number.type, Fixed) and number.type.step.denominator == 1
     real = kind == "continuous" or not isinstance(number.type, Fixed)
     shape: Shape = "real" if real else "integer" if whole else "decimal"

@@ -37,7 +37,7 @@ from lapwing.query.expressions import conversion, functions
 from lapwing.query.expressions.calls import bind_expression, require_present
 from lapwing.query.expressions.expression import Constant, Expression, is_number
 from lapwing.query.expressions.naming import as_number, instead_of_aggregate, name_of
-from lapwing.query.expressions.rows import Rows, is_column, only, refusal
+from lapwing.query.expressions.rows import Rows, is_column
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Plain, Type, describe
 from lapwing.query.keys import Key
 from lapwing.query.measures import Count, CountDistinct, CountUnits, Measure, Sum
@@ -90,31 +90,31 @@ def has_aggregate(node: exp.Expression) -> bool:
 def _filter(node: exp.Expression, scope: Scope) -> Derived:
     """Bind aggregate FILTER (WHERE condition): the aggregate is over the rows for which the condition is true."""
     rows = scope.rows
-    only(rows, node, "this", "expression")
+    rows.only(node, "this", "expression")
     if type(node.this) not in _AGGREGATES:
-        raise refusal(rows, node, "FILTER follows an aggregate")
-    only(rows, node.expression, "this")
+        raise rows.refusal(node, "FILTER follows an aggregate")
+    rows.only(node.expression, "this")
     return derived(node.this, replace(scope, condition=_condition(node.expression.this, rows, "FILTER")))
 
 
 def _condition(node: exp.Expression, rows: Rows, name: str) -> Expression:
     condition = bind_expression(node, rows)
     if condition.type != BOOLEAN:
-        raise refusal(rows, node, f"{name} needs a condition, not {describe(condition.type)}", "Write a comparison.")
+        raise rows.refusal(node, f"{name} needs a condition, not {describe(condition.type)}", "Write a comparison.")
     return condition
 
 
 def _count(node: exp.Expression, scope: Scope) -> Derived:
     rows, condition = scope.rows, scope.condition
-    only(rows, node, "this", "big_int")
+    rows.only(node, "this", "big_int")
     inner = node.this
     if isinstance(inner, exp.Star):
-        only(rows, inner)
+        rows.only(inner)
         return Released(measure=_counted(condition))
     if isinstance(inner, exp.Distinct):
         return Released(measure=_distinct(inner, node, scope))
     if inner is None:
-        raise refusal(rows, node, "COUNT needs an argument", "Write COUNT(*).")
+        raise rows.refusal(node, "COUNT needs an argument", "Write COUNT(*).")
     if rows.is_unit(inner):  # rows without a unit do not exist
         return Released(measure=_counted(condition))
     argument = bind_expression(inner, rows)
@@ -130,9 +130,9 @@ def _counted(condition: Expression | None) -> Count:
 
 def _distinct(inner: exp.Expression, node: exp.Expression, scope: Scope) -> Measure:
     rows = scope.rows
-    only(rows, inner, "expressions")
+    rows.only(inner, "expressions")
     if len(inner.expressions) != 1:
-        raise refusal(rows, node, "COUNT(DISTINCT …) takes one expression", "Count each by itself.")
+        raise rows.refusal(node, "COUNT(DISTINCT …) takes one expression", "Count each by itself.")
     if rows.is_unit(inner.expressions[0]):
         return CountUnits(where=scope.condition)
     chosen = _units_where(inner.expressions[0], scope)
@@ -148,14 +148,14 @@ def _units_where(node: exp.Expression, scope: Scope) -> Expression | None:
         return None
     if not isinstance(node.args.get("default"), exp.Null | None):
         return None
-    only(scope.rows, node, "ifs", "default")
-    only(scope.rows, branches[0], "this", "true")
+    scope.rows.only(node, "ifs", "default")
+    scope.rows.only(branches[0], "this", "true")
     condition = _condition(branches[0].this, scope.rows, "CASE")
     return condition if scope.condition is None else functions.both(scope.condition, condition)
 
 
 def _count_if(node: exp.Expression, scope: Scope) -> Derived:
-    only(scope.rows, node, "this")
+    scope.rows.only(node, "this")
     condition = _condition(node.this, scope.rows, "COUNT_IF")
     both = condition if scope.condition is None else functions.both(scope.condition, condition)
     return Released(measure=_counted(both))
@@ -163,19 +163,19 @@ def _count_if(node: exp.Expression, scope: Scope) -> Derived:
 
 def _total(node: exp.Expression, scope: Scope) -> Sum:
     rows = scope.rows
-    only(rows, node, "this")
+    rows.only(node, "this")
     name = node.key.upper()
     if isinstance(node.this, exp.Distinct):
-        raise refusal(rows, node, f"{name}(DISTINCT …) is not answered", _ONCE)
+        raise rows.refusal(node, f"{name}(DISTINCT …) is not answered", _ONCE)
     argument = bind_expression(node.this, rows)
     if not is_number(argument.type):
         kind = describe(argument.type)
-        raise refusal(rows, node, f"{name} needs a number, not {kind}", as_number(kind))
+        raise rows.refusal(node, f"{name} needs a number, not {kind}", as_number(kind))
     try:
         inside = scope.searching.inside(argument, scope.named(node), scope.condition)
         return Sum(argument=only_where(conversion.summable(inside), scope.condition))
     except QueryRefused as refused:
-        raise refusal(rows, node, f"{name}: {refused.reason[0].lower()}{refused.reason[1:]}", refused.remedy) from None
+        raise rows.refusal(node, f"{name}: {refused.reason[0].lower()}{refused.reason[1:]}", refused.remedy) from None
 
 
 def _sum(node: exp.Expression, scope: Scope) -> Derived:
@@ -213,7 +213,7 @@ def _ranked(node: exp.Expression, scope: Scope) -> Derived:
     """Bind a median, a quantile, a least or a greatest value."""
     if isinstance(node, exp.WithinGroup) and isinstance(node.this, exp.Expression) and scope.named(node.this):
         reason, remedy = "WITHIN GROUP takes no named arguments", "Write PERCENTILE_CONT(x, 0.5, …)."
-        raise refusal(scope.rows, node.this, reason, remedy)
+        raise scope.rows.refusal(node.this, reason, remedy)
     # Each grouping set has cells of its own, by its keys alone; of private keys nobody knows how many there are.
     sets = scope.sets or (scope.keys,)
     private = any(key.private for keys in sets for key in keys)
@@ -254,8 +254,7 @@ def derived(node: exp.Expression, scope: Scope) -> Derived:
         return key
     handler = HANDLERS.get(type(node))
     if handler is None:
-        raise refusal(
-            scope.rows,
+        raise scope.rows.refusal(
             node,
             f"{name_of(node)} is not answered here",
             instead_of_aggregate(node) or _OVER_THE_ANSWER,
@@ -266,7 +265,7 @@ def derived(node: exp.Expression, scope: Scope) -> Derived:
     except QueryRefused as refused:
         if refused.position is not None:
             raise
-        raise refusal(scope.rows, node, refused.reason, refused.remedy) from None
+        raise scope.rows.refusal(node, refused.reason, refused.remedy) from None
 
 
 def _as_said(value: Derived, node: exp.Expression, scope: Scope) -> Derived:
@@ -328,17 +327,17 @@ def _as_key(node: exp.Expression, scope: Scope) -> KeyValue | None:
 
 def _reference(node: exp.Expression, scope: Scope) -> Derived:
     rows = scope.rows
-    only(rows, node, "this", "table")
+    rows.only(node, "this", "table")
     if is_column(node) and node.args.get("table") is None:
-        only(rows, node.this, "this", "quoted")
+        rows.only(node.this, "this", "quoted")
         alias = scope.aliases.get(node.name.casefold())
         if alias is not None:
             return alias
     if rows.is_unit(node):
-        raise refusal(rows, node, "The privacy unit is never shown", f"Use COUNT(DISTINCT {node.name}).")
+        raise rows.refusal(node, "The privacy unit is never shown", f"Use COUNT(DISTINCT {node.name}).")
     if isinstance(node, exp.Column):
         rows.column(node)
-    raise refusal(rows, node, f"'{node.name}' is neither a key nor inside an aggregate", "Add it to GROUP BY.")
+    raise rows.refusal(node, f"'{node.name}' is neither a key nor inside an aggregate", "Add it to GROUP BY.")
 
 
 def _shape_of(kind: Type) -> Shape:
@@ -355,7 +354,7 @@ def _fixture(node: exp.Expression, scope: Scope) -> Derived:
 
 def _apply(function: str, *parts: str, ignored: Sequence[str] = ()) -> Callable[[exp.Expression, Scope], Derived]:
     def handler(node: exp.Expression, scope: Scope) -> Derived:
-        only(scope.rows, node, *parts, *ignored)
+        scope.rows.only(node, *parts, *ignored)
         nodes: list[exp.Expression] = []
         for part in parts:
             value = node.args.get(part)
@@ -366,27 +365,27 @@ def _apply(function: str, *parts: str, ignored: Sequence[str] = ()) -> Callable[
 
 
 def _between(node: exp.Expression, scope: Scope) -> Derived:
-    only(scope.rows, node, "this", "low", "high")
+    scope.rows.only(node, "this", "low", "high")
     return compute("between", *(derived(node.args[part], scope) for part in ("this", "low", "high")))
 
 
 def _is(node: exp.Expression, scope: Scope) -> Derived:
-    only(scope.rows, node, "this", "expression")
-    only(scope.rows, node.expression, "this")
+    scope.rows.only(node, "this", "expression")
+    scope.rows.only(node.expression, "this")
     if not isinstance(node.expression, exp.Null):
-        raise refusal(scope.rows, node, "IS over the answer takes NULL", "Write IS NULL.")
+        raise scope.rows.refusal(node, "IS over the answer takes NULL", "Write IS NULL.")
     return compute("is_null", derived(node.this, scope))
 
 
 def _case(node: exp.Expression, scope: Scope) -> Derived:
-    only(scope.rows, node, "this", "ifs", "default")
+    scope.rows.only(node, "this", "ifs", "default")
     chosen = derived(node.this, scope) if node.this is not None else None
     # It is repeated in every branch, which would let nested ones grow without end.
     if isinstance(chosen, Compute) and any(isinstance(part, Compute) for part in chosen.arguments):
-        raise refusal(scope.rows, node, "CASE x WHEN repeats a long x too often", "Write CASE WHEN condition THEN ….")
+        raise scope.rows.refusal(node, "CASE x WHEN repeats a long x too often", "Write CASE WHEN condition THEN ….")
     parts: list[Derived] = []
     for branch in node.args["ifs"]:
-        only(scope.rows, branch, "this", "true")
+        scope.rows.only(branch, "this", "true")
         condition = derived(branch.this, scope)
         parts.append(condition if chosen is None else compute("=", chosen, condition))
         parts.append(derived(branch.args["true"], scope))
@@ -395,14 +394,14 @@ def _case(node: exp.Expression, scope: Scope) -> Derived:
 
 
 def _round(node: exp.Expression, scope: Scope) -> Derived:
-    only(scope.rows, node, "this", "decimals")
+    scope.rows.only(node, "this", "decimals")
     digits = node.args.get("decimals")
     if digits is None:
         return compute("round", derived(node.this, scope))
     places = _fixture(digits, scope) if isinstance(digits, exp.Literal | exp.Neg) else None
     value = places.value if isinstance(places, Fixture) else None
     if not isinstance(value, Fraction) or value.denominator != 1 or abs(value) > 12:
-        raise refusal(scope.rows, node, "ROUND takes a whole number of digits up to 12", "Write ROUND(x, 2).")
+        raise scope.rows.refusal(node, "ROUND takes a whole number of digits up to 12", "Write ROUND(x, 2).")
     return compute("round", derived(node.this, scope), Fixture(value=value, shape="integer"))
 
 
@@ -410,33 +409,32 @@ def _called(node: exp.Expression, scope: Scope) -> Derived:
     """Bind DP_INTERVAL_LOW(x) and DP_INTERVAL_HIGH(x): the ends of the 95 % interval of a column of the answer."""
     side = _SIDES.get(node.name.upper())
     if side is None:
-        raise refusal(scope.rows, node, f"{name_of(node)} is not answered here", "See the SQL reference for what is.")
-    only(scope.rows, node, "this", "expressions")
+        raise scope.rows.refusal(node, f"{name_of(node)} is not answered here", "See the SQL reference for what is.")
+    scope.rows.only(node, "this", "expressions")
     if len(node.expressions) != 1:
-        raise refusal(scope.rows, node, f"{name_of(node)} takes the name of one column of the answer")
+        raise scope.rows.refusal(node, f"{name_of(node)} takes the name of one column of the answer")
     return calendar.end_of(derived(node.expressions[0], scope), side)
 
 
 def _grouping(node: exp.Expression, scope: Scope) -> Derived:
     """Bind GROUPING(key): 1 in the cells of grouping sets without the key, else 0."""
-    only(scope.rows, node, "expressions")
+    scope.rows.only(node, "expressions")
     if len(node.expressions) != 1:
-        raise refusal(scope.rows, node, "GROUPING takes one key", "Write GROUPING(a), GROUPING(b).")
+        raise scope.rows.refusal(node, "GROUPING takes one key", "Write GROUPING(a), GROUPING(b).")
     value = derived(node.expressions[0], scope)
     if not isinstance(value, KeyValue):
-        raise refusal(scope.rows, node, "GROUPING takes a key of GROUP BY")
+        raise scope.rows.refusal(node, "GROUPING takes a key of GROUP BY")
     one, zero = (Fixture(value=Fraction(number), shape="integer") for number in (1, 0))
     return compute("case", compute("is_null", value), one, zero)
 
 
 def _subtract(node: exp.Expression, scope: Scope) -> Derived:
-    only(scope.rows, node, "this", "expression")
+    scope.rows.only(node, "this", "expression")
     left, right = derived(node.this, scope), derived(node.expression, scope)
     if left.shape == right.shape == "date":
         return calendar.days_between(left, right)
     if left.shape == right.shape == "timestamp":
-        raise refusal(
-            scope.rows,
+        raise scope.rows.refusal(
             node,
             "The difference of two timestamps is not answered by -",
             "Write DATE_DIFF('second', earlier, later).",
@@ -445,7 +443,7 @@ def _subtract(node: exp.Expression, scope: Scope) -> Derived:
 
 
 def _date_diff(node: exp.Expression, scope: Scope) -> Derived:
-    only(scope.rows, node, "this", "expression", "unit", "date_part_boundary")
+    scope.rows.only(node, "this", "expression", "unit", "date_part_boundary")
     unit = node.args.get("unit")
     name = unit.name if isinstance(unit, exp.Literal | exp.Var) else ""
     return calendar.difference(name, derived(node.expression, scope), derived(node.this, scope))
@@ -468,7 +466,7 @@ def _over(node: exp.Expression, scope: Scope) -> Derived:
 
 
 def _paren(node: exp.Expression, scope: Scope) -> Derived:
-    only(scope.rows, node, "this")
+    scope.rows.only(node, "this")
     return derived(node.this, scope)
 
 

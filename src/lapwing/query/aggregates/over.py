@@ -8,7 +8,7 @@ from sqlglot import exp
 from lapwing.query.derivation.derived import NUMERIC, Derived, Fixture, Order, Over, OverFunction, Span
 from lapwing.query.derivation.over import over_in
 from lapwing.query.expressions.naming import name_of
-from lapwing.query.expressions.rows import Rows, only, refusal
+from lapwing.query.expressions.rows import Rows
 from lapwing.query.relations.window_frames import bind_frame
 
 Bind = Callable[[exp.Expression], Derived]
@@ -32,17 +32,17 @@ _ANSWERED = "Use SUM, AVG, MIN, MAX or COUNT(*), LAG or LEAD, FIRST_VALUE, RANK,
 
 def bind_over(node: exp.Expression, rows: Rows, derived: Bind) -> Derived:
     """Bind function OVER (PARTITION BY … ORDER BY … frame) over released rows."""
-    only(rows, node, "this", "partition_by", "order", "over", "spec")
+    rows.only(node, "this", "partition_by", "order", "over", "spec")
     inner, clause = node.this, node.args.get("order")
     partition = tuple(derived(part) for part in node.args.get("partition_by") or ())
     order = () if clause is None else tuple(_term(term, rows, derived) for term in clause.expressions)
     if isinstance(inner, exp.IgnoreNulls | exp.RespectNulls):
-        raise refusal(rows, node, "IGNORE NULLS is not answered over the answer", "Leave it out.")
+        raise rows.refusal(node, "IGNORE NULLS is not answered over the answer", "Leave it out.")
     function, argument = _function(inner, rows, derived)
     span = _span(node, bool(order), rows)
     inside = [*partition, *(term.value for term in order), *([] if argument is None else [argument])]
     if any(True for value in inside for _ in over_in(value)):
-        raise refusal(rows, node, "A window function stands inside another", "Ask for each by itself.")
+        raise rows.refusal(node, "A window function stands inside another", "Ask for each by itself.")
     shape = "integer" if argument is None else "real" if function == "average" else argument.shape
     if span == Span():  # all rows, in whatever order
         order = order if function in ("row_at", *_RANKS.values()) else ()
@@ -55,9 +55,9 @@ def _span(node: exp.Expression, ordered: bool, rows: Rows) -> Span:
     name = name_of(inner).split()[-1]
     placed = type(inner) in _RANKS or type(inner) in _NEIGHBOURS
     if not ordered and (placed or spec is not None or type(inner) is exp.FirstValue):
-        raise refusal(rows, node, f"{name} needs an order", "Write OVER (ORDER BY COUNT(*) DESC).")
+        raise rows.refusal(node, f"{name} needs an order", "Write OVER (ORDER BY COUNT(*) DESC).")
     if placed and spec is not None:
-        raise refusal(rows, node, f"{name} takes no frame", "Leave it out.")
+        raise rows.refusal(node, f"{name} takes no frame", "Leave it out.")
     if type(inner) in _NEIGHBOURS:
         distance = _NEIGHBOURS[type(inner)] * _offset(inner, rows)
         return Span(start=distance, end=distance)
@@ -70,7 +70,7 @@ def _span(node: exp.Expression, ordered: bool, rows: Rows) -> Span:
     if span.start is None and span.end is None:
         span = Span()
     if span.start is not None and type(inner) in (exp.Min, exp.Max, exp.FirstValue):
-        raise refusal(rows, node, f"A frame of {name} starts at the first row", "Write UNBOUNDED PRECEDING.")
+        raise rows.refusal(node, f"A frame of {name} starts at the first row", "Write UNBOUNDED PRECEDING.")
     return span
 
 
@@ -81,30 +81,30 @@ def _offset(inner: exp.Expression, rows: Rows) -> int:
         return 1
     text = str(node.this) if isinstance(node, exp.Literal) and not node.is_string else ""
     if not text.isdecimal() or Fraction(text) > _MOST_ROWS:
-        raise refusal(rows, inner, f"{name_of(inner)} takes a whole number of rows", "Write LAG(COUNT(*), 1).")
+        raise rows.refusal(inner, f"{name_of(inner)} takes a whole number of rows", "Write LAG(COUNT(*), 1).")
     return int(text)
 
 
 def _function(inner: exp.Expression, rows: Rows, derived: Bind) -> tuple[OverFunction, Derived | None]:
     if type(inner) in _RANKS:
-        only(rows, inner)
+        rows.only(inner)
         return _RANKS[type(inner)], None
     if type(inner) is exp.Count and type(inner.this) is exp.Star:
-        only(rows, inner, "this", "big_int")
+        rows.only(inner, "this", "big_int")
         return "rows", None
     function = _OF_NUMBERS.get(type(inner), "row_at" if type(inner) in (*_NEIGHBOURS, exp.FirstValue) else None)
     if function is None:
-        raise refusal(rows, inner, f"{name_of(inner)} is not answered over the rows of the answer", _ANSWERED)
-    only(rows, inner, "this", *(["offset"] if type(inner) in _NEIGHBOURS else []))
+        raise rows.refusal(inner, f"{name_of(inner)} is not answered over the rows of the answer", _ANSWERED)
+    rows.only(inner, "this", *(["offset"] if type(inner) in _NEIGHBOURS else []))
     argument = derived(inner.this)
     if argument.shape not in NUMERIC or isinstance(argument, Fixture):
-        raise refusal(
-            rows, inner, f"{name_of(inner)} OVER needs a number of the answer, not {argument.shape}", _ANSWERED
+        raise rows.refusal(
+            inner, f"{name_of(inner)} OVER needs a number of the answer, not {argument.shape}", _ANSWERED
         )
     return function, argument
 
 
 def _term(node: exp.Expression, rows: Rows, derived: Bind) -> Order:
-    only(rows, node, "this", "desc", "nulls_first")
+    rows.only(node, "this", "desc", "nulls_first")
     value = derived(node.this)
     return Order(value=value, descending=bool(node.args.get("desc")), nulls_first=bool(node.args.get("nulls_first")))

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from lapwing.query.derivation.derive import compute
 from lapwing.query.derivation.derived import NUMERIC, Derived, Fixture
-from lapwing.query.expressions.rows import Rows, only, refusal
+from lapwing.query.expressions.rows import Rows
 
 Bind = Callable[[exp.Expression], Derived]
 Scalar = Callable[[exp.Expression, Rows, Bind], Derived]
@@ -20,7 +20,7 @@ _REAL = {exp.DType.FLOAT, exp.DType.DOUBLE}
 
 
 def _if(node: exp.Expression, rows: Rows, derived: Bind) -> Derived:
-    only(rows, node, "this", "true", "false")
+    rows.only(node, "this", "true", "false")
     otherwise = node.args.get("false")
     last = Fixture(value=None, shape="null") if otherwise is None else derived(otherwise)
     return compute("case", derived(node.this), derived(node.args["true"]), last)
@@ -28,7 +28,7 @@ def _if(node: exp.Expression, rows: Rows, derived: Bind) -> Derived:
 
 def _joined(node: exp.Expression, rows: Rows, derived: Bind) -> Derived:
     """Bind CONCAT, which leaves out what is NULL."""
-    only(rows, node, "expressions", "safe", "coalesce")
+    rows.only(node, "expressions", "safe", "coalesce")
     parts = [derived(part) for part in node.expressions]
     return reduce(lambda left, right: compute("concatenate", left, right), (_present(part) for part in parts))
 
@@ -39,9 +39,9 @@ def _present(part: Derived) -> Derived:
 
 def cast(node: exp.Expression, rows: Rows, derived: Bind) -> Derived:
     """Bind a cast of a number to a real, a whole or a decimal number, half up."""
-    only(rows, node, "this", "to", "safe")
+    rows.only(node, "this", "to", "safe")
     value, target = derived(node.this), node.args["to"]
-    only(rows, target, "this", "expressions")
+    rows.only(target, "this", "expressions")
     if value.shape in NUMERIC and target.this in _REAL:
         return compute("divide", value, _ONE)
     if value.shape in NUMERIC and target.this in _WHOLE:
@@ -49,7 +49,7 @@ def cast(node: exp.Expression, rows: Rows, derived: Bind) -> Derived:
     if value.shape in NUMERIC and target.this == exp.DType.DECIMAL:
         return compute("round", value, Fixture(value=_scale(target), shape="integer"))
     reason = f"A cast of {value.shape} to {target.sql()[:40]} is not answered over the answer"
-    raise refusal(rows, node, reason, "Cast numbers to DOUBLE, INTEGER or DECIMAL(10, 2).")
+    raise rows.refusal(node, reason, "Cast numbers to DOUBLE, INTEGER or DECIMAL(10, 2).")
 
 
 def _scale(target: exp.Expression) -> Fraction:

@@ -17,7 +17,7 @@ from lapwing.query.expressions import arithmetic, conversion, functions
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, is_number
 from lapwing.query.expressions.naming import as_number, name_of
-from lapwing.query.expressions.rows import Rows, only, refusal
+from lapwing.query.expressions.rows import Rows
 from lapwing.query.expressions.types import Fixed, describe
 from lapwing.query.measures import Count, Sum
 from lapwing.query.relations.per_unit import only_where
@@ -35,7 +35,7 @@ def bind_variance(
     root: bool,
 ) -> Derived:
     """Bind VAR_POP, VAR_SAMP, STDDEV_POP or STDDEV_SAMP."""
-    only(rows, node, "this")
+    rows.only(node, "this")
     value = conversion.summable(searching.inside(_number(node.this, node, rows), named, condition))
     total = _sum(value, condition)
     squares = _product(value, value, condition)
@@ -53,7 +53,7 @@ def bind_covariance(
     kind: str,
 ) -> Derived:
     """Bind COVAR_POP, COVAR_SAMP or CORR, over the rows where neither argument is NULL."""
-    only(rows, node, "this", "expression")
+    rows.only(node, "this", "expression")
     numbers = [_number(part, node, rows) for part in (node.this, node.expression)]
     first, second = (conversion.summable(searching.inside(number, named, condition)) for number in numbers)
     known = _all_known([first, second], condition)
@@ -71,7 +71,7 @@ def _number(argument: exp.Expression, node: exp.Expression, rows: Rows) -> Expre
     value = bind_expression(argument, rows)
     if not is_number(value.type):
         kind = describe(value.type)
-        raise refusal(rows, node, f"{name_of(node)} needs a number, not {kind}", as_number(kind))
+        raise rows.refusal(node, f"{name_of(node)} needs a number, not {kind}", as_number(kind))
     return value
 
 

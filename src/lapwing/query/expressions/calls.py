@@ -13,7 +13,7 @@ from lapwing.query.expressions.functions import NULL_LITERAL
 from lapwing.query.expressions.library import ANONYMOUS, CLOCK_REMEDY, CLOCKS, LIBRARY, Call
 from lapwing.query.expressions.limits import require_small
 from lapwing.query.expressions.naming import name_of, remedy_of
-from lapwing.query.expressions.rows import Rows, is_column, only, refusal
+from lapwing.query.expressions.rows import Rows, is_column
 from lapwing.query.expressions.types import BOOLEAN, TEXT, is_temporal
 from lapwing.query.expressions.weight import bearable
 
@@ -26,13 +26,13 @@ def bind_expression(node: exp.Expression, rows: Rows) -> Expression:
         return ready
     handler = HANDLERS.get(type(node))
     if handler is None:
-        raise refusal(rows, node, f"{name_of(node)} is not answered here", remedy_of(node))
+        raise rows.refusal(node, f"{name_of(node)} is not answered here", remedy_of(node))
     try:
         return bearable(require_small(handler(node, rows), node, rows))
     except QueryRefused as refused:
         if refused.position is not None:
             raise
-        raise refusal(rows, node, refused.reason, refused.remedy) from None
+        raise rows.refusal(node, refused.reason, refused.remedy) from None
 
 
 def require_present(node: object) -> None:
@@ -43,7 +43,7 @@ def require_present(node: object) -> None:
 
 def literal(node: exp.Expression, rows: Rows) -> Expression:
     """Bind a constant."""
-    only(rows, node, "this", "is_string")
+    rows.only(node, "this", "is_string")
     if isinstance(node, exp.Null):
         return NULL_LITERAL
     if isinstance(node, exp.Boolean):
@@ -55,20 +55,20 @@ def literal(node: exp.Expression, rows: Rows) -> Expression:
 
 def exact_number(text: str, node: exp.Expression, rows: Rows) -> Fraction:
     """Read a numeric constant exactly, whatever its exponent."""
-    only(rows, node, "this", "is_string")
+    rows.only(node, "this", "is_string")
     try:
         value = Decimal(text)
         readable = value.is_finite() and (not value or abs(value.adjusted()) <= 40)
     except ArithmeticError:
         readable = False
     if not readable:
-        raise refusal(rows, node, f"'{text[:40]}' is not a number in range", "Use numbers up to 1e30.")
+        raise rows.refusal(node, f"'{text[:40]}' is not a number in range", "Use numbers up to 1e30.")
     return Fraction(value)
 
 
 def _unary(rule: Callable[[Expression], Expression]) -> Callable[[exp.Expression, Rows], Expression]:
     def bind(node: exp.Expression, rows: Rows) -> Expression:
-        only(rows, node, "this")
+        rows.only(node, "this")
         return rule(bind_expression(node.this, rows))
 
     return bind
@@ -78,7 +78,7 @@ def _binary(
     rule: Callable[[Expression, Expression], Expression], *ignored: str
 ) -> Callable[[exp.Expression, Rows], Expression]:
     def bind(node: exp.Expression, rows: Rows) -> Expression:
-        only(rows, node, "this", "expression", *ignored)
+        rows.only(node, "this", "expression", *ignored)
         return rule(bind_expression(node.this, rows), bind_expression(node.expression, rows))
 
     return bind
@@ -93,7 +93,7 @@ def _chain(rule: Callable[..., Expression]) -> Callable[[exp.Expression, Rows], 
             part = pending.pop()
             inner = _unwrapped(part, rows)
             if type(inner) is type(node) and (inner is node or rows.ready(inner) is None):
-                only(rows, inner, "this", "expression")
+                rows.only(inner, "this", "expression")
                 pending += [inner.expression, inner.this]
             else:
                 found.append(bind_expression(part, rows))
@@ -104,14 +104,14 @@ def _chain(rule: Callable[..., Expression]) -> Callable[[exp.Expression, Rows], 
 
 def _unwrapped(node: exp.Expression, rows: Rows) -> exp.Expression:
     while type(node) is exp.Paren and rows.ready(node) is None:
-        only(rows, node, "this")
+        rows.only(node, "this")
         node = node.this
     return node
 
 
 def _variadic(rule: Callable[..., Expression], *ignored: str) -> Callable[[exp.Expression, Rows], Expression]:
     def bind(node: exp.Expression, rows: Rows) -> Expression:
-        only(rows, node, "this", "expressions", *ignored)
+        rows.only(node, "this", "expressions", *ignored)
         return rule(*(bind_expression(part, rows) for part in (node.this, *node.expressions)))
 
     return bind
@@ -122,20 +122,20 @@ def _comparison(symbol: str) -> Callable[[exp.Expression, Rows], Expression]:
 
 
 def _between(node: exp.Expression, rows: Rows) -> Expression:
-    only(rows, node, "this", "low", "high", "symmetric")
+    rows.only(node, "this", "low", "high", "symmetric")
     value, low, high = (bind_expression(node.args[part], rows) for part in ("this", "low", "high"))
     found = functions.between(value, low, high)
     return functions.either(found, functions.between(value, high, low)) if node.args.get("symmetric") else found
 
 
 def _member(node: exp.Expression, rows: Rows) -> Expression:
-    only(rows, node, "this", "expressions")
+    rows.only(node, "this", "expressions")
     choices = [bind_expression(choice, rows) for choice in node.expressions]
     return functions.member(bind_expression(node.this, rows), choices)
 
 
 def _like(node: exp.Expression, rows: Rows, escape: Expression | None = None) -> Expression:
-    only(rows, node, "this", "expression", "negate")
+    rows.only(node, "this", "expression", "negate")
     argument, together = bind_expression(node.this, rows), _PATTERNS.get(type(node.expression), functions.both)
     patterns = [bind_expression(pattern, rows) for pattern in _patterns(node, rows)]
     matched = together(*(strings.like(argument, p, escape, case=isinstance(node, exp.Like)) for p in patterns))
@@ -149,45 +149,45 @@ def _patterns(node: exp.Expression, rows: Rows) -> list[exp.Expression]:
     """Return the pattern of a LIKE, or those of LIKE ANY (…) and LIKE ALL (…)."""
     if type(node.expression) not in _PATTERNS:
         return [node.expression]
-    only(rows, node.expression, "this")
+    rows.only(node.expression, "this")
     listed = node.expression.this
     if node.args.get("negate") or isinstance(node.parent, exp.Not):
-        raise refusal(rows, node, "NOT LIKE ANY has two meanings", "Write NOT (x LIKE ANY ('A%', 'B%')).")
+        raise rows.refusal(node, "NOT LIKE ANY has two meanings", "Write NOT (x LIKE ANY ('A%', 'B%')).")
     if isinstance(listed, exp.Paren):
         return [listed.this]
     if not isinstance(listed, exp.Tuple) or not listed.expressions:
-        raise refusal(rows, node, "LIKE ANY takes a list of patterns", "Write x LIKE ANY ('A%', 'B%').")
-    only(rows, listed, "expressions")
+        raise rows.refusal(node, "LIKE ANY takes a list of patterns", "Write x LIKE ANY ('A%', 'B%').")
+    rows.only(listed, "expressions")
     return list(listed.expressions)
 
 
 def _escape(node: exp.Expression, rows: Rows) -> Expression:
-    only(rows, node, "this", "expression")
+    rows.only(node, "this", "expression")
     if type(node.this) not in (exp.Like, exp.ILike):
-        raise refusal(rows, node, "ESCAPE belongs to LIKE", "Write x LIKE '50!%' ESCAPE '!'.")
+        raise rows.refusal(node, "ESCAPE belongs to LIKE", "Write x LIKE '50!%' ESCAPE '!'.")
     return _like(node.this, rows, bind_expression(node.expression, rows))
 
 
 def _is(node: exp.Expression, rows: Rows) -> Expression:
-    only(rows, node, "this", "expression")
+    rows.only(node, "this", "expression")
     argument = bind_expression(node.this, rows)
-    only(rows, node.expression, "this")
+    rows.only(node.expression, "this")
     if isinstance(node.expression, exp.Null):
         return functions.is_null(argument)
     if isinstance(node.expression, exp.Boolean):
         wanted = argument if node.expression.this else functions.negation(argument)
         return functions.coalesce(wanted, Literal(value=False, type=BOOLEAN))
-    raise refusal(rows, node, "IS takes NULL, TRUE or FALSE")
+    raise rows.refusal(node, "IS takes NULL, TRUE or FALSE")
 
 
 def _case(node: exp.Expression, rows: Rows) -> Expression:
-    only(rows, node, "this", "ifs", "default")
+    rows.only(node, "this", "ifs", "default")
     chosen = bind_expression(node.this, rows) if node.this is not None else None
     if chosen is not None and _size(chosen) * len(node.args["ifs"]) > _MOST_REPEATED:  # every branch repeats it
-        raise refusal(rows, node, "CASE x WHEN repeats a long x too often", "Write CASE WHEN condition THEN ….")
+        raise rows.refusal(node, "CASE x WHEN repeats a long x too often", "Write CASE WHEN condition THEN ….")
     conditions = []
     for branch in node.args["ifs"]:
-        only(rows, branch, "this", "true")
+        rows.only(branch, "this", "true")
         condition = bind_expression(branch.this, rows)
         conditions.append(condition if chosen is None else functions.compare("=", chosen, condition))
     values = [bind_expression(branch.args["true"], rows) for branch in node.args["ifs"]]
@@ -208,7 +208,7 @@ def _size(expression: Expression) -> int:
 
 
 def _if(node: exp.Expression, rows: Rows) -> Expression:
-    only(rows, node, "this", "true", "false")
+    rows.only(node, "this", "true", "false")
     condition, chosen = bind_expression(node.this, rows), bind_expression(node.args["true"], rows)
     otherwise = node.args.get("false")
     return functions.case([condition], [chosen], bind_expression(otherwise, rows) if otherwise else NULL_LITERAL)
@@ -218,12 +218,12 @@ def _added(sign: int) -> Callable[[exp.Expression, Rows], Expression]:
     """Add or subtract: numbers, dates and days, dates and intervals."""
 
     def bind(node: exp.Expression, rows: Rows) -> Expression:
-        only(rows, node, "this", "expression")
+        rows.only(node, "this", "expression")
         left, right = node.this, node.expression
         if isinstance(left, exp.Interval) and sign > 0:
             left, right = right, left
         if isinstance(right, exp.Interval):
-            only(rows, right, "this", "unit")
+            rows.only(right, "this", "unit")
             unit = word_of(right.args.get("unit"), right, rows)
             return temporal.shift(bind_expression(left, rows), unit, _amount(right, rows), sign)
         first, second = bind_expression(left, rows), bind_expression(right, rows)
@@ -242,9 +242,9 @@ def _shifted(sign: int) -> Callable[[exp.Expression, Rows], Expression]:
 
     def bind(node: exp.Expression, rows: Rows) -> Expression:
         if node.args.get("unit") is not None:
-            raise refusal(rows, node, f"{name_of(node)} takes an INTERVAL", "Write x + INTERVAL 3 DAY.")
+            raise rows.refusal(node, f"{name_of(node)} takes an INTERVAL", "Write x + INTERVAL 3 DAY.")
         if isinstance(node.this, exp.Interval):
-            raise refusal(rows, node, f"{name_of(node)} takes a date first", "Write x + INTERVAL 3 DAY.")
+            raise rows.refusal(node, f"{name_of(node)} takes a date first", "Write x + INTERVAL 3 DAY.")
         return _added(sign)(node, rows)
 
     return bind
@@ -253,35 +253,35 @@ def _shifted(sign: int) -> Callable[[exp.Expression, Rows], Expression]:
 def _amount(interval: exp.Expression, rows: Rows) -> Expression:
     node = interval.this
     if isinstance(node, exp.Literal) and node.is_string:
-        only(rows, node, "this", "is_string")
+        rows.only(node, "this", "is_string")
         return conversion.number(exact_number(str(node.this), node, rows))
     return bind_expression(node, rows)
 
 
 def _cast(node: exp.Expression, rows: Rows) -> Expression:
-    only(rows, node, "this", "to", "safe")
+    rows.only(node, "this", "to", "safe")
     argument, target = bind_expression(node.this, rows), node.args["to"]
     if target.args.get("expressions") and target.this != exp.DType.DECIMAL:
-        raise refusal(rows, node, "A cast to a type with parameters is not answered", "Leave them out.")
-    only(rows, target, "this", "expressions")
+        raise rows.refusal(node, "A cast to a type with parameters is not answered", "Leave them out.")
+    rows.only(target, "this", "expressions")
     listed = target.args.get("expressions") or []
     if len(listed if isinstance(listed, list) else [listed]) > 2:
-        raise refusal(rows, node, "DECIMAL takes two parameters", "Write DECIMAL(10, 2).")
+        raise rows.refusal(node, "DECIMAL takes two parameters", "Write DECIMAL(10, 2).")
     parameters = [_parameter(part, node, rows) for part in (listed if isinstance(listed, list) else [listed])]
     return casts.cast(argument, target.this, parameters, attempt=isinstance(node, exp.TryCast))
 
 
 def _parameter(node: exp.Expression, around: exp.Expression, rows: Rows) -> int:
-    only(rows, node, "this")
-    only(rows, node.this, "this", "is_string")
+    rows.only(node, "this")
+    rows.only(node.this, "this", "is_string")
     text = str(node.this.this) if type(node.this) is exp.Literal and not node.this.is_string else ""
     if not text.isdecimal() or int(text) > 38:
-        raise refusal(rows, around, "A type takes whole constants up to 38", "Write DECIMAL(10, 2).")
+        raise rows.refusal(around, "A type takes whole constants up to 38", "Write DECIMAL(10, 2).")
     return int(text)
 
 
 def _paren(node: exp.Expression, rows: Rows) -> Expression:
-    only(rows, node, "this")
+    rows.only(node, "this")
     return bind_expression(node.this, rows)
 
 
@@ -289,14 +289,14 @@ def _called(call: Call) -> Callable[[exp.Expression, Rows], Expression]:
     """Bind a function of the library by the names of its arguments."""
 
     def bind(node: exp.Expression, rows: Rows) -> Expression:
-        only(rows, node, *call.words, *call.flags, *call.needed, *call.optional, *call.rest, *call.ignored)
+        rows.only(node, *call.words, *call.flags, *call.needed, *call.optional, *call.rest, *call.ignored)
         words: list[object] = [word_of(node.args.get(name), node, rows) for name in call.words]
         if call.words and any(is_column(part) and temporal.is_unit(part.name) for part in node.args.values()):
             _require_unit(str(words[0]), node, rows)
         words += [str(node.args.get(name) or "") for name in call.flags]
         given = [node.args.get(name) for name in (*call.needed, *call.optional)]
         if any(part is None for part in given[: len(call.needed)]):
-            raise refusal(rows, node, f"{name_of(node)} needs more arguments", "See the SQL reference.")
+            raise rows.refusal(node, f"{name_of(node)} needs more arguments", "See the SQL reference.")
         given += [part for name in call.rest for part in node.args.get(name) or []]
         return call.rule(*words, *(None if part is None else bind_expression(part, rows) for part in given))
 
@@ -307,47 +307,47 @@ def _require_unit(word: str, node: exp.Expression, rows: Rows) -> None:
     """Refuse a unit that is written last, as in DATE_TRUNC(x, MONTH): the parser takes the column for it."""
     if not temporal.is_unit(word):
         remedy = "Write DATE_TRUNC('month', x) and DATE_DIFF('day', earlier, later)."
-        raise refusal(rows, node, f"{name_of(node)} takes the unit of time first", remedy)
+        raise rows.refusal(node, f"{name_of(node)} takes the unit of time first", remedy)
 
 
 def word_of(node: object, around: exp.Expression, rows: Rows) -> str:
     """Return a parameter that is written as a word, like the unit of an interval."""
     if isinstance(node, exp.Var | exp.Literal) and isinstance(node.this, str):
-        only(rows, node, "this", "is_string")
+        rows.only(node, "this", "is_string")
         if isinstance(node, exp.Var) or node.is_string:
             return str(node.this)
-    raise refusal(rows, around, f"{name_of(around)} takes a unit of time", "Write one like DAY, MONTH or YEAR.")
+    raise rows.refusal(around, f"{name_of(around)} takes a unit of time", "Write one like DAY, MONTH or YEAR.")
 
 
 def _unit_of(node: exp.Expression, around: exp.Expression, rows: Rows) -> str:
     """Return a unit of time that is written like a column, as in DATEADD(month, 3, x)."""
     if is_column(node):
-        only(rows, node, "this")
+        rows.only(node, "this")
         return node.name
     return word_of(node, around, rows)
 
 
 def _anonymous(node: exp.Expression, rows: Rows) -> Expression:
     """Bind a function that the parser has no node for."""
-    only(rows, node, "this", "expressions")
+    rows.only(node, "this", "expressions")
     name = node.name.upper()
     if name in ANONYMOUS:
         rule, words, counts = ANONYMOUS[name]
         parts = node.expressions
         if len(parts) - words not in counts:
             wanted = " or ".join(str(words + count) for count in counts)
-            raise refusal(rows, node, f"{name} takes {wanted} arguments", remedy_of(node))
+            raise rows.refusal(node, f"{name} takes {wanted} arguments", remedy_of(node))
         given = [_unit_of(part, node, rows) for part in parts[:words]]
         return rule(*given, *(bind_expression(part, rows) for part in parts[words:]))
     if name in CLOCKS:
         return _clock(node, rows)
     if name == "DATE_SUB" and len(node.expressions) == 2 and isinstance(node.expressions[1], exp.Interval):
         return _added(-1)(exp.Sub(this=node.expressions[0], expression=node.expressions[1]), rows)
-    raise refusal(rows, node, f"{name_of(node)} is not answered here", remedy_of(node))
+    raise rows.refusal(node, f"{name_of(node)} is not answered here", remedy_of(node))
 
 
 def _clock(node: exp.Expression, rows: Rows) -> Expression:
-    raise refusal(rows, node, f"{name_of(node)} would change the answer with the time of day", CLOCK_REMEDY)
+    raise rows.refusal(node, f"{name_of(node)} would change the answer with the time of day", CLOCK_REMEDY)
 
 
 Handler = Callable[[exp.Expression, Rows], Expression]

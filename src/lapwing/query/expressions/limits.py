@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions.expression import Expression, depth_of, nodes_of
-from lapwing.query.expressions.rows import Rows, refusal
+from lapwing.query.expressions.rows import Rows
 
 MOST_NODES = 10_000
 """The most columns, constants and functions in an expression, and in all columns of a subquery together."""
@@ -29,7 +29,7 @@ def require_small(expression: Expression, node: exp.Expression, rows: Rows) -> E
     """Return an expression, or refuse it if it has become too large."""
     if nodes_of(expression) > MOST_NODES or depth_of(expression) > MOST_DEPTH:
         reason = "An expression grows too large when the columns of subqueries are put into it"
-        raise refusal(rows, node, reason, "Compute fewer things from one another.")
+        raise rows.refusal(node, reason, "Compute fewer things from one another.")
     return expression
 
 
@@ -37,7 +37,7 @@ def require_few(expressions: Iterable[Expression], node: exp.Expression, rows: R
     """Refuse expressions that are too large together."""
     if sum(map(nodes_of, expressions)) > MOST_NODES:
         reason = "The columns of a subquery grow too large when those of others are put into them"
-        raise refusal(rows, node, reason, "Compute fewer things from one another.")
+        raise rows.refusal(node, reason, "Compute fewer things from one another.")
 
 
 def require_bounded(expressions: Iterable[Expression]) -> None:

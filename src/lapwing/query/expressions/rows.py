@@ -6,11 +6,8 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
-from lapwing.query.expressions.declared import column_type
 from lapwing.query.expressions.expression import Column, Expression
-from lapwing.query.text.parse import position_of
-
-__all__ = ["Rows", "Source", "column_type", "is_column", "only", "refusal", "same_name"]
+from lapwing.query.text.places import position_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,17 +37,36 @@ class Rows:
     prepared: Mapping[int, Expression] = field(default_factory=dict)
     lost: tuple[Source, ...] = ()
 
+    def refusal(self, node: exp.Expression, reason: str, remedy: str = "") -> QueryRefused:
+        """Return a refusal that points at where a node stands in the text."""
+        position = position_of(node, self.text) if isinstance(node, exp.Expr) else None
+        return QueryRefused(reason, remedy=remedy, position=position)
+
+    def only(self, node: exp.Expression, *allowed: str) -> None:
+        """Refuse a node that carries any argument outside an allow-list, and what is no node at all."""
+        if not isinstance(node, exp.Expr):
+            raise QueryRefused(
+                "A part of the question is missing", remedy="Write what a clause or operator applies to."
+            )
+        for name, value in node.args.items():
+            if name not in allowed and value not in (None, False, [], ""):
+                what = _ARGUMENTS.get(name, name.rstrip("_").replace("_", " ").upper())
+                part = value[0] if isinstance(value, list) else value
+                known = isinstance(part, exp.Expression) and position_of(part, self.text) is not None
+                at = part if known else node
+                raise self.refusal(at, f"{what} is not answered here", "See the SQL reference for what is.")
+
     def ready(self, node: exp.Expression) -> Expression | None:
         """Return what a node was bound to before, if it was."""
         return self.prepared.get(id(node))
 
     def column(self, node: exp.Expression) -> Expression:
         """Find a column by SQL's rules: plain names fold case, quoted names do not."""
-        only(self, node, "this", "table")
+        self.only(node, "this", "table")
         identifier = node.this
         if not is_column(node):
-            raise refusal(self, node, "SELECT * and column patterns are not answered here", "Name the columns.")
-        only(self, identifier, "this", "quoted")
+            raise self.refusal(node, "SELECT * and column patterns are not answered here", "Name the columns.")
+        self.only(identifier, "this", "quoted")
         found = [
             expression
             for source in self.qualified(node)
@@ -64,8 +80,7 @@ class Rows:
             other = isinstance(found[0], Column) and found[0].name != identifier.name
             return replace(found[0], written=identifier.name) if other else found[0]
         if unit:
-            raise refusal(
-                self,
+            raise self.refusal(
                 node,
                 f"'{identifier.name}' is the privacy unit and not a column of the catalog",
                 f"Use COUNT(DISTINCT {identifier.name}).",
@@ -75,20 +90,20 @@ class Rows:
     def _unknown(self, node: exp.Expression) -> QueryRefused:
         name = node.this.name
         if any(same_name(node.this, column) for source in self.lost for column in (*source.columns, source.unit or "")):
-            return refusal(self, node, f"'{name}' is neither a key nor inside an aggregate", "Add it to GROUP BY.")
+            return self.refusal(node, f"'{name}' is neither a key nor inside an aggregate", "Add it to GROUP BY.")
         sources = self.qualified(node)
         known = ", ".join(column for source in sources for column in source.columns)
         where = " and ".join(source.name for source in sources)
-        return refusal(
-            self, node, f"There is no column '{name}'{f' in {where}' if where else ''}", f"Columns: {known or 'none'}."
+        return self.refusal(
+            node, f"There is no column '{name}'{f' in {where}' if where else ''}", f"Columns: {known or 'none'}."
         )
 
     def is_unit(self, node: exp.Expression) -> bool:
         """Tell whether a node names the privacy unit."""
         if not is_column(node):
             return False
-        only(self, node, "this", "table")
-        only(self, node.this, "this", "quoted")
+        self.only(node, "this", "table")
+        self.only(node.this, "this", "quoted")
         sources = self.qualified(node)
         units = [source for source in sources if source.unit is not None and same_name(node.this, source.unit)]
         others = (name for source in sources if source not in units for name in source.columns)
@@ -97,7 +112,7 @@ class Rows:
         return bool(units)
 
     def _ambiguous(self, node: exp.Expression) -> QueryRefused:
-        return refusal(self, node, f"'{node.name}' is in several tables", "Write table.column.")
+        return self.refusal(node, f"'{node.name}' is in several tables", "Write table.column.")
 
     @property
     def unit(self) -> str | None:
@@ -109,10 +124,10 @@ class Rows:
         qualifier = node.args.get("table")
         if qualifier is None:
             return self.sources
-        only(self, qualifier, "this", "quoted")
+        self.only(qualifier, "this", "quoted")
         chosen = tuple(source for source in self.sources if same_name(qualifier, source.name))
         if not chosen:
-            raise refusal(self, node, f"'{qualifier.name}' is not a table of this question")
+            raise self.refusal(node, f"'{qualifier.name}' is not a table of this question")
         return chosen
 
 
@@ -125,26 +140,6 @@ def same_name(identifier: exp.Expression, name: str) -> bool:
     """Compare an identifier with a declared name: exactly when quoted, else without regard to case."""
     quoted = bool(identifier.args.get("quoted"))
     return identifier.name == name if quoted else identifier.name.casefold() == name.casefold()
-
-
-def refusal(rows: Rows, node: exp.Expression, reason: str, remedy: str = "") -> QueryRefused:
-    """Return a refusal that knows where in the text it points."""
-    position = position_of(node, rows.text) if isinstance(node, exp.Expr) else None
-    return QueryRefused(reason, remedy=remedy, position=position)
-
-
-def only(rows: Rows, node: exp.Expression, *allowed: str) -> None:
-    """Refuse a node that carries any argument outside an allow-list, and what is no node at all."""
-    if not isinstance(node, exp.Expr):
-        raise QueryRefused("A part of the question is missing", remedy="Write what a clause or operator applies to.")
-    for name, value in node.args.items():
-        if name not in allowed and value not in (None, False, [], ""):
-            what = _ARGUMENTS.get(name, name.rstrip("_").replace("_", " ").upper())
-            part = value[0] if isinstance(value, list) else value
-            known = isinstance(part, exp.Expression) and position_of(part, rows.text) is not None
-            raise refusal(
-                rows, part if known else node, f"{what} is not answered here", "See the SQL reference for what is."
-            )
 
 
 _ARGUMENTS = {

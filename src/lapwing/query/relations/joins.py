@@ -11,7 +11,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from lapwing.query.expressions.expression import Column, Expression, Operation
-from lapwing.query.expressions.rows import Rows, Source, only, refusal
+from lapwing.query.expressions.rows import Rows, Source
 from lapwing.query.relations.equalities import Pairs, binds, column_called, equal, separated
 from lapwing.query.relations.lineage import names_in
 from lapwing.query.relations.relation import JoinKind, PublicJoin, PublicRows, Relation, Selection
@@ -70,7 +70,7 @@ def _side(node: exp.Expression, mirrored: bool) -> str:
 
 def _bound_join(node: exp.Expression, bound: Input, public: Input | PublicInput, scope: Scope, mirrored: bool) -> Input:
     rows = rows_of(bound, scope)
-    only(rows, node, "this", "on", "using", "side", "kind")
+    rows.only(node, "this", "on", "using", "side", "kind")
     if isinstance(public, Input):
         return _of_units(node, bound, public, scope)
     check_name(node, bound, public, rows)
@@ -79,17 +79,17 @@ def _bound_join(node: exp.Expression, bound: Input, public: Input | PublicInput,
     if wanted is None or (mirrored and wanted in ("semi", "anti")):
         asked = f"{node.args.get('side') or ''} {kind}".strip().upper()
         remedy = "Begin FROM with the protected table." if mirrored else "Use JOIN, LEFT or RIGHT JOIN."
-        raise refusal(rows, node, f"{asked} JOIN is not answered", remedy)
+        raise rows.refusal(node, f"{asked} JOIN is not answered", remedy)
     if node.args.get("using"):
         pairs = _shared(node.args["using"], rows, rows_of(public, scope))
         return _without_shared(node, joined(bound, public, wanted, pairs, scope), public)
     if node.args.get("on") is None:
-        raise refusal(rows, node, "A join without ON would pair every row with every public row", "Write ON or USING.")
+        raise rows.refusal(node, "A join without ON would pair every row with every public row", "Write ON or USING.")
     pairs, conditions = equalities(conjuncts(node.args["on"], rows), bound, public, scope)
     outside, public = split(conditions, bound, public, scope)
     if outside and wanted != "inner":
         reason = f"{wanted.upper()} JOIN takes equalities and conditions on the public table"
-        raise refusal(rows, outside[0], reason, "Use WHERE.")
+        raise rows.refusal(outside[0], reason, "Use WHERE.")
     found = joined(bound, public, wanted, pairs, scope)
     for condition in outside:
         where = bound_condition(condition, rows_of(found, scope), "ON")
@@ -104,7 +104,7 @@ def _of_units(node: exp.Expression, bound: Input, other: Input, scope: Scope) ->
     if wanted is None or wanted == "not_in" or side == "RIGHT":
         asked = f"{side} {kind}".strip()
         reason = f"{asked} JOIN of a protected table is not answered"
-        raise refusal(rows_of(bound, scope), node, reason, "Use JOIN or LEFT JOIN, with the other side first.")
+        raise rows_of(bound, scope).refusal(node, reason, "Use JOIN or LEFT JOIN, with the other side first.")
     if node.args.get("using"):
         return join_using(node, wanted, bound, other, node.args["using"], scope)
     on = node.args.get("on")
@@ -117,7 +117,7 @@ def _of_units(node: exp.Expression, bound: Input, other: Input, scope: Scope) ->
 def check_name(node: exp.Expression, bound: Input, public: PublicInput, rows: Rows) -> None:
     """Refuse a public table that is called like another of the question."""
     if any(source.name.casefold() == public.source.name.casefold() for source in bound.sources):
-        raise refusal(rows, node, f"Two tables are called '{public.source.name}'", "Rename one with AS.")
+        raise rows.refusal(node, f"Two tables are called '{public.source.name}'", "Rename one with AS.")
 
 
 def _shared(using: Sequence[exp.Expression], private: Rows, public: Rows) -> Pairs:
@@ -156,7 +156,7 @@ def equalities(
     private_rows = rows_of(bound, scope)
     pairs, rest = separated(conditions, private_rows, rows_of(public, scope))
     if not pairs:
-        raise refusal(private_rows, conditions[0], "A join needs an equality with a column of the public table")
+        raise private_rows.refusal(conditions[0], "A join needs an equality with a column of the public table")
     return pairs, rest
 
 

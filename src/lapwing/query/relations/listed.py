@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
-from lapwing.query.expressions.rows import Rows, only, refusal
+from lapwing.query.expressions.rows import Rows
 from lapwing.query.relations.equalities import sides_of
 from lapwing.query.relations.joins import bind_join
 from lapwing.query.relations.scope import Binder, Input, PublicInput, Scope, conjuncts, rows_of
@@ -56,7 +56,7 @@ def bind_listed(
         *((join, item(join.this, scope)) for join in joins if isinstance(join, exp.Join)),
     ]
     for join, _ in items:
-        only(scope.nowhere, join, "this", "on", "using", "side", "kind")
+        scope.nowhere.only(join, "this", "on", "using", "side", "kind")
     bound, items = _begun(select, items, scope)
     conditions = [*where, *(common for part in where for common in _in_all_branches(part, scope.nowhere))]
     bound, items, conditions = _connected(bound, items, conditions, scope)
@@ -66,7 +66,7 @@ def bind_listed(
         join, other = items[0]
         name = (other.source if isinstance(other, PublicInput) else other.sources[0]).name
         reason = f"Nothing says what rows of '{name}' are joined with"
-        raise refusal(scope.nowhere, join.this, reason, "Compare its columns with those of the other tables.")
+        raise scope.nowhere.refusal(join.this, reason, "Compare its columns with those of the other tables.")
     return bound, [part for part in conditions if part in where]
 
 
@@ -131,7 +131,7 @@ def _opened(
     opened: list[exp.Expression] = []
     conditions = list(where)
     for join in joins:
-        only(scope.nowhere, join, "this", "on", "using", "side", "kind")
+        scope.nowhere.only(join, "this", "on", "using", "side", "kind")
         if is_inner(join) and join.args.get("on") is not None:
             conditions += conjuncts(join.args["on"], scope.nowhere)
             join = exp.Join(this=join.this)
@@ -153,7 +153,7 @@ def _begun(select: exp.Select, items: list[Item], scope: Scope) -> tuple[Input, 
         if isinstance(found, Input):
             return found, [*items[:place], *items[place + 1 :]]
     reason = "FROM lists public tables alone: no answer about them needs protection"
-    raise refusal(scope.nowhere, select.args["from_"].this, reason, "Begin with a protected table.")
+    raise scope.nowhere.refusal(select.args["from_"].this, reason, "Begin with a protected table.")
 
 
 def _next(

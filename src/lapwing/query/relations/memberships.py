@@ -7,7 +7,7 @@ from functools import partial
 from sqlglot import exp
 
 from lapwing.query.expressions.calls import bind_expression
-from lapwing.query.expressions.rows import Rows, is_column, only, refusal
+from lapwing.query.expressions.rows import Rows, is_column
 from lapwing.query.relations.equalities import equal
 from lapwing.query.relations.joins import check_name, equalities, joined, split
 from lapwing.query.relations.relation import JoinKind
@@ -79,14 +79,14 @@ def _is_membership(node: exp.Expression) -> bool:
 def _in(node: exp.Expression, denied: bool, bound: Input, scope: Scope, subquery: Binder) -> Input:
     """Bind [NOT] x IN (SELECT …), with SQL's meaning: one public NULL, and NOT IN holds for no row."""
     rows = rows_of(bound, scope)
-    only(rows, node, "this", "query")
+    rows.only(node, "this", "query")
     public = subquery(node.args["query"], scope)
     if isinstance(public, Input):
         return _in_units(node, denied, bound, public, scope)
     value = bind_expression(node.this, rows)
     columns = list(public.source.columns.values())
     if len(columns) != 1:
-        raise refusal(rows, node, "IN takes a subquery with one column")
+        raise rows.refusal(node, "IN takes a subquery with one column")
     with pointing(rows, node):
         pair = equal(value, columns[0])
     return joined(bound, public, "not_in" if denied else "semi", [pair], scope)
@@ -111,46 +111,46 @@ def _in_units(node: exp.Expression, denied: bool, bound: Input, other: Input, sc
         if not denied:
             reason = "IN takes a subquery with one column"
         unit = rows.unit or "the unit"
-        raise refusal(rows, node, reason, f"Write {unit} IN (SELECT {unit} FROM …), or NOT EXISTS with an equality.")
+        raise rows.refusal(node, reason, f"Write {unit} IN (SELECT {unit} FROM …), or NOT EXISTS with an equality.")
     check_units(node, bound, other, rows)
     with pointing(rows, node):
         pair = equal(bind_expression(node.this, rows), shown[0][1])
     if not is_linked([pair], bound, other, scope):
-        raise refusal(rows, node, *unlinked(bound, other, scope))
+        raise rows.refusal(node, *unlinked(bound, other, scope))
     return paired("semi", bound, other, [pair], [], scope)
 
 
 def _exists(node: exp.Expression, denied: bool, bound: Input, scope: Scope, item: Binder) -> Input:
     rows = rows_of(bound, scope)
-    only(rows, node, "this")
+    rows.only(node, "this")
     select = node.this
     while isinstance(select, exp.Subquery):
-        only(rows, select, "this")
+        rows.only(select, "this")
         select = select.this
     clause = select.args.get("from_")
     public = item(clause.this, scope) if clause is not None else None
     if isinstance(select, exp.Select) and isinstance(public, Input):
-        only(rows, select, "expressions", "from_", "where")
+        rows.only(select, "expressions", "from_", "where")
         _check_shown(select, rows)
         where = select.args.get("where")
         if where is not None:
-            only(rows, where, "this")
+            rows.only(where, "this")
         conditions = conjuncts(where.this, rows) if where is not None else []
         return bind_unit_join(select, "anti" if denied else "semi", bound, public, conditions, scope)
     if not isinstance(select, exp.Select) or not isinstance(public, PublicInput):
-        raise refusal(rows, select, "EXISTS takes a subquery over a public table", "Write EXISTS (SELECT 1 FROM …).")
+        raise rows.refusal(select, "EXISTS takes a subquery over a public table", "Write EXISTS (SELECT 1 FROM …).")
     check_name(select, bound, public, rows)
-    only(rows, select, "expressions", "from_", "where")
+    rows.only(select, "expressions", "from_", "where")
     _check_shown(select, rows)
     where = select.args.get("where")
     if where is None:
-        raise refusal(rows, select, "EXISTS without a condition does not depend on the row", "Compare with a column.")
-    only(rows, where, "this")
+        raise rows.refusal(select, "EXISTS without a condition does not depend on the row", "Compare with a column.")
+    rows.only(where, "this")
     pairs, rest = equalities(conjuncts(where.this, rows), bound, public, scope)
     outside, public = split(rest, bound, public, scope)
     if outside:
         reason = "EXISTS takes conditions on the public table and equalities with a row's columns"
-        raise refusal(rows, outside[0], reason)
+        raise rows.refusal(outside[0], reason)
     kind: JoinKind = "anti" if denied else "semi"
     return joined(bound, public, kind, pairs, scope)
 
@@ -159,4 +159,4 @@ def _check_shown(select: exp.Select, rows: Rows) -> None:
     """Refuse an aggregate: it would have a row, and so EXISTS be true, whatever it is of."""
     for node in select.expressions:
         if not isinstance(node, exp.Star | exp.Literal | exp.Boolean | exp.Null) and not is_column(node):
-            raise refusal(rows, node, "EXISTS takes a subquery that shows a column or a constant", "Write SELECT 1.")
+            raise rows.refusal(node, "EXISTS takes a subquery that shows a column or a constant", "Write SELECT 1.")

@@ -19,7 +19,7 @@ from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Column, Expression, Literal, is_number
 from lapwing.query.expressions.limits import MOST_COLUMNS, require_few
 from lapwing.query.expressions.naming import name_of
-from lapwing.query.expressions.rows import Rows, only, refusal
+from lapwing.query.expressions.rows import Rows
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Real, describe
 from lapwing.query.relations.identity import names_unit, origin
 from lapwing.query.relations.lineage import fresh
@@ -62,7 +62,7 @@ def bind_aggregates(select: exp.Select, selection: Selection, rows: Rows, catalo
     for part in parts:
         _collect(part.this if type(part) is exp.Alias else part, groups, selection, rows, found)
     if len(groups) + len(found.aggregates) > MOST_COLUMNS:
-        raise refusal(rows, select, f"A subquery has more than {MOST_COLUMNS} groups and aggregates", "Use fewer.")
+        raise rows.refusal(select, f"A subquery has more than {MOST_COLUMNS} groups and aggregates", "Use fewer.")
     require_few([*groups, *(part.argument for part in found.aggregates if part.argument is not None)], select, rows)
     aggregates = tuple(sorted(found.aggregates, key=str))
     columns = fresh("g", [part.type for part in (*groups, *aggregates)], selection.relation)
@@ -83,7 +83,7 @@ def _groups(select: exp.Select, selection: Selection, rows: Rows, catalog: Catal
     clause = select.args.get("group")
     nodes: list[exp.Expression] = []
     if clause is not None:
-        only(rows, clause, "expressions", "all")
+        rows.only(clause, "expressions", "all")
         nodes = [chosen(node, select, rows) for node in clause.expressions]
         if clause.args.get("all"):
             items = [named(item, rows)[0] for item in select.expressions]
@@ -92,8 +92,7 @@ def _groups(select: exp.Select, selection: Selection, rows: Rows, catalog: Catal
     by_unit = any(rows.is_unit(node) for node in nodes)
     if not by_unit and not names_unit((origin(group, selection.relation) for group in groups), catalog):
         unit = rows.unit
-        raise refusal(
-            rows,
+        raise rows.refusal(
             clause or select,
             "A subquery that aggregates over the rows of different units is not answered",
             f"Group by the privacy unit too: GROUP BY {unit}."
@@ -106,7 +105,7 @@ def _groups(select: exp.Select, selection: Selection, rows: Rows, catalog: Catal
 def _group(node: exp.Expression, rows: Rows) -> Expression:
     bound = bind_expression(node, rows)
     if isinstance(bound, Literal):
-        raise refusal(rows, node, "GROUP BY takes columns, not constants", "Leave it out.")
+        raise rows.refusal(node, "GROUP BY takes columns, not constants", "Leave it out.")
     return bound
 
 
@@ -115,7 +114,7 @@ def _collect(
 ) -> None:
     """Find the aggregates and group expressions inside a node."""
     if isinstance(node, exp.Window):
-        raise refusal(rows, node, "A window over grouped rows is not answered", "Group in a subquery of its own.")
+        raise rows.refusal(node, "A window over grouped rows is not answered", "Group in a subquery of its own.")
     if isinstance(node, AGGREGATES):
         aggregate = _aggregate(node, selection, rows)
         found.aggregates.setdefault(aggregate, []).append(id(node))
@@ -138,14 +137,13 @@ def _collect(
 def _aggregate(node: exp.Expression, selection: Selection, rows: Rows) -> UnitAggregate:
     condition = None
     if isinstance(node, exp.Filter):
-        only(rows, node, "this", "expression")
-        only(rows, node.expression, "this")
+        rows.only(node, "this", "expression")
+        rows.only(node.expression, "this")
         condition = bound_condition(node.expression.this, rows, "FILTER")
         node = node.this
     rule = _RULES.get(type(node))
     if rule is None:
-        raise refusal(
-            rows,
+        raise rows.refusal(
             node,
             f"{name_of(node)} is not answered over the rows of a unit",
             "Use COUNT, SUM, AVG, MIN, MAX, BOOL_AND, BOOL_OR.",
@@ -167,18 +165,18 @@ def one_where(condition: Expression) -> Expression:
 
 
 def _count(node: exp.Expression, condition: Expression | None, most: int, rows: Rows) -> UnitAggregate:
-    only(rows, node, "this", "big_int")
+    rows.only(node, "this", "big_int")
     inner = node.this
     function: UnitFunction = "count"
     argument: Expression | None
     if isinstance(inner, exp.Distinct):
-        only(rows, inner, "expressions")
+        rows.only(inner, "expressions")
         if len(inner.expressions) != 1:
-            raise refusal(rows, node, "COUNT(DISTINCT …) takes one expression")
+            raise rows.refusal(node, "COUNT(DISTINCT …) takes one expression")
         function, inner = "count_distinct", inner.expressions[0]
     if function == "count" and (isinstance(inner, exp.Star) or rows.is_unit(inner)):
         if isinstance(inner, exp.Star):
-            only(rows, inner)
+            rows.only(inner)
         argument = one_where(condition) if condition is not None else None
     else:
         argument = only_where(bind_expression(inner, rows), condition)
@@ -189,12 +187,12 @@ def _count(node: exp.Expression, condition: Expression | None, most: int, rows: 
 
 
 def _number(node: exp.Expression, condition: Expression | None, rows: Rows) -> Expression:
-    only(rows, node, "this")
+    rows.only(node, "this")
     if isinstance(node.this, exp.Distinct):
-        raise refusal(rows, node, f"{node.key.upper()}(DISTINCT …) is not answered")
+        raise rows.refusal(node, f"{node.key.upper()}(DISTINCT …) is not answered")
     argument = bind_expression(node.this, rows)
     if not is_number(argument.type):
-        raise refusal(rows, node, f"{node.key.upper()} needs a number, not {describe(argument.type)}")
+        raise rows.refusal(node, f"{node.key.upper()} needs a number, not {describe(argument.type)}")
     return conversion.summable(only_where(argument, condition))
 
 
@@ -213,7 +211,7 @@ def _average(node: exp.Expression, condition: Expression | None, _most: int, row
 
 def _extreme(function: UnitFunction) -> Rule:
     def rule(node: exp.Expression, condition: Expression | None, _most: int, rows: Rows) -> UnitAggregate:
-        only(rows, node, "this")
+        rows.only(node, "this")
         argument = only_where(bind_expression(node.this, rows), condition)
         return UnitAggregate(function=function, argument=argument, type=argument.type)
 
@@ -222,20 +220,20 @@ def _extreme(function: UnitFunction) -> Rule:
 
 def _logical(function: UnitFunction) -> Rule:
     def rule(node: exp.Expression, condition: Expression | None, _most: int, rows: Rows) -> UnitAggregate:
-        only(rows, node, "this")
+        rows.only(node, "this")
         argument = bind_expression(node.this, rows)
         if argument.type != BOOLEAN:
-            raise refusal(rows, node, f"{node.key.upper()} needs a condition, not {describe(argument.type)}")
+            raise rows.refusal(node, f"{node.key.upper()} needs a condition, not {describe(argument.type)}")
         return UnitAggregate(function=function, argument=only_where(argument, condition), type=BOOLEAN)
 
     return rule
 
 
 def _count_if(node: exp.Expression, condition: Expression | None, most: int, rows: Rows) -> UnitAggregate:
-    only(rows, node, "this")
+    rows.only(node, "this")
     wanted = bind_expression(node.this, rows)
     if wanted.type != BOOLEAN:
-        raise refusal(rows, node, f"COUNT_IF needs a condition, not {describe(wanted.type)}")
+        raise rows.refusal(node, f"COUNT_IF needs a condition, not {describe(wanted.type)}")
     both = wanted if condition is None else functions.both(condition, wanted)
     return UnitAggregate(function="count", argument=one_where(both), type=conversion.fixed(Fraction(1), 0, most))
 

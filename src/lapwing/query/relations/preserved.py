@@ -22,7 +22,7 @@ from lapwing.errors import QueryRefused
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Column, Expression, Operation
 from lapwing.query.expressions.naming import name_of
-from lapwing.query.expressions.rows import Rows, refusal
+from lapwing.query.expressions.rows import Rows
 
 _PASS_OVER_NULL = ("coalesce", "least", "greatest", "and", "or")
 """The functions that are NULL if all of their arguments are."""
@@ -41,9 +41,7 @@ def check_aggregates(select: exp.Select, rows: Rows, dark: frozenset[str]) -> No
             if not isinstance(node, exp.Grouping) and not _passes_over(node, rows, dark):
                 unit = f"COUNT({rows.unit})" if rows.unit else "a column of the protected table"
                 reason = f"{name_of(node)} would count rows of the public table that match nobody"
-                raise refusal(
-                    rows, node, reason, f"Aggregate columns of the protected table, as {unit}, or write JOIN."
-                )
+                raise rows.refusal(node, reason, f"Aggregate columns of the protected table, as {unit}, or write JOIN.")
 
 
 def _passes_over(node: exp.Expression, rows: Rows, dark: frozenset[str]) -> bool:

@@ -12,7 +12,7 @@ from lapwing.query.expressions import functions
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.normal_forms import TRUE
-from lapwing.query.expressions.rows import Rows, Source, only, refusal
+from lapwing.query.expressions.rows import Rows, Source
 from lapwing.query.expressions.types import BOOLEAN, describe
 from lapwing.query.relations.public import PublicFacts
 from lapwing.query.relations.relation import PublicRows, Selection
@@ -95,14 +95,14 @@ def pointing(rows: Rows, node: exp.Expression) -> Iterator[None]:
     except QueryRefused as refused:
         if refused.position is not None:
             raise
-        raise refusal(rows, node, refused.reason, refused.remedy) from None
+        raise rows.refusal(node, refused.reason, refused.remedy) from None
 
 
 def condition(clause: exp.Expression | None, rows: Rows, name: str) -> Expression | None:
     """Bind what stands after WHERE, HAVING or QUALIFY."""
     if clause is None:
         return None
-    only(rows, clause, "this")
+    rows.only(clause, "this")
     return bound_condition(clause.this, rows, name)
 
 
@@ -110,7 +110,7 @@ def bound_condition(node: exp.Expression, rows: Rows, name: str) -> Expression:
     """Bind a condition on a row."""
     bound = bind_expression(node, rows)
     if bound.type != BOOLEAN:
-        raise refusal(rows, node, f"{name} needs a condition, not {describe(bound.type)}", "Write a comparison.")
+        raise rows.refusal(node, f"{name} needs a condition, not {describe(bound.type)}", "Write a comparison.")
     return bound
 
 
@@ -135,10 +135,10 @@ def conjuncts(node: exp.Expression, rows: Rows) -> Sequence[exp.Expression]:
     while pending:
         part = pending.pop()
         if type(part) is exp.And:
-            only(rows, part, "this", "expression")
+            rows.only(part, "this", "expression")
             pending += [part.expression, part.this]
         elif type(part) is exp.Paren:
-            only(rows, part, "this")
+            rows.only(part, "this")
             pending.append(part.this)
         else:
             found.append(part)

@@ -8,7 +8,7 @@ from sqlglot import exp
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.limits import MOST_COLUMNS, require_few
-from lapwing.query.expressions.rows import Rows, is_column, only, refusal, same_name
+from lapwing.query.expressions.rows import Rows, is_column, same_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +40,12 @@ def bind_list(select: exp.Select, rows: Rows) -> SelectList:
     names = [item.name.casefold() for item in items]
     twice = next((item.name for item in items if names.count(item.name.casefold()) > 1), None)
     if twice is not None:
-        raise refusal(rows, select, f"Two columns of a subquery are called '{twice}'", "Rename one with AS.")
+        raise rows.refusal(select, f"Two columns of a subquery are called '{twice}'", "Rename one with AS.")
     places = [place for place, item in enumerate(items) if item.unit]
     if any(items[place].value is None for place in places[1:]):  # further ones are columns like others
-        raise refusal(rows, select, "A subquery shows the privacy unit twice", "Name it once.")
+        raise rows.refusal(select, "A subquery shows the privacy unit twice", "Name it once.")
     if len(items) > MOST_COLUMNS:
-        raise refusal(rows, select, f"A subquery has more than {MOST_COLUMNS} columns", "Use fewer.")
+        raise rows.refusal(select, f"A subquery has more than {MOST_COLUMNS} columns", "Use fewer.")
     columns = {item.name: item.value for item in items if item.value is not None}
     require_few(columns.values(), select, rows)
     known = bool(places) and (items[places[0]].value is not None or not any(map(_is_star, select.expressions)))
@@ -62,9 +62,9 @@ def _is_star(node: exp.Expression) -> bool:
 
 def _of_star(node: exp.Expression, rows: Rows) -> list[Item]:
     star = node if isinstance(node, exp.Star) else node.this
-    only(rows, star)
+    rows.only(star)
     if rows.lost:
-        raise refusal(rows, node, "SELECT * after GROUP BY", "Name the columns.")
+        raise rows.refusal(node, "SELECT * after GROUP BY", "Name the columns.")
     items = []
     for source in rows.sources if star is node else rows.qualified(node):
         unit = source.unit
@@ -86,8 +86,8 @@ def _item(node: exp.Expression, rows: Rows, place: int) -> Item:
 def named(node: exp.Expression, rows: Rows) -> tuple[exp.Expression, str | None]:
     """Return what an item of a SELECT list is of, and its name if it has one."""
     if type(node) is exp.Alias:
-        only(rows, node, "this", "alias")
-        only(rows, node.args["alias"], "this", "quoted")
+        rows.only(node, "this", "alias")
+        rows.only(node.args["alias"], "this", "quoted")
         return node.this, str(node.alias)
     return node, str(node.this.name) if is_column(node) else None
 
@@ -105,7 +105,7 @@ def chosen(node: exp.Expression, select: exp.Select, rows: Rows) -> exp.Expressi
     items = select.expressions
     if isinstance(node, exp.Literal) and not node.is_string:
         if not str(node.this).isdecimal() or not 1 <= int(node.this) <= len(items):
-            raise refusal(rows, node, f"There is no column {node.this} in the SELECT list")
+            raise rows.refusal(node, f"There is no column {node.this} in the SELECT list")
         return named(items[int(node.this) - 1], rows)[0]
     return _aliased(node, items, rows) or node
 
@@ -118,10 +118,10 @@ def _aliased(node: exp.Expression, items: Sequence[exp.Expression], rows: Rows) 
         return None
     found = [named(item, rows)[0] for item in items if type(item) is exp.Alias and same_name(node.this, item.alias)]
     if found:
-        only(rows, node, "this")
-        only(rows, node.this, "this", "quoted")
+        rows.only(node, "this")
+        rows.only(node.this, "this", "quoted")
     if len(found) > 1:
-        raise refusal(rows, node, f"'{node.name}' is the name of several columns", "Rename one.")
+        raise rows.refusal(node, f"'{node.name}' is the name of several columns", "Rename one.")
     return found[0] if found else None
 
 

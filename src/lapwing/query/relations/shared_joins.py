@@ -22,7 +22,7 @@ from sqlglot import exp
 from lapwing.errors import QueryRefused
 from lapwing.mechanisms.packing import MOST_UNITS, require_solver
 from lapwing.query.expressions.expression import Expression
-from lapwing.query.expressions.rows import Rows, Source, refusal
+from lapwing.query.expressions.rows import Rows, Source
 from lapwing.query.relations.equalities import binds, separated
 from lapwing.query.relations.lineage import fresh, kinds_of_units, tables_of
 from lapwing.query.relations.relation import Selection, SharedJoin, units_of_row
@@ -47,7 +47,7 @@ def bind_shared_join(
     pairs, rest = separated([part for part in conditions if id(part) not in apart], rows, theirs)
     if not pairs:
         reason = "Rows of different units meet on an equality of their columns"
-        raise refusal(rows, node, reason, "Compare a column of one table with one of the other.")
+        raise rows.refusal(node, reason, "Compare a column of one table with one of the other.")
     own = [part for part in rest if binds(part, theirs) and not binds(part, rows)]
     for part in own:
         other = replace(other, selection=filtered(other.selection, bound_condition(part, theirs, "ON")))
@@ -84,15 +84,15 @@ def _check_units(node: exp.Expression, bound: Input, other: Input, scope: Scope)
     tables = (*tables_of(bound.selection.relation), *tables_of(other.selection.relation))
     if any(table.unit_is_row for table in tables):
         reason = "Rows that are privacy units themselves are not joined with those of other units"
-        raise refusal(rows, node, reason, "Let the curator say in the catalog whose rows they are.")
+        raise rows.refusal(node, reason, "Let the curator say in the catalog whose rows they are.")
     if any(table.part is not None for table in scope.catalog.tables):
         reason = "Where units are divided into parts, rows of different units do not meet"
-        raise refusal(rows, node, reason, "Ask about each table by itself.")
+        raise rows.refusal(node, reason, "Ask about each table by itself.")
     if units_of_row(bound.selection.relation) >= MOST_UNITS:
-        raise refusal(rows, node, f"Rows of more than {MOST_UNITS} units meet", "Join fewer tables.")
+        raise rows.refusal(node, f"Rows of more than {MOST_UNITS} units meet", "Join fewer tables.")
     if units_of_row(other.selection.relation) > 1:
         reason = "A subquery in which units meet stands on the right of a join"
-        raise refusal(rows, node, reason, "Write it first, and join the other tables to it.")
+        raise rows.refusal(node, reason, "Write it first, and join the other tables to it.")
 
 
 def meet(bound: Input, other: Input, conditions: Sequence[exp.Expression], scope: Scope) -> list[exp.Expression]:

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.limits import MOST_NESTED, MOST_RELATIONS, MOST_ROWS_PER_UNIT, require_small
-from lapwing.query.expressions.rows import Rows, refusal
+from lapwing.query.expressions.rows import Rows
 from lapwing.query.expressions.weight import weight
 from lapwing.query.relations.lineage import nesting_of, size_of, sources_of, tables_of
 from lapwing.query.relations.relation import (
@@ -40,17 +40,17 @@ def require_bounded_size(selection: Selection, node: exp.Expression, rows: Rows)
     relation = selection.relation
     if size_of(relation) > MOST_RELATIONS or nesting_of(relation) > MOST_NESTED:
         reason = f"Subqueries, joins and unions are more than {MOST_RELATIONS}, or more than {MOST_NESTED} deep"
-        raise refusal(rows, node, reason, "Use fewer.")
+        raise rows.refusal(node, reason, "Use fewer.")
     if selection.where is not None:
         require_small(selection.where, node, rows)
     if any(total > HEAVIEST_IN_ALL for total in accumulate(_weights(selection))):
         reason = "All subqueries together compute more than an engine plans in a moment"
-        raise refusal(rows, node, reason, "Compute fewer things from one another, or unite fewer subqueries.")
+        raise rows.refusal(node, reason, "Compute fewer things from one another, or unite fewer subqueries.")
     if units_of_row(relation) > 1:  # no bound to be kept
         return
     if selection.rows_per_unit > max(MOST_ROWS_PER_UNIT, *(table.max_rows_per_unit for table in tables_of(relation))):
         reason = f"Joins and unions multiply the rows of a unit beyond {MOST_ROWS_PER_UNIT:,}"
-        raise refusal(rows, node, reason, "Join on columns whose values are rarer, or fewer tables.")
+        raise rows.refusal(node, reason, "Join on columns whose values are rarer, or fewer tables.")
 
 
 def _weights(selection: Selection) -> Iterator[int]:

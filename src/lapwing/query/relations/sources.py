@@ -15,7 +15,7 @@ from lapwing.catalog.public import PublicTable
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions.expression import Column, Expression
 from lapwing.query.expressions.limits import MOST_NESTED, MOST_VIEWS, require_small
-from lapwing.query.expressions.rows import Rows, Source, only, refusal, same_name
+from lapwing.query.expressions.rows import Rows, Source, same_name
 from lapwing.query.relations.identity import unit_of
 from lapwing.query.relations.joins import bind_join
 from lapwing.query.relations.lineage import fresh
@@ -71,8 +71,8 @@ def _first(select: exp.Select, scope: Scope) -> tuple[Input | PublicInput, Scope
     scope = _with(select, scope)
     clause = select.args.get("from_")
     if clause is None:
-        raise refusal(scope.nowhere, select, "The question has no FROM", scope.tables)
-    only(scope.nowhere, clause, "this")
+        raise scope.nowhere.refusal(select, "The question has no FROM", scope.tables)
+    scope.nowhere.only(clause, "this")
     return _item(clause.this, scope), scope
 
 
@@ -80,11 +80,11 @@ def _from(select: exp.Select, first: Input | PublicInput, scope: Scope) -> Input
     """Bind the JOIN and WHERE clauses of a SELECT."""
     joins = list(select.args.get("joins") or [])
     if len(joins) >= MOST_NESTED:
-        raise refusal(scope.nowhere, select, f"FROM has more than {MOST_NESTED} tables", "Use fewer.")
+        raise scope.nowhere.refusal(select, f"FROM has more than {MOST_NESTED} tables", "Use fewer.")
     clause = select.args.get("where")
     where: Sequence[exp.Expression] = []
     if clause is not None:
-        only(scope.nowhere, clause, "this")
+        scope.nowhere.only(clause, "this")
         where = conjuncts(clause.this, scope.nowhere)
     if any(map(is_listed, joins)) or (scope.sharing and joins and all(map(is_inner, joins))):
 
@@ -115,10 +115,10 @@ def _mirrored(select: exp.Select, first: PublicInput, join: exp.Expression | Non
     second = None if join is None else _item(join.this, scope)
     if second is None:
         reason = f"'{name}' is a public table: no answer about it alone needs protection"
-        raise refusal(scope.nowhere, place, reason, "Begin FROM with a protected table and join the public one.")
+        raise scope.nowhere.refusal(place, reason, "Begin FROM with a protected table and join the public one.")
     if join is None or isinstance(second, PublicInput):
         reason = f"'{name}' and what is joined to it first are public tables"
-        raise refusal(scope.nowhere, place, reason, "Begin FROM with the protected table and join the public ones.")
+        raise scope.nowhere.refusal(place, reason, "Begin FROM with the protected table and join the public ones.")
     return bind_join(join, second, first, scope, mirrored=True)
 
 
@@ -129,15 +129,15 @@ def _with(select: exp.Expression, scope: Scope) -> Scope:
     clause = select.args.get("with_")
     if clause is None:
         return scope
-    only(scope.nowhere, clause, "expressions")
+    scope.nowhere.only(clause, "expressions")
     for node in clause.expressions:
-        only(scope.nowhere, node, "this", "alias")
+        scope.nowhere.only(node, "this", "alias")
         alias = node.args["alias"]
-        only(scope.nowhere, alias, "this")
-        only(scope.nowhere, alias.this, "this", "quoted")
+        scope.nowhere.only(alias, "this")
+        scope.nowhere.only(alias.this, "this", "quoted")
         name = alias.this.name
         if any(name.casefold() == known.casefold() for known in scope.named):
-            raise refusal(scope.nowhere, node, f"Two subqueries are called '{name}'", "Rename one.")
+            raise scope.nowhere.refusal(node, f"Two subqueries are called '{name}'", "Rename one.")
         scope = replace(scope, named={**scope.named, name: _subquery(node.this, name, scope)})
     return scope
 
@@ -145,16 +145,16 @@ def _with(select: exp.Expression, scope: Scope) -> Scope:
 def _item(node: exp.Expression, scope: Scope) -> Input | PublicInput:
     """Bind a table, a view, a common table expression or a subquery in parentheses."""
     if isinstance(node, exp.Subquery):
-        only(scope.nowhere, node, "this", "alias")
+        scope.nowhere.only(node, "this", "alias")
         alias = node.args.get("alias")
         named = alias.args.get("columns") if alias is not None else None
         further = ["columns"] if isinstance(named, list) else []
         found = _subquery(node.this, _alias(node, scope, *further) or "subquery", scope)
         return _with_names(node, found, named, scope) if isinstance(named, list) and named else found
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
-        raise refusal(scope.nowhere, node, "FROM takes tables of the catalog and subqueries", scope.tables)
-    only(scope.nowhere, node, "this", "alias")
-    only(scope.nowhere, node.this, "this", "quoted")
+        raise scope.nowhere.refusal(node, "FROM takes tables of the catalog and subqueries", scope.tables)
+    scope.nowhere.only(node, "this", "alias")
+    scope.nowhere.only(node.this, "this", "quoted")
     name = _alias(node, scope)
     for known, bound in scope.named.items():
         if same_name(node.this, known):
@@ -168,7 +168,7 @@ def _item(node: exp.Expression, scope: Scope) -> Input | PublicInput:
     for view in scope.catalog.views:
         if same_name(node.this, view.name):
             return _view(view.name, view.sql, name or view.name, node, scope)
-    raise refusal(scope.nowhere, node, f"There is no table '{node.name}'", scope.tables)
+    raise scope.nowhere.refusal(node, f"There is no table '{node.name}'", scope.tables)
 
 
 def _with_names(
@@ -180,13 +180,13 @@ def _with_names(
     if isinstance(found, Input) and source.unit is not None and source.unit not in source.columns:
         if found.unit_place is None:
             reason = "The subquery shows all columns, the privacy unit somewhere among them"
-            raise refusal(scope.nowhere, node, reason, "Name the columns in its SELECT list.")
+            raise scope.nowhere.refusal(node, reason, "Name the columns in its SELECT list.")
         old.insert(found.unit_place, source.unit)
     for name in names:
-        only(scope.nowhere, name, "this", "quoted")
+        scope.nowhere.only(name, "this", "quoted")
     new = [str(name.name) for name in names]
     if len(new) != len(old) or len({name.casefold() for name in new}) < len(new):
-        raise refusal(scope.nowhere, node, f"The subquery has {len(old)} columns", "Name each of them, all different.")
+        raise scope.nowhere.refusal(node, f"The subquery has {len(old)} columns", "Name each of them, all different.")
     called = dict(zip(old, new, strict=True))
     columns = {called[name]: value for name, value in source.columns.items()}
     shown = replace(source, columns=columns, unit=called.get(source.unit or ""))
@@ -197,8 +197,8 @@ def _alias(node: exp.Expression, scope: Scope, *further: str) -> str | None:
     alias = node.args.get("alias")
     if alias is None:
         return None
-    only(scope.nowhere, alias, "this", *further)
-    only(scope.nowhere, alias.this, "this", "quoted")
+    scope.nowhere.only(alias, "this", *further)
+    scope.nowhere.only(alias.this, "this", "quoted")
     return str(alias.name)
 
 
@@ -221,24 +221,24 @@ def _public(table: PublicTable, name: str, scope: Scope) -> PublicInput:
 def _view(view: str, sql: str, name: str, node: exp.Expression, scope: Scope) -> Input | PublicInput:
     """Open a view of the catalog: a text of the curator's, with names of its own."""
     if view in scope.within:
-        raise refusal(scope.nowhere, node, f"The view '{view}' opens itself", "Let the curator mend the catalog.")
+        raise scope.nowhere.refusal(node, f"The view '{view}' opens itself", "Let the curator mend the catalog.")
     if len(scope.within) == MOST_VIEWS:
-        raise refusal(scope.nowhere, node, f"More than {MOST_VIEWS} views open one another", "Use fewer.")
+        raise scope.nowhere.refusal(node, f"More than {MOST_VIEWS} views open one another", "Use fewer.")
     inner = replace(scope, text=sql, named={}, within=(*scope.within, view))
     try:
         return _subquery(_of_view(sql, inner), name, inner)
     except QueryRefused as refused:
-        raise refusal(scope.nowhere, node, f"In the view '{view}': {refused.reason}", refused.remedy) from None
+        raise scope.nowhere.refusal(node, f"In the view '{view}': {refused.reason}", refused.remedy) from None
 
 
 def _of_view(sql: str, scope: Scope) -> exp.Expression:
     """Return what a view's text says in parentheses, which is what it means; so it may also be a UNION ALL."""
     whole = parse(f"SELECT * FROM (\n{sql.rstrip().rstrip(';')}\n)").plain()
-    only(scope.nowhere, whole, "expressions", "from_")
+    scope.nowhere.only(whole, "expressions", "from_")
     inner = whole.args["from_"].this
     if not isinstance(inner, exp.Subquery) or not isinstance(inner.this, exp.Select | exp.SetOperation):
-        raise refusal(scope.nowhere, whole, "It is not a subquery", "Let the curator mend the catalog.")
-    only(scope.nowhere, inner, "this")
+        raise scope.nowhere.refusal(whole, "It is not a subquery", "Let the curator mend the catalog.")
+    scope.nowhere.only(inner, "this")
     return inner.this
 
 
@@ -252,7 +252,7 @@ def _unnamed(node: exp.Expression, scope: Scope) -> Input | PublicInput:
 def _subquery(node: exp.Expression, name: str, scope: Scope) -> Input | PublicInput:
     """Bind a SELECT, or a UNION, INTERSECT or EXCEPT of them, inside another."""
     if isinstance(node, exp.Subquery):
-        only(scope.nowhere, node, "this")
+        scope.nowhere.only(node, "this")
         return _subquery(node.this, name, scope)
     if isinstance(node, exp.SetOperation):
         parts = parts_of(node, scope)
@@ -268,16 +268,15 @@ def _subquery(node: exp.Expression, name: str, scope: Scope) -> Input | PublicIn
         return _without_duplicates(node, found, scope) if node.args.get("distinct") else found
     if not isinstance(node, exp.Select):
         what = "A join in parentheses" if isinstance(node, exp.Table) else f"{node.key.upper()} in parentheses"
-        raise refusal(scope.nowhere, node, f"{what} is not answered", "Write (SELECT … FROM …).")
+        raise scope.nowhere.refusal(node, f"{what} is not answered", "Write (SELECT … FROM …).")
     for clause in ("order", "limit", "offset"):
         if node.args.get(clause) is not None:
-            raise refusal(
-                scope.nowhere,
+            raise scope.nowhere.refusal(
                 node.args[clause],
                 f"{clause.upper()} in a subquery would choose among the rows of different units",
                 "Leave it out, or rank within the unit: ROW_NUMBER() OVER (PARTITION BY unit ORDER BY …).",
             )
-    only(scope.nowhere, node, *_CLAUSES)
+    scope.nowhere.only(node, *_CLAUSES)
     first, inner = _first(node, scope)
     if isinstance(first, PublicInput) and not node.args.get("joins"):
         return _public_subquery(node, first, name, inner)
@@ -297,19 +296,19 @@ _CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "distin
 
 def _public_subquery(node: exp.Select, bound: PublicInput, name: str, scope: Scope) -> PublicInput:
     """Bind a SELECT over one public table: its columns and a condition."""
-    only(scope.nowhere, node, "expressions", "from_", "where", "distinct", "with_")
+    scope.nowhere.only(node, "expressions", "from_", "where", "distinct", "with_")
     rows = rows_of(bound, scope)
     columns: dict[str, Expression] = {}
     for shown, expression in bind_list(node, rows).columns.items():
         if not isinstance(expression, Column):
-            raise refusal(rows, node, "A subquery over a public table takes its columns alone", "Name columns.")
+            raise rows.refusal(node, "A subquery over a public table takes its columns alone", "Name columns.")
         columns[shown] = expression
     where = conjunction(bound.rows.where, condition(node.args.get("where"), rows, "WHERE"))
     if where is not None:
         require_small(where, node, rows)
     chosen = replace(bound.rows, where=where)
     if node.args.get("distinct") is not None:
-        only(rows, node.args["distinct"])
+        rows.only(node.args["distinct"])
         distinct = tuple(column for column in chosen.columns if column in columns.values())
         chosen = replace(chosen, columns=distinct, distinct=True)
     return PublicInput(rows=chosen, source=Source(name=name, columns=columns))
@@ -323,7 +322,7 @@ def _protected_subquery(node: exp.Select, first: Input | PublicInput, name: str,
         having = condition(node.args.get("having"), with_aliases(node.args.get("having"), node, rows), "HAVING")
         bound = Input(selection=filtered(selection, having), sources=())
     elif node.args.get("having") is not None:
-        raise refusal(rows, node.args["having"], "HAVING without GROUP BY", "Write WHERE.")
+        raise rows.refusal(node.args["having"], "HAVING without GROUP BY", "Write WHERE.")
     found, definitions = windows_in(node), definitions_in(node, rows)
     if found:
         selection, rows = bind_windows(found, definitions, bound.selection, rows)
@@ -332,7 +331,7 @@ def _protected_subquery(node: exp.Select, first: Input | PublicInput, name: str,
     bound = replace(bound, selection=filtered(bound.selection, qualify))
     shown = bind_list(node, rows)
     if node.args.get("distinct") is not None:
-        only(rows, node.args["distinct"])
+        rows.only(node.args["distinct"])
         bound, shown = _distinct(node, bound, shown, rows)
     require_bounded_size(bound.selection, node, scope.nowhere)
     if units_of_row(bound.selection.relation) > 1:  # none of them is the unit
@@ -347,7 +346,7 @@ def _distinct(
     if shown.unit is None:
         reason = f"{name} without the privacy unit would merge the rows of different units"
         remedy = "Add the privacy unit to the SELECT list, or ask for COUNT(DISTINCT x)."
-        raise refusal(rows, node, reason, remedy)
+        raise rows.refusal(node, reason, remedy)
     expressions = tuple(sorted(dict.fromkeys(shown.columns.values()), key=str))
     named = fresh("d", [expression.type for expression in expressions], bound.selection.relation)
     relation = Distinct(source=bound.selection, columns=named, expressions=expressions)

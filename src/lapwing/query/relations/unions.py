@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from lapwing.query.expressions import functions
 from lapwing.query.expressions.conversion import alike
-from lapwing.query.expressions.rows import Source, only, refusal
+from lapwing.query.expressions.rows import Source
 from lapwing.query.relations.lineage import fresh, table_of
 from lapwing.query.relations.relation import Part, Selection, Union
 from lapwing.query.relations.scope import Input, PublicInput, Scope, pointing
@@ -17,8 +17,8 @@ def parts_of(node: exp.SetOperation, scope: Scope) -> tuple[exp.Expression, exp.
     """Return the subqueries that a set operation unites."""
     if not isinstance(node, exp.Union) and not node.args.get("distinct"):
         what = type(node).__name__.upper()
-        raise refusal(scope.nowhere, node, f"{what} ALL is not answered", f"Write {what}.")
-    only(scope.nowhere, node, "this", "expression", "distinct", "with_")
+        raise scope.nowhere.refusal(node, f"{what} ALL is not answered", f"Write {what}.")
+    scope.nowhere.only(node, "this", "expression", "distinct", "with_")
     return node.this, node.expression
 
 
@@ -28,13 +28,13 @@ def aligned(node: exp.Expression, parts: Sequence[Input | PublicInput], scope: S
     what = type(node).__name__.upper()
     if len(inputs) < len(parts) or any(part.sources[0].unit is None for part in inputs):
         reason = f"{what} without the privacy unit compares the rows of different units"
-        raise refusal(scope.nowhere, node, reason, "Show the privacy unit in both, or write UNION ALL.")
+        raise scope.nowhere.refusal(node, reason, "Show the privacy unit in both, or write UNION ALL.")
     sources = [part.sources[0] for part in inputs]
     shown = [list(source.columns.values()) for source in sources]
     places = {part.unit_place for part in inputs if part.unit_place is not None}
     if len({len(columns) for columns in shown}) > 1 or len(places) > 1:
         reason = f"The sides of {what} have different columns, or the privacy unit among them in different places"
-        raise refusal(scope.nowhere, node, reason, "List the same columns in the same order.")
+        raise scope.nowhere.refusal(node, reason, "List the same columns in the same order.")
     with pointing(scope.nowhere, node):
         rows = [alike(column) for column in zip(*shown, strict=True)]
     return tuple(
@@ -47,14 +47,14 @@ def united(node: exp.Expression, parts: Sequence[Input | PublicInput], name: str
     """Unite rows: column by column in their order, the unit with the unit."""
     inputs = [part for part in parts if isinstance(part, Input)]
     if len(inputs) < len(parts) or len({_units(part) for part in inputs}) > 1:
-        raise refusal(scope.nowhere, node, "UNION ALL takes rows of the same privacy units", "Ask for each by itself.")
+        raise scope.nowhere.refusal(node, "UNION ALL takes rows of the same privacy units", "Ask for each by itself.")
     names = list(inputs[0].sources[0].columns)
     shown = [list(part.sources[0].columns.values()) for part in inputs]
     units = [part.sources[0].unit for part in inputs]
     places = {part.unit_place for part in inputs if part.unit_place is not None}
     if len({len(columns) for columns in shown}) > 1 or len({unit is None for unit in units}) > 1 or len(places) > 1:
         reason = "The parts of UNION ALL have different columns, or the privacy unit among them in different places"
-        raise refusal(scope.nowhere, node, reason, "List the same columns in the same order.")
+        raise scope.nowhere.refusal(node, reason, "List the same columns in the same order.")
     with pointing(scope.nowhere, node):
         rows = [alike(column) for column in zip(*shown, strict=True)]
         types = [functions.hull(column) for column in rows]

@@ -23,7 +23,7 @@ from sqlglot import exp
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import functions
 from lapwing.query.expressions.expression import Expression
-from lapwing.query.expressions.rows import Rows, Source, refusal
+from lapwing.query.expressions.rows import Rows, Source
 from lapwing.query.relations.equalities import Pairs, binds, column_called, equal, separated
 from lapwing.query.relations.identity import Origin, at_most_one, names_unit, origin, same_unit
 from lapwing.query.relations.lineage import fresh, kinds_of_units, table_of
@@ -59,7 +59,7 @@ def bind_unit_join(
     pairs, others = separated(rest, rows, theirs)
     if len(rest) == len(conditions) and not is_linked(pairs, bound, other, scope):
         reason, ways = unlinked(bound, other, scope)
-        raise refusal(rows, node, reason, ways + remedy)
+        raise rows.refusal(node, reason, ways + remedy)
     return paired(kind, bound, other, pairs, others, scope)
 
 
@@ -143,7 +143,7 @@ def join_using(
     pairs = [equal(rows.column(column), theirs.column(column)) for column in shared]
     if len(shared) == len(columns) and not is_linked(pairs, bound, other, scope):
         _, remedy = unlinked(bound, other, scope)
-        raise refusal(rows, node, "USING names neither the privacy unit nor a linked key", remedy)
+        raise rows.refusal(node, "USING names neither the privacy unit nor a linked key", remedy)
     found, _ = _joined(kind, bound, other, pairs, scope)
     gone = {name.name.casefold() for name in names}
     sources = tuple(
@@ -180,9 +180,9 @@ def check_units(node: exp.Expression, bound: Input, other: Input, rows: Rows, fu
     if table.units != second.units:
         reason = f"{table.name} and {second.name} are not joined: the units of one are not those of the other"
         remedy = "Ask about each by itself, or let the curator link them in the catalog if they are the same."
-        raise refusal(rows, node, reason, remedy + further)
+        raise rows.refusal(node, reason, remedy + further)
     if table.unit_is_row:
-        raise refusal(rows, node, "Rows that are privacy units themselves are not joined with one another")
+        raise rows.refusal(node, "Rows that are privacy units themselves are not joined with one another")
     check_names(node, bound, other, rows)
 
 
@@ -191,7 +191,7 @@ def check_names(node: exp.Expression, bound: Input, other: Input, rows: Rows) ->
     names = {source.name.casefold() for source in bound.sources}
     twice = next((source.name for source in other.sources if source.name.casefold() in names), None)
     if twice is not None:
-        raise refusal(rows, node, f"Two tables are called '{twice}'", "Rename one with AS.")
+        raise rows.refusal(node, f"Two tables are called '{twice}'", "Rename one with AS.")
 
 
 def compares_units(node: exp.Expression, ours: Rows, theirs: Rows) -> bool:

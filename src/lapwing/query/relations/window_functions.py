@@ -15,7 +15,7 @@ from lapwing.query.expressions import conversion, functions
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, Literal, is_number
 from lapwing.query.expressions.naming import name_of
-from lapwing.query.expressions.rows import Rows, only, refusal
+from lapwing.query.expressions.rows import Rows
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Real, Type, describe
 from lapwing.query.relations.per_unit import one_where, only_where
 from lapwing.query.relations.scope import bound_condition, pointing
@@ -63,20 +63,20 @@ def function_of(window: exp.Window, rows: Rows) -> tuple[exp.Expression, Express
     """Return the function that a window calls, the condition of its FILTER, and whether it passes over NULL."""
     node, where, ignores = window.this, None, False
     if isinstance(node, exp.Filter):
-        only(rows, node, "this", "expression")
-        only(rows, node.expression, "this")
+        rows.only(node, "this", "expression")
+        rows.only(node.expression, "this")
         where = bound_condition(node.expression.this, rows, "FILTER")
         node = node.this
     if isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
-        only(rows, node, "this")
+        rows.only(node, "this")
         node, ignores = node.this, isinstance(node, exp.IgnoreNulls)
     kind = name_in_plan(node)
     if kind is None:
-        raise refusal(rows, window, f"{_plain(node)} is not answered as a window", _ANSWERED)
+        raise rows.refusal(window, f"{_plain(node)} is not answered as a window", _ANSWERED)
     if where is not None and kind in RANKED | OF_ONE_ROW:
-        raise refusal(rows, window, f"{_plain(node)} takes no FILTER", "Filter the rows in a subquery first.")
+        raise rows.refusal(window, f"{_plain(node)} takes no FILTER", "Filter the rows in a subquery first.")
     if ignores and kind not in OF_ONE_ROW | _SHIFTED:
-        raise refusal(rows, window, f"{_plain(node)} takes no IGNORE NULLS", "Leave it out.")
+        raise rows.refusal(window, f"{_plain(node)} takes no IGNORE NULLS", "Leave it out.")
     return node, where, ignores
 
 
@@ -104,19 +104,19 @@ def bind_function(window: exp.Window, called: Called) -> Bound:
 
 
 def _rank(called: Called) -> Bound:
-    only(called.rows, called.node)
+    called.rows.only(called.node)
     return "", (), conversion.fixed(Fraction(1), 1, called.most)
 
 
 def _share(called: Called) -> Bound:
-    only(called.rows, called.node)
+    called.rows.only(called.node)
     return "", (), Real(low=Fraction(0), high=Fraction(1))
 
 
 def _ntile(called: Called) -> Bound:
-    only(called.rows, called.node, "this")
+    called.rows.only(called.node, "this")
     if called.node.this is None:
-        raise refusal(called.rows, called.node, "NTILE takes a whole number of tiles", "Write NTILE(4).")
+        raise called.rows.refusal(called.node, "NTILE takes a whole number of tiles", "Write NTILE(4).")
     tiles = _whole(called.node.this, called, "tiles", 1, 10**6)
     return "", (tiles,), conversion.fixed(Fraction(1), 1, min(called.most, int(cast(Fraction, tiles.value))))
 
@@ -126,7 +126,7 @@ def _whole(node: exp.Expression, called: Called, what: str, least: int, most: in
     number = bound.value if isinstance(bound, Literal) else None
     if not isinstance(number, Fraction) or number.denominator != 1 or not least <= number <= most:
         limit = f"at most {most}" if least == 0 else f"from {least} to {most}"
-        raise refusal(called.rows, called.node, f"{called.name} takes a whole number of {what}, {limit}")
+        raise called.rows.refusal(called.node, f"{called.name} takes a whole number of {what}, {limit}")
     return cast(Literal, bound)
 
 
@@ -135,7 +135,7 @@ def _whole(node: exp.Expression, called: Called, what: str, least: int, most: in
 
 def _shifted(called: Called) -> Bound:
     node, rows = called.node, called.rows
-    only(rows, node, "this", "offset", "default")
+    rows.only(node, "this", "offset", "default")
     value = bind_expression(node.this, rows)
     offset = node.args.get("offset")
     step = conversion.number(Fraction(1)) if offset is None else _whole(offset, called, "rows", 0, called.most)
@@ -144,21 +144,21 @@ def _shifted(called: Called) -> Bound:
         return "", (value, step), value.type
     value, other = conversion.alike((value, bind_expression(default, rows)))
     if not isinstance(other, Literal):
-        raise refusal(rows, node, f"The default of {called.name} must be a constant")
+        raise rows.refusal(node, f"The default of {called.name} must be a constant")
     return "", (value, step, other), functions.hull((value, other))
 
 
 def _of_one_row(called: Called) -> Bound:
-    only(called.rows, called.node, "this")
+    called.rows.only(called.node, "this")
     value = bind_expression(called.node.this, called.rows)
     return "", (value,), value.type
 
 
 def _nth(called: Called) -> Bound:
     node = called.node
-    only(called.rows, node, "this", "offset")
+    called.rows.only(node, "this", "offset")
     if node.args.get("offset") is None:
-        raise refusal(called.rows, node, "NTH_VALUE takes the number of a row", "Write NTH_VALUE(x, 2).")
+        raise called.rows.refusal(node, "NTH_VALUE takes the number of a row", "Write NTH_VALUE(x, 2).")
     value = bind_expression(node.this, called.rows)
     return "", (value, _whole(node.args["offset"], called, "rows", 1, called.most)), value.type
 
@@ -168,14 +168,14 @@ def _nth(called: Called) -> Bound:
 
 def _count(called: Called) -> Bound:
     node, rows = called.node, called.rows
-    only(rows, node, "this", "big_int")
+    rows.only(node, "this", "big_int")
     kind = conversion.fixed(Fraction(1), 0, called.most)
     if isinstance(node.this, exp.Star):
-        only(rows, node.this)
+        rows.only(node.this)
     if isinstance(node.this, exp.Distinct):
-        only(rows, node.this, "expressions")
+        rows.only(node.this, "expressions")
         if len(node.this.expressions) != 1:
-            raise refusal(rows, node, "COUNT(DISTINCT …) takes one expression")
+            raise rows.refusal(node, "COUNT(DISTINCT …) takes one expression")
         return "count_distinct", (only_where(bind_expression(node.this.expressions[0], rows), called.where),), kind
     argument: Expression | None = None
     if not isinstance(node.this, exp.Star) and not (node.this is not None and rows.is_unit(node.this)):
@@ -192,11 +192,11 @@ def _count_if(called: Called) -> Bound:
 
 
 def _condition(called: Called) -> Expression:
-    only(called.rows, called.node, "this")
+    called.rows.only(called.node, "this")
     condition = bind_expression(called.node.this, called.rows)
     if condition.type != BOOLEAN:
         what = f"{called.name} needs a condition, not {describe(condition.type)}"
-        raise refusal(called.rows, called.node, what)
+        raise called.rows.refusal(called.node, what)
     return condition
 
 
@@ -205,11 +205,11 @@ def _logical(called: Called) -> Bound:
 
 
 def _summed(called: Called) -> Expression:
-    only(called.rows, called.node, "this")
+    called.rows.only(called.node, "this")
     argument = bind_expression(called.node.this, called.rows)
     if not is_number(argument.type):
         what = f"{called.node.key.upper()} needs a number, not {describe(argument.type)}"
-        raise refusal(called.rows, called.node, what)
+        raise called.rows.refusal(called.node, what)
     return conversion.summable(only_where(argument, called.where))
 
 
@@ -226,7 +226,7 @@ def _average(called: Called) -> Bound:
 
 
 def _extreme(called: Called) -> Bound:
-    only(called.rows, called.node, "this")
+    called.rows.only(called.node, "this")
     argument = only_where(bind_expression(called.node.this, called.rows), called.where)
     return "", (argument,), argument.type
 

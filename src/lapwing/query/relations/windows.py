@@ -13,7 +13,7 @@ from sqlglot import exp
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Literal
 from lapwing.query.expressions.limits import require_few
-from lapwing.query.expressions.rows import Rows, only, refusal, same_name
+from lapwing.query.expressions.rows import Rows, same_name
 from lapwing.query.relations.frames import SortTerm, Window
 from lapwing.query.relations.lineage import fresh
 from lapwing.query.relations.relation import Selection, Windowed
@@ -74,11 +74,11 @@ def definitions_in(select: exp.Select, rows: Rows) -> Definitions:
     """Return the windows of the WINDOW clause by name; each may build on those before it."""
     found: dict[str, Written] = {}
     for node in select.args.get("windows") or []:
-        only(rows, node, "this", "partition_by", "order", "spec", "alias")
+        rows.only(node, "this", "partition_by", "order", "spec", "alias")
         name = node.this
-        only(rows, name, "this", "quoted")
+        rows.only(name, "this", "quoted")
         if any(name.name.casefold() == known.casefold() for known in found):
-            raise refusal(rows, node, f"Two windows are called '{name.name}'", "Rename one.")
+            raise rows.refusal(node, f"Two windows are called '{name.name}'", "Rename one.")
         found[name.name] = _written(node, found, rows)
     return found
 
@@ -91,15 +91,15 @@ def _written(node: exp.Window, definitions: Definitions, rows: Rows) -> Written:
     alias = node.args.get("alias")
     if alias is None:
         return own
-    only(rows, alias, "this", "quoted")
+    rows.only(alias, "this", "quoted")
     base = next((written for name, written in definitions.items() if same_name(alias, name)), None)
     if base is None:
         known = ", ".join(definitions) or "none"
-        raise refusal(rows, node, f"There is no window '{alias.name}'", f"Windows: {known}.")
+        raise rows.refusal(node, f"There is no window '{alias.name}'", f"Windows: {known}.")
     changes = own.partition or (own.order and base.order) or ((own.order or own.spec) and base.spec)
     if changes:
         reason = f"OVER ({alias.name} …) changes what the window '{alias.name}' says"
-        raise refusal(rows, node, reason, "Write the window out.")
+        raise rows.refusal(node, reason, "Write the window out.")
     return Written(partition=base.partition, order=own.order or base.order, spec=own.spec or base.spec)
 
 
@@ -107,13 +107,12 @@ def _written(node: exp.Window, definitions: Definitions, rows: Rows) -> Written:
 
 
 def _window(node: exp.Window, written: Written, most: int, rows: Rows) -> Window:
-    only(rows, node, "this", "partition_by", "order", "over", "spec", "alias")
+    rows.only(node, "this", "partition_by", "order", "over", "spec", "alias")
     if node.args.get("over") not in (None, "OVER"):
-        raise refusal(rows, node, f"{node.args['over']} is not answered here", "Write OVER (PARTITION BY …).")
+        raise rows.refusal(node, f"{node.args['over']} is not answered here", "Write OVER (PARTITION BY …).")
     if not any(rows.is_unit(part) for part in written.partition):
         unit = rows.unit
-        raise refusal(
-            rows,
+        raise rows.refusal(
             node,
             "A window over the rows of different units is not answered",
             f"Write OVER (PARTITION BY {unit} …)." if unit else "The privacy unit is not at hand here.",
@@ -138,13 +137,13 @@ def _window(node: exp.Window, written: Written, most: int, rows: Rows) -> Window
 def _order(clause: exp.Expression | None, rows: Rows) -> tuple[SortTerm, ...]:
     if clause is None:
         return ()
-    only(rows, clause, "expressions")
+    rows.only(clause, "expressions")
     terms = []
     for part in clause.expressions:
-        only(rows, part, "this", "desc", "nulls_first")
+        rows.only(part, "this", "desc", "nulls_first")
         value = bind_expression(part.this, rows)
         if isinstance(value, Literal):
-            raise refusal(rows, part, "ORDER BY in a window takes columns, not constants")
+            raise rows.refusal(part, "ORDER BY in a window takes columns, not constants")
         terms.append(
             SortTerm(
                 value=value, descending=bool(part.args.get("desc")), nulls_first=bool(part.args.get("nulls_first"))
