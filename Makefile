@@ -22,16 +22,17 @@ check: $(VENV)/dev.stamp       ## lint, types, layering
 bench: $(VENV)/dev.stamp       ## measure, as ratios against peers and floors
 	@for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file || exit 1; done
 
-docs: $(VENV)/dev.stamp        ## build the documentation into site/
+docs: $(VENV)/docs.stamp       ## build the documentation into site/
 	@$(BIN)/mkdocs build --strict --quiet && echo "site/index.html"
 
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	--no-emit-find-links --no-header --no-annotate --upgrade pyproject.toml
+	--no-emit-find-links --no-header --no-annotate --upgrade
 
 lock: $(VENV)/dev.stamp        ## choose and pin the newest allowed versions
 	@$(PIP) install uv
-	@$(LOCK) --group build --output-file requirements/run.lock
-	@$(LOCK) --group build --group dev --all-extras --output-file requirements/dev.lock
+	@$(LOCK) pyproject.toml --group build --output-file requirements/run.lock
+	@$(LOCK) pyproject.toml --group build --group dev --all-extras --output-file requirements/dev.lock
+	@$(LOCK) --group docs --constraint requirements/dev.lock --output-file requirements/docs.lock
 
 $(VENV)/run.stamp: requirements/run.lock pyproject.toml | $(VENV)/bin/python
 	@echo "Setting up (once) ..."
@@ -39,11 +40,15 @@ $(VENV)/run.stamp: requirements/run.lock pyproject.toml | $(VENV)/bin/python
 	@$(PIP) install --no-build-isolation --no-deps -e .
 	@touch $@
 
+$(VENV)/docs.stamp: requirements/docs.lock | $(VENV)/bin/python
+	@$(PIP) install --require-hashes -r requirements/docs.lock
+	@touch $@
+
 $(VENV)/dev.stamp: requirements/dev.lock pyproject.toml | $(VENV)/bin/python
 	@echo "Setting up for development (once) ..."
 	@$(PIP) install --require-hashes -r requirements/dev.lock
 	@$(PIP) install --no-build-isolation --no-deps -e .
-	@touch $@ $(VENV)/run.stamp
+	@touch $@ $(VENV)/run.stamp $(VENV)/docs.stamp
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Lapwing needs Python 3.11 or later; try: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 2; }
