@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 import lapwing as lw
-from lapwing.engines import duckdb as engine
+from lapwing.engines.duckdb import engine as engine
 
 REPEATS = 5
 KEYS = 100_000

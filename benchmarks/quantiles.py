@@ -18,7 +18,7 @@ import duckdb
 from queries import KEYS, ask, fetch, make, seconds
 
 import lapwing as lw
-from lapwing.engines import duckdb as engine
+from lapwing.engines.duckdb import engine as engine
 
 REPEATS = 5
 QUARTILES = "QUANTILE_CONT(cost, 0.25) AS q1, MEDIAN(cost) AS q2, QUANTILE_CONT(cost, 0.75) AS q3"

@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import lapwing as lw
-from lapwing.engines import duckdb as engine
+from lapwing.engines.duckdb import engine as engine
 
 REPEATS = 5
 OPENDP_REPEATS = 2

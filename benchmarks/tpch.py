@@ -37,7 +37,7 @@ from lapwing.answer import Answer
 from lapwing.catalog.toml import load
 from lapwing.engines import DuckDB
 from lapwing.engines.base import Exact
-from lapwing.engines.public import PublicData
+from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import SystemEntropy

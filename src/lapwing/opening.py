@@ -13,9 +13,8 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load, write
 from lapwing.client import RemoteSession
 from lapwing.client.connection import Connection
-from lapwing.engines import DuckDB, digests
-from lapwing.engines.public import PublicData
-from lapwing.errors import CatalogError, CatalogMismatch, InvalidParameter
+from lapwing.engines import digests, open_engine
+from lapwing.errors import CatalogMismatch, InvalidParameter
 from lapwing.exact.entropy import Entropy, SystemEntropy
 from lapwing.ledger.opening import is_begun, open_ledger
 from lapwing.ledger.owners import owners_of
@@ -41,10 +40,7 @@ def registration(catalog: Catalog) -> Registration:
 
 def open_session(catalog: Catalog, *, entropy: Entropy | None = None) -> Session:
     """Open a session on a catalog; a new ledger takes the data as they are as version 1."""
-    if catalog.engine != "duckdb":
-        raise CatalogError(f'dataset.engine = "{catalog.engine}" is not available in this version; use "duckdb".')
-    public = PublicData(catalog)
-    engine = DuckDB(catalog, public=public)
+    engine, public = open_engine(catalog)
     try:
         if not is_begun(catalog.ledger, catalog.folder):
             digests(catalog, engine)  # missing or unreadable data leave no ledger behind

@@ -11,8 +11,7 @@ from lapwing.answer import Answer
 from lapwing.budget import BudgetView, budget_view
 from lapwing.builder.table import Table, table
 from lapwing.catalog.model import Catalog
-from lapwing.engines import Engine, digests
-from lapwing.engines.public import PublicData
+from lapwing.engines import Engine, PublicTables, digests, open_public_tables
 from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.exact.entropy import Entropy
 from lapwing.guarantee import Page, page_of
@@ -78,13 +77,13 @@ class Session:
         ledger: Ledger,
         entropy: Entropy,
         principal: str,
-        public: PublicData | None = None,
+        public: PublicTables | None = None,
         limits: LimitsNow | None = None,
         plans: "Remembered[tuple[Plan, Priced]] | None" = None,
         origin: "Session | None" = None,
     ) -> None:
         self.catalog = catalog
-        self._public = public if public is not None else PublicData(catalog)
+        self._public = public if public is not None else open_public_tables(catalog)
         self._engine = engine
         self._ledger = ledger
         self._entropy = entropy

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from lapwing.engines.public import PublicData
+from lapwing.engines.duckdb.public_data import PublicData
 from tests.support.builder.world import World
 from tests.support.query.clean import catalog_in
 

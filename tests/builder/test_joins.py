@@ -11,7 +11,7 @@ from lapwing.builder import table as builder_table
 from lapwing.builder import writing
 from lapwing.builder.relations import Joined
 from lapwing.builder.table import Table
-from lapwing.engines.public import PublicData
+from lapwing.engines.duckdb.public_data import PublicData
 from tests.support.builder.world import World, same
 from tests.support.query import shop
 

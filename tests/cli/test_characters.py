@@ -14,7 +14,7 @@ import pytest
 import lapwing as lw
 from lapwing.cli import console, formats, main
 from lapwing.cli.characters import in_json, visible
-from lapwing.engines.duckdb import FAILED, DuckDB
+from lapwing.engines import FAILED, DuckDB
 from tests.support.cli.command import INIT, Run, write_visits
 
 CLEAR = "\x1b[2J\x1b]0;owned\x07"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import lapwing as lw
-from lapwing.engines.duckdb import FAILED, DuckDB
+from lapwing.engines import FAILED, DuckDB
 from tests.cli.test_interrupt import MOST_SECONDS, ROOT, wait_for
 from tests.support.cli.command import Run, write_visits
 

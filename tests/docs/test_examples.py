@@ -10,7 +10,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.cli.progress import BLANK
 from lapwing.datasets import rand_hie_catalog
-from lapwing.engines.public import PublicData
+from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.query.bind import bind
 from tests.support.docs.pages import PAGES, ROOT, Block, blocks, inside, left_standing, prepare, run_page, same
 

@@ -16,7 +16,7 @@ from lapwing.builder.values import Value
 from lapwing.catalog.column import TYPES
 from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, Budget, Catalog, Column, Table
 from lapwing.cli.app import app
-from lapwing.engines.database import DISABLED_OPTIMIZERS
+from lapwing.engines.duckdb.database import DISABLED_OPTIMIZERS
 from lapwing.ledger.entries import Kind
 from lapwing.ledger.records import HistoryRow
 from lapwing.preview import ColumnPreview, MeasurePreview, Preview

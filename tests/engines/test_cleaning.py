@@ -16,11 +16,12 @@ import pytest
 from lapwing.catalog.model import Catalog, Column, Table
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
+from lapwing.engines.duckdb import cleaned
+from lapwing.engines.duckdb import expressions as printers
+from lapwing.engines.duckdb.cleaned import Pass
 from lapwing.errors import DataFault, QueryRefused
 from lapwing.query.bind import bind
 from lapwing.query.measures import Sum
-from lapwing.query.sql import cleaned, printers
-from lapwing.query.sql.cleaned import Pass
 from tests.support.engines import physical
 from tests.support.engines.tables import run
 

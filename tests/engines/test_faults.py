@@ -16,8 +16,7 @@ import pyarrow as pa
 import pytest
 
 from lapwing.catalog.model import Catalog
-from lapwing.engines import DuckDB
-from lapwing.engines.duckdb import FAILED
+from lapwing.engines import FAILED, DuckDB
 from lapwing.errors import DataFault, EngineFault
 from lapwing.query.bind import bind
 from tests.support.engines.tables import ask, catalog, digests, parquet, run

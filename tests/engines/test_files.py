@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.engines import DuckDB, files
+from lapwing.engines import DuckDB
+from lapwing.engines.duckdb import files
 from lapwing.errors import DataFault
 from tests.support.engines.tables import ask, catalog, parquet
 

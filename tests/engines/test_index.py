@@ -17,13 +17,13 @@ import pyarrow as pa
 import pytest
 
 from lapwing.catalog.model import Catalog, Table
-from lapwing.engines import DuckDB, Exact, index, layers, scratch
-from lapwing.engines import duckdb as engine_module
-from lapwing.engines.duckdb import IndexState
-from lapwing.engines.public import PublicData
+from lapwing.engines import DuckDB, Exact
+from lapwing.engines.base import IndexState
+from lapwing.engines.duckdb import cleaned, index, layers, scratch
+from lapwing.engines.duckdb import engine as engine_module
+from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import DataFault, EngineFault, Fault
 from lapwing.query.bind import bind
-from lapwing.query.sql import cleaned
 from tests.engines.test_passes import QUESTIONS, generated
 from tests.support.engines.tables import ask, by_value, catalog, digests, parquet
 from tests.support.query import clean, golden

@@ -16,14 +16,14 @@ import pytest
 
 from lapwing.catalog.model import Catalog, Table
 from lapwing.catalog.toml import loads
-from lapwing.engines import DuckDB, layers
-from lapwing.engines import duckdb as engine_module
-from lapwing.engines.duckdb import IndexState
+from lapwing.engines import DuckDB
+from lapwing.engines.base import IndexState
+from lapwing.engines.duckdb import cleaned, layers
+from lapwing.engines.duckdb import engine as engine_module
+from lapwing.engines.duckdb.cleaned import WHOLE, Pass, kept_name, unit_name
 from lapwing.errors import DataFault, EngineFault
 from lapwing.query.bind import bind
 from lapwing.query.plan import Question
-from lapwing.query.sql import cleaned
-from lapwing.query.sql.cleaned import WHOLE, Pass, kept_name, unit_name
 from tests.support.catalog.existing import Data, bag
 from tests.support.engines.linked import Bag, defined
 from tests.support.engines.tables import HEAD, by_value, digests

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 
 from lapwing.catalog import Column, Table
 from lapwing.catalog.table import Link
-from lapwing.query.sql import cleaned
-from lapwing.query.sql.cleaned import Pass, Source
+from lapwing.engines.duckdb import cleaned
+from lapwing.engines.duckdb.cleaned import Pass, Source
 from tests.catalog.test_existing import CHILD, LEAF, ROOT, SMALL, TABLES, cascaded, rows, without
 from tests.support.catalog.existing import Data
 from tests.support.engines.linked import Bag, defined, found, put, source_of

@@ -7,10 +7,11 @@ import duckdb
 import pytest
 
 from lapwing.catalog.model import Catalog
-from lapwing.engines import DuckDB, asking, layers
-from lapwing.engines import duckdb as engine_module
-from lapwing.engines.duckdb import MEMORY
-from lapwing.query.sql import cleaned
+from lapwing.engines import DuckDB
+from lapwing.engines.duckdb import batches as asking
+from lapwing.engines.duckdb import cleaned, layers
+from lapwing.engines.duckdb import engine as engine_module
+from lapwing.engines.duckdb.engine import MEMORY
 from tests.support.engines.tables import ask, catalog
 
 COLUMNS = {

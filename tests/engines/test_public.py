@@ -21,13 +21,14 @@ import pytest
 from lapwing.catalog import completed as completion
 from lapwing.catalog.model import PublicTable
 from lapwing.catalog.toml import loads
-from lapwing.engines import files, public
-from lapwing.engines.public import PublicData
+from lapwing.engines.duckdb import files
+from lapwing.engines.duckdb import public_data as public
+from lapwing.engines.duckdb.cleaned import clean
+from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import DataFault, InvalidParameter
 from lapwing.query.expressions.expression import Column
 from lapwing.query.expressions.types import TEXT, Fixed, Real
 from lapwing.query.relations.public import PublicFacts
-from lapwing.query.sql.cleaned import clean
 from tests.support.engines.tables import HEAD, parquet
 
 PROTECTED = '[tables.people]\nsource = "people.parquet"\nprivacy_unit = "row"\n'

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lapwing.engines import DuckDB, database
+from lapwing.engines import DuckDB
+from lapwing.engines.duckdb import database
 from tests.support.engines.tables import ask, catalog
 
 NAN = float("nan")

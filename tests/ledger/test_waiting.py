@@ -43,7 +43,7 @@ ASK: Final = """
 import sys, time
 from pathlib import Path
 import lapwing as lw
-from lapwing.engines.duckdb import DuckDB
+from lapwing.engines import DuckDB
 from lapwing.ledger import ledger
 
 folder, askers, bug = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]

@@ -18,17 +18,18 @@ from sqlglot import exp
 
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
-from lapwing.engines.duckdb import DISABLED_OPTIMIZERS
+from lapwing.engines.duckdb import cleaned
+from lapwing.engines.duckdb import expressions as printers
+from lapwing.engines.duckdb import queries as render
+from lapwing.engines.duckdb.cleaned import Pass, Source
+from lapwing.engines.duckdb.database import DISABLED_OPTIMIZERS
 from lapwing.errors import QueryRefused
-from lapwing.query import render
 from lapwing.query.bind import bind
 from lapwing.query.expressions import arithmetic
 from lapwing.query.expressions.expression import Expression, Operation
 from lapwing.query.expressions.normal_forms import TRUE
 from lapwing.query.expressions.types import Fixed, Real
 from lapwing.query.measures import Sum
-from lapwing.query.sql import cleaned, printers
-from lapwing.query.sql.cleaned import Pass, Source
 from tests.support import strategies
 from tests.support.query.evaluator import Near, Row, Undecided, evaluate, in_steps
 

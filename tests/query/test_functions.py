@@ -14,14 +14,15 @@ from sqlglot import exp
 
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
-from lapwing.engines.duckdb import DISABLED_OPTIMIZERS
+from lapwing.engines.duckdb import expressions as printers
+from lapwing.engines.duckdb import functions as function_printers
+from lapwing.engines.duckdb.database import DISABLED_OPTIMIZERS
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
 from lapwing.query.expressions import days, numeric, strings, temporal
 from lapwing.query.expressions.expression import Expression, Operation
 from lapwing.query.expressions.strings import length_of
 from lapwing.query.expressions.types import TEXT, Fixed, Plain, Real
-from lapwing.query.sql import function_printers, printers
 from tests.support.query.evaluator import Near, Row, Undecided, as_moment, evaluate
 
 CATALOG = """

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lapwing.engines import asking, holders
-from lapwing.engines.public import PublicData
-from lapwing.query import render, stability
+from lapwing.engines import holders
+from lapwing.engines.duckdb import batches as asking
+from lapwing.engines.duckdb import queries as render
+from lapwing.engines.duckdb import relations as render_relations
+from lapwing.engines.duckdb.public_data import PublicData
+from lapwing.query import stability
 from lapwing.query.relations import joins
 from lapwing.query.relations.relation import Union, UnitJoin, Windowed
-from lapwing.query.sql import relations as render_relations
 from tests.support.query.fuzzing import CASES, LINKED, Place, Values, answered, ask_some, first_found, generous
 from tests.support.query.neighbours import catalog
 from tests.support.query.questions import Grower

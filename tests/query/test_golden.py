@@ -13,9 +13,10 @@ import pytest
 
 from lapwing.answer import Answer
 from lapwing.catalog.model import Catalog
-from lapwing.engines import DuckDB
-from lapwing.engines.duckdb import FAILED
-from lapwing.engines.public import PublicData
+from lapwing.engines import FAILED, DuckDB
+from lapwing.engines.duckdb import expressions as printers
+from lapwing.engines.duckdb.cleaned import Source
+from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.mechanisms import RoundedGaussian
 from lapwing.privacy.measures import GaussianDP
 from lapwing.query.bind import bind
@@ -23,8 +24,6 @@ from lapwing.query.derivation.derived import KeyValue
 from lapwing.query.expressions.conversion import SUMMABLE_BITS
 from lapwing.query.measures import Sum
 from lapwing.query.plan import Plan, Question
-from lapwing.query.sql import printers
-from lapwing.query.sql.cleaned import Source
 from lapwing.release.cells import cells_of, exact_values
 from tests.support.engines.tables import digests, run
 from tests.support.query import clean, composed, golden

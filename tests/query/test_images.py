@@ -13,12 +13,12 @@ import pytest
 
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
+from lapwing.engines.duckdb.expressions import expression
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.keys import Key
 from lapwing.query.relations import images
-from lapwing.query.sql.printers import expression
 
 TOML = """
 [dataset]

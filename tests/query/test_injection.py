@@ -11,10 +11,10 @@ import pytest
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
-from lapwing.query import render
+from lapwing.engines.duckdb import expressions as printers
+from lapwing.engines.duckdb import queries as render
+from lapwing.engines.duckdb.cleaned import Source
 from lapwing.query.bind import bind
-from lapwing.query.sql import printers
-from lapwing.query.sql.cleaned import Source
 from tests.support.engines.tables import run
 
 NASTY = [

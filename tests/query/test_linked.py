@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lapwing.engines.duckdb import relations as sql_relations
 from lapwing.errors import QueryRefused
 from lapwing.query.derivation.derived import measures_of
 from lapwing.query.plan import Plan
 from lapwing.query.relations import listed, relation, unit_joins
-from lapwing.query.sql import relations as sql_relations
 from lapwing.query.stability import of_question
 from tests.support.query.asked import Cells, Tables, World, left, plain
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.engines.public import PublicData
-from lapwing.query.sql import cleaned
+from lapwing.engines.duckdb import cleaned
+from lapwing.engines.duckdb.public_data import PublicData
 from tests.support.query import linked_questions, shop
 from tests.support.query.fuzzing import LINKED, Place, Values, answered, ask_some, first_found, generous
 from tests.support.query.linked_bugs import BUGS

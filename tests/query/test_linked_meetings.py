@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.engines.public import PublicData
+from lapwing.engines.duckdb import cleaned
+from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
-from lapwing.query.sql import cleaned
 from tests.support.query import linked_meetings, linked_shares, linked_stalls
 from tests.support.query.fuzzing import CASES, SHARED, Case, Place, Values, ask_some, first_found, generous
 from tests.support.query.linked_bugs import MEETING

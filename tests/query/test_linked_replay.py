@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 
 from lapwing.catalog.model import Catalog
-from lapwing.engines.public import PublicData
+from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
 from tests.support.query import linked_meetings, linked_questions, linked_stalls, shop

@@ -17,15 +17,16 @@ import pytest
 
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load
-from lapwing.engines import DuckDB, layers
-from lapwing.engines import duckdb as engine_of
+from lapwing.engines import DuckDB
 from lapwing.engines.base import Exact
-from lapwing.engines.public import PublicData
+from lapwing.engines.duckdb import engine as engine_of
+from lapwing.engines.duckdb import layers
+from lapwing.engines.duckdb.cleaned import WHOLE, Pass, stored
+from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
 from lapwing.query.plan import Plan, Question
 from lapwing.query.relations import select_list, sources, unit_joins
-from lapwing.query.sql.cleaned import WHOLE, Pass, stored
 from tests.query import test_linked as shop
 from tests.support.engines.tables import by_value
 from tests.support.query.asked import Tables, plain

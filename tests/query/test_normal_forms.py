@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from lapwing.catalog.model import Catalog
-from lapwing.engines.public import PublicData
+from lapwing.engines.duckdb import expressions as printers
+from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
 from lapwing.query.expressions import calls, normal_forms
 from lapwing.query.expressions.expression import Expression, Literal, Operation
 from lapwing.query.expressions.types import BOOLEAN
-from lapwing.query.sql import printers
 from lapwing.release.stored import key_of
 from tests.query.test_expressions import QUESTION, argument, differences, lenient
 from tests.query.test_expressions import catalog as catalog_fixture

@@ -11,7 +11,7 @@ import pytest
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
-from lapwing.engines.public import PublicData
+from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.query import parts
 from lapwing.query.bind import bind
 from lapwing.query.parts import parts_read

@@ -11,13 +11,13 @@ import pytest
 
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load
+from lapwing.engines.duckdb import expressions as printers
+from lapwing.engines.duckdb import queries as render
+from lapwing.engines.duckdb.cleaned import Source
 from lapwing.errors import LapwingError, QueryRefused
 from lapwing.opening import open_session
-from lapwing.query import render
 from lapwing.query.bind import bind
 from lapwing.query.derivation.derive import evaluate
-from lapwing.query.sql import printers
-from lapwing.query.sql.cleaned import Source
 from lapwing.session import Session
 from tests.support.query import clean, golden
 

@@ -10,16 +10,17 @@ import pyarrow as pa
 import pytest
 
 from lapwing.catalog.model import Catalog
-from lapwing.engines.public import PublicData
-from lapwing.query import render
+from lapwing.engines.duckdb import cleaned
+from lapwing.engines.duckdb import expressions as printers
+from lapwing.engines.duckdb import queries as render
+from lapwing.engines.duckdb import relations as render_relations
+from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.query.bind import bind
 from lapwing.query.expressions import functions
 from lapwing.query.relations import joins
 from lapwing.query.relations.domains import values_of
 from lapwing.query.relations.frames import Window
 from lapwing.query.relations.relation import PublicJoin, Union, UnitJoin, Windowed
-from lapwing.query.sql import cleaned, printers
-from lapwing.query.sql import relations as render_relations
 from tests.support.query import composed
 from tests.support.query.neighbours import CODES, SOURCE, catalog, cells_of_rows, violations
 from tests.support.replay import SCHEMA, Row

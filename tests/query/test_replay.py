@@ -18,15 +18,17 @@ from hypothesis import strategies as st
 
 from lapwing import session as session_module
 from lapwing.catalog.model import Catalog
-from lapwing.engines import asking
+from lapwing.engines.duckdb import batches as asking
+from lapwing.engines.duckdb import cleaned
+from lapwing.engines.duckdb import expressions as printers
+from lapwing.engines.duckdb import key_values as render_keys
+from lapwing.engines.duckdb import queries as render
+from lapwing.engines.duckdb import relations as render_relations
 from lapwing.exact.arrays import integer_array
 from lapwing.mechanisms import Sensitivity
-from lapwing.query import render, stability
+from lapwing.query import stability
 from lapwing.query.relations import joins
 from lapwing.query.relations.relation import Union
-from lapwing.query.sql import cleaned, printers
-from lapwing.query.sql import keys as render_keys
-from lapwing.query.sql import relations as render_relations
 from lapwing.query.stability import Candidate
 from lapwing.release import release as release_module
 from lapwing.release import searches as release_searches

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from lapwing.catalog.toml import load
-from lapwing.engines import duckdb as engine
-from lapwing.engines import shared as engine_shared
+from lapwing.engines import shared_rows as engine_shared
+from lapwing.engines.duckdb import engine as engine
 from lapwing.errors import EngineFault, QueryRefused
 from lapwing.mechanisms import packing
 from lapwing.query.bind import bind

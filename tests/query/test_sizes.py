@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lapwing.engines.public import PublicData
+from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
 from lapwing.query.plan import Plan

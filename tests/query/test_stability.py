@@ -18,16 +18,17 @@ import pytest
 
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
-from lapwing.engines.public import PublicData
+from lapwing.engines.duckdb import cleaned
+from lapwing.engines.duckdb import queries as render
+from lapwing.engines.duckdb.cleaned import Source
+from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.mechanisms import Sensitivity
-from lapwing.query import render, stability
+from lapwing.query import stability
 from lapwing.query.bind import bind
 from lapwing.query.expressions.expression import Column, Operation
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import Count, CountUnits, Measure, Sum
 from lapwing.query.plan import Question
-from lapwing.query.sql import cleaned
-from lapwing.query.sql.cleaned import Source
 from lapwing.release.cells import cells_of
 from tests.support.query import composed
 

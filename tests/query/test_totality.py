@@ -12,17 +12,18 @@ import pytest
 
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
-from lapwing.engines.duckdb import DISABLED_OPTIMIZERS
+from lapwing.engines.duckdb import cleaned
+from lapwing.engines.duckdb import expressions as printers
+from lapwing.engines.duckdb import queries as render
+from lapwing.engines.duckdb.cleaned import Pass, Source
+from lapwing.engines.duckdb.database import DISABLED_OPTIMIZERS
 from lapwing.errors import QueryRefused
-from lapwing.query import render
 from lapwing.query.bind import bind
 from lapwing.query.expressions import arithmetic, conversion
 from lapwing.query.expressions.expression import Operation
 from lapwing.query.expressions.strings import length_of
 from lapwing.query.expressions.types import Fixed, Plain, Real
 from lapwing.query.measures import Sum
-from lapwing.query.sql import cleaned, printers
-from lapwing.query.sql.cleaned import Pass, Source
 
 CATALOG = """
 [dataset]

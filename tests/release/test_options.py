@@ -13,14 +13,15 @@ from typing import Any
 import duckdb
 import pytest
 
-from lapwing.engines.duckdb import DuckDB
+from lapwing.engines import DuckDB
+from lapwing.engines.duckdb import queries as render
+from lapwing.engines.duckdb import relations as render_relations
+from lapwing.engines.duckdb.cleaned import Source, layer
 from lapwing.errors import InvalidParameter, QueryRefused
-from lapwing.query import render, stability
+from lapwing.query import stability
 from lapwing.query.bind import bind
 from lapwing.query.measures import Count, Sum
 from lapwing.query.plan import Question
-from lapwing.query.sql import relations as render_relations
-from lapwing.query.sql.cleaned import Source, layer
 from lapwing.query.stability import Candidate
 from lapwing.release.cells import cells_of
 from lapwing.session import Session

@@ -17,11 +17,11 @@ import pytest
 
 from lapwing.catalog.model import Catalog, Table
 from lapwing.catalog.toml import loads
-from lapwing.engines.duckdb import DuckDB
+from lapwing.engines import DuckDB
+from lapwing.engines.duckdb import cleaned
+from lapwing.engines.duckdb.cleaned import WHOLE, Pass, Source, kept_rows
 from lapwing.errors import CatalogError
 from lapwing.query import stability
-from lapwing.query.sql import cleaned
-from lapwing.query.sql.cleaned import WHOLE, Pass, Source, kept_rows
 from lapwing.release.cells import cells_of
 from tests.support.engines.tables import digests
 from tests.support.release.small import GDP, PURE, SCHEMA, Row, catalog, exact, opened, priced, row, shown

@@ -21,8 +21,12 @@ import pytest
 from mpmath import mp, mpf
 
 from lapwing.catalog.model import Table
-from lapwing.engines import asking, holders, layers
-from lapwing.engines import duckdb as engine_module
+from lapwing.engines import holders
+from lapwing.engines.duckdb import batches as asking
+from lapwing.engines.duckdb import cleaned, layers
+from lapwing.engines.duckdb import engine as engine_module
+from lapwing.engines.duckdb import key_values as render_keys
+from lapwing.engines.duckdb.cleaned import WHOLE, Pass
 from lapwing.errors import BudgetExhausted, EngineFault, InvalidParameter, LedgerFault, QueryRefused
 from lapwing.exact.entropy import Entropy
 from lapwing.mechanisms import DiscreteLaplace, TruncatedGeometric, WeightedGaussian
@@ -30,9 +34,6 @@ from lapwing.opening import open_session
 from lapwing.privacy.measures import ApproximateGaussianDP, GaussianDP, PureDP
 from lapwing.query import plan
 from lapwing.query.calibrate import Priced, Selecting
-from lapwing.query.sql import cleaned
-from lapwing.query.sql import keys as render_keys
-from lapwing.query.sql.cleaned import WHOLE, Pass
 from lapwing.release import payload, release
 from lapwing.release.stored import Offer, key_of
 from lapwing.session import Session

@@ -17,7 +17,8 @@ from scipy import stats
 import lapwing as lw
 from lapwing.answer import Answer
 from lapwing.catalog.toml import load
-from lapwing.engines import DuckDB, asking
+from lapwing.engines import DuckDB
+from lapwing.engines.duckdb import batches as asking
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
 from lapwing.opening import open_session
 from lapwing.privacy.measures import GaussianDP

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lapwing as lw
-from lapwing.engines.duckdb import FAILED, DuckDB
+from lapwing.engines import FAILED, DuckDB
 from lapwing.privacy.measures import GaussianDP
 from lapwing.release import release
 from lapwing.session import Session
@@ -378,7 +378,7 @@ CRASH = """
     import os, signal, sys
     import lapwing as lw
     from lapwing.release import release
-    from lapwing.engines.duckdb import DuckDB
+    from lapwing.engines import DuckDB
     from lapwing.ledger.ledger import Ledger
 
     def dying(owner, name, after):

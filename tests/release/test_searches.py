@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing.engines.duckdb import DuckDB
+from lapwing.engines import DuckDB
 from lapwing.ledger.ledger import Ledger
 from lapwing.mechanisms import RoundedGaussian
 from lapwing.query import calibrate as calibrate_module

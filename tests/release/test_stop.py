@@ -15,8 +15,7 @@ import pytest
 
 import lapwing as lw
 from lapwing import interrupts
-from lapwing.engines import DuckDB
-from lapwing.engines.duckdb import FAILED
+from lapwing.engines import FAILED, DuckDB
 from lapwing.ledger.decisions import leaving
 from lapwing.ledger.faults import given_up
 from lapwing.ledger.ledger import Ledger

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 import requests
 
-from lapwing.engines.duckdb import DuckDB
+from lapwing.engines import DuckDB
 from lapwing.errors import LapwingError
 from lapwing.server.bodies import Text
 from lapwing.server.people import People

@@ -21,7 +21,7 @@ import lapwing as lw
 from lapwing.client import answers
 from lapwing.client.connection import Connection
 from lapwing.documents.answers import answer_document
-from lapwing.engines.duckdb import DuckDB
+from lapwing.engines import DuckDB
 from lapwing.server import running
 from tests.support.server.queueing import endless
 from tests.support.server.world import World, service_in, serving

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lapwing.engines.duckdb import DuckDB
+from lapwing.engines import DuckDB
 from lapwing.errors import DataStopped, NotAuthorised
 from lapwing.opening import open_session
 from lapwing.server import auditing

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from lapwing.engines.duckdb import DuckDB
+from lapwing.engines import DuckDB
 from lapwing.errors import BudgetExhausted, EngineFault, LapwingError, LedgerFault
 from lapwing.ledger.allowances import LimitsNow
 from lapwing.ledger.ledger import Ledger

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lapwing.engines.duckdb import DuckDB
+from lapwing.engines import DuckDB
 from lapwing.errors import TooManyRequests
 from lapwing.server import callers, connections
 from lapwing.server.callers import Buckets

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lapwing.engines.duckdb import DuckDB
+from lapwing.engines import DuckDB
 from lapwing.server import envelope, journal, running
 from lapwing.server.auditing import first_broken, lines
 from tests.server.test_serving import PROTECT

@@ -22,8 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lapwing.catalog.model import Catalog
-from lapwing.engines import asking, layers
-from lapwing.engines import duckdb as duckdb_engine
+from lapwing.engines.duckdb import batches as asking
+from lapwing.engines.duckdb import engine as duckdb_engine
+from lapwing.engines.duckdb import layers
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.mechanisms import GeneralisedExponential
 from lapwing.opening import open_session

@@ -14,15 +14,15 @@ import pytest
 
 import lapwing as lw
 from lapwing import session as session_module
-from lapwing.engines import DuckDB
-from lapwing.engines.duckdb import FAILED
-from lapwing.engines.public import PublicData
+from lapwing.engines import FAILED, DuckDB
+from lapwing.engines.duckdb import cleaned
+from lapwing.engines.duckdb import expressions as printers
+from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.ledger import folding
 from lapwing.ledger.ledger import Ledger
 from lapwing.opening import open_session
 from lapwing.query.bind import bind
-from lapwing.query.sql import cleaned, printers
 from lapwing.release import release
 from lapwing.release.cells import exact_values
 from tests.support.engines.tables import catalog as one_table

@@ -14,15 +14,17 @@ import pytest
 import lapwing as lw
 from lapwing import session as session_module
 from lapwing.catalog.model import Catalog
-from lapwing.engines import asking, holders
-from lapwing.engines.public import PublicData
+from lapwing.engines import holders
+from lapwing.engines.duckdb import batches as asking
+from lapwing.engines.duckdb import cleaned
+from lapwing.engines.duckdb import expressions as printers
+from lapwing.engines.duckdb import queries as render
+from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.mechanisms import TruncatedGeometric
 from lapwing.opening import open_session
-from lapwing.query import render
 from lapwing.query.bind import bind
 from lapwing.query.relations import joins
-from lapwing.query.sql import cleaned, printers
 from lapwing.release import release, stored
 from tests.engines.test_lockdown import FORBIDDEN
 from tests.query.test_injection import NASTY, literal

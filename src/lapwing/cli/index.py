@@ -10,11 +10,10 @@ import typer
 from lapwing.cli.characters import visible
 from lapwing.cli.console import print_text
 from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile
-from lapwing.errors import CatalogError
 
 if TYPE_CHECKING:
     from lapwing.catalog.model import Table
-    from lapwing.engines import DuckDB
+    from lapwing.engines import IndexedEngine
 
 EXAMPLE: Final = """\b
 Examples:
@@ -70,14 +69,12 @@ def status(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
 
 
 @contextmanager
-def _tables(catalog: Path) -> Iterator[tuple["DuckDB", tuple["Table", ...]]]:
+def _tables(catalog: Path) -> Iterator[tuple["IndexedEngine", tuple["Table", ...]]]:
     from lapwing.catalog.toml import load  # here, so that `lapwing --help` loads no engine
-    from lapwing.engines import DuckDB
+    from lapwing.engines import open_indexed_engine
 
     described = load(catalog)
-    if described.engine != "duckdb":
-        raise CatalogError(f'dataset.engine = "{described.engine}" keeps no index beside its data; only "duckdb" does.')
-    engine = DuckDB(described)
+    engine = open_indexed_engine(described)
     try:
         yield engine, tuple(sorted(described.tables, key=lambda table: len(table.lineage)))  # parents first
     finally:

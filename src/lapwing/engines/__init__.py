@@ -1,7 +1,23 @@
-"""Engines run the SQL of a question over private data and return exact integers."""
+"""Engines run questions over private data and return exact integers."""
 
-from lapwing.engines.base import Cells, Engine, Exact, Leaves, digests
-from lapwing.engines.duckdb import DuckDB
+from lapwing.engines.base import FAILED, Cells, Engine, Exact, IndexedEngine, Leaves, PublicTables, digests
+from lapwing.engines.duckdb.engine import DuckDB
 from lapwing.engines.holders import Holders
+from lapwing.engines.registry import FILE_ENGINE, open_engine, open_indexed_engine, open_public_tables
 
-__all__ = ["Cells", "DuckDB", "Engine", "Exact", "Holders", "Leaves", "digests"]
+__all__ = [
+    "FAILED",
+    "FILE_ENGINE",
+    "Cells",
+    "DuckDB",
+    "Engine",
+    "Exact",
+    "Holders",
+    "IndexedEngine",
+    "Leaves",
+    "PublicTables",
+    "digests",
+    "open_engine",
+    "open_indexed_engine",
+    "open_public_tables",
+]

@@ -2,17 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from enum import StrEnum
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.catalog.model import Catalog, PublicTable, Table
+from lapwing.catalog.model import Catalog, Table
 from lapwing.engines.holders import Holders
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.measures import Distribution
 from lapwing.query.plan import Question
-from lapwing.query.sql.cleaned import Source
+from lapwing.query.relations.public import PublicFacts
+
+FAILED: Final = (
+    "The engine could not finish the question. The price is paid; ask the curator to look at memory, disk and data."
+)
+"""What an engine says that failed, whatever went wrong: more could tell something about the data."""
 
 # The cells that hold rows, by the values of their keys in the question's order; one exact integer a measure.
 Cells = Mapping[tuple[Constant, ...], tuple[int, ...]]
@@ -35,15 +41,11 @@ class Exact:
     leaves: Mapping[Distribution, Leaves] = field(default_factory=dict)
 
 
-class PublicSources(Protocol):
-    """Where the public tables of a catalog are."""
+class PublicTables(PublicFacts, Protocol):
+    """Facts of the public tables of one catalog, read from where an engine finds them."""
 
-    def described(self, table: PublicTable) -> PublicTable:
-        """Return the table with bounds on every number."""
-        ...
-
-    def source(self, table: PublicTable) -> Source:
-        """Return where the engine finds the table, and the engine's types of its columns."""
+    def close(self) -> None:
+        """Let go of connections and temporary files."""
         ...
 
 
@@ -71,6 +73,33 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Let go of connections and temporary files."""
+        ...
+
+
+class IndexState(StrEnum):
+    """What is beside a table's data."""
+
+    current = "current"
+    unusable = "unusable"
+    absent = "absent"
+
+
+class IndexedEngine(Engine, Protocol):
+    """An engine that can keep the rows that questions stand on ready beside the data: the curator's acts."""
+
+    def build_index(self, table: Table) -> bool:
+        """Write the index of a table, unless there is one; return whether it was written.
+
+        Raises: DataFault if the data cannot be read; Fault if the index cannot be written.
+        """
+        ...
+
+    def drop_index(self, table: Table) -> bool:
+        """Remove the index of a table; return whether there was one."""
+        ...
+
+    def index_state(self, table: Table) -> IndexState:
+        """Return whether a table has an index, and whether it is of these data, this catalog and this engine."""
         ...
 
 

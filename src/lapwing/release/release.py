@@ -36,8 +36,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from lapwing.catalog.model import Catalog, Table
-from lapwing.engines import Engine, Exact, Holders
-from lapwing.engines.duckdb import FAILED
+from lapwing.engines import FAILED, Engine, Exact, Holders
 from lapwing.errors import DataChanged, DataFault, EngineFault, EntropyFault, Interrupted, LapwingError, LedgerFault
 from lapwing.exact.entropy import Entropy
 from lapwing.exact.samplers import IntArray

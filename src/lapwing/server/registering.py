@@ -33,6 +33,7 @@ from lapwing.catalog.ledger import place_of
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.place import refuse
 from lapwing.catalog.toml import dumps, load, loads
+from lapwing.engines import FILE_ENGINE
 from lapwing.errors import CatalogError, DataFault, InvalidParameter, LapwingError
 from lapwing.opening import open_session
 from lapwing.server.auditing import note
@@ -185,8 +186,11 @@ def require_inside(catalog: Catalog, folders: Sequence[Path]) -> None:
 
     Raises: CatalogError, with the place in the catalog.
     """
-    if catalog.engine != "duckdb":
-        refuse("dataset.engine", f'{spelling.text(catalog.engine)} reads no files; a registered data set has "duckdb"')
+    if catalog.engine != FILE_ENGINE:
+        refuse(
+            "dataset.engine",
+            f'{spelling.text(catalog.engine)} reads no files; a registered data set has "{FILE_ENGINE}"',
+        )
     ledger = place_of(catalog.ledger)
     if ledger.store != "sqlite":
         refuse("dataset.ledger", 'a registered data set keeps its ledger in a file; write "sqlite:" and its name')

@@ -15,7 +15,7 @@ import lapwing.release.release
 import lapwing.session
 from lapwing.cli import main
 from lapwing.cli import query as query_command
-from lapwing.engines.duckdb import DuckDB
+from lapwing.engines import DuckDB
 
 
 def hang(*_arguments: object, **_options: object) -> Any:

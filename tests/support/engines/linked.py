@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 import duckdb
 
 from lapwing.catalog import Table
-from lapwing.query.sql.cleaned import WHOLE, Pass, Source, kept_name, layer, unit_name
+from lapwing.engines.duckdb.cleaned import WHOLE, Pass, Source, kept_name, layer, unit_name
 from tests.support.catalog.existing import Data, Row, bag, existing
 
 Bag = Counter[Hashable]

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from lapwing.catalog.toml import load
 from lapwing.engines import DuckDB
-from lapwing.engines.public import PublicData
+from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.query.bind import bind
 from lapwing.query.plan import Plan, Question
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import duckdb
 
-from lapwing.engines.asking import _reader
-from lapwing.engines.base import PublicSources
-from lapwing.engines.duckdb import DISABLED_OPTIMIZERS
+from lapwing.engines.duckdb.batches import _reader
+from lapwing.engines.duckdb.cleaned import Source, layer, public_layer
+from lapwing.engines.duckdb.database import DISABLED_OPTIMIZERS
+from lapwing.engines.duckdb.public_data import PublicSources
+from lapwing.engines.duckdb.queries import answer
 from lapwing.query.plan import Question
 from lapwing.query.relations.lineage import sources_of
 from lapwing.query.relations.relation import PublicJoin, Relation
-from lapwing.query.render import answer
-from lapwing.query.sql.cleaned import Source, layer, public_layer
 
 Cells = dict[tuple[Any, ...], tuple[int, ...]]
 

@@ -21,10 +21,10 @@ from typing import Any, Final
 import pytest
 
 from lapwing.catalog.model import Catalog
-from lapwing.engines.public import PublicData
+from lapwing.engines.duckdb import queries as render
+from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.opening import open_session
-from lapwing.query import render
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
 from lapwing.query.plan import Plan, Question

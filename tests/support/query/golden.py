@@ -18,12 +18,12 @@ from itertools import takewhile
 from pathlib import Path
 
 from lapwing.catalog.model import Catalog
+from lapwing.engines.duckdb import cleaned
+from lapwing.engines.duckdb import queries as render
+from lapwing.engines.duckdb.cleaned import Pass, Source
 from lapwing.errors import QueryRefused
-from lapwing.query import render
 from lapwing.query.bind import bind
 from lapwing.query.relations.public import PublicFacts
-from lapwing.query.sql import cleaned
-from lapwing.query.sql.cleaned import Pass, Source
 from tests.support.query.clean import FIXTURES
 
 _SECTION = re.compile(r"-- (cleaned|kept|answer|search|refused|pass (\d+) of (\d+))$")

@@ -3,14 +3,15 @@
 from dataclasses import replace
 from typing import Any, Final
 
-from lapwing.engines import shared as engine_shared
+from lapwing.engines import shared_rows as engine_shared
+from lapwing.engines.duckdb import cleaned
+from lapwing.engines.duckdb import queries as render
+from lapwing.engines.duckdb import relations as render_relations
+from lapwing.engines.duckdb.expressions import identifier
 from lapwing.mechanisms.packing import SharedRows
-from lapwing.query import render, stability
+from lapwing.query import stability
 from lapwing.query.relations import identity, unit_joins
 from lapwing.query.relations.relation import UnitJoin
-from lapwing.query.sql import cleaned
-from lapwing.query.sql import relations as render_relations
-from lapwing.query.sql.printers import identifier
 
 numbered, truncated_at, packed = engine_shared._numbered, SharedRows.value, stability._packed
 meeting = render_relations._meeting

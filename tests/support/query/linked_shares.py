@@ -13,13 +13,15 @@ from typing import Any, Final
 import numpy as np
 from scipy.optimize import linprog
 
-from lapwing.engines.asking import _reader
-from lapwing.engines.base import Exact, PublicSources
+from lapwing.engines.base import Exact
+from lapwing.engines.duckdb.batches import _reader
+from lapwing.engines.duckdb.public_data import PublicSources
+from lapwing.engines.duckdb.queries import shared
+from lapwing.engines.shared_rows import weights
 from lapwing.mechanisms.packing import FINEST, slack
 from lapwing.query.measures import Count, Sum
 from lapwing.query.plan import Question
 from lapwing.query.relations.lineage import kinds_of_units
-from lapwing.query.render import shared, weights
 from tests.support.query.worlds import PERSONS, Worlds
 
 Unit = tuple[str, Any]

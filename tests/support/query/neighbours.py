@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
-from lapwing.engines.public import PublicData
+from lapwing.engines.duckdb.cleaned import Source
+from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.query import stability
 from lapwing.query.bind import bind
 from lapwing.query.plan import Question
-from lapwing.query.sql.cleaned import Source
 from tests.support.query import composed
 from tests.support.replay import SCHEMA, Row
 

@@ -19,8 +19,12 @@ import duckdb
 import pyarrow as pa
 
 from lapwing.catalog.model import Catalog
-from lapwing.engines.asking import ask, together
-from lapwing.engines.base import Exact, PublicSources
+from lapwing.engines.base import Exact
+from lapwing.engines.duckdb.batches import ask, together
+from lapwing.engines.duckdb.cleaned import WHOLE, Source, kept_rows, layer, public_layer, stored, unit_name
+from lapwing.engines.duckdb.expressions import identifier
+from lapwing.engines.duckdb.public_data import PublicSources
+from lapwing.engines.duckdb.relations import selected
 from lapwing.query import stability
 from lapwing.query.expressions import numeric
 from lapwing.query.expressions.expression import Column, Literal
@@ -28,9 +32,6 @@ from lapwing.query.expressions.types import Fixed
 from lapwing.query.keys import Key
 from lapwing.query.measures import Distribution
 from lapwing.query.plan import Question
-from lapwing.query.sql.cleaned import WHOLE, Source, kept_rows, layer, public_layer, stored, unit_name
-from lapwing.query.sql.printers import identifier
-from lapwing.query.sql.relations import selected
 from tests.support.engines.tables import by_value
 from tests.support.query import composed
 from tests.support.query.neighbours import TYPES, awkward_row

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import lapwing as lw
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
+from lapwing.engines import DuckDB
 from lapwing.engines.base import Exact
-from lapwing.engines.duckdb import DuckDB
-from lapwing.engines.public import PublicData
+from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.exact.entropy import Entropy
 from lapwing.opening import open_session
 from lapwing.query.bind import bind

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import lapwing as lw
 from lapwing.cli import main
-from lapwing.engines.duckdb import DuckDB
+from lapwing.engines import DuckDB
 from lapwing.ledger.allowances import LimitsNow
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.postgres import presence

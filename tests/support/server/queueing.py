@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import lapwing as lw
-from lapwing.engines.duckdb import DuckDB
+from lapwing.engines import DuckDB
 from tests.support.server.world import QUESTION, QUICK, Reply, World
 
 ONE = replace(QUICK, threads=1)

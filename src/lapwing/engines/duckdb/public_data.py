@@ -17,23 +17,36 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from threading import RLock
-from typing import Any, Final, final
+from typing import Any, Final, Protocol, final
 
 from lapwing.catalog.completed import completed
 from lapwing.catalog.model import Catalog, PublicTable
 from lapwing.catalog.model import Column as Declared
-from lapwing.engines import files
-from lapwing.engines.database import Database
-from lapwing.engines.files import File, Stamp
+from lapwing.engines.duckdb import files
+from lapwing.engines.duckdb.cleaned import Source, clean
+from lapwing.engines.duckdb.database import Database
+from lapwing.engines.duckdb.files import File, Stamp
 from lapwing.errors import DataFault, InvalidParameter
 from lapwing.query.expressions.declared import column_type
 from lapwing.query.expressions.expression import Column, Constant
 from lapwing.query.expressions.types import Fixed, Real, Type
 from lapwing.query.relations.domains import constant
-from lapwing.query.sql.cleaned import Source, clean
 
 MEMORY: Final = 1_000_000_000  # bytes
 SECONDS: Final = 600.0
+
+
+class PublicSources(Protocol):
+    """Where the public tables of a catalog are."""
+
+    def described(self, table: PublicTable) -> PublicTable:
+        """Return the table with bounds on every number."""
+        ...
+
+    def source(self, table: PublicTable) -> Source:
+        """Return where DuckDB finds the table, and its types of the columns."""
+        ...
+
 
 Combinations = tuple[tuple[Constant, ...], ...]
 

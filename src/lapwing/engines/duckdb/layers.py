@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import final
 
 from lapwing.catalog.model import Table
-from lapwing.engines.files import File
-from lapwing.query.sql.cleaned import WHOLE, Pass, kept_rows, layer, stored
+from lapwing.engines.duckdb.cleaned import WHOLE, Pass, kept_rows, layer, stored
+from lapwing.engines.duckdb.files import File
 
 Relations = Mapping[str, str]
 """Relations that hold the rows of tables that exist, by the table's name."""

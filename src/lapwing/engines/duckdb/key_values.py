@@ -6,11 +6,11 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Final
 
+from lapwing.engines.duckdb.expressions import expression, text
 from lapwing.query.expressions.expression import Constant, Literal
 from lapwing.query.expressions.instants import in_calendar
 from lapwing.query.expressions.types import Fixed, Type, is_temporal
 from lapwing.query.keys import Key
-from lapwing.query.sql.printers import expression, text
 
 FEW: Final = 256
 """Up to so many values are looked through one by one: that is faster than the join that IN becomes."""

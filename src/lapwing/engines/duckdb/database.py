@@ -23,9 +23,9 @@ import duckdb
 import pyarrow as pa
 
 from lapwing import progress
-from lapwing.engines import scratch
+from lapwing.engines.duckdb import scratch
+from lapwing.engines.duckdb.expressions import text
 from lapwing.interrupts import deferred
-from lapwing.query.sql.printers import text
 
 SPILL: Final = "32GB"
 SPILL_PREFIX: Final = "lapwing-spill-"

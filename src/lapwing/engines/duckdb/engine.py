@@ -1,7 +1,7 @@
 """DuckDB over Parquet and CSV files, locked down.
 
 Theory of operation. Questions run in a `database` that may read the catalog's own files and nothing else. It never sees
-an analyst's text: `query.render` prints its SQL from a checked plan. That SQL cannot raise on data by construction; if
+an analyst's text: `queries` prints its SQL from a checked plan. That SQL cannot raise on data by construction; if
 the engine fails all the same (memory, disk, time, a damaged file), the caller learns that it failed and nothing else.
 
 Some faults of a file show only when it is read: a page that is damaged, text that is not UTF-8, a CSV line with a field
@@ -22,7 +22,6 @@ is in it. Whether one is there changes how long a question takes, and nothing el
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from enum import StrEnum
 from pathlib import Path
 from threading import Lock
 from typing import Final, final
@@ -32,19 +31,18 @@ import pyarrow as pa
 
 from lapwing import progress
 from lapwing.catalog.model import Catalog, PublicTable, Table
-from lapwing.engines import files, index
-from lapwing.engines.asking import Batch, ask, is_additive, queries_of, together
-from lapwing.engines.base import Exact, PublicSources
-from lapwing.engines.database import DISABLED_OPTIMIZERS, Database, Rows, Taken
-from lapwing.engines.files import File, Stamp, stamp_of
+from lapwing.engines.base import FAILED, Exact, IndexState
+from lapwing.engines.duckdb import files, index
+from lapwing.engines.duckdb.batches import Batch, ask, is_additive, queries_of, together
+from lapwing.engines.duckdb.cleaned import WHOLE, Pass, Source, public_layer, read_through, words
+from lapwing.engines.duckdb.database import Database, Rows, Taken
+from lapwing.engines.duckdb.files import File, Stamp, stamp_of
+from lapwing.engines.duckdb.layers import Layers, Relations, from_files, held, needed, passes_for
+from lapwing.engines.duckdb.link_keys import is_repeated, keys_of, linked_columns, not_unique
+from lapwing.engines.duckdb.public_data import PublicSources
 from lapwing.engines.holders import BYTES_A_PAIR
-from lapwing.engines.keys import is_repeated, keys_of, linked_columns, not_unique
-from lapwing.engines.layers import Layers, Relations, from_files, held, needed, passes_for
 from lapwing.errors import DataFault, EngineFault, Fault
 from lapwing.query.plan import Question
-from lapwing.query.sql.cleaned import WHOLE, Pass, Source, public_layer, read_through, words
-
-__all__ = ["DISABLED_OPTIMIZERS", "FAILED", "MEMORY", "DuckDB", "File", "IndexState", "Stamp"]
 
 MEMORY: Final = 1_000_000_000  # bytes
 SECONDS: Final = 600.0
@@ -54,17 +52,6 @@ INDEXED_AT: Final = 2
 """The question about the same large file that makes an index: the first pays for itself alone."""
 SMALL_INDEXED_AT: Final = 32
 """The question about the same small file that does: a service that was asked so many will be asked more."""
-FAILED: Final = (
-    "The engine could not finish the question. The price is paid; ask the curator to look at memory, disk and data."
-)
-
-
-class IndexState(StrEnum):
-    """What is beside a table's data."""
-
-    current = "current"
-    unusable = "unusable"
-    absent = "absent"
 
 
 @final

@@ -9,6 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import cast
 
+from lapwing.engines.duckdb import key_values as render_keys
+from lapwing.engines.duckdb.cleaned import kept_name, public_name, unit_name
+from lapwing.engines.duckdb.expressions import clamp, engine_type, expression, identifier, text, whole, width
 from lapwing.query.expressions.doubles import double, print_in_steps
 from lapwing.query.expressions.expression import Expression, Literal, Operation
 from lapwing.query.expressions.types import Fixed, Real, Type
@@ -30,9 +33,6 @@ from lapwing.query.relations.relation import (
     Windowed,
     units_of_row,
 )
-from lapwing.query.sql import keys as render_keys
-from lapwing.query.sql.cleaned import kept_name, public_name, unit_name
-from lapwing.query.sql.printers import clamp, engine_type, expression, identifier, text, whole, width
 
 
 def selected(selection: Selection, further: Sequence[str] = ()) -> str:

@@ -10,9 +10,9 @@ import duckdb
 import pyarrow.parquet
 
 from lapwing.catalog.model import PublicTable, Table
+from lapwing.engines.duckdb.cleaned import Source
+from lapwing.engines.duckdb.expressions import text
 from lapwing.errors import DataFault
-from lapwing.query.sql.cleaned import Source
-from lapwing.query.sql.printers import text
 
 _UNREADABLE: Final = (OSError, pyarrow.ArrowException, UnicodeError, csv.Error, duckdb.Error, StopIteration)
 TEXT_SUFFIXES: Final = {".csv", ".tsv"}

@@ -5,7 +5,7 @@ rows of. The identity is a hash of everything that `kept` is a function of: the 
 that cleans and bounds them (which the catalog's declarations determine), both of a linked table's parents too, and the
 build of the engine that ran it, whose hash function and arithmetic may change. It also says which keys were found to be
 unique before the index was written: who finds it need not look again. So an index is either exactly the relation that a
-question would compute (`query.sql.cleaned` says why), or it has another identity and is not used. DuckDB checks every
+question would compute (`cleaned` says why), or it has another identity and is not used. DuckDB checks every
 block that it reads against a checksum: what is damaged raises, and the question runs without an index.
 
 Whose file it is counts too. It is used only if it is a regular file of the user who asks or of the owner of the data,
@@ -40,11 +40,11 @@ import duckdb
 
 from lapwing import progress
 from lapwing.catalog.model import Table
-from lapwing.engines import scratch
-from lapwing.engines.database import Database, Query
-from lapwing.engines.files import Stamp
-from lapwing.query.sql.cleaned import WHOLE, Source, kept_rows
-from lapwing.query.sql.printers import identifier, text
+from lapwing.engines.duckdb import scratch
+from lapwing.engines.duckdb.cleaned import WHOLE, Source, kept_rows
+from lapwing.engines.duckdb.database import Database, Query
+from lapwing.engines.duckdb.expressions import identifier, text
+from lapwing.engines.duckdb.files import Stamp
 
 FORMAT: Final = 3
 SUFFIX: Final = ".lapwing.index"

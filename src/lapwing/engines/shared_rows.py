@@ -23,12 +23,17 @@ from lapwing.query.measures import Count, NumberMeasure, Sum
 from lapwing.query.plan import Question
 from lapwing.query.relations.lineage import kinds_of_units
 from lapwing.query.relations.relation import Relation
-from lapwing.query.render import weights
 
 MOST_TUPLES: Final = 1 << 23
 """The most tuples of units that are taken: with what is made of them, 1 GB or so."""
 
 Integers = NDArray[np.int64]
+
+
+def weights(question: Question) -> tuple[NumberMeasure, ...]:
+    """Return what is summed of shared rows, each once, whatever the levels at which it is truncated."""
+    sums = (measure for measure in question.numbers if isinstance(measure, Count | Sum))
+    return tuple(dict.fromkeys(replace(measure, clamp=None) for measure in sums))
 
 
 def taken(tuples: pa.RecordBatchReader) -> pa.Table:

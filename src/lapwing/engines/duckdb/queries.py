@@ -9,19 +9,19 @@ passes' cells add up.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final, cast
 
+from lapwing.engines.duckdb import key_values as render_keys
+from lapwing.engines.duckdb.cleaned import WHOLE, Pass, Source, layer, unit_name
+from lapwing.engines.duckdb.expressions import clamp, expression, whole
+from lapwing.engines.duckdb.relations import selected, unit_names
+from lapwing.engines.shared_rows import weights
 from lapwing.mechanisms.packing import MOST_LEVEL
 from lapwing.query.expressions.expression import Column, Expression, Literal
 from lapwing.query.keys import Key
 from lapwing.query.measures import Count, CountDistinct, CountUnits, Distribution, NumberMeasure, Sum
 from lapwing.query.plan import Question
 from lapwing.query.relations.relation import of_several_units
-from lapwing.query.sql import keys as render_keys
-from lapwing.query.sql.cleaned import WHOLE, Pass, Source, layer, unit_name
-from lapwing.query.sql.printers import clamp, expression, whole
-from lapwing.query.sql.relations import selected, unit_names
 
 LEAF: Final = 1 << 40
 """By what a leaf's number is multiplied where it shares an integer with the number of its rows, which is smaller."""
@@ -71,12 +71,6 @@ def shared(question: Question) -> str:
     added = [f"CAST({total} AS BIGINT) AS weight{i}" for i, total in enumerate(sums)]
     shown = ", ".join([*keys, *units, *added])
     return f"SELECT {shown} {_rows(question)}{_by_position(len(keys) + len(units))}"
-
-
-def weights(question: Question) -> tuple[NumberMeasure, ...]:
-    """Return what is summed of shared rows, each once, whatever the levels at which it is truncated."""
-    sums = (measure for measure in question.numbers if isinstance(measure, Count | Sum))
-    return tuple(dict.fromkeys(replace(measure, clamp=None) for measure in sums))
 
 
 def leaves(question: Question, measure: Distribution) -> str:

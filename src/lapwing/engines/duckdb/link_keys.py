@@ -8,10 +8,10 @@ have one count, also those that are too many of their unit: which of these exist
 from collections.abc import Sequence
 
 from lapwing.catalog.model import Catalog, Table
-from lapwing.engines.database import Query
-from lapwing.engines.layers import Layers
+from lapwing.engines.duckdb.cleaned import Pass, existing_keys, keys, repeated
+from lapwing.engines.duckdb.database import Query
+from lapwing.engines.duckdb.layers import Layers
 from lapwing.errors import DataFault
-from lapwing.query.sql.cleaned import Pass, existing_keys, keys, repeated
 
 Key = tuple[str, ...]
 

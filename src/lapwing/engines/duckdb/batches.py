@@ -9,15 +9,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lapwing.engines.base import Cells, Exact
+from lapwing.engines.duckdb.cleaned import WHOLE, Pass
+from lapwing.engines.duckdb.queries import LEAF, answer, holders, leaves, shared
 from lapwing.engines.holders import Holders, counted
-from lapwing.engines.shared import taken, truncated
+from lapwing.engines.shared_rows import taken, truncated
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.keys import Key
 from lapwing.query.measures import CountDistinct, CountUnits, NumberMeasure
 from lapwing.query.plan import Question
-from lapwing.query.render import LEAF, answer, holders, leaves, shared
-from lapwing.query.sql.cleaned import WHOLE, Pass
 
 Rows = list[tuple[Any, ...]]
 Taken = TypeVar("Taken")

@@ -1,0 +1,1 @@
+"""DuckDB as an engine: its dialect, its files and the index beside them."""

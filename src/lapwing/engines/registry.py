@@ -1,0 +1,42 @@
+"""The engines that there are: the only place above them that knows one by its name."""
+
+from typing import Final
+
+from lapwing.catalog.model import Catalog
+from lapwing.engines.base import Engine, IndexedEngine, PublicTables
+from lapwing.engines.duckdb.engine import DuckDB
+from lapwing.engines.duckdb.public_data import PublicData
+from lapwing.errors import CatalogError
+
+FILE_ENGINE: Final = "duckdb"
+"""What a catalog calls the engine that reads files beside it."""
+
+
+def open_engine(catalog: Catalog) -> tuple[Engine, PublicTables]:
+    """Return the engine of a catalog, and what its public tables hold. Both are to be closed.
+
+    Raises: CatalogError if this version does not have the engine.
+    """
+    if catalog.engine != FILE_ENGINE:
+        raise CatalogError(
+            f'dataset.engine = "{catalog.engine}" is not available in this version; use "{FILE_ENGINE}".'
+        )
+    public = PublicData(catalog)
+    return DuckDB(catalog, public=public), public
+
+
+def open_public_tables(catalog: Catalog) -> PublicTables:
+    """Return what the public tables of a catalog hold, without an engine for questions."""
+    return PublicData(catalog)
+
+
+def open_indexed_engine(catalog: Catalog) -> IndexedEngine:
+    """Return the engine of a catalog, if it can keep rows ready beside the data.
+
+    Raises: CatalogError if it cannot.
+    """
+    if catalog.engine != FILE_ENGINE:
+        raise CatalogError(
+            f'dataset.engine = "{catalog.engine}" keeps no index beside its data; only "{FILE_ENGINE}" does.'
+        )
+    return DuckDB(catalog)

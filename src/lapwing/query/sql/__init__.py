@@ -1,1 +1,0 @@
-"""A plan as the SQL of an engine."""
