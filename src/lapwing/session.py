@@ -24,43 +24,17 @@ from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.owners import owners_of
 from lapwing.ledger.raising import require_expected
 from lapwing.ledger.records import FaultRow
-from lapwing.preview import (
-    PartPreview,
-    Preview,
-    bound_of,
-    column_previews,
-    measure_previews,
-    notes_of,
-    selection_preview,
-    units_of,
-)
+from lapwing.preview import Preview
 from lapwing.privacy.amounts import exact
 from lapwing.privacy.measures import Loss, Number
 from lapwing.query.bind import bind
-from lapwing.query.calibrate import Priced, calibrate, calibrate_found, calibrate_together, request
-from lapwing.query.names import measure_names
-from lapwing.query.plan import Plan, Question
+from lapwing.query.calibrate import Priced, calibrate, calibrate_together, request
+from lapwing.query.plan import Plan
 from lapwing.query.remembered import Remembered
 from lapwing.query.text.parameters import Parameters
-from lapwing.release.charges import parts_charged
-from lapwing.release.outlook import NO_LIMITS, outlook
-from lapwing.release.release import release_all
-from lapwing.release.released import Released
-from lapwing.release.searches import (
-    NO_FINDINGS,
-    Findings,
-    after_searches,
-    at_widest,
-    bounds_of,
-    findings,
-    notes_before,
-    notes_of_found,
-    previews_of,
-    searched,
-    stored_searches,
-    unpromised,
-)
-from lapwing.release.stored import sharpening, stored_answer
+from lapwing.release.answering import answer_all
+from lapwing.release.explaining import explain
+from lapwing.release.request import Access, Request
 
 
 @final
@@ -121,8 +95,8 @@ class Session:
             EngineFault (charged).
         """
         self._require_open()
-        plan, priced = self._planned(text, parameters, epsilon, error, delta, answered=True)
-        (answer,) = self._answered([(text, parameters)], [plan], [priced])
+        request = self._planned(text, parameters, epsilon, error, delta, answered=True)
+        (answer,) = answer_all([request], self._access())
         return answer
 
     def table(self, name: str) -> Table[Answer]:
@@ -156,29 +130,11 @@ class Session:
         for plan in plans:
             _require_answered(plan, answered=True)
         batch = calibrate_together(plans, self.catalog.budget, epsilon=epsilon, delta=delta)
-        return self._answered(pairs, plans, batch)
-
-    def _answered(
-        self, texts: Sequence[tuple[str, Parameters]], plans: Sequence[Plan], batch: Sequence[Priced]
-    ) -> tuple[Answer, ...]:
-        """Answer bound and priced questions, after the searches for their bounds."""
-        notes = [notes_of(plan, priced) for plan, priced in zip(plans, batch, strict=True)]  # before anything is paid
-        found = searched(batch, self._release)
-        if not found:
-            return self._shown(plans, batch, notes, self._released(batch), {})
-        with after_searches(found.values()):
-            known = [findings(plan, found) for plan in plans]
-            plans = [self._bound(*pair, finding) for pair, finding in zip(texts, known, strict=True)]
-            settled = [
-                calibrate_found(plan, self.catalog.budget, priced) for plan, priced in zip(plans, batch, strict=True)
-            ]
-            notes = [
-                (*notes_of(plan, priced), *notes_of_found(plan, finding))
-                for plan, priced, finding in zip(plans, settled, known, strict=True)
-            ]
-            released = self._released(settled)
-        searches = [replace(priced, searches=before.searches) for priced, before in zip(settled, batch, strict=True)]
-        return self._shown(plans, searches, notes, released, found)
+        requests = [
+            Request(text=text, parameters=parameters, plan=plan, priced=priced)
+            for (text, parameters), plan, priced in zip(pairs, plans, batch, strict=True)
+        ]
+        return answer_all(requests, self._access())
 
     def _planned(
         self,
@@ -189,8 +145,8 @@ class Session:
         delta: Number | None,
         *,
         answered: bool = False,
-    ) -> tuple[Plan, Priced]:
-        """Return the plan of a question and its price, remembered if the same was asked before.
+    ) -> Request:
+        """Return a question with its plan and its price, remembered if the same was asked before.
 
         Args: answered: whether it is to be answered, and not only priced.
         """
@@ -210,55 +166,18 @@ class Session:
             numbers=(epsilon, error, delta),
         )
         _require_answered(plan, answered=answered)  # it may have been priced before
-        return plan, priced
+        return Request(text=text, parameters=parameters, plan=plan, priced=priced)
 
-    def _bound(self, text: str, parameters: Parameters, found: Findings = NO_FINDINGS) -> Plan:
-        return bind(text, self.catalog, self._public, parameters, bounds_of(found))
-
-    def _release(self, batch: Sequence[Priced], *, then: Sequence[Priced] = ()) -> tuple[Released, ...]:
-        return release_all(
-            batch,
+    def _access(self) -> Access:
+        return Access(
             catalog=self.catalog,
+            public=self._public,
             engine=self._engine,
             ledger=self._ledger,
             entropy=self._entropy,
             principal=self._principal,
-            then=then,
             limits=self._limits,
         )
-
-    def _released(self, batch: Sequence[Priced]) -> dict[Question, Released]:
-        distinct = {priced.question: priced for priced in batch}
-        return dict(zip(distinct, self._release(tuple(distinct.values())), strict=True))
-
-    def _shown(
-        self,
-        plans: Sequence[Plan],
-        batch: Sequence[Priced],
-        notes: Sequence[Sequence[str]],
-        released: dict[Question, Released],
-        searches: dict[Question, Released],
-    ) -> tuple[Answer, ...]:
-        """Return answers, each charged what it was the first to need."""
-        shown = []
-        for plan, priced, known in zip(plans, batch, notes, strict=True):
-            answer = _taken(released, priced.question)
-            paid = [answer, *(_taken(searches, search.question) for search in priced.searches)]
-            cost = sum_of([part.cost for part in paid])
-            shown.append(
-                Answer(
-                    plan=plan,
-                    mechanisms=answer.mechanisms,
-                    keys=answer.keys,
-                    values=answer.values,
-                    cost=cost,
-                    stored=all(part.stored for part in paid),
-                    notes=known,
-                    shares=_shares_of(priced) if cost == priced.together else None,
-                    entries=[part.sequence for part in paid],
-                )
-            )
-        return tuple(shown)
 
     def explain(
         self,
@@ -280,51 +199,8 @@ class Session:
                 f"assuming_count is {assuming_count!r}; it must be a whole number of rows from 1 up."
             )
         state = self._state()  # first, as it may bring another budget, and with it another price
-        plan, priced = self._planned(text, parameters, epsilon, error, delta)
-        known = stored_searches(priced, self._ledger)
-        if plan.searches and len(known) == len(plan.searches):
-            found = findings(plan, known)
-            plan = self._bound(text, parameters, found)
-            priced = calibrate_found(plan, self.catalog.budget, priced)
-            notes = notes_of_found(plan, found)
-        else:
-            notes = notes_before(plan, priced)
-        parts = parts_charged(plan.question, state)
-        stored = None if plan.unsettled else stored_answer(priced, self._ledger)
-        further = None if plan.unsettled or stored is not None else sharpening(priced, self._ledger)
-        bought = priced if further is None else further.refinement.priced
-        asked = [*(search for search in priced.searches if search.question not in known), bought]
-        price = sum_of([one.loss for one in asked])
-        names, budget = measure_names(plan), self.catalog.budget
-        now = outlook(
-            asked if stored is None else (),
-            price,
-            parts,
-            state=state,
-            catalog=self.catalog,
-            principal=self._principal,
-            limits=NO_LIMITS if self._limits is None else self._limits(),
-        )
-        return Preview(
-            cost=price if stored is None else priced.loss.nothing(),
-            price=price,
-            epsilon=price.to_epsilon(delta=budget.delta - budget.delta_keys),
-            share_of_remaining=float(price.amount / now.remaining.amount) if now.remaining.amount else float("inf"),
-            remaining=now.remaining,
-            fits=now.fits,
-            refusal=now.refusal,
-            cells=plan.question.cells,
-            unit=units_of(plan.question.lineage),
-            bound=bound_of(plan.question.lineage),
-            measures=(*previews_of(priced, plan.searches), *at_widest(plan, priced, measure_previews(priced, names))),
-            columns=unpromised(plan, column_previews(plan, priced, names, assuming_count)),
-            notes=(*notes_of(plan, priced), *notes),
-            delta=priced.delta,
-            sharpens=further is not None,
-            assuming_count=assuming_count,
-            parts=_part_previews(parts, state),
-            selection=selection_preview(priced),
-        )
+        request = self._planned(text, parameters, epsilon, error, delta)
+        return explain(request, state, self._access(), assuming_count)
 
     def budget(self) -> BudgetView:
         """Return what was granted, spent and is left, with the history of charges."""
@@ -457,27 +333,3 @@ def _require_answered(plan: Plan, *, answered: bool) -> None:
 
 def _figures(*budgets: tuple[Number, Number]) -> list[tuple[Fraction, Fraction]]:
     return [(exact(epsilon, "epsilon"), exact(delta, "delta")) for epsilon, delta in budgets]
-
-
-def _part_previews(parts: tuple[str, ...] | None, state: State) -> tuple[PartPreview, ...] | None:
-    if parts is None or state.division is None:
-        return None
-    spent, left = state.division.losses.spent_by_part(), state.division.losses.rooms()
-    return tuple(PartPreview(part=part, spent=spent[part], remaining=left[part]) for part in parts)
-
-
-def _taken(answers: dict[Question, Released], question: Question) -> Released:
-    """Return an answer, which is free a second time."""
-    answer = answers[question]
-    answers[question] = replace(answer, cost=answer.cost.nothing(), stored=True)
-    return answer
-
-
-def sum_of(losses: Sequence[Loss]) -> Loss:
-    """Add up losses of one measure."""
-    return losses[0].from_amount(sum((loss.amount for loss in losses), Fraction(0)))
-
-
-def _shares_of(priced: Priced) -> list[Fraction]:
-    """Return the part of a question's price, searches included, that each of its measures takes."""
-    return [term.loss(priced.loss.kind).amount / priced.together.amount for term in priced.terms]

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lapwing import session as session_module
 from lapwing.catalog.model import Catalog
 from lapwing.engines.duckdb import batches as asking
 from lapwing.engines.duckdb import cleaned
@@ -275,14 +274,14 @@ def test_bounds_from_the_data_themselves_are_found(folders: Path, monkeypatch: p
 def test_noise_of_a_smaller_bound_than_found_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     question, rows = SEARCHED, [row(p, score=1000) for p in range(1, 90) for _ in range(2)]
     assert found(folders, rows, question) == []
-    calibrated = vars(session_module)["calibrate_found"]
+    calibrated = vars(release_searches)["calibrate_found"]
 
     def halved(*arguments: Any) -> Any:
         priced = calibrated(*arguments)
         terms = [replace(term, candidate=_half(term.candidate)) for term in priced.terms]
         return replace(priced, terms=tuple(terms))
 
-    monkeypatch.setattr(session_module, "calibrate_found", halved)
+    monkeypatch.setattr(release_searches, "calibrate_found", halved)
     assert found(folders, rows, question)
 
 

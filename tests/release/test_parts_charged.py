@@ -13,7 +13,7 @@ import lapwing as lw
 from lapwing.ledger.folding import State
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.query.plan import Question
-from lapwing.release import charges
+from lapwing.release import stored
 from lapwing.session import Session
 
 CATALOG = """
@@ -108,13 +108,13 @@ def test_questions_are_charged_to_the_parts_that_they_read(session: Session) -> 
 def test_twin_another_part_than_the_one_that_is_read_is_caught(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = charges.parts_charged
+    real = stored.parts_charged
 
     def other(question: Question, state: State) -> tuple[str, ...] | None:
         found = real(question, state)
         return None if found is None else ("1",)
 
-    monkeypatch.setattr(charges, "parts_charged", other)
+    monkeypatch.setattr(stored, "parts_charged", other)
     with pytest.raises(AssertionError):
         check_charged(session)
 

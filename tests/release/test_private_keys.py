@@ -34,7 +34,7 @@ from lapwing.opening import open_session
 from lapwing.privacy.measures import ApproximateGaussianDP, GaussianDP, PureDP
 from lapwing.query import plan
 from lapwing.query.calibrate import Priced, Selecting
-from lapwing.release import payload, release
+from lapwing.release import payload, release, selecting
 from lapwing.release.stored import Offer, key_of
 from lapwing.session import Session
 from tests.support.engines.tables import by_value, holders_of
@@ -63,7 +63,7 @@ def towns(*held: str) -> list[Row]:
 
 def selection_law(found: Priced, rows: Sequence[Row], folder: Path, **facts: Any) -> Law:
     holders = exact(found.question, catalog(folder, **facts), rows).holders
-    return law_of(lambda entropy: tuple(key for (key,) in release.selected_keys(found, holders, entropy)))
+    return law_of(lambda entropy: tuple(key for (key,) in selecting.selected_keys(found, holders, entropy)))
 
 
 def hockey_stick(law: Law, other: Law, epsilon: Fraction) -> mpf:
@@ -344,7 +344,7 @@ def test_noise_falls_on_values_and_not_on_places(tmp_path: Path, monkeypatch: py
 
     def chosen(held: Any) -> list[Any]:
         weighed = noisy(found, Fraction(4))
-        return [release.selected_keys(weighed, holders_of(held), StreamEntropy(str(n))) for n in range(40)]
+        return [selecting.selected_keys(weighed, holders_of(held), StreamEntropy(str(n))) for n in range(40)]
 
     assert chosen(held) == chosen(turned)
     monkeypatch.setattr(holders, "_order", lambda values: np.arange(len(values)))
@@ -463,14 +463,14 @@ def test_nothing_shows_but_what_the_mechanisms_return(tmp_path: Path, monkeypatc
 def test_a_number_of_units_in_the_notes_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: an exact number of keys or units that leaves beside the mechanisms."""
     seen: list[int] = []
-    selected = release.selected_keys
+    selected = selecting.selected_keys
 
     def telling(found: Priced, holders: Any, entropy: Entropy) -> Any:
         seen.append(int(holders.units.sum()))
         return selected(found, holders, entropy)
 
     monkeypatch.setattr(release, "selected_keys", telling)
-    monkeypatch.setattr("lapwing.session.notes_of", lambda plan, priced: tuple(map(str, seen)))
+    monkeypatch.setattr("lapwing.release.answering.notes_of", lambda plan, priced: tuple(map(str, seen)))
     with pytest.raises(AssertionError):
         test_nothing_shows_but_what_the_mechanisms_return(tmp_path, monkeypatch)
 
@@ -677,7 +677,7 @@ def test_what_can_be_said_about_keys_is_said_before_they_are_paid(tmp_path: Path
 
 
 def test_notes_that_fail_cost_nothing(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lapwing.session.notes_of", lambda plan, priced: pytest.fail("no notes"))
+    monkeypatch.setattr("lapwing.release.answering.notes_of", lambda plan, priced: pytest.fail("no notes"))
     with pytest.raises(pytest.fail.Exception):
         session.sql(BY_TOWN, epsilon=1, delta=1e-6)
     assert session.budget().history == ()

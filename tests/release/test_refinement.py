@@ -24,8 +24,9 @@ from lapwing.opening import open_session
 from lapwing.privacy.measures import Loss
 from lapwing.query.calibrate import CONFIDENCE, Priced
 from lapwing.release import refinement, release
+from lapwing.release.refinement import Sharpening
 from lapwing.release.released import Released
-from lapwing.release.stored import Offer, Sharpening
+from lapwing.release.stored import Offer
 from lapwing.session import Session
 from tests.support.enumeration import law_of
 from tests.support.fixed_entropy import StreamEntropy

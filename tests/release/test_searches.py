@@ -210,7 +210,7 @@ def test_who_is_overtaken_hears_that_the_search_was_charged(tmp_path: Path, monk
             session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.5)
             return findings(*arguments)
 
-        monkeypatch.setattr("lapwing.session.findings", overtaken)
+        monkeypatch.setattr("lapwing.release.searches.findings", overtaken)
         with pytest.raises(lw.BudgetExhausted, match="The bounds were found and charged, and stay free"):
             session.sql(SUM, epsilon=0.8)
         assert spent(session) == Fraction(66, 100)
@@ -224,14 +224,11 @@ def test_who_is_overtaken_hears_that_the_search_was_charged(tmp_path: Path, monk
 def test_who_is_refused_with_found_bounds_hears_that_the_search_was_charged(
     error: lw.LapwingError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refusing(self: Session, *arguments: Any) -> Any:
-        if len(arguments) == 3:
-            raise error
-        return bound(self, *arguments)
+    def refusing(*_arguments: Any) -> Any:
+        raise error
 
     with opened(tmp_path, PEOPLE, budget=small_budget(1)) as session:
-        bound = Session._bound
-        monkeypatch.setattr(Session, "_bound", refusing)
+        monkeypatch.setattr(searches, "bind", refusing)
         with pytest.raises(type(error), match="The bounds were found and charged, and stay free") as first:
             session.sql(SUM, epsilon=0.8)
         assert spent(session) == Fraction(16, 100)

@@ -24,7 +24,7 @@ from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.records import Charge, Charged, Registration
 from lapwing.ledger.waiting import UnderWay
 from lapwing.privacy.filters import Refused
-from lapwing.release import release
+from lapwing.release import refusals as release_refusals
 from lapwing.server.datasets import Served
 from lapwing.server.policies import Grant
 from tests.support.server.world import World, on_both
@@ -176,7 +176,7 @@ def test_a_maximum_and_an_allowance_count_a_question_with_its_search(world: Worl
 
 def test_a_search_that_is_looked_at_alone_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: what is asked after a search is not looked at before it."""
-    monkeypatch.setattr(release, "require_within", lambda *_: None)
+    monkeypatch.setattr(release_refusals, "require_within", lambda *_: None)
     view = world.session().budget()
     grant(world, "alice", world.session().price(Fraction("0.2")).amount / view.total.amount)
     assert world.query("alice", searching("0.21")).status == 409

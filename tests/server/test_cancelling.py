@@ -9,10 +9,10 @@ import pytest
 import lapwing as lw
 from lapwing.documents.answers import arrow_stream
 from lapwing.errors import Interrupted
+from lapwing.release import searches
 from lapwing.server import queued
 from lapwing.server.pending import PendingQuestions
 from lapwing.server.problems import problem_of
-from lapwing.session import Session
 from tests.support.cli.command import Run
 from tests.support.server.queueing import cancelled, ended, endless, held, question, seen, submitted, until
 from tests.support.server.world import Reply, World, on_both
@@ -83,16 +83,15 @@ def test_what_is_stopped_after_its_bounds_were_found_says_what_was_charged(
 ) -> None:
     """A question that charges twice, and is cancelled between the two."""
     found = "SELECT SUM(cost, contribution_bounds_per_row => AUTO) AS s FROM visits"
-    asked, bound = list[Any](), Session._bound
+    asked, bind = list[Any](), vars(searches)["bind"]
 
-    def cancelling(self: Session, text: str, *arguments: Any) -> Any:
-        if arguments and asked and arguments[-1]:  # bounds are there
-            cancelled(world, asked[0])
-        return bound(self, text, *arguments)
+    def cancelling(*arguments: Any) -> Any:  # called when bounds are there, and at no other time
+        cancelled(world, asked[0])
+        return bind(*arguments)
 
     with held(monkeypatch) as (_, go_on):
         asked.append(submitted(world, {"sql": found, "epsilon": 1}))
-        monkeypatch.setattr(Session, "_bound", cancelling)
+        monkeypatch.setattr(searches, "bind", cancelling)
         go_on.set()
         document = ended(world, asked[0])
     assert (document["status"], document["problem"]["charged"]) == ("cancelled", True)

@@ -133,7 +133,7 @@ def overtaken(world: World, monkeypatch: pytest.MonkeyPatch) -> tuple[Reply, Rep
         raise BudgetExhausted("Somebody else spent the rest.")
 
     with monkeypatch.context() as patched:
-        patched.setattr("lapwing.session.findings", refusing)
+        patched.setattr("lapwing.release.searches.findings", refusing)
         first = query(world, AUTO)
     session = world.session()
     session._ledger.accept({**session._ledger.state().digests, "codes": "0" * 64}, "carol")

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import lapwing as lw
-from lapwing import session as session_module
 from lapwing.catalog.model import Catalog
 from lapwing.engines import holders
 from lapwing.engines.duckdb import batches as asking
@@ -25,7 +24,7 @@ from lapwing.mechanisms import TruncatedGeometric
 from lapwing.opening import open_session
 from lapwing.query.bind import bind
 from lapwing.query.relations import joins
-from lapwing.release import release, stored
+from lapwing.release import answering, release, selecting, stored
 from tests.engines.test_lockdown import FORBIDDEN
 from tests.query.test_injection import NASTY, literal
 from tests.support.engines.tables import holders_of
@@ -146,7 +145,7 @@ def test_t21_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     turned = dict(reversed(held.items()))
 
     def chosen(held: Any) -> list[Any]:
-        return [list(release.selected_keys(priced, holders_of(held), StreamEntropy(str(n)))) for n in range(60)]
+        return [list(selecting.selected_keys(priced, holders_of(held), StreamEntropy(str(n)))) for n in range(60)]
 
     assert chosen(held) == chosen(turned)
     monkeypatch.setattr(holders, "_order", lambda values: np.arange(len(values)))
@@ -180,12 +179,12 @@ def test_t22_facts_about_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     one.close()
     other.close()
 
-    notes_of = vars(session_module)["notes_of"]
+    notes_of = vars(answering)["notes_of"]
 
     def counted(plan: Any, priced: Any) -> Any:
         return (*notes_of(plan, priced), f"of {pq.read_metadata(tmp_path / 'visits.parquet').num_rows} rows")
 
-    monkeypatch.setattr(session_module, "notes_of", counted)
+    monkeypatch.setattr(answering, "notes_of", counted)
     assert compare(described, [*victim, *others], others, FACTS[0], PRICE), "the twin"
 
 

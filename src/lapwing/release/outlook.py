@@ -20,7 +20,8 @@ from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import Loss
 from lapwing.query.calibrate import Priced
-from lapwing.release.charges import bears, charge_of, exhausted
+from lapwing.release.refusals import bears, exhausted
+from lapwing.release.stored import charge_of
 
 NO_LIMITS: Final = Limits()
 """Of who asks a catalog, and no service: the budget alone."""

@@ -26,6 +26,7 @@ from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.mechanisms.merged_gaussian import MergedGaussian, merged, sharpened
 from lapwing.privacy.measures import PureDP
 from lapwing.query.calibrate import CONFIDENCE, Priced, Term
+from lapwing.release.released import Released
 
 Bought = RoundedGaussian | MergedGaussian
 
@@ -61,6 +62,25 @@ class Refinement:
                     stored[place], self.bought[place], added, term.mechanism, self.aims[place]
                 )
         return tuple(values), tuple(noises)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharpening:
+    """A stored answer, and what is still to be bought to make it as accurate as is wanted."""
+
+    stored: Released
+    refinement: Refinement
+
+
+def sharpening(wanted: Priced, stored: Sequence[Released]) -> Sharpening | None:
+    """Return the stored answer that takes the least to be sharpened, if that costs less than an answer afresh."""
+    refinements = ((answer, refinement(wanted, answer.mechanisms)) for answer in stored)
+    cheaper = [
+        Sharpening(stored=answer, refinement=needed)
+        for answer, needed in refinements
+        if needed is not None and needed.priced.loss < wanted.loss
+    ]
+    return min(cheaper, key=lambda further: further.refinement.priced.loss.amount, default=None)
 
 
 def is_refinable(wanted: Priced) -> bool:

@@ -3,7 +3,7 @@
 Guarantee: what leaves this module is either a function of the question, the catalog and the ledger alone (a refusal, a
 stored answer), or a vector of exact integers to every entry of which a mechanism has added noise, or what a mechanism
 has chosen by such integers, and whose loss was durably charged before the first private row was read. The order of the
-lines in `release_all` is that argument:
+lines in `_release` is that argument, and its comments bear these numbers:
 
 1. The data's digest is compared with the ledger's current version. It decides only whether the question is served.
 2. A stored answer to the same question about the same data, every number of it at least as accurate as asked, is
@@ -16,131 +16,75 @@ lines in `release_all` is that argument:
 4. The engine returns exact integers of the bounded question (`query.stability` proves their sensitivity). If it
    fails, one constant message leaves, the price stays paid, and the ledger counts the fault first (`ledger.faults`).
    So it is where memory runs out after the engine.
-5. Every cell of the public domain gets noise of the same law, whether any row fell into it or not.
+5. Every cell of the public domain gets noise of the same law, whether any row fell into it or not. Where keys are
+   private, they are selected first, and the cells of those that were get noise (`private_keys` has the proof).
 6. The answer is recorded, and only then returned.
 
-Private keys. Where a key's values are private, line 5 goes twice: the keys are selected first, then the cells of those
-that were get noise. Together they lose the selection's loss and the measures', and δ once. Proof. Let unit v be added
-to D, which makes D'. The selection is a pair of its loss but for an event of probability δ at most on D': that it
-releases a key that only v holds, or that only v brings to the least number of units (`mechanisms.partitions`; in a pure
-ledger it is (ε, δ)-DP, which says the same by `privacy.approximate`). Otherwise its outcome is a set K of keys that
-could have come from D too. Given K, whichever it is, what is measured in the cells of K is a part of the vector over
-all cells, and leaving entries out brings no two vectors further apart: so the sensitivities of `query.stability`, which
-hold for any number of cells, hold for it. Hence the measures, chosen in the light of K, are a pair of their own losses,
-and losses of pairs chosen along the way add up (`privacy.filters`): with probability 1 − δ keys and values together are
-a pair of the sum. What was not selected leaves no trace: its integers are dropped before any noise is drawn, and how
-much there is to do from then on follows from K, which is released, and from the public keys. ∎
+`release_all` stands around it and keeps the law of interruption: whenever Ctrl-C is pressed or anything raises, each
+charge that was made is either answered, or the ledger knows that it ended without an answer before anybody is told.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from lapwing.catalog.model import Catalog, Table
-from lapwing.engines import FAILED, Engine, Exact, Holders
+from lapwing.catalog.model import Table
+from lapwing.engines import FAILED, Engine, Exact
 from lapwing.errors import DataChanged, DataFault, EngineFault, EntropyFault, Interrupted, LapwingError, LedgerFault
+from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import Entropy
-from lapwing.exact.samplers import IntArray
 from lapwing.interrupts import Ending, deferred
-from lapwing.ledger.allowances import LimitsNow, require_within
-from lapwing.ledger.faults import Cause, given_up
+from lapwing.ledger.faults import given_up
 from lapwing.ledger.folding import State
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.records import Charged
 from lapwing.ledger.waiting import UnderWay
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.privacy.filters import Refused
-from lapwing.query.calibrate import Choosing, Priced, Term
-from lapwing.release.cells import Chosen, cells_of, columns_of, exact_values
-from lapwing.release.charges import bears, charge_of, exhausted
-from lapwing.release.payload import Choice
+from lapwing.query.calibrate import Priced, Term
+from lapwing.release.cells import cells_of, columns_of, exact_values
+from lapwing.release.refusals import exhausted, stands_against
 from lapwing.release.released import Released
-from lapwing.release.stored import Offer, offered, payload_of
+from lapwing.release.request import Access
+from lapwing.release.selecting import chosen, selected_keys
+from lapwing.release.stored import Offer, charge_of, offered, payload_of
 from lapwing.release.waiting import Waiting
 
 SAID_AFTER_A_CHARGE: Final = (EngineFault, EntropyFault, LedgerFault, Interrupted)
 """Errors that are raised as they are once a price is paid: they are constant, and say whether it is."""
 
 
-def release_all(
-    batch: Sequence[Priced],
-    *,
-    catalog: Catalog,
-    engine: Engine,
-    ledger: Ledger,
-    entropy: Entropy,
-    principal: str,
-    then: Sequence[Priced] = (),
-    limits: LimitsNow | None = None,
-) -> tuple[Released, ...]:
+def release_all(batch: Sequence[Priced], access: Access, *, then: Sequence[Priced] = ()) -> tuple[Released, ...]:
     """Answer priced questions, charging all of them first, or none.
 
     Args: then: questions that will be asked in the light of the answers, by a call of their own which charges them. If
-        anything is to be charged now that would leave too little for them, it is refused. limits: what the asker must
-        keep to beside the budget (`ledger.allowances`).
+        anything is to be charged now that would leave too little for them, it is refused.
     Guarantee: see the module. Neighbours: the catalog's `neighbouring`; loss: the sum of `priced.loss`, without those
         that have a stored answer.
     Raises: DataChanged, DataStopped, BudgetExhausted, AllowanceExhausted (nothing charged); EngineFault (charged);
         LedgerFault; Interrupted (says whether it was charged).
     """
-    charges: list[Charged] = []  # filled where the charge is made, so that a Ctrl-C at any moment finds the truth here
+    # Both are filled where a charge and an answer are made, so that a Ctrl-C at any moment finds the truth in them.
+    charges: list[Charged] = []
     answers: list[Released] = []
-    ended: LapwingError
     ending = Ending()  # pressed while it ends, Ctrl-C would only repeat what is being said
+    ended: LapwingError
 
-    def leave(cause: Cause) -> bool:
+    def unanswered() -> list[int]:
         ending.hold()  # again, for a press that came just before it was held
         recorded = {answer.sequence for answer in answers}
-        return ledger.record_unanswered([c.sequence for c in charges if c.sequence not in recorded], cause)
-
-    def charge(offers: Sequence[Offer], version: int, state: State) -> tuple[Charged, ...] | Refused | UnderWay:
-        wanted = [charge_of(offer.bought, catalog, principal, version, state) for offer in offers]
-        later = [charge_of(priced, catalog, principal, version, state) for priced in then]
-        awaited = ledger.under_way(wanted, state.sequence) if wanted and later else None
-        if awaited is not None:
-            return awaited
-        if wanted and later and not bears(state, [*wanted, *later]):
-            return Refused(shortfall=wanted[0].loss.nothing())
-        if wanted and later and limits is not None:
-            require_within(limits(), state.spending, state.registration, [*wanted, *later])
-        outcome = ledger.charge_all(wanted, limits, state.sequence)
-        if not isinstance(outcome, Refused | UnderWay):
-            charges.extend(outcome)
-        return outcome
+        return [charge.sequence for charge in charges if charge.sequence not in recorded]
 
     try:
         try:
-            waiting = Waiting(ledger)
-            while True:  # all anew after a wait: data may have changed meanwhile, too
-                found = [current_version(priced.question.lineage, engine, ledger) for priced in batch]
-                version = max((version for version, _ in found), default=0)
-                state = ledger.state()  # before answers are looked for: the charge knows of those that come after it
-                offers = [offered(priced, ledger) for priced in batch]
-                buying = [offer for offer in offers if not isinstance(offer, Released)]
-                with deferred():
-                    outcome = charge(buying, version, state)
-                if not isinstance(outcome, UnderWay):
-                    break
-                waiting.for_end_of(outcome)
-            if isinstance(outcome, Refused):
-                raise exhausted([*(offer.bought for offer in buying), *then], ledger.state(), catalog)
-            sequences = iter(outcome)
-            for offer, (_, digests) in zip(offers, found, strict=True):
-                if isinstance(offer, Released):
-                    answers.append(offer)
-                    continue
-                question, charged = offer.bought.question, next(sequences)
-                released = _answer(offer, charged, engine.run(question, digests), entropy)
-                with deferred():
-                    ledger.record_answer(charged.sequence, payload_of(released))
-                answers.append(released)
+            _release(batch, then, access, charges, answers)
             return tuple(answers)
         finally:
             ending.hold()
     except KeyboardInterrupt:
-        leave("interrupt")
+        access.ledger.record_unanswered(unanswered(), "interrupt")
         ended = Interrupted(charged=bool(charges))
     except BaseException as error:
-        if leave("fault"):
+        if access.ledger.record_unanswered(unanswered(), "fault"):
             ended = given_up()
         elif charges and isinstance(error, LapwingError | MemoryError) and not isinstance(error, SAID_AFTER_A_CHARGE):
             ended = EngineFault(FAILED)  # what it says may speak of data, or sound as if nothing was charged
@@ -151,45 +95,72 @@ def release_all(
     raise ended  # out here, so that it does not drag along what happened
 
 
-def current_version(tables: Sequence[Table], engine: Engine, ledger: Ledger) -> tuple[int, Mapping[str, str]]:
-    """Return the ledger's data version and the digests of tables in it, if the data of all are those of it.
+def _release(
+    batch: Sequence[Priced],
+    then: Sequence[Priced],
+    access: Access,
+    charges: list[Charged],
+    answers: list[Released],
+) -> None:
+    """Add the answers to priced questions to `answers`, in order, and what they are charged to `charges`."""
+    waiting = None
+    while True:  # all anew after a wait: data may have changed meanwhile, too
+        # 1. Compare.
+        current = [current_version(priced.question.lineage, access.engine, access.ledger) for priced in batch]
+        version = max((version for version, _ in current), default=0)
+        state = access.ledger.state()  # before answers are looked for: the charge knows of those that come after it
+        # 2. Serve what is stored.
+        offers = [offered(priced, access.ledger) for priced in batch]
+        buying = [offer.bought for offer in offers if not isinstance(offer, Released)]
+        # 3. Charge. Ctrl-C waits until the charge is made and noted, or refused.
+        with deferred():
+            outcome = _charge(buying, then, version, state, access)
+            if not isinstance(outcome, Refused | UnderWay):
+                charges.extend(outcome)
+        if not isinstance(outcome, UnderWay):
+            break
+        waiting = Waiting(access.ledger) if waiting is None else waiting
+        waiting.for_end_of(outcome)
+    if isinstance(outcome, Refused):
+        raise exhausted([*buying, *then], access.ledger.state(), access.catalog)
+    paid = iter(outcome)
+    for offer, (_, digests) in zip(offers, current, strict=True):
+        if isinstance(offer, Released):
+            answers.append(offer)
+            continue
+        charged = next(paid)
+        # 4. Run.
+        exact = access.engine.run(offer.bought.question, digests)
+        # 5. Add noise.
+        released = _answer(offer, charged, exact, access.entropy)
+        # 6. Record.
+        with deferred():
+            access.ledger.record_answer(charged.sequence, payload_of(released))
+        answers.append(released)
 
-    Raises: DataChanged otherwise, or DataFault if there are no data to compare; what is said does not depend on what
-        the data hold, nor on columns that the catalog does not declare.
-    """
-    state = ledger.state()
-    found = {table.name: _digest(table, engine) for table in tables}
-    for name, digest in found.items():
-        if digest is None:
-            raise DataFault(
-                f"The data of {name} are missing, or cannot be read as the catalog describes them. Nothing was "
-                "charged. To the curator, `lapwing data accept` says what is wrong with them."
-            )
-    digests = {name: digest for name, digest in found.items() if digest is not None}
-    for name, digest in digests.items():
-        if state.digests.get(name) != digest:
-            raise DataChanged(
-                f"The data of {name} are not those of version {state.version}. Nothing was charged. "
-                "If the change is meant, let the curator run `lapwing data accept`; spending stays with the people."
-            )
-    return state.version, digests
 
-
-def _digest(table: Table, engine: Engine) -> str | None:
-    try:
-        return engine.digest(table)
-    except DataFault:
-        return None
+def _charge(
+    buying: Sequence[Priced], then: Sequence[Priced], version: int, state: State, access: Access
+) -> tuple[Charged, ...] | Refused | UnderWay:
+    """Charge what is to be bought, all of it or nothing; or return which charge of the same is to be waited for."""
+    charges = [charge_of(priced, access.catalog, access.principal, version, state) for priced in buying]
+    if charges and then:  # searches, which are worth their price only if the questions after them can be paid, too
+        later = [charge_of(priced, access.catalog, access.principal, version, state) for priced in then]
+        obstacle = stands_against(charges, later, state, access.ledger, access.limits)
+        if obstacle is not None:
+            return obstacle
+    return access.ledger.charge_all(charges, access.limits, state.sequence)
 
 
 def _answer(offer: Offer, charged: Charged, exact: Exact, entropy: Entropy) -> Released:
-    """Add noise to what the engine found, and take the mean with an answer that is sharpened."""
+    """Add noise to what the engine returned, and take the mean with an answer that is sharpened."""
     bought, further = offer.bought, offer.further
     question = bought.question
-    cells = cells_of(question, selected_keys(bought, exact.holders, entropy))
+    keys = () if bought.selecting is None else selected_keys(bought, exact.holders, entropy)
+    cells = cells_of(question, keys)
     sums = exact_values(question, exact.cells, cells, exact.leaves)
     if bought.choosing is not None:
-        return _chosen(bought, bought.choosing, charged, sums, entropy)
+        return chosen(bought, bought.choosing, charged, sums, entropy)
     if further is None:
         values = add_noise(bought.terms, sums, entropy)
         mechanisms: tuple[NoiseLaw, ...] = tuple(term.mechanism for term in bought.terms)
@@ -209,39 +180,37 @@ def _answer(offer: Offer, charged: Charged, exact: Exact, entropy: Entropy) -> R
     )
 
 
-def _chosen(
-    bought: Priced, choosing: Choosing, charged: Charged, sums: Sequence[IntArray], entropy: Entropy
-) -> Released:
-    """Choose among the measures of a question, and release the place of the best alone.
-
-    Guarantee: the loss of `choosing`; the score of a measure is its sum over all cells.
-    """
-    scores = [sum(values.tolist()) for values in sums]
-    return Released(
-        question=bought.question,
-        mechanisms=(),
-        selection=None,
-        keys=((),) * len(bought.question.keys),
-        values=(),
-        sequence=charged.sequence,
-        cost=bought.loss,
-        stored=False,
-        choice=Choice(place=choosing.mechanism.release(scores, entropy), mechanism=choosing.mechanism),
-    )
-
-
-def selected_keys(priced: Priced, holders: Holders | None, entropy: Entropy) -> Chosen:
-    """Return the values of the private keys that are released, in an order that follows from the values.
-
-    Guarantee: the loss of `priced.selecting`, of which the engine has bounded the units: each holds at most
-        `max_keys` values, and puts a weight on each that depends on how many it holds.
-    """
-    if priced.selecting is None or holders is None:
-        return ()
-    mechanism = priced.selecting.mechanism
-    return holders.named(mechanism.select(holders.units_at, holders.weighed(mechanism.weight), entropy))
-
-
 def add_noise(terms: Sequence[Term], sums: Sequence[IntArray], entropy: Entropy) -> tuple[IntArray, ...]:
     """Add each measure's own noise to every one of its cells."""
     return tuple(term.mechanism.release(values, entropy) for term, values in zip(terms, sums, strict=True))
+
+
+def current_version(tables: Sequence[Table], engine: Engine, ledger: Ledger) -> tuple[int, Mapping[str, str]]:
+    """Return the ledger's data version and the digests of tables in it, if the data of all are those of it.
+
+    Raises: DataChanged otherwise, or DataFault if there are no data to compare; what is said does not depend on what
+        the data hold, nor on columns that the catalog does not declare.
+    """
+    state = ledger.state()
+    digests = {table.name: _digest(table, engine) for table in tables}
+    for name, digest in digests.items():
+        if digest is None:
+            raise DataFault(
+                f"The data of {name} are missing, or cannot be read as the catalog describes them. Nothing was "
+                "charged. To the curator, `lapwing data accept` says what is wrong with them."
+            )
+    for name, digest in digests.items():
+        if state.digests.get(name) != digest:
+            raise DataChanged(
+                f"The data of {name} are not those of version {state.version}. Nothing was charged. "
+                "If the change is meant, let the curator run `lapwing data accept`; spending stays with the people."
+            )
+    return state.version, {name: digest for name, digest in digests.items() if digest is not None}
+
+
+def _digest(table: Table, engine: Engine) -> str | None:
+    # None, and not the engine's own error, so that what the analyst sees drags no other message along.
+    try:
+        return engine.digest(table)
+    except DataFault:
+        return None

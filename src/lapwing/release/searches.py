@@ -9,48 +9,44 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
-from types import MappingProxyType
-from typing import Final, Protocol
 
 from lapwing.errors import EngineFault, Interrupted, LapwingError, QueryRefused
 from lapwing.ledger.ledger import Ledger
-from lapwing.preview import ColumnPreview, MeasurePreview, measure_previews
 from lapwing.query.aggregates.levels import found_level
-from lapwing.query.aggregates.searches import Bounded, Found, found_in, margin_of
+from lapwing.query.aggregates.searches import Bounded, Found, found_in
 from lapwing.query.aggregates.totals import found_in_totals
-from lapwing.query.calibrate import CONFIDENCE, Choosing, Priced, share_of_searches
+from lapwing.query.bind import bind
+from lapwing.query.calibrate import CONFIDENCE, Priced, calibrate_found, share_of_searches
 from lapwing.query.derivation.derived import Released as Shown
-from lapwing.query.derivation.derived import measures_of
 from lapwing.query.expressions.magnitudes import Bounds
 from lapwing.query.plan import Plan, Question, Search
+from lapwing.release.release import release_all
 from lapwing.release.released import Released
-from lapwing.release.stored import stored_answer
-
-Findings = Mapping[Bounded, Found]
-NO_FINDINGS: Final[Findings] = MappingProxyType({})
+from lapwing.release.request import Access, Request
+from lapwing.release.stored import key_of, stored_answer
 
 
-class Release(Protocol):
-    """Answers priced questions, if those that are asked afterwards will fit too."""
-
-    def __call__(self, batch: Sequence[Priced], *, then: Sequence[Priced] = ()) -> tuple[Released, ...]:
-        """Return the answers, in order."""
-        ...
-
-
-def searched(batch: Sequence[Priced], release: Release) -> dict[Question, Released]:
+def searched(batch: Sequence[Priced], access: Access) -> dict[Question, Released]:
     """Return the answers of all searches of a batch: each is bought once, at the highest of its prices."""
-    wanted: dict[Question, Priced] = {}
+    dearest: dict[Question, Priced] = {}
     for search in (search for priced in batch for search in priced.searches):
-        known = wanted.get(search.question, search)
-        wanted[search.question] = search if known.loss <= search.loss else known
-    return dict(zip(wanted, release(tuple(wanted.values()), then=batch), strict=True)) if wanted else {}
+        other = dearest.get(search.question, search)
+        dearest[search.question] = search if other.loss <= search.loss else other
+    return dict(zip(dearest, release_all(tuple(dearest.values()), access, then=batch), strict=True))
+
+
+def settled(request: Request, answers: Mapping[Question, Released], access: Access) -> tuple[Request, tuple[str, ...]]:
+    """Return a question with the bounds that its searches found, at the price that was said, and notes on them."""
+    found = findings(request.plan, answers)
+    plan = bind(request.text, access.catalog, access.public, request.parameters, bounds_of(found))
+    priced = calibrate_found(plan, access.catalog.budget, request.priced)
+    return replace(request, plan=plan, priced=priced), notes_of_found(plan, found)
 
 
 def stored_searches(priced: Priced, ledger: Ledger) -> dict[Question, Released]:
     """Return the answers of those searches that were bought before."""
-    answers = {search.question: stored_answer(search, ledger) for search in priced.searches}
-    return {question: answer for question, answer in answers.items() if answer is not None}
+    answers = [stored_answer(search, ledger.answers(key_of(search.question))) for search in priced.searches]
+    return {answer.question: answer for answer in answers if answer is not None}
 
 
 def findings(plan: Plan, answers: Mapping[Question, Released]) -> dict[Bounded, Found]:
@@ -69,12 +65,12 @@ def _finding(search: Search, answer: Released) -> Found:
     return follows(counts, answer.mechanisms[0], search.magnitudes)
 
 
-def bounds_of(found: Findings) -> dict[Bounded, Bounds]:
+def bounds_of(found: Mapping[Bounded, Found]) -> dict[Bounded, Bounds]:
     """Return the bounds alone."""
     return {measure: finding.bounds for measure, finding in found.items()}
 
 
-def notes_of_found(plan: Plan, found: Findings) -> tuple[str, ...]:
+def notes_of_found(plan: Plan, found: Mapping[Bounded, Found]) -> tuple[str, ...]:
     """Say which bounds were found, and what they may leave out."""
     return tuple(_note(search, found[search.bounded]) for search in plan.searches)
 
@@ -148,49 +144,6 @@ def notes_before(plan: Plan, priced: Priced) -> tuple[str, ...]:
 
 def _plain(value: Fraction) -> str:
     return f"{float(value):,.10g}"
-
-
-def previews_of(priced: Priced, searches: Sequence[Search]) -> tuple[MeasurePreview, ...]:
-    """Describe the noise of the searches of a question: how far the number of rows of a class may be off."""
-    described, by_question = [], {search.question: search for search in searches}
-    for bought in priced.searches:
-        search = by_question[bought.question]
-        if bought.choosing is not None:
-            described.append(_preview_of_choice(search, bought.choosing))
-            continue
-        (preview,) = measure_previews(bought, {search.measure: f"bounds of {search.name}"})
-        margin = margin_of(bought.terms[0].mechanism, search.magnitudes)
-        described.append(replace(preview, half_width=float(margin)))
-    return tuple(described)
-
-
-def _preview_of_choice(search: Search, choosing: Choosing) -> MeasurePreview:
-    """Describe the choice of a level: how many times what a unit adds at a level the sum there may lack."""
-    mechanism = choosing.mechanism
-    return MeasurePreview(
-        measure=f"bounds of {search.name}",
-        sensitivity=1.0,
-        reason=f"of {len(mechanism.sensitivities)} levels each is compared on the scale of what a unit adds there",
-        mechanism=mechanism.name,
-        scale=float(mechanism.scale),
-        half_width=float(mechanism.largest_defect(CONFIDENCE)),
-    )
-
-
-def at_widest(plan: Plan, priced: Priced, measures: Sequence[MeasurePreview]) -> tuple[MeasurePreview, ...]:
-    """Say of the sums whose bounds are to be found that they are described with the widest."""
-    return tuple(
-        replace(preview, reason=f"{preview.reason}, at the widest bounds")
-        if term.measure in plan.unsettled
-        else preview
-        for term, preview in zip(priced.terms, measures, strict=True)
-    )
-
-
-def unpromised(plan: Plan, columns: Sequence[ColumnPreview]) -> tuple[ColumnPreview, ...]:
-    """Return the columns of an answer without an error where that depends on bounds that are to be found."""
-    unknown = {output.name for output in plan.outputs if plan.unsettled & set(measures_of(output.value))}
-    return tuple(replace(column, half_width=None) if column.name in unknown else column for column in columns)
 
 
 @contextmanager

@@ -1,59 +1,29 @@
-"""What the ledger keeps of answers: served again for nothing, or sharpened for the difference."""
+"""What the ledger is told of a question and keeps of its answer: its name, its charge, the numbers that were released.
+
+A stored answer is served again for nothing, or sharpened for the difference.
+"""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
+from lapwing.catalog.model import Catalog
+from lapwing.ledger.folding import State
 from lapwing.ledger.ledger import Ledger
-from lapwing.ledger.records import StoredAnswer
+from lapwing.ledger.parts import Parts
+from lapwing.ledger.records import Charge, StoredAnswer
 from lapwing.mechanisms import TruncatedGeometric, WeightedGaussian
 from lapwing.privacy.measures import Loss
 from lapwing.query.calibrate import Priced
 from lapwing.query.keys import Key
+from lapwing.query.parts import parts_read
 from lapwing.query.plan import Question
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.release import payload
 from lapwing.release.cells import cells_of, columns_of
-from lapwing.release.refinement import Refinement, as_accurate, is_refinable, refinement
+from lapwing.release.refinement import Sharpening, as_accurate, is_refinable, sharpening
 from lapwing.release.released import Released
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
-    """What a question takes: an answer of its own, or what a stored one lacks."""
-
-    bought: Priced
-    further: "Sharpening | None" = None
-
-
-def offered(priced: Priced, ledger: Ledger) -> Released | Offer:
-    """Return the stored answer to a question, or what is to be bought."""
-    stored = stored_answer(priced, ledger)
-    if stored is not None:
-        return stored
-    further = sharpening(priced, ledger)
-    return Offer(bought=priced if further is None else further.refinement.priced, further=further)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sharpening:
-    """A stored answer, and what is still to be bought to make it as accurate as is wanted."""
-
-    stored: Released
-    refinement: Refinement
-
-
-def sharpening(priced: Priced, ledger: Ledger) -> Sharpening | None:
-    """Return the stored answer that takes the least to be sharpened, if that costs less than an answer afresh."""
-    if not is_refinable(priced):  # reading many keys to no end takes longer than to answer
-        return None
-    found = []
-    for answer in ledger.answers(key_of(priced.question)):
-        stored = restored(priced.question, answer, priced.loss)
-        needed = refinement(priced, stored.mechanisms)
-        if needed is not None and needed.priced.loss < priced.loss:
-            found.append(Sharpening(stored=stored, refinement=needed))
-    return min(found, key=lambda further: further.refinement.priced.loss.amount, default=None)
 
 
 def key_of(question: Question) -> str:
@@ -73,6 +43,65 @@ def _values_of(key: Key) -> list[str]:
     if key.private:
         return []
     return [str(len(key.domain)), *(map(str, key.domain) if len(key.domain) <= MAX_VALUES else ())]
+
+
+def charge_of(priced: Priced, catalog: Catalog, principal: str, version: int, state: State) -> Charge:
+    """Return what the ledger is to be asked for a question."""
+    return Charge(
+        key=key_of(priced.question),
+        question=str(priced.question),
+        loss=priced.loss,
+        catalog_digest=catalog.digest,
+        principal=principal,
+        version=version,
+        delta=priced.delta,
+        parts=parts_charged(priced.question, state),
+    )
+
+
+def parts_charged(question: Question, state: State) -> tuple[str, ...] | None:
+    """Return the parts that a question is charged to, in order; None for all.
+
+    These are the parts that it reads, if the ledger has divided the data by the parts of the question's table.
+    """
+    if state.division is None or state.division.parts != Parts.of_table(question.table):
+        return None
+    read = parts_read(question)
+    return None if read is None else tuple(part for part in state.division.parts.values if part in read)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What a question takes: an answer of its own, or what a stored one lacks."""
+
+    bought: Priced
+    further: Sharpening | None = None
+
+
+def offered(priced: Priced, ledger: Ledger) -> Released | Offer:
+    """Return the stored answer to a question, or what is to be bought."""
+    kept = ledger.answers(key_of(priced.question))
+    stored = stored_answer(priced, kept)
+    if stored is not None:
+        return stored
+    # Reading many private keys to no end would take longer than to answer.
+    readable = bool(kept) and is_refinable(priced)
+    further = sharpening(priced, [restored(priced.question, one, priced.loss) for one in kept]) if readable else None
+    return Offer(bought=priced if further is None else further.refinement.priced, further=further)
+
+
+def stored_answer(priced: Priced, kept: Sequence[StoredAnswer]) -> Released | None:
+    """Return an answer that was bought before and is at least as accurate as asked in every number, if there is one.
+
+    The loss alone does not tell: two answers of one price may have split it differently.
+    """
+    for one in kept:
+        answer = restored(priced.question, one, priced.loss)
+        pairs = zip(answer.mechanisms, priced.terms, strict=True)
+        numbers = all(as_accurate(bought, term.mechanism) for bought, term in pairs)
+        if numbers and _selects_as_well(answer, priced) and _chooses_as_well(answer, priced):
+            return answer
+    return None
 
 
 def payload_of(released: Released) -> str:
@@ -103,20 +132,6 @@ def restored(question: Question, stored: StoredAnswer, asked: Loss) -> Released:
         stored=True,
         choice=content.choice,
     )
-
-
-def stored_answer(priced: Priced, ledger: Ledger) -> Released | None:
-    """Return an answer that was bought before and is at least as accurate as asked in every number, if there is one.
-
-    The loss alone does not tell: two answers of one price may have split it differently.
-    """
-    for answer in ledger.answers(key_of(priced.question)):
-        released = restored(priced.question, answer, priced.loss)
-        pairs = zip(released.mechanisms, priced.terms, strict=True)
-        numbers = all(as_accurate(bought, term.mechanism) for bought, term in pairs)
-        if numbers and _selects_as_well(released, priced) and _chooses_as_well(released, priced):
-            return released
-    return None
 
 
 def _chooses_as_well(released: Released, priced: Priced) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import lapwing.opening
+import lapwing.release.answering
 import lapwing.release.release
 import lapwing.session
 from lapwing.cli import main
@@ -50,7 +51,7 @@ PLACES: dict[str, tuple[object, str, Callable[..., Any]]] = {
     "opening": (lapwing.opening, "load", hang),
     "planning": (lapwing.session, "bind", hang),
     "comparing": (lapwing.release.release, "current_version", hang),
-    "between": (lapwing.session, "release_all", then_hang(lapwing.release.release.release_all)),
+    "between": (lapwing.release.answering, "release_all", then_hang(lapwing.release.release.release_all)),
     "running": (DuckDB, "run", hang),
     "noise": (lapwing.release.release, "add_noise", hang),
     "writing": (query_command, "_write", hang),

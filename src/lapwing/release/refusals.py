@@ -1,4 +1,4 @@
-"""What a question is charged, to which parts of the data, and what is said where the budget cannot bear it."""
+"""Why questions are not charged: another has to be waited for, or the budget cannot bear them."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -6,44 +6,38 @@ from typing import Final
 
 from lapwing.catalog.model import Catalog
 from lapwing.errors import BudgetExhausted
+from lapwing.ledger.allowances import LimitsNow, require_within
 from lapwing.ledger.folding import State, paid
-from lapwing.ledger.parts import Parts
+from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.records import Charge
+from lapwing.ledger.waiting import UnderWay
 from lapwing.privacy.amounts import exact, short
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import Loss
 from lapwing.query.calibrate import Priced, request
-from lapwing.query.parts import parts_read
-from lapwing.query.plan import Question
-from lapwing.release.stored import key_of
+from lapwing.release.stored import parts_charged
 
 MOST_NAMED: Final = 10
 """How many parts an error names at most."""
 
 
-def charge_of(priced: Priced, catalog: Catalog, principal: str, version: int, state: State) -> Charge:
-    """Return what the ledger is to be asked for a question."""
-    return Charge(
-        key=key_of(priced.question),
-        question=str(priced.question),
-        loss=priced.loss,
-        catalog_digest=catalog.digest,
-        principal=principal,
-        version=version,
-        delta=priced.delta,
-        parts=parts_charged(priced.question, state),
-    )
+def stands_against(
+    charges: Sequence[Charge], later: Sequence[Charge], state: State, ledger: Ledger, limits: LimitsNow | None
+) -> UnderWay | Refused | None:
+    """Return why charges are not made now, as seen with others that are to follow them; None if nothing is in the way.
 
-
-def parts_charged(question: Question, state: State) -> tuple[str, ...] | None:
-    """Return the parts that a question is charged to, in order; None for all.
-
-    These are the parts that it reads, if the ledger has divided the data by the parts of the question's table.
+    Raises: AllowanceExhausted if all of them together are beyond the asker's limits.
     """
-    if state.division is None or state.division.parts != Parts.of_table(question.table):
-        return None
-    read = parts_read(question)
-    return None if read is None else tuple(part for part in state.division.parts.values if part in read)
+    # First, as the answer of one that is under way is free, where the budget might not bear all of them.
+    awaited = ledger.under_way(charges, state.sequence)
+    if awaited is not None:
+        return awaited
+    together = [*charges, *later]
+    if not bears(state, together):
+        return Refused(shortfall=charges[0].loss.nothing())
+    if limits is not None:
+        require_within(limits(), state.spending, state.registration, together)
+    return None
 
 
 def bears(state: State, charges: Sequence[Charge]) -> bool:

@@ -1,0 +1,87 @@
+"""From priced questions to answers: release their numbers, after the searches for their bounds where they have some."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from lapwing.answer import Answer
+from lapwing.privacy.measures import Loss
+from lapwing.query.plan import Question
+from lapwing.release.notes import notes_of
+from lapwing.release.release import release_all
+from lapwing.release.released import Released
+from lapwing.release.request import Access, Request
+from lapwing.release.searches import after_searches, searched, settled
+
+Answers = Mapping[Question, Released]
+
+
+def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...]:
+    """Answer questions: all are charged, or none; one that stands there twice, once.
+
+    Guarantee, Raises: as `release_all`.
+    """
+    # Before anything is paid: whatever could go wrong here costs nothing.
+    notes = [notes_of(request.plan, request.priced) for request in requests]
+    if any(request.priced.searches for request in requests):
+        return _answers_after_searches(requests, access)
+    return _answers(requests, notes, _released(requests, access), {})
+
+
+def _answers_after_searches(requests: Sequence[Request], access: Access) -> tuple[Answer, ...]:
+    bounds = searched([request.priced for request in requests], access)
+    with after_searches(bounds.values()):
+        found = [settled(request, bounds, access) for request in requests]
+        notes = [(*notes_of(request.plan, request.priced), *said) for request, said in found]
+        released = _released([request for request, _ in found], access)
+    # With the searches of each again, of which settled questions know nothing: they are a part of its cost.
+    paid = [
+        replace(request, priced=replace(request.priced, searches=before.priced.searches))
+        for (request, _), before in zip(found, requests, strict=True)
+    ]
+    return _answers(paid, notes, released, bounds)
+
+
+def _released(requests: Sequence[Request], access: Access) -> Answers:
+    distinct = {request.priced.question: request.priced for request in requests}
+    return dict(zip(distinct, release_all(tuple(distinct.values()), access), strict=True))
+
+
+def _answers(
+    requests: Sequence[Request], notes: Sequence[Sequence[str]], released: Answers, searches: Answers
+) -> tuple[Answer, ...]:
+    """Return answers, each charged what it was the first to need: it is free a second time."""
+    released, searches, answers = dict(released), dict(searches), []
+    for request, said in zip(requests, notes, strict=True):
+        priced = request.priced
+        answer = _taken(released, priced.question)
+        parts = [answer, *(_taken(searches, search.question) for search in priced.searches)]
+        cost = sum_of([part.cost for part in parts])
+        # What each measure took of the price is known only if all of it was paid now.
+        whole = priced.together
+        shares = [term.loss(whole.kind).amount / whole.amount for term in priced.terms] if cost == whole else None
+        answers.append(
+            Answer(
+                plan=request.plan,
+                mechanisms=answer.mechanisms,
+                keys=answer.keys,
+                values=answer.values,
+                cost=cost,
+                stored=all(part.stored for part in parts),
+                notes=said,
+                shares=shares,
+                entries=[part.sequence for part in parts],
+            )
+        )
+    return tuple(answers)
+
+
+def _taken(answers: dict[Question, Released], question: Question) -> Released:
+    answer = answers[question]
+    answers[question] = replace(answer, cost=answer.cost.nothing(), stored=True)
+    return answer
+
+
+def sum_of(losses: Sequence[Loss]) -> Loss:
+    """Add up losses of one measure."""
+    return losses[0].from_amount(sum((loss.amount for loss in losses), Fraction(0)))

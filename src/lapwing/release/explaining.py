@@ -1,0 +1,74 @@
+"""What a question would be charged now, and how good its answer would be: from plan, catalog, ledger and limits."""
+
+from lapwing.ledger.folding import State
+from lapwing.preview import PartPreview, Preview
+from lapwing.query.names import measure_names
+from lapwing.release.answering import sum_of
+from lapwing.release.notes import bound_of, notes_of, units_of
+from lapwing.release.outlook import NO_LIMITS, outlook
+from lapwing.release.previews import (
+    at_widest,
+    column_previews,
+    measure_previews,
+    previews_of,
+    selection_preview,
+    unpromised,
+)
+from lapwing.release.released import Released
+from lapwing.release.request import Access, Request
+from lapwing.release.searches import notes_before, settled, stored_searches
+from lapwing.release.stored import Offer, offered, parts_charged
+
+
+def explain(request: Request, state: State, access: Access, assuming_count: int | None) -> Preview:
+    """Return price, mechanisms and promised errors of a question, without touching data or budget."""
+    bounds = stored_searches(request.priced, access.ledger)
+    if request.plan.searches and len(bounds) == len(request.plan.searches):
+        request, notes = settled(request, bounds, access)
+    else:
+        notes = notes_before(request.plan, request.priced)
+    plan, priced, budget = request.plan, request.priced, access.catalog.budget
+    # What a question with unknown bounds would release is not known yet, nor whether it is stored.
+    offer = Offer(bought=priced) if plan.unsettled else offered(priced, access.ledger)
+    stored = isinstance(offer, Released)
+    bought = priced if isinstance(offer, Released) else offer.bought
+    buying = [*(search for search in priced.searches if search.question not in bounds), bought]
+    price = sum_of([one.loss for one in buying])
+    parts = parts_charged(plan.question, state)
+    now = outlook(
+        () if stored else buying,
+        price,
+        parts,
+        state=state,
+        catalog=access.catalog,
+        principal=access.principal,
+        limits=NO_LIMITS if access.limits is None else access.limits(),
+    )
+    names = measure_names(plan)
+    return Preview(
+        cost=price.nothing() if stored else price,
+        price=price,
+        epsilon=price.to_epsilon(delta=budget.delta - budget.delta_keys),
+        share_of_remaining=float(price.amount / now.remaining.amount) if now.remaining.amount else float("inf"),
+        remaining=now.remaining,
+        fits=now.fits,
+        refusal=now.refusal,
+        cells=plan.question.cells,
+        unit=units_of(plan.question.lineage),
+        bound=bound_of(plan.question.lineage),
+        measures=(*previews_of(priced, plan.searches), *at_widest(plan, priced, measure_previews(priced, names))),
+        columns=unpromised(plan, column_previews(plan, priced, names, assuming_count)),
+        notes=(*notes_of(plan, priced), *notes),
+        delta=priced.delta,
+        sharpens=not isinstance(offer, Released) and offer.further is not None,
+        assuming_count=assuming_count,
+        parts=_part_previews(parts, state),
+        selection=selection_preview(priced),
+    )
+
+
+def _part_previews(parts: tuple[str, ...] | None, state: State) -> tuple[PartPreview, ...] | None:
+    if parts is None or state.division is None:
+        return None
+    spent, left = state.division.losses.spent_by_part(), state.division.losses.rooms()
+    return tuple(PartPreview(part=part, spent=spent[part], remaining=left[part]) for part in parts)

@@ -1,0 +1,149 @@
+"""How the numbers and keys of an answer that is not bought yet would err: what a preview shows of each."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from lapwing.mechanisms import DiscreteLaplace, WeightedGaussian
+from lapwing.preview import ColumnPreview, MeasurePreview, SelectionPreview
+from lapwing.query.aggregates.searches import margin_of
+from lapwing.query.calibrate import CONFIDENCE, Choosing, Priced, Term
+from lapwing.query.derivation.derive import bracket
+from lapwing.query.derivation.derived import Average, Output, Released, keys_of, measures_of
+from lapwing.query.measures import Measure
+from lapwing.query.plan import Plan, Search
+from lapwing.release.notes import units_needed
+
+
+def measure_previews(priced: Priced, names: Mapping[Measure, str]) -> tuple[MeasurePreview, ...]:
+    """Describe every measure of a question."""
+    return tuple(_measure(term, names[term.measure]) for term in priced.terms)
+
+
+def _measure(term: Term, name: str) -> MeasurePreview:
+    laplace = isinstance(term.mechanism, DiscreteLaplace)
+    sensitivity = term.candidate.sensitivity
+    norm = float(sensitivity.l1) if laplace else float(sensitivity.l2_squared) ** 0.5
+    scale = term.mechanism.scale if isinstance(term.mechanism, DiscreteLaplace) else term.mechanism.sigma
+    step = term.measure.step
+    return MeasurePreview(
+        measure=name,
+        sensitivity=norm * float(step),
+        reason=term.candidate.reason,
+        mechanism=term.mechanism.name,
+        scale=float(scale * step),
+        half_width=float(term.half_width(CONFIDENCE)),
+    )
+
+
+def column_previews(
+    plan: Plan, priced: Priced, names: Mapping[Measure, str], assuming_count: int | None
+) -> tuple[ColumnPreview, ...]:
+    """Describe every column of the answer."""
+    return tuple(
+        ColumnPreview(
+            name=output.name,
+            rests_on=tuple(names[measure] for measure in measures_of(output.value)),
+            half_width=_half_width(output, priced, assuming_count),
+            selected=any(key.private for key in keys_of(output.value)),
+        )
+        for output in plan.outputs
+    )
+
+
+def selection_preview(priced: Priced) -> SelectionPreview | None:
+    """Describe the choice of private keys."""
+    if priced.selecting is None:
+        return None
+    mechanism = priced.selecting.mechanism
+    weighted = mechanism if isinstance(mechanism, WeightedGaussian) else None
+    units = units_needed(priced.selecting)
+    return SelectionPreview(
+        keys=tuple(key.name for key in priced.question.private_keys),
+        mechanism=mechanism.name,
+        price_share=float(priced.selecting.loss.amount / priced.loss.amount),
+        delta=float(priced.selecting.delta),
+        scale=None if weighted is None else float(weighted.sigma),
+        threshold=None if weighted is None else weighted.threshold / 2**weighted.fraction_bits,
+        fewest_units=None if units is None else units[0],
+        most_units=None if units is None else units[1],
+        keys_per_unit=mechanism.max_keys,
+    )
+
+
+def _half_width(output: Output, priced: Priced, assuming_count: int | None) -> float | None:
+    terms = {term.measure: term for term in priced.terms}
+    match output.value:
+        case Released(measure=measure):
+            return float(terms[measure].half_width(CONFIDENCE))
+        case Average() as average if assuming_count is not None:
+            return _average_half_width(average, terms, assuming_count)
+        case _:
+            return None
+
+
+def _average_half_width(average: Average, terms: Mapping[Measure, Term], count: int) -> float:
+    """Return the largest distance between a mean and the ends of its interval, over all means inside the bounds.
+
+    With n rows of mean m around the origin, the released sum lies within a of nm and the released count within b of
+    n. The quotient's distance from m is convex in m, so that it is largest at a bound.
+    """
+    level = 1 - (1 - CONFIDENCE) / 2
+    parts: tuple[Measure, ...] = (average.total, average.count)
+    margins = {part: terms[part].half_width(level) for part in parts}
+    low, high = average.total.type.interval()
+    if low is None or high is None:
+        raise ValueError("a sum's argument is bounded")
+    origin = average.total.origin * average.total.step
+    worst = Fraction(0)
+    for mean in (low, high):
+        centre: dict[Measure, Fraction] = {average.total: (mean - origin) * count, average.count: Fraction(count)}
+        for total in (-margins[average.total], margins[average.total]):
+            shifted = {**centre, average.total: centre[average.total] + total}
+            ends = bracket(average, shifted, {**margins, average.total: Fraction(0)}, {})
+            if ends is not None:
+                worst = max(worst, *(abs(Fraction(end) - mean) for end in ends))
+    return float(worst)
+
+
+def previews_of(priced: Priced, searches: Sequence[Search]) -> tuple[MeasurePreview, ...]:
+    """Describe the noise of the searches of a question: how far the number of rows of a class may be off."""
+    described, by_question = [], {search.question: search for search in searches}
+    for bought in priced.searches:
+        search = by_question[bought.question]
+        if bought.choosing is not None:
+            described.append(_preview_of_choice(search, bought.choosing))
+            continue
+        (preview,) = measure_previews(bought, {search.measure: f"bounds of {search.name}"})
+        margin = margin_of(bought.terms[0].mechanism, search.magnitudes)
+        described.append(replace(preview, half_width=float(margin)))
+    return tuple(described)
+
+
+def _preview_of_choice(search: Search, choosing: Choosing) -> MeasurePreview:
+    """Describe the choice of a level: how many times what a unit adds at a level the sum there may lack."""
+    mechanism = choosing.mechanism
+    return MeasurePreview(
+        measure=f"bounds of {search.name}",
+        sensitivity=1.0,
+        reason=f"of {len(mechanism.sensitivities)} levels each is compared on the scale of what a unit adds there",
+        mechanism=mechanism.name,
+        scale=float(mechanism.scale),
+        half_width=float(mechanism.largest_defect(CONFIDENCE)),
+    )
+
+
+def at_widest(plan: Plan, priced: Priced, measures: Sequence[MeasurePreview]) -> tuple[MeasurePreview, ...]:
+    """Say of the sums whose bounds are to be found that they are described with the widest."""
+    return tuple(
+        replace(preview, reason=f"{preview.reason}, at the widest bounds")
+        if term.measure in plan.unsettled
+        else preview
+        for term, preview in zip(priced.terms, measures, strict=True)
+    )
+
+
+def unpromised(plan: Plan, columns: Sequence[ColumnPreview]) -> tuple[ColumnPreview, ...]:
+    """Return the columns of an answer without an error where that depends on bounds that are to be found."""
+    unknown = {output.name for output in plan.outputs if plan.unsettled & set(measures_of(output.value))}
+    return tuple(replace(column, half_width=None) if column.name in unknown else column for column in columns)

@@ -1,0 +1,58 @@
+"""What a release chooses: which private keys an answer shows, and which measure of a question is the best.
+
+Private keys. Where a key's values are private, noise is added twice: the keys are selected first, then the cells of
+those that were get noise. Together they lose the selection's loss and the measures', and δ once. Proof. Let unit v be
+added to D, which makes D'. The selection is a pair of its loss but for an event of probability δ at most on D': that it
+releases a key that only v holds, or that only v brings to the least number of units (`mechanisms.partitions`; in a pure
+ledger it is (ε, δ)-DP, which says the same by `privacy.approximate`). Otherwise its outcome is a set K of keys that
+could have come from D too. Given K, whichever it is, what is measured in the cells of K is a part of the vector over
+all cells, and leaving entries out brings no two vectors further apart: so the sensitivities of `query.stability`, which
+hold for any number of cells, hold for it. Hence the measures, chosen in the light of K, are a pair of their own losses,
+and losses of pairs chosen along the way add up (`privacy.filters`): with probability 1 − δ keys and values together are
+a pair of the sum. What was not selected leaves no trace: its integers are dropped before any noise is drawn, and how
+much there is to do from then on follows from K, which is released, and from the public keys. ∎
+"""
+
+from collections.abc import Sequence
+
+from lapwing.engines import Holders
+from lapwing.exact.arrays import IntArray
+from lapwing.exact.entropy import Entropy
+from lapwing.ledger.records import Charged
+from lapwing.query.calibrate import Choosing, Priced
+from lapwing.release.cells import Chosen
+from lapwing.release.payload import Choice
+from lapwing.release.released import Released
+
+
+def selected_keys(priced: Priced, holders: Holders | None, entropy: Entropy) -> Chosen:
+    """Return the values of the private keys that are released, in an order that follows from the values.
+
+    Guarantee: the loss of `priced.selecting`, of which the engine has bounded the units: each holds at most
+        `max_keys` values, and puts a weight on each that depends on how many it holds.
+    """
+    if priced.selecting is None or holders is None:
+        return ()
+    mechanism = priced.selecting.mechanism
+    return holders.named(mechanism.select(holders.units_at, holders.weighed(mechanism.weight), entropy))
+
+
+def chosen(
+    bought: Priced, choosing: Choosing, charged: Charged, sums: Sequence[IntArray], entropy: Entropy
+) -> Released:
+    """Choose among the measures of a question, and release the place of the best alone.
+
+    Guarantee: the loss of `choosing`; the score of a measure is its sum over all cells.
+    """
+    scores = [sum(values.tolist()) for values in sums]
+    return Released(
+        question=bought.question,
+        mechanisms=(),
+        selection=None,
+        keys=((),) * len(bought.question.keys),
+        values=(),
+        sequence=charged.sequence,
+        cost=bought.loss,
+        stored=False,
+        choice=Choice(place=choosing.mechanism.release(scores, entropy), mechanism=choosing.mechanism),
+    )
