@@ -4,14 +4,23 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test check bench docs lock clean help
+.PHONY: demo test test-long check bench docs lock clean help
+
+# A hundred of the tests start processes: these must not compile everything again, whatever the environment says.
+PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n auto --dist worksteal -q
 
 demo: $(VENV)/run.stamp        ## answer real questions on the shipped data set
 	@$(BIN)/lapwing demo --folder demo
 
-test: $(VENV)/dev.stamp        ## run every test, in parallel
+test: $(VENV)/dev.stamp        ## run the tests, in parallel: minutes
 	@requirements/debian.sh
-	@$(BIN)/python -m pytest -n auto --dist worksteal -q
+	@$(PYTEST)
+
+test-long: $(VENV)/dev.stamp   ## fuzz with fresh seeds, draw millions, race for long: LAPWING_SEED=... repeats a run
+	@requirements/debian.sh
+	@seed=$${LAPWING_SEED:-$$($(BIN)/python -c 'import secrets; print(secrets.randbits(32))')} && \
+		echo "LAPWING_SEED=$$seed" && \
+		LAPWING_SEED=$$seed $(PYTEST) -m long --hypothesis-profile=long --hypothesis-seed=$$seed
 
 check: $(VENV)/dev.stamp       ## lint, types, layering
 	@$(BIN)/ruff check .
@@ -58,4 +67,4 @@ clean:                         ## remove the environment, the demos and everythi
 	@rm -rf $(VENV) demo demo-* site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 help:                          ## list these targets
-	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r target text; do printf '  make %-6s %s\n' "$$target" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r target text; do printf '  make %-9s %s\n' "$$target" "$$text"; done

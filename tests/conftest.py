@@ -1,23 +1,36 @@
-"""Settings of the whole suite. Hypothesis draws the same examples every time, so that a red run is red again."""
+"""Settings of the whole suite. The short run draws the same examples every time, so that a red run is red again."""
 
 import os
 import signal
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import is_hypothesis_test
 
+from tests.support import effort
 from tests.support.postgres import own_postgres, postgres, shared_postgres
+from tests.support.timing import Timing
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 """Tests run side by side already; NumPy reads this when it is first imported, which may be later than here."""
 
 __all__ = ["own_postgres", "postgres", "shared_postgres"]
 
-settings.register_profile(
-    "lapwing", deadline=None, derandomize=True, max_examples=60, suppress_health_check=list(HealthCheck), database=None
-)
-settings.load_profile("lapwing")
+effort.register()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Timing())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Take every property test into the long run: it tries other examples there, and more."""
+    if not effort.is_long():
+        return
+    for item in items:
+        if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj):
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture

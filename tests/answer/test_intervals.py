@@ -5,7 +5,7 @@ from math import inf
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.query.derivation import derivations
@@ -15,6 +15,7 @@ from lapwing.query.derivation.derived import Average, Derived, Fixture, Released
 from lapwing.query.expressions.expression import Column
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import Count, Measure, Sum
+from tests.support.effort import examples
 
 PAY = Column(name="pay", type=Fixed(step=Fraction(1, 2), low=-20, high=60))
 COUNT = Count()
@@ -63,7 +64,7 @@ def contained(value: Any, interval: Any) -> bool:
     return value is None or interval is None or interval[0] <= value <= interval[1]
 
 
-@settings(max_examples=1500)
+@examples(1500)
 @given(
     derived=expressions,
     values=st.tuples(whole, whole, whole),

@@ -7,7 +7,7 @@ from math import isclose, sqrt
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.query.derivation import moments
@@ -16,6 +16,7 @@ from lapwing.query.derivation.derived import Derived, measures_of
 from lapwing.query.expressions.expression import Column
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import Count, Measure, Sum
+from tests.support.effort import examples
 
 STEP = Fraction(1, 2)
 
@@ -98,7 +99,7 @@ noise = st.lists(st.integers(-400, 400), min_size=6, max_size=6)
 
 
 @pytest.mark.parametrize("name", STATISTICS)
-@settings(max_examples=100)
+@examples(100)
 @given(rows=pairs, moved=noise, widths=st.lists(st.integers(0, 400), min_size=6, max_size=6))
 def test_noise_leaves_them_inside_bounds_and_the_truth_inside_the_interval(
     name: str, rows: list[tuple[int, int]], moved: list[int], widths: list[int]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
@@ -18,6 +18,7 @@ from lapwing.builder.values import Value
 from lapwing.query.plan import Plan
 from lapwing.query.text.parse import parse
 from tests.support.builder.world import World, same
+from tests.support.effort import examples
 
 col = lw.col
 
@@ -101,7 +102,7 @@ def bare(text: str) -> exp.Expression:
     return node
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.one_of(NUMBERS, CONDITIONS))
 def test_few_parentheses_mean_as_much_as_all(both: Both) -> None:
     assert bare(nodes.sql(both.value.node)) == bare(both.text)
@@ -191,7 +192,7 @@ KEYS: list[tuple[Any, str]] = [
 def test_random_chains(world: World) -> None:
     answered = []
 
-    @settings(max_examples=150)
+    @examples(150)
     @given(st.data())
     def law(data: st.DataObject) -> None:
         text, answer = data.draw(questions(world))

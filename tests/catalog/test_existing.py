@@ -5,12 +5,13 @@ from collections.abc import Hashable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.catalog import Column, Link, Table
 from tests.support.catalog import existing as model
 from tests.support.catalog.existing import Data, Existing, Order, Row, bag, bounded, existing
+from tests.support.effort import examples
 
 KEY, DAY = Column(name="k", type="integer"), Column(name="day", type="integer")
 ROOT = Table(
@@ -76,7 +77,7 @@ def others(found: Existing, unit: int) -> Existing:
     return [(whose, row) for whose, row in found if whose != unit]
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(rows(unique=True), SMALL)
 def test_to_remove_a_unit_is_to_remove_its_rows_everywhere(data: Data, unit: int) -> None:
     for table in TABLES:
@@ -85,7 +86,7 @@ def test_to_remove_a_unit_is_to_remove_its_rows_everywhere(data: Data, unit: int
         assert bag(existing(table, cascaded(data, unit), digest)) == left
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(rows(unique=False), SMALL)
 def test_keys_that_are_not_unique_let_no_unit_touch_another(data: Data, unit: int) -> None:
     """What the linked tables say is then held fixed: only whether a unit is in the root is hidden."""

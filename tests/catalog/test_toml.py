@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.catalog import Budget, Catalog, Column, Link, Table, spelling
@@ -179,7 +179,6 @@ def catalogs(draw: st.DrawFn) -> Catalog:
     )
 
 
-@settings()
 @given(catalogs())
 def test_what_is_written_reads_back(any_catalog: Catalog) -> None:
     again = loads(dumps(any_catalog), file="x", folder=FOLDER)

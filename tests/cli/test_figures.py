@@ -6,12 +6,13 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.cli import figures
 from lapwing.cli.figures import delta, gauge, noisy, plain, share, size
 from lapwing.cli.options import number
+from tests.support.effort import examples
 
 values = st.floats(-1e9, 1e9, allow_nan=False)
 reaches = st.floats(1e-6, 1e9)
@@ -26,7 +27,7 @@ def require_covered(value: float, below: float, above: float, show: Callable[...
     assert high - slack <= shown + margin
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(value=values, below=reaches, above=reaches)
 def test_what_is_shown_contains_the_interval(value: float, below: float, above: float) -> None:
     require_covered(value, below, above, noisy)
@@ -38,7 +39,7 @@ def test_rounding_to_nearest_would_be_found(monkeypatch: pytest.MonkeyPatch) -> 
         require_covered(2.9134, 0.431, 0.431, noisy)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(value=st.floats(1e-6, 1e12))
 def test_a_size_is_rounded_up(value: float) -> None:
     shown = float(size(value).replace(",", ""))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import duckdb
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from lapwing.catalog import Column, Table
 from lapwing.catalog.table import Link
@@ -14,12 +14,11 @@ from lapwing.engines.duckdb import cleaned
 from lapwing.engines.duckdb.cleaned import Pass, Source
 from tests.catalog.test_existing import CHILD, LEAF, ROOT, SMALL, TABLES, cascaded, rows, without
 from tests.support.catalog.existing import Data
+from tests.support.effort import examples
 from tests.support.engines.linked import Bag, defined, found, put, source_of
 from tests.support.query import composed
 
-MANY = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+MANY = examples(150)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.errors import CatalogMismatch, InvalidParameter, LedgerFault
@@ -22,6 +22,7 @@ from lapwing.ledger.records import Charge, Charged
 from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import PureDP
+from tests.support.effort import examples
 from tests.support.ledger.ledgers import registration
 from tests.support.ledger.places import Place
 
@@ -76,7 +77,7 @@ def test_ten_tenths_of_delta_fill_what_is_kept_and_nothing_more_fits() -> None:
     assert isinstance(spend(state, Fraction(1, 2), 0), State), "the loss has a part of its own"
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.lists(st.tuples(st.fractions(0, 1), st.fractions(0, KEPT)), max_size=10))
 def test_both_parts_are_kept_and_a_refusal_charges_neither(charges: list[tuple[Fraction, Fraction]]) -> None:
     state, spent, taken = ready(), Fraction(0), Fraction(0)

@@ -5,7 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.errors import DataChanged, InvalidParameter, LedgerFault
@@ -16,6 +16,7 @@ from lapwing.ledger.folding import State, fold
 from lapwing.ledger.records import Charge
 from lapwing.privacy.filters import Granted, Refused
 from lapwing.privacy.measures import GaussianDP, Loss, Number, PureDP, ZeroConcentratedDP
+from tests.support.effort import examples
 from tests.support.ledger.ledgers import registration
 
 TIME = "2026-01-01T00:00:00.000000+00:00"
@@ -78,7 +79,7 @@ def test_a_loss_of_another_measure_is_not_charged() -> None:
         charging(ready(1), request(GaussianDP(0.1)), TIME)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.lists(st.fractions(min_value=0, max_value=1, max_denominator=10**6), max_size=12))
 def test_the_state_is_the_exact_sum_of_what_was_granted(losses: list[Fraction]) -> None:
     state, total = ready(1), Fraction(0)

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.errors import DataStopped, EngineFault, InvalidParameter, LedgerFault
@@ -25,6 +25,7 @@ from lapwing.ledger.store import Presence, Transaction
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import PureDP
 from tests.ledger.test_entries import TIME, ready, request, resealed
+from tests.support.effort import examples
 from tests.support.ledger.ledgers import charged, opened, registration, spend
 from tests.support.ledger.places import Place
 
@@ -93,7 +94,7 @@ def check_any_order(events: list[str]) -> None:
         assert state.account.spent.amount == spent, "nothing is refunded"
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(EVENTS)
 def test_three_faults_stop_whatever_comes_between(events: list[str]) -> None:
     check_any_order(events)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
@@ -22,6 +22,7 @@ from lapwing.local.shuffling import bounds as module
 from lapwing.local.shuffling.binomial import Binomial
 from lapwing.local.shuffling.bounds import SYMMETRIC, amplified_delta, amplified_epsilon, local_epsilon
 from tests.support.docs.pages import DOCS
+from tests.support.effort import examples
 from tests.support.local.shelf import SHELF
 
 Law = dict[tuple[int, ...], Any]
@@ -303,7 +304,7 @@ def test_tables_against_sums(trials: int, chance: Fraction) -> None:
         assert float(down) <= value * (1 + mpf(10) ** -10)
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(
     st.fractions(min_value=Fraction(1, 10), max_value=8, max_denominator=100),
     st.integers(min_value=1, max_value=10**4),

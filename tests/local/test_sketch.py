@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.errors import InvalidParameter
@@ -28,6 +28,7 @@ from lapwing.local.lists.variance import for_respondents
 from lapwing.local.words import sketch
 from lapwing.local.words.places import Numbered, meeting, places, points_of
 from lapwing.local.words.places import points as points_at
+from tests.support.effort import examples
 from tests.support.exact.fit import LEAST_P_VALUE, p_value
 from tests.support.fixed_entropy import StreamEntropy
 from tests.support.local.laws import law_of
@@ -330,7 +331,7 @@ def test_rows_of_too_many_ones_are_rejected() -> None:
 
 
 @given(said=st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=6))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @pytest.mark.parametrize(
     "mechanism",
     [small(CountMeanSketch), small(HadamardSketch), PrefixExtending.for_epsilon(1, 3)],

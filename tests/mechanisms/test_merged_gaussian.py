@@ -7,13 +7,14 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms import RoundedGaussian, merged_gaussian
 from lapwing.mechanisms.merged_gaussian import MergedGaussian, merged, sharpened
+from tests.support.effort import examples
 from tests.support.fixed_entropy import StreamEntropy
 from tests.support.privacy.oracle import normal, real
 
@@ -112,7 +113,7 @@ def mean_with(bought: RoundedGaussian | MergedGaussian, further: tuple[RoundedGa
     return merged(values, bought, values, *further)[1]
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(noises, sigmas)
 def test_a_sharpened_answer_keeps_the_wanted_promise(bought: RoundedGaussian | MergedGaussian, sigma: Fraction) -> None:
     wanted = RoundedGaussian(sigma=sigma)
@@ -124,7 +125,7 @@ def test_a_sharpened_answer_keeps_the_wanted_promise(bought: RoundedGaussian | M
     assert noise.sigma <= wanted.sigma
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(noises, sigmas)
 def test_both_answers_together_cost_little_more_than_one(
     bought: RoundedGaussian | MergedGaussian, sigma: Fraction

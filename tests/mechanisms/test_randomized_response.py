@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
@@ -16,6 +16,7 @@ from lapwing.mechanisms import RandomizedResponse
 from lapwing.privacy.conversions import pure_epsilon_down
 from lapwing.privacy.measures import MEASURES, GaussianDP, PureDP, ZeroConcentratedDP
 from tests.support import zoo
+from tests.support.effort import examples
 from tests.support.enumeration import NoEntropy, law_of
 from tests.support.exact.fit import LEAST_P_VALUE, p_value
 from tests.support.fixed_entropy import StreamEntropy
@@ -141,7 +142,7 @@ def test_for_loss(categories: int, amount: str) -> None:
 
 
 @given(st.fractions(min_value=Fraction(1, 1000), max_value=20, max_denominator=10**4), st.integers(2, 50))
-@settings(max_examples=15)
+@examples(15)
 def test_for_loss_of_anything(amount: Fraction, categories: int) -> None:
     for loss in (PureDP(amount), GaussianDP.from_mu_squared(amount)):
         check_for_loss(RandomizedResponse.for_loss, loss, categories)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
@@ -25,6 +25,7 @@ from lapwing.mechanisms import (
 from lapwing.mechanisms.scores import below_best
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
+from tests.support.effort import examples
 from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
 from tests.support.mechanisms import selection_oracle as oracle
 from tests.support.privacy.oracle import real
@@ -80,7 +81,7 @@ def test_twin_a_shortfall_of_half_the_size_is_caught(name: str) -> None:
 
 
 @given(scores=st.lists(st.integers(-20, 20), min_size=1, max_size=4), scale=st.sampled_from(SCALES))
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_the_shortfall_holds_for_any_scores(scores: list[int], scale: Fraction) -> None:
     for build, law_of in BUILDS.values():
         h = build(scale).shortfall(len(scores), Fraction(9, 10))

@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 import sqlglot
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
@@ -31,6 +31,7 @@ from lapwing.query.expressions.normal_forms import TRUE
 from lapwing.query.expressions.types import Fixed, Real
 from lapwing.query.measures import Sum
 from tests.support import strategies
+from tests.support.effort import examples
 from tests.support.query.evaluator import Near, Row, Undecided, evaluate, in_steps
 
 TYPES = {
@@ -55,7 +56,7 @@ VALUES: dict[str, list[Any]] = {
     "pay": [Decimal("0.00"), Decimal("49.99"), Decimal("-5.00"), Decimal("9999999999.99"), Decimal("0.01"), None],
 }
 QUESTION = "SELECT COUNT(*) AS n FROM visits WHERE {}"
-lenient = settings(max_examples=160, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+lenient = examples(160)
 
 
 def rows() -> list[dict[str, Any]]:
@@ -185,7 +186,7 @@ def test_conditions(catalog: Catalog, engine: duckdb.DuckDBPyConnection, text: s
     assert differences(text, node, engine) == []
 
 
-@settings(lenient, max_examples=100)
+@examples(100)
 @given(text=strategies.numbers, origin=st.booleans())
 def test_summed_values_stay_inside_their_bounds(
     catalog: Catalog, engine: duckdb.DuckDBPyConnection, text: str, origin: bool
@@ -204,7 +205,7 @@ def test_summed_values_stay_inside_their_bounds(
         assert found is None or (isinstance(found, int) and low <= found + total.origin <= high)
 
 
-@settings(lenient, max_examples=100)
+@examples(100)
 @given(text=st.one_of(strategies.conditions, strategies.numbers.map("{} > 1".format)))
 def test_the_same_question_has_one_canonical_text(catalog: Catalog, text: str) -> None:
     question = QUESTION.format(text)

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 import sqlglot
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
@@ -21,10 +21,11 @@ from lapwing.query.expressions import calls, normal_forms
 from lapwing.query.expressions.expression import Expression, Literal, Operation
 from lapwing.query.expressions.types import BOOLEAN
 from lapwing.release.stored import key_of
-from tests.query.test_expressions import QUESTION, argument, differences, lenient
+from tests.query.test_expressions import QUESTION, argument, differences
 from tests.query.test_expressions import catalog as catalog_fixture
 from tests.query.test_expressions import engine as engine_fixture
 from tests.support import strategies
+from tests.support.effort import examples
 
 catalog, engine = catalog_fixture, engine_fixture
 
@@ -176,7 +177,7 @@ def reworded(tree: exp.Expr, chance: random.Random) -> exp.Expr:
     return tree.transform(change)
 
 
-@settings(lenient, max_examples=150)
+@examples(150)
 @given(text=strategies.conditions, seed=st.integers(0, 2**32))
 def test_a_reworded_question_is_the_same_question(catalog: Catalog, text: str, seed: int) -> None:
     """The price is paid once, however the conditions are arranged."""

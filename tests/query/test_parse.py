@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
@@ -16,6 +16,7 @@ from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.query.text import dialect, options
 from lapwing.query.text.options import Name, Options
 from lapwing.query.text.parse import Parsed, parse
+from tests.support.effort import examples
 
 CLAUSE = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS({}) COUNT(*) AS n FROM visits"
 
@@ -376,7 +377,7 @@ VALUES = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=600, deadline=None, derandomize=True, database=None)
+@examples(600)
 @given(
     frame=st.sampled_from(FRAMES),
     words=st.lists(st.sampled_from(WORDS.split()), max_size=14),

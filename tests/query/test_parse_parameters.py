@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
@@ -17,6 +17,7 @@ from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.query.text import parameters as module
 from lapwing.query.text.parse import parse
 from lapwing.query.text.places import position_of
+from tests.support.effort import examples
 
 SECRET = "s3cr3t"
 NASTY = [
@@ -304,7 +305,7 @@ VALUES = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@examples(300)
 @given(values=st.lists(VALUES, min_size=1, max_size=4))
 def test_any_value_is_one_constant_or_refused_without_showing_it(values: list[object]) -> None:
     text = f"SELECT COUNT(*) FROM t WHERE x IN ({','.join('?' * len(values))})"

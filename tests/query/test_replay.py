@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.catalog.model import Catalog
@@ -31,6 +31,7 @@ from lapwing.query.relations.relation import Union
 from lapwing.query.stability import Candidate
 from lapwing.release import release as release_module
 from lapwing.release import searches as release_searches
+from tests.support.effort import examples
 from tests.support.replay import Row, compare
 from tests.support.strategies import PERSONS, PUBLIC, catalog_in, newcomers, questions, tables
 
@@ -62,7 +63,7 @@ def catalogs(folder: Path, **changes: Any) -> Catalog:
     return catalog_in(folder / name, **changes)
 
 
-replay = settings(max_examples=150)
+replay = examples(150)
 
 
 @replay
@@ -98,7 +99,7 @@ def test_replacing_a_unit(
     assert compare(catalog, rows, neighbour, question, PRICE) == []
 
 
-@settings(replay, max_examples=40)
+@examples(40)
 @given(rows=tables, question=questions(sources=["visits", PUBLIC]), seed=st.integers(0, 9))
 def test_removing_a_row_where_rows_are_the_unit(folders: Path, rows: list[Row], question: str, seed: int) -> None:
     question = question.replace("COUNT(DISTINCT person)", "COUNT(*)").replace("COUNT(person)", "COUNT(*)")

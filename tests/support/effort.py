@@ -1,0 +1,39 @@
+"""How much is tried: little and always the same by `make test`, much and never the same by `make test-long`.
+
+What takes long is marked `long`. In the long run every property test counts as marked, as it draws other examples
+there, and more of them. All chance of that run comes from one number, which it prints: `LAPWING_SEED=… make test-long`
+draws the same again.
+"""
+
+import os
+from typing import Final
+
+from hypothesis import HealthCheck, settings
+
+SEED: Final = int(os.environ.get("LAPWING_SEED", "0"))
+"""What the random questions of the long run begin with."""
+SHORT, LONG = "short", "long"
+MORE: Final = 10
+"""How many times the examples of the short run the long run tries."""
+EXAMPLES: Final = 60
+
+
+def register() -> None:
+    """Make both profiles known to Hypothesis, and choose the short one until told otherwise."""
+    every = settings(deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    settings.register_profile(SHORT, every, derandomize=True, max_examples=EXAMPLES)
+    settings.register_profile(LONG, every, derandomize=False, max_examples=EXAMPLES * MORE, print_blob=True)
+    settings.load_profile(SHORT)
+
+
+def is_long() -> bool:
+    """Return whether this is the long run."""
+    return settings.get_current_profile_name() == LONG
+
+
+def examples(number: int, most: int | None = None) -> settings:
+    """Return how many examples a property is tried on, if not as many as usual.
+
+    Args: number: in the short run; most: in the long one, or MORE times as many.
+    """
+    return settings(max_examples=(most or number * MORE) if is_long() else number)
