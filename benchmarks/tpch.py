@@ -41,9 +41,9 @@ from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import SystemEntropy
-from lapwing.query.aggregates.levels import found_level
-from lapwing.query.aggregates.searches import found_in
-from lapwing.query.aggregates.totals import found_in_totals
+from lapwing.query.aggregates.approximate_bounds import bounds_from_counts
+from lapwing.query.aggregates.truncation import threshold_from_choice
+from lapwing.query.aggregates.unit_totals import bound_from_counts
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import Priced, calibrate, calibrate_found
 from lapwing.query.expressions.magnitudes import Bounds
@@ -196,9 +196,9 @@ class World:
         if bought.choosing is not None:
             mechanism = bought.choosing.mechanism
             place = mechanism.release([sum(level.tolist()) for level in values], ENTROPY)
-            return found_level(place, mechanism, search).bounds
+            return threshold_from_choice(place, mechanism, search).bounds
         ((counts,),) = add_noise(bought.terms, values, ENTROPY)
-        follows = found_in if search.total is None else found_in_totals
+        follows = bounds_from_counts if search.total is None else bound_from_counts
         return follows(counts.tolist(), bought.terms[0].mechanism, search.magnitudes).bounds
 
     def answer(self, text: str) -> Rows:

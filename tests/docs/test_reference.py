@@ -94,7 +94,7 @@ FIELDS: Final = {
 }  # what verbs and methods are for
 BUILDING: Final = (*lw._HOMES["builder.functions"], *lw._HOMES["builder.values"])
 MECHANISMS: Final = [name for name in lw.mechanisms.__all__ if isinstance(getattr(lw.mechanisms, name), type)]
-AGGREGATES: Final = outputs._AGGREGATES.keys() | {exp.Filter}
+AGGREGATES: Final = outputs.AGGREGATES.keys() | {exp.Filter}
 SECTIONS: Final[Mapping[str, Collection[type[exp.Expression]]]] = {
     "Subqueries": per_unit._RULES.keys() | window_functions._FUNCTIONS.keys(),
     "Aggregates": AGGREGATES,

@@ -149,7 +149,7 @@ def test_pairs_with_a_null_that_count_are_found(
     session: Session, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The twin: a covariance over rows of which one argument is NULL."""
-    monkeypatch.setattr(statistics, "_all_known", lambda values, condition: condition)
+    monkeypatch.setattr(statistics, "_all_present", lambda values, condition: condition)
     assert differences(session, folder, monkeypatch)
 
 

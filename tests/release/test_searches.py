@@ -15,7 +15,7 @@ from lapwing.engines import DuckDB
 from lapwing.ledger.ledger import Ledger
 from lapwing.mechanisms import RoundedGaussian
 from lapwing.query import calibrate as calibrate_module
-from lapwing.query.aggregates.searches import SHARE, Found, found_in, margin_of
+from lapwing.query.aggregates.approximate_bounds import SHARE, ApproximateBounds, bounds_from_counts, margin_of
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import Priced, calibrate, calibrate_found
 from lapwing.query.derivation.derived import measures_of
@@ -431,25 +431,27 @@ def test_the_margin_holds_for_all_classes_at_once() -> None:
     assert 3.3 * 40 < margin < 3.8 * 40
     counts = [0] * len(magnitudes.edges)
     counts[60] = margin
-    assert not found_in(counts, noise, magnitudes).clear
+    assert not bounds_from_counts(counts, noise, magnitudes).clear
     counts[60] += 1
-    assert found_in(counts, noise, magnitudes) == Found(bounds=magnitudes.reaching([60]), beyond=2 * margin, clear=True)
+    assert bounds_from_counts(counts, noise, magnitudes) == ApproximateBounds(
+        bounds=magnitudes.reaching([60]), beyond=2 * margin, clear=True
+    )
 
 
 # ---- the law of the whole --------------------------------------------------------------------------------------------
 
 
 def test_bounds_and_sum_together_lose_the_price(tmp_path: Path) -> None:
-    one, other = laws(tmp_path, AUTO, found_in)
+    one, other = laws(tmp_path, AUTO, bounds_from_counts)
     assert abs(sum(one.values()) - 1) < 1e-9
     assert EPSILON / 2 < loss(one, other) <= EPSILON + 1e-6
 
 
 def test_bounds_from_exact_counts_are_found(tmp_path: Path) -> None:
-    one, other = laws(tmp_path, AUTO, found_in, counted=False)
+    one, other = laws(tmp_path, AUTO, bounds_from_counts, counted=False)
     assert loss(one, other) > EPSILON + 1
 
 
 def test_noise_of_a_smaller_bound_than_found_is_found(tmp_path: Path) -> None:
-    one, other = laws(tmp_path, AUTO, found_in, noise_of=1)
+    one, other = laws(tmp_path, AUTO, bounds_from_counts, noise_of=1)
     assert loss(one, other) > EPSILON + 1

@@ -14,13 +14,13 @@ from sqlglot import exp
 
 from lapwing.catalog.model import Catalog
 from lapwing.errors import QueryRefused
-from lapwing.query.aggregates.clauses import check_distinct, having, order, qualify, whole
+from lapwing.query.aggregates.clauses import bind_having, bind_limit, bind_order, bind_qualify, check_distinct
 from lapwing.query.aggregates.grouping_sets import Sets, grouping_sets
-from lapwing.query.aggregates.levels import level_search
-from lapwing.query.aggregates.outputs import Scope, derived, has_aggregate
-from lapwing.query.aggregates.searches import Bounded, Searching
-from lapwing.query.aggregates.shared import check_shared
-from lapwing.query.aggregates.totals import name_of_total, search_of
+from lapwing.query.aggregates.outputs import bind_output
+from lapwing.query.aggregates.scope import Bounded, Requests, SelectScope, has_aggregate
+from lapwing.query.aggregates.shared_rows import check_shared
+from lapwing.query.aggregates.truncation import threshold_search
+from lapwing.query.aggregates.unit_totals import name_of_total, unit_total_search
 from lapwing.query.derivation.derived import Derived, KeyValue, Output, measures_of
 from lapwing.query.expressions.calls import bind_expression, exact_number
 from lapwing.query.expressions.expression import Literal, columns_of
@@ -48,6 +48,7 @@ _CLAUSES = (
     "expressions", "from_", "joins", "where", "group", "having", "qualify", "distinct", "order", "limit", "offset",
     "with_",
 )  # fmt: skip
+_GROUPED = (exp.GroupingSets, exp.Rollup, exp.Cube, exp.Tuple, exp.Paren)
 NOTHING_FOUND: Mapping[Bounded, Bounds] = MappingProxyType({})
 
 
@@ -74,23 +75,20 @@ def bind(
     keys = tuple(dict.fromkeys(key for grouped in sets for key in grouped))
     _check_cells(sets)
     check_options(options, keys, rows)
-    scope = Scope(
-        rows=rows,
-        selection=bound.selection,
-        keys=keys,
-        sets=sets,
-        aliases={},
-        arguments=parsed.arguments,
-        searching=Searching(found=found),
-    )
-    outputs = _outputs(select, scope)
+    scope = SelectScope(rows=rows, selection=bound.selection, keys=keys, sets=sets, arguments=parsed.arguments)
+    requests = Requests(bounds=found)
+    outputs = _outputs(select, scope, requests)
     named = replace(scope, aliases={output.name.casefold(): output.value for output in outputs})
-    conditions = having(select, named), qualify(select, named)
-    terms = order(select, outputs, named)
-    shown_by = [*(condition for condition in conditions if condition is not None), *(term.value for term in terms)]
-    measures = _measures([*(output.value for output in outputs), *shown_by])
-    check_distinct(select, outputs, sets, rows)
-    check_shared(bound.selection, sets, measures, values_searched=bool(scope.searching.wanted))
+    clause = select.args.get
+    having = None if (node := clause("having")) is None else bind_having(node, named, requests)
+    qualify = None if (node := clause("qualify")) is None else bind_qualify(node, named, requests)
+    terms = () if (node := clause("order")) is None else bind_order(node, outputs, named, requests)
+    conditions = [condition for condition in (having, qualify) if condition is not None]
+    measures = _measures([*(output.value for output in outputs), *conditions, *(term.value for term in terms)])
+    if clause("distinct") is not None:
+        check_distinct(select, outputs, sets, rows)
+    if units_of_row(bound.selection.relation) > 1:
+        check_shared(sets, measures, requests)
     _check_mixture(measures)
     sorted_keys = tuple(sorted(keys, key=str))
     selection = limited(bound.selection, sorted_keys, options)
@@ -105,21 +103,21 @@ def bind(
         question=question,
         keys=keys,
         outputs=outputs,
-        having=conditions[0],
-        qualify=conditions[1],
+        having=having,
+        qualify=qualify,
         order=terms,
-        limit=whole(select, "limit", rows),
-        offset=whole(select, "offset", rows) or 0,
+        limit=None if (node := clause("limit")) is None else bind_limit(node, "limit", rows),
+        offset=0 if (node := clause("offset")) is None else bind_limit(node, "offset", rows),
         asked=Asked(
             epsilon=options.epsilon,
             delta=options.delta,
-            shares=dict(scope.shares),
-            weights=dict(scope.weights),
+            shares=dict(requests.shares),
+            weights=dict(requests.weights),
             selection=options.group_selection_epsilon,
         ),
         explain=parsed.explain,
-        searches=_searches(scope.searching, selection, sets),
-        unsettled=frozenset(scope.unsettled) if scope.searching.wants and not found else frozenset(),
+        searches=_searches(requests, selection, sets) if requests.searches else (),
+        unsettled=frozenset(requests.unsettled) if requests.searches and not found else frozenset(),
     )
 
 
@@ -129,28 +127,28 @@ def _without_unread(selection: Selection, keys: Sequence[Key], measures: Sequenc
     return pruned(selection, frozenset[str]().union(*map(columns_of, read)))
 
 
-def _searches(searching: Searching, selection: Selection, sets: Sets) -> tuple[Search, ...]:
+def _searches(requests: Requests, selection: Selection, sets: Sets) -> tuple[Search, ...]:
     """Return the questions that find bounds: of values over the same rows, whatever their keys, then of totals."""
-    require_bounded(measure.argument for measure in searching.wanted)
+    require_bounded(measure.argument for measure in requests.value_searches)
     values = [
         Search(
             question=Question(selection=_without_unread(selection, (), (measure,)), keys=(), measures=(measure,)),
             magnitudes=magnitudes,
             name=name,
         )
-        for measure, (magnitudes, name) in sorted(searching.wanted.items(), key=lambda pair: str(pair[0]))
+        for measure, (magnitudes, name) in sorted(requests.value_searches.items(), key=lambda pair: str(pair[0]))
     ]
-    totals = [_search_of(total, selection, sets) for total in sorted(searching.totals, key=str)]
+    totals = [_search_of(total, selection, sets) for total in sorted(requests.total_searches, key=str)]
     return (*values, *totals)
 
 
 def _search_of(total: Count | Sum, selection: Selection, sets: Sets) -> Search:
-    """Return the question that finds what a unit may add: a class of units, or a level if several share a row."""
+    """Return the question for the most that a unit adds, or for a truncation threshold if several share a row."""
     units = units_of_row(selection.relation)
     if units == 1:
-        return search_of(total, selection, sets)
+        return unit_total_search(total, selection, sets)
     (keys,) = sets
-    return level_search(total, _without_unread(selection, keys, (total,)), keys, name_of_total(total), units)
+    return threshold_search(total, _without_unread(selection, keys, (total,)), keys, name_of_total(total), units)
 
 
 def _check_mixture(measures: Sequence[Measure]) -> None:
@@ -192,6 +190,8 @@ def _keys(select: exp.Select, rows: Rows, selection: Selection, facts: PublicFac
     if clause.args.get("all"):
         items = [item.this if type(item) is exp.Alias else item for item in select.expressions]
         return (tuple(dict.fromkeys(key(item) for item in items if not has_aggregate(item))),)
+    if not any(isinstance(item, _GROUPED) for item in clause.expressions):
+        return (tuple(dict.fromkeys(map(key, clause.expressions))),)
     return grouping_sets(clause.expressions, key, rows)
 
 
@@ -253,7 +253,7 @@ def _check_cells(sets: Sets) -> None:
 # ---- SELECT ----------------------------------------------------------------------------------------------------------
 
 
-def _outputs(select: exp.Select, scope: Scope) -> tuple[Output, ...]:
+def _outputs(select: exp.Select, scope: SelectScope, requests: Requests) -> tuple[Output, ...]:
     if len(select.expressions) > MAX_OUTPUTS:
         raise QueryRefused(f"The SELECT list has more than {MAX_OUTPUTS} columns", remedy="Ask for fewer at a time.")
     outputs: list[Output] = []
@@ -266,7 +266,7 @@ def _outputs(select: exp.Select, scope: Scope) -> tuple[Output, ...]:
             node, name = item.this, item.alias
             if name.casefold() in taken:
                 raise scope.rows.refusal(item, f"Two columns of the answer are called '{name}'", "Rename one.")
-        value = derived(node, scope)
+        value = bind_output(node, scope, requests)
         name = name or _free(_default_name(node, value), taken)
         taken.add(name.casefold())
         outputs.append(Output(name=name, value=value))

@@ -35,9 +35,9 @@ from lapwing.privacy.measures import (
     ZeroConcentratedDP,
     exact,
 )
-from lapwing.query.aggregates.levels import LEVEL_SHARE
+from lapwing.query.aggregates.approximate_bounds import SHARE
 from lapwing.query.aggregates.order_statistics import check_nodes
-from lapwing.query.aggregates.searches import SHARE
+from lapwing.query.aggregates.truncation import THRESHOLD_SHARE
 from lapwing.query.derivation.derived import Released, measures_of
 from lapwing.query.derivation.ranks import rank_error
 from lapwing.query.measures import Distribution, Measure
@@ -47,7 +47,7 @@ from lapwing.query.stability import Candidate, of_question
 
 CONFIDENCE = Fraction(95, 100)
 CHOICE_CONFIDENCE = Fraction(9999, 10000)
-"""Of the handicap with which candidates are compared (`aggregates.levels` says why)."""
+"""Of the handicap with which candidates are compared (`aggregates.truncation` says why)."""
 
 # The mechanisms worth trying in each kind of ledger. A Laplace answer in a gdp or zcdp ledger costs about three times
 # the Gaussian's variance when losses are small and wins only when they are large.
@@ -205,7 +205,7 @@ def calibrate_found(plan: Plan, budget: Budget, priced: Priced) -> Priced:
 
 def share_of_searches(plan: Plan) -> Fraction:
     """Return the part of a plan's price that the searches for its bounds take together."""
-    return LEVEL_SHARE if any(search.question.choosing for search in plan.searches) else SHARE
+    return THRESHOLD_SHARE if any(search.question.choosing for search in plan.searches) else SHARE
 
 
 def _with_searches(
@@ -232,7 +232,8 @@ def _at_loss(
 
 
 def _bounds(question: Question, budget: Budget) -> tuple[tuple[Candidate, ...], ...]:
-    check_nodes(question.distributions, question.cells)
+    if question.distributions:
+        check_nodes(question.distributions, question.cells)
     return of_question(question, budget.neighbouring)
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from lapwing.mechanisms import DiscreteLaplace, WeightedGaussian
 from lapwing.preview import ColumnPreview, MeasurePreview, SelectionPreview
-from lapwing.query.aggregates.searches import margin_of
+from lapwing.query.aggregates.approximate_bounds import margin_of
 from lapwing.query.calibrate import CONFIDENCE, Choosing, Priced, Term
 from lapwing.query.derivation.derive import bracket
 from lapwing.query.derivation.derived import Average, Output, Released, keys_of, measures_of

@@ -1,8 +1,8 @@
 """Bounds that a question leaves to be found: bought before it, read off what was released, and said with the answer.
 
 Guarantee: a search is a question of its own, released by `release_all` like any other; what is read off it is
-post-processing (`query.aggregates.searches`). The question is asked afterwards, with what was found for its bounds: a
-question chosen in the light of an earlier answer, charged by itself before its rows are read.
+post-processing (`query.aggregates.approximate_bounds`). The question is asked afterwards, with what was found for its
+bounds: a question chosen in the light of an earlier answer, charged by itself before its rows are read.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -12,9 +12,10 @@ from fractions import Fraction
 
 from lapwing.errors import EngineFault, Interrupted, LapwingError, QueryRefused
 from lapwing.ledger.ledger import Ledger
-from lapwing.query.aggregates.levels import found_level
-from lapwing.query.aggregates.searches import Bounded, Found, found_in
-from lapwing.query.aggregates.totals import found_in_totals
+from lapwing.query.aggregates.approximate_bounds import ApproximateBounds, bounds_from_counts
+from lapwing.query.aggregates.scope import Bounded
+from lapwing.query.aggregates.truncation import threshold_from_choice
+from lapwing.query.aggregates.unit_totals import bound_from_counts
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import CONFIDENCE, Priced, calibrate_found, share_of_searches
 from lapwing.query.derivation.derived import Released as Shown
@@ -49,39 +50,39 @@ def stored_searches(priced: Priced, ledger: Ledger) -> dict[Question, Released]:
     return {answer.question: answer for answer in answers if answer is not None}
 
 
-def findings(plan: Plan, answers: Mapping[Question, Released]) -> dict[Bounded, Found]:
+def findings(plan: Plan, answers: Mapping[Question, Released]) -> dict[Bounded, ApproximateBounds]:
     """Return the bounds that a plan's searches found."""
-    found: dict[Bounded, Found] = {}
+    found: dict[Bounded, ApproximateBounds] = {}
     for search in plan.searches:
         found[search.bounded] = _finding(search, answers[search.question])
     return found
 
 
-def _finding(search: Search, answer: Released) -> Found:
+def _finding(search: Search, answer: Released) -> ApproximateBounds:
     if answer.choice is not None:
-        return found_level(answer.choice.place, answer.choice.mechanism, search)
+        return threshold_from_choice(answer.choice.place, answer.choice.mechanism, search)
     (counts,) = answer.values[0].tolist()
-    follows = found_in if search.total is None else found_in_totals
+    follows = bounds_from_counts if search.total is None else bound_from_counts
     return follows(counts, answer.mechanisms[0], search.magnitudes)
 
 
-def bounds_of(found: Mapping[Bounded, Found]) -> dict[Bounded, Bounds]:
+def bounds_of(found: Mapping[Bounded, ApproximateBounds]) -> dict[Bounded, Bounds]:
     """Return the bounds alone."""
     return {measure: finding.bounds for measure, finding in found.items()}
 
 
-def notes_of_found(plan: Plan, found: Mapping[Bounded, Found]) -> tuple[str, ...]:
+def notes_of_found(plan: Plan, found: Mapping[Bounded, ApproximateBounds]) -> tuple[str, ...]:
     """Say which bounds were found, and what they may leave out."""
     return tuple(_note(search, found[search.bounded]) for search in plan.searches)
 
 
-def _note(search: Search, finding: Found) -> str:
+def _note(search: Search, finding: ApproximateBounds) -> str:
     if search.question.choosing:
         return _note_of_level(search, finding)
     return _note_of_values(search, finding) if search.total is None else _note_of_totals(search, finding)
 
 
-def _note_of_values(search: Search, finding: Found) -> str:
+def _note_of_values(search: Search, finding: ApproximateBounds) -> str:
     low, high = map(_plain, finding.bounds)
     if finding.bounds == search.magnitudes.widest:
         return f"{search.name}: bounds of {low} and {high} were found, the widest that there are"
@@ -97,7 +98,7 @@ def _note_of_values(search: Search, finding: Found) -> str:
     )
 
 
-def _note_of_totals(search: Search, finding: Found) -> str:
+def _note_of_totals(search: Search, finding: ApproximateBounds) -> str:
     most = _plain(finding.bounds[1])
     found = f"{search.name}: {most} was found for the most that a unit adds to a group"
     if finding.bounds == search.magnitudes.widest:
@@ -110,7 +111,7 @@ def _note_of_totals(search: Search, finding: Found) -> str:
     return f"{found}, which is a guess: no magnitude stands out from the noise; give a larger epsilon, or write a bound"
 
 
-def _note_of_level(search: Search, finding: Found) -> str:
+def _note_of_level(search: Search, finding: ApproximateBounds) -> str:
     most = _plain(finding.bounds[1])
     found = f"{search.name}: {most} was found for the most that a unit adds to a group"
     if not finding.clear or search.total is None:

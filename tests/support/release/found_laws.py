@@ -10,7 +10,7 @@ from mpmath import mp
 
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import Entropy
-from lapwing.query.aggregates.searches import Found
+from lapwing.query.aggregates.approximate_bounds import ApproximateBounds
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import Priced, calibrate, calibrate_found
 from lapwing.query.expressions.magnitudes import Bounds, Magnitudes
@@ -26,7 +26,7 @@ WITH = [row(1, age=2), row(2, age=2), row(3, age=1), row(4, age=0)]
 Values = Sequence[IntArray]
 Finds = Callable[[Search, Priced, Values, Entropy], Bounds]
 """Finds bounds, as a search priced does, from exact integers."""
-FromCounts = Callable[[Sequence[int], Any, Magnitudes], Found]
+FromCounts = Callable[[Sequence[int], Any, Magnitudes], ApproximateBounds]
 
 
 def laws(

@@ -5,39 +5,34 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from lapwing.query.aggregates.grouping_sets import Sets
-from lapwing.query.aggregates.outputs import Scope, derived
+from lapwing.query.aggregates.outputs import bind_output
+from lapwing.query.aggregates.scope import Requests, SelectScope
 from lapwing.query.derivation.derived import Derived, KeyValue, Order, Output
 from lapwing.query.derivation.over import over_in
 from lapwing.query.expressions.calls import exact_number
 from lapwing.query.expressions.rows import Rows
 
 
-def having(select: exp.Select, scope: Scope) -> Derived | None:
+def bind_having(clause: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:
     """Bind HAVING: which cells are in the answer."""
-    clause = select.args.get("having")
-    if clause is None:
-        return None
     scope.rows.only(clause, "this")
-    condition = derived(clause.this, scope)
+    condition = bind_output(clause.this, scope, requests)
     if any(True for _ in over_in(condition)):
         raise scope.rows.refusal(clause, "HAVING comes before window functions", "Use QUALIFY.")
     return _boolean(condition, "HAVING", clause, scope)
 
 
-def qualify(select: exp.Select, scope: Scope) -> Derived | None:
+def bind_qualify(clause: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:
     """Bind QUALIFY: which rows of the answer are shown, after the functions over its rows."""
-    clause = select.args.get("qualify")
-    if clause is None:
-        return None
     scope.rows.only(clause, "this")
     if any(scope.rows.is_unit(part) for part in clause.find_all(exp.Column)):
         reason = "QUALIFY here is over the rows of the answer, which has none of a single unit"
         remedy = "Choose rows of a unit in a subquery: FROM (SELECT * FROM … QUALIFY …)."
         raise scope.rows.refusal(clause.this, reason, remedy)
-    return _boolean(derived(clause.this, scope), "QUALIFY", clause, scope)
+    return _boolean(bind_output(clause.this, scope, requests), "QUALIFY", clause, scope)
 
 
-def _boolean(condition: Derived, name: str, clause: exp.Expression, scope: Scope) -> Derived:
+def _boolean(condition: Derived, name: str, clause: exp.Expression, scope: SelectScope) -> Derived:
     if condition.shape != "boolean":
         raise scope.rows.refusal(clause, f"{name} needs a condition, not {condition.shape}", "Write a comparison.")
     return condition
@@ -45,33 +40,29 @@ def _boolean(condition: Derived, name: str, clause: exp.Expression, scope: Scope
 
 def check_distinct(select: exp.Select, outputs: Sequence[Output], sets: Sets, rows: Rows) -> None:
     """Refuse SELECT DISTINCT but where it changes nothing, as every row shows the keys that it is of."""
-    clause = select.args.get("distinct")
-    if clause is None:
-        return
-    rows.only(clause)
+    rows.only(select.args["distinct"])
     shown = {output.value.key for output in outputs if isinstance(output.value, KeyValue)}
     if len(sets) > 1 or not shown.issuperset(sets[0]):
         reason = "DISTINCT would leave out rows of the answer with the same noisy numbers"
         raise rows.refusal(select, reason, "Leave it out, or show every key of GROUP BY.")
 
 
-def order(select: exp.Select, outputs: Sequence[Output], scope: Scope) -> tuple[Order, ...]:
+def bind_order(
+    clause: exp.Expression, outputs: Sequence[Output], scope: SelectScope, requests: Requests
+) -> tuple[Order, ...]:
     """Bind ORDER BY, with positions in the SELECT list."""
-    clause = select.args.get("order")
-    if clause is None:
-        return ()
     scope.rows.only(clause, "expressions")
     terms = []
     for node in clause.expressions:
         scope.rows.only(node, "this", "desc", "nulls_first")
-        value = _ordinal(node.this, outputs, scope) or derived(node.this, scope)
+        value = _ordinal(node.this, outputs, scope) or bind_output(node.this, scope, requests)
         terms.append(
             Order(value=value, descending=bool(node.args.get("desc")), nulls_first=bool(node.args.get("nulls_first")))
         )
     return tuple(terms)
 
 
-def _ordinal(node: exp.Expression, outputs: Sequence[Output], scope: Scope) -> Derived | None:
+def _ordinal(node: exp.Expression, outputs: Sequence[Output], scope: SelectScope) -> Derived | None:
     if not isinstance(node, exp.Literal) or node.is_string:
         return None
     position = exact_number(str(node.this), node, scope.rows)
@@ -80,11 +71,8 @@ def _ordinal(node: exp.Expression, outputs: Sequence[Output], scope: Scope) -> D
     return outputs[int(position) - 1].value
 
 
-def whole(select: exp.Select, name: str, rows: Rows) -> int | None:
+def bind_limit(clause: exp.Expression, name: str, rows: Rows) -> int:
     """Bind LIMIT or OFFSET."""
-    clause = select.args.get(name)
-    if clause is None:
-        return None
     if isinstance(clause, exp.Fetch):
         raise rows.refusal(clause, "FETCH is not answered here", "Write LIMIT 10.")
     rows.only(clause, "expression")

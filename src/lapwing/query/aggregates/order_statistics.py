@@ -11,16 +11,18 @@ seventh for Laplace noise.
 Dates are counted in days and timestamps in whole seconds; what is read off is written as a date or timestamp again.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
+from math import prod
 from typing import Final
 
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
+from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope
 from lapwing.query.derivation import calendar
-from lapwing.query.derivation.derived import Compute, OrderStatistic, RankKind, Shape
+from lapwing.query.derivation.derived import Compute, Derived, OrderStatistic, RankKind, Shape
 from lapwing.query.expressions import conversion, temporal
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, Literal, is_number
@@ -38,53 +40,28 @@ NODES_BY_CHOICE: Final = 1 << 20
 MOST_NODES: Final = 1 << 22
 """How many nodes the distributions of a question may have in all its cells."""
 
-Ranked = OrderStatistic | Compute
-"""An order statistic, or the date or timestamp that one stands for."""
+
+def _median(node: exp.Expression, scope: SelectScope, _requests: Requests) -> Derived:
+    scope.rows.only(node, "this")
+    return _statistic(node, node.this, Fraction(1, 2), "continuous", scope)
 
 
-def order_statistic(
-    node: exp.Expression,
-    rows: Rows,
-    condition: Expression | None,
-    named: NamedArguments | None,
-    cells: int | None,
-) -> Ranked:
-    """Bind an order statistic of the rows for which a condition is true.
-
-    Args: named: what it says about its own privacy; cells: how many cells the answer has, None if keys are private.
-    """
-    return ORDER_STATISTICS[type(node)](node, _Place(rows=rows, condition=condition, named=named, cells=cells))
+def _quantile(node: exp.Expression, scope: SelectScope, _requests: Requests) -> Derived:
+    scope.rows.only(node, "this", "quantile")
+    return _statistic(node, node.this, _share(node, node.args.get("quantile"), scope.rows), "discrete", scope)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
-    """Where an order statistic stands."""
-
-    rows: Rows
-    condition: Expression | None
-    named: NamedArguments | None
-    cells: int | None
-
-
-def _median(node: exp.Expression, place: _Place) -> Ranked:
-    place.rows.only(node, "this")
-    return _statistic(node, node.this, Fraction(1, 2), "continuous", place)
-
-
-def _quantile(node: exp.Expression, place: _Place) -> Ranked:
-    place.rows.only(node, "this", "quantile")
-    return _statistic(node, node.this, _share(node, node.args.get("quantile"), place.rows), "discrete", place)
-
-
-def _percentile(node: exp.Expression, place: _Place) -> Ranked:
-    place.rows.only(node, "this", "expression")
+def _percentile(node: exp.Expression, scope: SelectScope, _requests: Requests) -> Derived:
+    scope.rows.only(node, "this", "expression")
     kind: RankKind = "continuous" if isinstance(node, exp.PercentileCont) else "discrete"
-    return _statistic(node, node.this, _share(node, node.args.get("expression"), place.rows), kind, place)
+    return _statistic(node, node.this, _share(node, node.args.get("expression"), scope.rows), kind, scope)
 
 
-def _within_group(node: exp.Expression, place: _Place) -> Ranked:
+def _within_group(node: exp.Expression, scope: SelectScope, _requests: Requests) -> Derived:
     """Bind PERCENTILE_CONT(q) WITHIN GROUP (ORDER BY x)."""
-    rows, inner, order = place.rows, node.this, node.expression
+    rows, inner, order = scope.rows, node.this, node.expression
+    if isinstance(inner, exp.Expression) and scope.named(inner):
+        raise rows.refusal(inner, "WITHIN GROUP takes no named arguments", "Write PERCENTILE_CONT(x, 0.5, …).")
     rows.only(node, "this", "expression")
     if type(inner) not in (exp.PercentileCont, exp.PercentileDisc) or not isinstance(order, exp.Order):
         raise rows.refusal(node, "WITHIN GROUP follows PERCENTILE_CONT or PERCENTILE_DISC", _PERCENTILE)
@@ -100,22 +77,22 @@ def _within_group(node: exp.Expression, place: _Place) -> Ranked:
         if kind == "discrete":
             raise rows.refusal(term, "PERCENTILE_DISC is answered in ascending order", "Order by x, and use 1 - q.")
         share = 1 - share
-    return _statistic(inner, term.this, share, kind, place)
+    return _statistic(inner, term.this, share, kind, scope)
 
 
-def _least(node: exp.Expression, place: _Place) -> Ranked:
-    place.rows.only(node, "this")
-    return _statistic(node, node.this, Fraction(0), "extreme", place)
+def _least(node: exp.Expression, scope: SelectScope, _requests: Requests) -> Derived:
+    scope.rows.only(node, "this")
+    return _statistic(node, node.this, Fraction(0), "extreme", scope)
 
 
-def _greatest(node: exp.Expression, place: _Place) -> Ranked:
-    place.rows.only(node, "this")
-    return _statistic(node, node.this, Fraction(1), "extreme", place)
+def _greatest(node: exp.Expression, scope: SelectScope, _requests: Requests) -> Derived:
+    scope.rows.only(node, "this")
+    return _statistic(node, node.this, Fraction(1), "extreme", scope)
 
 
 _PERCENTILE = "Write PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)."
 
-ORDER_STATISTICS: Final[Mapping[type[exp.Expression], Callable[[exp.Expression, _Place], Ranked]]] = {
+ORDER_STATISTICS: Final[Mapping[type[exp.Expression], Aggregate]] = {
     exp.Median: _median,
     exp.Quantile: _quantile,
     exp.ApproxQuantile: _quantile,
@@ -145,8 +122,8 @@ def _name(node: exp.Expression, rows: Rows) -> str:
     return written_name(node) or node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
 
 
-def _statistic(node: exp.Expression, argument: object, share: Fraction, kind: RankKind, place: _Place) -> Ranked:
-    rows = place.rows
+def _statistic(node: exp.Expression, argument: object, share: Fraction, kind: RankKind, scope: SelectScope) -> Derived:
+    rows = scope.rows
     if isinstance(argument, exp.Distinct) or not isinstance(argument, exp.Expression):
         raise rows.refusal(node, f"{_name(node, rows)} takes one expression", f"Write {_name(node, rows)}(x).")
     bound = bind_expression(argument, rows)
@@ -154,16 +131,26 @@ def _statistic(node: exp.Expression, argument: object, share: Fraction, kind: Ra
         reason = f"{_name(node, rows)} needs a number, a date or a timestamp, not {describe(bound.type)}"
         raise rows.refusal(node, reason, as_number(describe(bound.type)))
     try:
-        number = _in_whole_numbers(bound, place.named) if is_temporal(bound.type) else per_row(bound, place.named)
-        counted = only_where(conversion.summable(number), place.condition)
+        named = scope.named(node)
+        number = _in_whole_numbers(bound, named) if is_temporal(bound.type) else per_row(bound, named)
+        counted = only_where(conversion.summable(number), scope.condition)
     except QueryRefused as refused:
         reason = f"{_name(node, rows)}: {refused.reason[0].lower()}{refused.reason[1:]}"
         raise rows.refusal(node, reason, refused.remedy) from None
     whole = isinstance(number.type, Fixed) and number.type.step.denominator == 1
     real = kind == "continuous" or not isinstance(number.type, Fixed)
     shape: Shape = "real" if real else "integer" if whole else "decimal"
-    found = OrderStatistic(distribution=_distribution(counted, place.cells), share=share, kind=kind, shape=shape)
-    return _as_time(found, bound.type) if is_temporal(bound.type) else found
+    distribution = _distribution(counted, _cells(scope))
+    statistic = OrderStatistic(distribution=distribution, share=share, kind=kind, shape=shape)
+    return _as_time(statistic, bound.type) if is_temporal(bound.type) else statistic
+
+
+def _cells(scope: SelectScope) -> int | None:
+    """Return how many cells the answer has, each grouping set by its keys alone; of private keys nobody knows."""
+    sets = scope.sets or (scope.keys,)
+    if any(key.private for keys in sets for key in keys):
+        return None
+    return sum(prod(len(key.domain) for key in keys) for keys in sets)
 
 
 def _in_whole_numbers(argument: Expression, named: NamedArguments | None) -> Expression:
@@ -180,12 +167,12 @@ def _in_whole_numbers(argument: Expression, named: NamedArguments | None) -> Exp
     return temporal.whole_number(argument)
 
 
-def _as_time(found: OrderStatistic, kind: Type) -> Compute:
+def _as_time(statistic: OrderStatistic, kind: Type) -> Compute:
     """Write a number of days or seconds as what the argument is; between two dates are times of day, as in SQL."""
     if describe(kind) == "timestamp":
-        return calendar.moment_of(replace(found, unit="seconds"))
-    days = replace(found, unit="days")
-    return calendar.midnights(days) if found.kind == "continuous" else calendar.date_of(days)
+        return calendar.moment_of(replace(statistic, unit="seconds"))
+    days = replace(statistic, unit="days")
+    return calendar.midnights(days) if statistic.kind == "continuous" else calendar.date_of(days)
 
 
 def _distribution(argument: Expression, cells: int | None) -> Distribution:

@@ -3,86 +3,76 @@
 A unit moves each of these sums by what `stability` says of a sum; the rest is post-processing (`moments`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import cast
+from typing import Final, Literal, cast
 
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
-from lapwing.query.aggregates.searches import Searching
+from lapwing.query.aggregates.approximate_bounds import within_bounds
+from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope
 from lapwing.query.derivation.derived import Derived
 from lapwing.query.derivation.moments import correlation, covariance, deviation, variance
 from lapwing.query.expressions import arithmetic, conversion, functions
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, is_number
 from lapwing.query.expressions.naming import as_number, name_of
-from lapwing.query.expressions.rows import Rows
 from lapwing.query.expressions.types import Fixed, describe
 from lapwing.query.measures import Count, Sum
 from lapwing.query.relations.per_unit import only_where
-from lapwing.query.text.options import NamedArguments
 
 
-def bind_variance(
-    node: exp.Expression,
-    rows: Rows,
-    condition: Expression | None,
-    named: NamedArguments | None,
-    searching: Searching,
-    *,
-    sample: bool,
-    root: bool,
-) -> Derived:
+def _variance(*, sample: bool, root: bool = False) -> Aggregate:
     """Bind VAR_POP, VAR_SAMP, STDDEV_POP or STDDEV_SAMP."""
-    rows.only(node, "this")
-    value = conversion.summable(searching.inside(_number(node.this, node, rows), named, condition))
-    total = _sum(value, condition)
-    squares = _product(value, value, condition)
-    count = Count(argument=total.argument) if conversion.nullable(total.argument) else Count()
-    return (deviation if root else variance)(total, squares, count, sample=sample)
+
+    def bind(node: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:
+        scope.rows.only(node, "this")
+        value = _number(node.this, node, scope, requests)
+        total = _sum(value, scope.condition)
+        squares = _product(value, value, scope.condition)
+        count = Count(argument=total.argument) if conversion.nullable(total.argument) else Count()
+        return (deviation if root else variance)(total, squares, count, sample=sample)
+
+    return bind
 
 
-def bind_covariance(
-    node: exp.Expression,
-    rows: Rows,
-    condition: Expression | None,
-    named: NamedArguments | None,
-    searching: Searching,
-    *,
-    kind: str,
-) -> Derived:
+def _joint(kind: Literal["population", "sample", "correlation"]) -> Aggregate:
     """Bind COVAR_POP, COVAR_SAMP or CORR, over the rows where neither argument is NULL."""
-    rows.only(node, "this", "expression")
-    numbers = [_number(part, node, rows) for part in (node.this, node.expression)]
-    first, second = (conversion.summable(searching.inside(number, named, condition)) for number in numbers)
-    known = _all_known([first, second], condition)
-    totals = (_sum(first, known), _sum(second, known))
-    products = _product(first, second, known)
-    counted = products.argument
-    count = Count(argument=counted) if conversion.nullable(counted) else Count()
-    if kind == "correlation":
-        squares = (_product(first, first, known), _product(second, second, known))
-        return correlation(*totals, *squares, products, count)
-    return covariance(*totals, products, count, sample=kind == "sample")
+
+    def bind(node: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:
+        scope.rows.only(node, "this", "expression")
+        first, second = (_number(part, node, scope, requests) for part in (node.this, node.expression))
+        present = _all_present([first, second], scope.condition)
+        totals = (_sum(first, present), _sum(second, present))
+        products = _product(first, second, present)
+        count = Count(argument=products.argument) if conversion.nullable(products.argument) else Count()
+        if kind == "correlation":
+            squares = (_product(first, first, present), _product(second, second, present))
+            return correlation(*totals, *squares, products, count)
+        return covariance(*totals, products, count, sample=kind == "sample")
+
+    return bind
 
 
-def _number(argument: exp.Expression, node: exp.Expression, rows: Rows) -> Expression:
+def _number(argument: exp.Expression, node: exp.Expression, scope: SelectScope, requests: Requests) -> Expression:
+    """Bind an argument, inside the bounds that the aggregate says, as whole steps that can be summed."""
+    rows = scope.rows
     value = bind_expression(argument, rows)
     if not is_number(value.type):
         kind = describe(value.type)
         raise rows.refusal(node, f"{name_of(node)} needs a number, not {kind}", as_number(kind))
-    return value
+    return conversion.summable(within_bounds(value, scope.named(node), scope.condition, requests))
 
 
-def _all_known(values: Sequence[Expression], condition: Expression | None) -> Expression | None:
+def _all_present(values: Sequence[Expression], condition: Expression | None) -> Expression | None:
     """Return the condition that holds where a FILTER does and no value is NULL."""
-    known = condition
+    every = condition
     for value in values:
         if conversion.nullable(value):
             present = functions.negation(functions.is_null(value))
-            known = present if known is None else functions.both(known, present)
-    return known
+            every = present if every is None else functions.both(every, present)
+    return every
 
 
 def _middle(value: Expression) -> int:
@@ -110,3 +100,15 @@ def _product(first: Expression, second: Expression, condition: Expression | None
 def _deviation(value: Expression) -> Expression:
     step = cast(Fixed, value.type).step
     return arithmetic.subtract(value, conversion.number(Fraction(_middle(value)) * step))
+
+
+STATISTICS: Final[Mapping[type[exp.Expression], Aggregate]] = {
+    exp.VariancePop: _variance(sample=False),
+    exp.Variance: _variance(sample=True),
+    exp.StddevPop: _variance(sample=False, root=True),
+    exp.StddevSamp: _variance(sample=True, root=True),
+    exp.Stddev: _variance(sample=True, root=True),
+    exp.CovarPop: _joint("population"),
+    exp.CovarSamp: _joint("sample"),
+    exp.Corr: _joint("correlation"),
+}

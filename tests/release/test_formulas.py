@@ -8,14 +8,14 @@ import polars
 import pytest
 
 import lapwing as lw
-from lapwing.query.aggregates import scalars
+from lapwing.query.aggregates import formulas
 from lapwing.query.derivation.derived import Derived
 from tests.release.test_over import rows_of, said
 from tests.support.release.tables import repeatable, visits
 
 BASE = "SELECT plan, COUNT(*) AS n, AVG(cost) AS m FROM visits GROUP BY plan"
 # None of these rounds a half, which Lapwing rounds up and DuckDB's casts to the nearest even number.
-SCALARS = (
+FORMULAS = (
     "IF(n > 100, 'many', 'few')",
     "UPPER(plan) || '-' || LOWER('X')",
     "CONCAT(plan, NULLIF(plan, 'a'), '!')",
@@ -34,23 +34,23 @@ SCALARS = (
 
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[lw.Session]:
-    with repeatable(visits(tmp_path), "scalars") as session:
+    with repeatable(visits(tmp_path), "formulas") as session:
         yield session
 
 
 def check(session: lw.Session) -> None:
     released = polars.DataFrame(session.sql(BASE, epsilon=1)).to_arrow()
-    for scalar in SCALARS:
-        answer = session.sql(BASE.replace(" FROM", f", {scalar} AS x FROM", 1), epsilon=1)
-        assert answer.stored, scalar  # the same noisy numbers
-        wanted = said(f"SELECT plan, {scalar} AS x FROM released ORDER BY plan", released=released)
+    for formula in FORMULAS:
+        answer = session.sql(BASE.replace(" FROM", f", {formula} AS x FROM", 1), epsilon=1)
+        assert answer.stored, formula  # the same noisy numbers
+        wanted = said(f"SELECT plan, {formula} AS x FROM released ORDER BY plan", released=released)
         found = sorted((row["plan"], row["x"]) for row in rows_of(answer))
         for (plan, ours), (expected, theirs) in zip(found, wanted, strict=True):
             assert plan == expected
             if isinstance(theirs, Decimal | int | float):
-                assert float(ours) == pytest.approx(float(theirs)), scalar
+                assert float(ours) == pytest.approx(float(theirs)), formula
             else:
-                assert ours == theirs, scalar
+                assert ours == theirs, formula
 
 
 def test_they_are_what_duckdb_computes_from_released_numbers(session: lw.Session) -> None:
@@ -61,7 +61,7 @@ def test_a_planted_bug_is_found(session: lw.Session, monkeypatch: pytest.MonkeyP
     def unguarded(part: Derived) -> Derived:
         return part
 
-    monkeypatch.setattr(scalars, "_present", unguarded)  # CONCAT of NULL is then NULL
+    monkeypatch.setattr(formulas, "_present", unguarded)  # CONCAT of NULL is then NULL
     with pytest.raises(AssertionError):
         check(session)
 

@@ -11,7 +11,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.opening import open_session
-from lapwing.query.aggregates import races
+from lapwing.query.aggregates import race_to_the_top
 from lapwing.query.bind import bind
 from lapwing.query.derivation.derived import measures_of
 from lapwing.query.measures import Sum
@@ -64,13 +64,13 @@ def test_levels_halve_from_the_limit_down(session: lw.Session) -> None:
     clamps = [m.clamp for m in measures_of(plan.outputs[0].value) if isinstance(m, Sum) and m.clamp is not None]
     steps = int(100 * 1000 / plan.question.measures[0].step)
     assert clamps[0] == (0, steps)
-    assert len(clamps) == races.MOST_LEVELS
+    assert len(clamps) == race_to_the_top.MOST_THRESHOLDS
     assert all(2 * low[1] - high[1] in (0, 1) for high, low in pairwise(clamps))
 
 
 def test_a_race_gets_the_part_of_two_measures(session: lw.Session) -> None:
     plan = bind(f"SELECT SUM(cost, {RACE}) AS s, COUNT(DISTINCT person_id) AS n FROM visits", session.catalog)
-    assert sum(plan.asked.weights.values()) == races.RACE_WEIGHT == Fraction(2)
+    assert sum(plan.asked.weights.values()) == race_to_the_top.RACE_WEIGHT == Fraction(2)
     preview = session.explain(f"SELECT SUM(cost, {RACE}) AS s, COUNT(DISTINCT person_id) AS n FROM visits", epsilon=1)
     alone = session.explain("SELECT COUNT(DISTINCT person_id) AS n FROM visits", epsilon=1)
     people = next(m for m in preview.measures if m.measure == "n")

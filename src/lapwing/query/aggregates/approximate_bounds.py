@@ -21,31 +21,30 @@ Source: the histogram of magnitudes with a threshold is that of Wilson et al. 20
 Bounded User Contribution, arXiv 1909.01917, "approximate bounds"); law, threshold and classes are worked out here.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
 from lapwing.errors import QueryRefused
 from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.query.aggregates.scope import Requests
 from lapwing.query.derivation.derived import INTERVAL_CONFIDENCE
 from lapwing.query.expressions.expression import Expression, written_in
 from lapwing.query.expressions.magnitudes import Bounds, Magnitudes, class_of, magnitudes_of
-from lapwing.query.measures import Count, Distribution, Sum
+from lapwing.query.measures import Distribution
 from lapwing.query.relations.contribution import kept_inside, per_row
 from lapwing.query.relations.per_unit import only_where
 from lapwing.query.text.options import NamedArguments
 
-Bounded = Distribution | Count | Sum
-"""What bounds are found by, or for."""
 SHARE: Final = Fraction(1, 5)
 """The part of a question's price that finds its bounds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """Bounds that were found.
+class ApproximateBounds:
+    """Bounds that follow from noisy counts.
 
     Args: beyond: the most rows that each class beyond them holds, with 95 % probability; clear: whether any class
         counts more rows than noise alone explains.
@@ -56,53 +55,37 @@ class Found:
     clear: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Searching:
-    """The bounds that a question leaves to be found.
+def within_bounds(
+    argument: Expression, named: NamedArguments | None, condition: Expression | None, requests: Requests
+) -> Expression:
+    """Return a value inside the bounds that an aggregate says: numbers, or those of a search, else the widest.
 
-    Args: found: those that are known already: of values by the distribution that they follow from, of what a unit adds
-        (`totals`) by the measure that it is added to; wanted: filled with the candidates for all values that the
-        question needs bounds of, and with the names of their columns; totals: filled with such measures.
+    Args: condition: of the FILTER around the aggregate, outside of which no row counts.
     """
-
-    found: Mapping[Bounded, Bounds] = field(default_factory=dict)
-    wanted: dict[Distribution, tuple[Magnitudes, str]] = field(default_factory=dict)
-    totals: set[Count | Sum] = field(default_factory=set)
-
-    @property
-    def wants(self) -> bool:
-        """Whether there is anything to be found."""
-        return bool(self.wanted or self.totals)
-
-    def inside(self, argument: Expression, named: NamedArguments | None, condition: Expression | None) -> Expression:
-        """Return a value inside the bounds that an aggregate says: numbers, or those found, else the widest.
-
-        Args: condition: of the FILTER around the aggregate, outside of which no row counts.
-        """
-        if named is None or named.contribution_bounds_per_row != "auto":
-            return per_row(argument, named)
-        magnitudes = magnitudes_of(argument)
-        if len(magnitudes.edges) == 1:  # the value is 0
-            return argument
-        if named.contribution_bounds_per_group == "auto":
-            raise QueryRefused(
-                "Bounds are found per row or per group, and not both",
-                remedy="Write one of them, or leave it to the catalog; a RACE per group goes with AUTO per row.",
-            )
-        counted = Distribution(
-            argument=only_where(class_of(argument, magnitudes), condition), branching=len(magnitudes.edges)
+    if named is None or named.contribution_bounds_per_row != "auto":
+        return per_row(argument, named)
+    magnitudes = magnitudes_of(argument)
+    if len(magnitudes.edges) == 1:  # the value is 0
+        return argument
+    if named.contribution_bounds_per_group == "auto":
+        raise QueryRefused(
+            "Bounds are found per row or per group, and not both",
+            remedy="Write one of them, or leave it to the catalog; a RACE per group goes with AUTO per row.",
         )
-        name = " and ".join(sorted(written_in(argument))) or "a constant"
-        self.wanted.setdefault(counted, (magnitudes, name))
-        return kept_inside(argument, self.found.get(counted, magnitudes.widest))
+    histogram = Distribution(
+        argument=only_where(class_of(argument, magnitudes), condition), branching=len(magnitudes.edges)
+    )
+    name = " and ".join(sorted(written_in(argument))) or "a constant"
+    requests.value_searches.setdefault(histogram, (magnitudes, name))
+    return kept_inside(argument, requests.bounds.get(histogram, magnitudes.widest))
 
 
-def found_in(counts: Sequence[int], noise: NoiseLaw, magnitudes: Magnitudes) -> Found:
+def bounds_from_counts(counts: Sequence[int], noise: NoiseLaw, magnitudes: Magnitudes) -> ApproximateBounds:
     """Return the bounds that follow from noisy numbers of rows, one of each class."""
     margin = margin_of(noise, magnitudes)
-    seen = [place for place, count in enumerate(counts) if count > margin]
+    clear = [place for place, count in enumerate(counts) if count > margin]
     most = max(range(len(counts)), key=lambda place: counts[place])
-    return Found(bounds=magnitudes.reaching(seen or [most]), beyond=2 * margin, clear=bool(seen))
+    return ApproximateBounds(bounds=magnitudes.reaching(clear or [most]), beyond=2 * margin, clear=bool(clear))
 
 
 @lru_cache(maxsize=64)

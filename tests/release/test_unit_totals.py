@@ -11,9 +11,9 @@ import pytest
 import lapwing as lw
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
 from lapwing.query import calibrate as calibrate_module
-from lapwing.query.aggregates import totals
-from lapwing.query.aggregates.searches import SHARE, Found, margin_of
-from lapwing.query.aggregates.totals import found_in_totals
+from lapwing.query.aggregates import unit_totals
+from lapwing.query.aggregates.approximate_bounds import SHARE, ApproximateBounds, margin_of
+from lapwing.query.aggregates.unit_totals import bound_from_counts
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import Priced, calibrate
 from lapwing.query.expressions.expression import Column
@@ -137,23 +137,23 @@ LAWS = [DiscreteLaplace(scale=Fraction(10)), RoundedGaussian(sigma=Fraction(10))
 def test_the_search_climbs_from_the_class_that_counts_most(noise: Any) -> None:
     counts = [0] * len(LADDER.edges)
     counts[0], counts[3], counts[5] = 10**6, 500, 200
-    found = found_in_totals(counts, noise, LADDER)
-    assert found == Found(bounds=(Fraction(0), Fraction(16)), beyond=margin_of(noise, LADDER), clear=True)
-    counts[7] = totals._explained(noise, 2)
-    assert found_in_totals(counts, noise, LADDER).bounds[1] == 16
+    found = bound_from_counts(counts, noise, LADDER)
+    assert found == ApproximateBounds(bounds=(Fraction(0), Fraction(16)), beyond=margin_of(noise, LADDER), clear=True)
+    counts[7] = unit_totals._explained(noise, 2)
+    assert bound_from_counts(counts, noise, LADDER).bounds[1] == 16
     counts[7] += 1
-    assert found_in_totals(counts, noise, LADDER).bounds[1] == 64
-    counts[8] = totals._explained(noise, 1) + 1  # near what is believed, less is believed
-    assert found_in_totals(counts, noise, LADDER).bounds[1] == 128
+    assert bound_from_counts(counts, noise, LADDER).bounds[1] == 64
+    counts[8] = unit_totals._explained(noise, 1) + 1  # near what is believed, less is believed
+    assert bound_from_counts(counts, noise, LADDER).bounds[1] == 128
 
 
 @pytest.mark.parametrize("noise", LAWS, ids=["laplace", "gaussian"])
 def test_a_class_far_above_is_believed_less_readily(noise: Any) -> None:
-    thresholds = [totals._explained(noise, doublings) for doublings in range(1, 90)]
+    thresholds = [unit_totals._explained(noise, doublings) for doublings in range(1, 90)]
     assert thresholds == sorted(thresholds)
     for doublings in (1, 5, 20):
-        within = noise.coverage(totals._explained(noise, doublings)).lower
-        assert (1 - within) / 2 <= Fraction(1, totals.DOUBT << doublings)
+        within = noise.coverage(unit_totals._explained(noise, doublings)).lower
+        assert (1 - within) / 2 <= Fraction(1, unit_totals.DOUBT << doublings)
 
 
 # ---- the question that is asked first --------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def test_nobody_moves_the_histogram_further_than_is_paid_for(question: str, far:
 
 def test_a_histogram_of_more_groups_than_are_paid_for_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit said, but not kept: the rows of `PerUnit` itself, under the sensitivity of fewer."""
-    monkeypatch.setattr(totals, "FirstRows", lambda source, most: source.relation)
+    monkeypatch.setattr(unit_totals, "FirstRows", lambda source, most: source.relation)
     monkeypatch.setattr(PerUnit, "rows_per_unit", property(lambda _: 1))
     question = f"SELECT plan, size, COUNT(*, {AUTO}) AS n FROM visits GROUP BY plan, size"
     far, paid = moved(question, tmp_path, HEAVY, 99, most=6)
@@ -272,19 +272,19 @@ def test_an_answer_that_is_not_paid_for_is_found(session: Session, monkeypatch: 
 
 
 def test_bound_and_sum_together_lose_the_price(tmp_path: Path) -> None:
-    one, other = laws(tmp_path, AUTO, found_in_totals)
+    one, other = laws(tmp_path, AUTO, bound_from_counts)
     assert abs(sum(one.values()) - 1) < 1e-9
     assert EPSILON / 2 < loss(one, other) <= EPSILON + 1e-6
 
 
 @pytest.mark.parametrize("bug", [{"counted": False}, {"noise_of": 1}], ids=["no noise in the search", "too little"])
 def test_bugs_are_found(bug: dict[str, Any], tmp_path: Path) -> None:
-    one, other = laws(tmp_path, AUTO, found_in_totals, **bug)
+    one, other = laws(tmp_path, AUTO, bound_from_counts, **bug)
     assert loss(one, other) > EPSILON + 1
 
 
 def test_a_clamp_that_is_missing_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise for the bound that was found, and a sum without it."""
-    monkeypatch.setattr("lapwing.engines.duckdb.queries._kept_inside", lambda value, _: value)
-    one, other = laws(tmp_path, AUTO, found_in_totals)
+    monkeypatch.setattr("lapwing.query.render._kept_inside", lambda value, _: value)
+    one, other = laws(tmp_path, AUTO, bound_from_counts)
     assert loss(one, other) > EPSILON + 1

@@ -15,8 +15,8 @@ from lapwing.errors import LedgerFault, QueryRefused
 from lapwing.exact.entropy import Entropy
 from lapwing.mechanisms import GeneralisedExponential
 from lapwing.query import calibrate as calibrating
-from lapwing.query.aggregates import levels
-from lapwing.query.aggregates.levels import LEVEL_SHARE, found_level
+from lapwing.query.aggregates import truncation
+from lapwing.query.aggregates.truncation import THRESHOLD_SHARE, threshold_from_choice
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import Priced, calibrate
 from lapwing.query.expressions.magnitudes import Bounds
@@ -40,7 +40,7 @@ def session(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[lw.Sessi
 
 
 def test_the_error_is_that_of_a_level_near_the_best(session: lw.Session) -> None:
-    """20,000 ordered pairs, 8 a person: levels of 8 to 64 cut nothing, and have half-widths of 2 to 40 at this price.
+    """20,000 ordered pairs, 8 a person: τ of 8 to 64 cut nothing, and have half-widths of 2 to 40 at this price.
 
     A level of 4 lacks half of them, 10,000, and 128 is 8 doublings of the unit above what is needed: its handicap
     beyond that of 8 is 24/7·120 (in a pure ledger, ε = 18·2/5), but for chances of 10^-9.
@@ -64,8 +64,8 @@ def test_the_price_is_divided_and_asked_again_is_free(session: lw.Session) -> No
     assert any("for 40 % of the price, inside 0 to 1,048,576" in note for note in before.notes)
     answer = session.sql(PAIRS, epsilon=1)
     first, second = (entry.loss.amount for entry in session.budget().history)
-    assert abs(first - LEVEL_SHARE * price.amount) < Fraction(1, 10**20)
-    assert abs(second - (1 - LEVEL_SHARE) * price.amount) < Fraction(1, 10**20)
+    assert abs(first - THRESHOLD_SHARE * price.amount) < Fraction(1, 10**20)
+    assert abs(second - (1 - THRESHOLD_SHARE) * price.amount) < Fraction(1, 10**20)
     assert session.budget().spent == answer.cost
     again = session.explain(PAIRS, epsilon=1)
     assert again.stored
@@ -99,7 +99,7 @@ def test_questions_of_a_batch_find_their_own(tmp_path: Path) -> None:
 
 
 def test_too_many_cells_are_refused_before_anything_is_paid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(levels, "LARGEST_SENSITIVITY", 1 << 20)
+    monkeypatch.setattr(truncation, "LARGEST_SENSITIVITY", 1 << 20)
     with opened(tmp_path, PEOPLE[:10]) as session:
         session.explain(PAIRS, epsilon=1)
         with pytest.raises(QueryRefused, match="A level is not found for 2 cells") as refused:
@@ -109,7 +109,7 @@ def test_too_many_cells_are_refused_before_anything_is_paid(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("value", ["LEAST(GREATEST(a.age, 0), 3)", "a.size", "a.cost"])
-def test_levels_double_from_a_quarter_of_a_value(value: str, tmp_path: Path) -> None:
+def test_thresholds_double_from_a_quarter_of_a_value(value: str, tmp_path: Path) -> None:
     text = f"SELECT SUM({value}, {AUTO}) AS s FROM visits a JOIN visits b ON a.code = b.code AND a.person <> b.person"
     (search,) = bind(text, catalog(tmp_path)).searches
     edges = search.magnitudes.edges
@@ -170,15 +170,15 @@ MEETINGS = PAIRS.replace("a.person <> b.person", "a.plan < b.plan")
 
 @pytest.fixture
 def low(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Levels of 1 to 8, so that there are few ways that noise can go."""
-    monkeypatch.setattr(levels, "MOST_ROWS", 8)
+    """Thresholds of 1 to 8, so that there are few ways that noise can go."""
+    monkeypatch.setattr(truncation, "MOST_ROWS", 8)
 
 
 def chosen(search: Search, bought: Priced, values: Values, entropy: Entropy) -> Bounds:
     assert bought.choosing is not None
     mechanism = bought.choosing.mechanism
     place = mechanism.release([sum(level.tolist()) for level in values], entropy)
-    return found_level(place, mechanism, search).bounds
+    return threshold_from_choice(place, mechanism, search).bounds
 
 
 def best(search: Search, bought: Priced, values: Values, entropy: Entropy) -> Bounds:
@@ -187,7 +187,7 @@ def best(search: Search, bought: Priced, values: Values, entropy: Entropy) -> Bo
     mechanism = bought.choosing.mechanism
     scores = [sum(level.tolist()) for level in values]
     handicapped = [q - mechanism.margin * level for q, level in zip(scores, mechanism.sensitivities, strict=True)]
-    return found_level(handicapped.index(max(handicapped)), mechanism, search).bounds
+    return threshold_from_choice(handicapped.index(max(handicapped)), mechanism, search).bounds
 
 
 @pytest.mark.usefixtures("low")
@@ -227,6 +227,7 @@ def test_what_is_found_is_twice_what_is_chosen(tmp_path: Path) -> None:
     mechanism = GeneralisedExponential(
         scale=Fraction(1), sensitivities=tuple(2**k for k in range(21)), margin=Fraction(9)
     )
-    assert [found_level(place, mechanism, search).bounds[1] for place in (0, 3, 19, 20)] == [2, 16, 1 << 20, 1 << 20]
-    assert [found_level(place, mechanism, search).clear for place in (18, 19)] == [True, False]
-    assert found_level(3, mechanism, search).beyond == mechanism.shortfall(5, Fraction(95, 100))
+    thresholds = [threshold_from_choice(place, mechanism, search).bounds[1] for place in (0, 3, 19, 20)]
+    assert thresholds == [2, 16, 1 << 20, 1 << 20]
+    assert [threshold_from_choice(place, mechanism, search).clear for place in (18, 19)] == [True, False]
+    assert threshold_from_choice(3, mechanism, search).beyond == mechanism.shortfall(5, Fraction(95, 100))

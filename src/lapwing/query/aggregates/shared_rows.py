@@ -1,22 +1,23 @@
-"""Bind counts and sums of rows that several units share: truncated at a level that is said, or by a race of levels.
+"""Bind counts and sums of rows that several units share: truncated at a threshold, or by a race of thresholds.
 
 No bound on what a unit adds is public, as a unit may meet any number of others. So what a unit adds in all, to a group,
-is limited to a level τ by a packing linear program (`mechanisms.packing`): it leaves out as little of the rows as it
-can. `contribution_bounds_per_group => (0, τ)` says the level, and with AUTO it is found first (`levels`). RACE asks at
-several, from 2²⁰ rows of the greatest value down by quarters, and takes the greatest of their lower ends. Each
-truncated sum is at most the true one, so that where all of them lie inside their intervals no lower end exceeds the
-truth: high levels have wide noise and lose, low ones cut too much and lose.
+is limited to a threshold τ by a packing linear program (`mechanisms.packing`): it leaves out as little of the rows as
+it can. `contribution_bounds_per_group => (0, τ)` says the threshold, and with AUTO it is chosen first (`truncation`).
+RACE asks at several, from 2²⁰ rows of the greatest value down by quarters, and takes the greatest of their lower ends.
+Each truncated sum is at most the true one, so that where all of them lie inside their intervals no lower end exceeds
+the truth: high thresholds have wide noise and lose, low ones cut too much and lose.
 
-The lower end of a level is that of its interval, at 95 % for all levels at once, where the level two below is left
-behind by the one below: then the sum still grows. Elsewhere it lies two widths of an interval further down, as an
-interval that misses the truth by chance costs the more the higher the level: noise at the top is wider than the truth.
+The lower end at a threshold is that of its interval, at 95 % for all thresholds at once, where the sum two thresholds
+below is left behind by the one below: then the sum still grows. Elsewhere it lies two widths of an interval further
+down, as an interval that misses the truth by chance costs the more the higher the threshold: noise at the top is wider
+than the truth.
 
-Guarantee: each level is a measure of its own, moved by a unit as `stability` says, and paid for like any; taking the
-greatest lower end is post-processing. What a race releases is at most the true sum with at least 95 % probability, in
-each cell. There is no premise in the highest level: what a unit adds beyond it is cut off.
+Guarantee: each threshold's sum is a measure of its own, moved by a unit as `stability` says, and paid for like any;
+taking the greatest lower end is post-processing. What a race releases is at most the true sum with at least 95 %
+probability, in each cell. There is no premise in the highest threshold: what a unit adds beyond it is cut off.
 
 Source: Dong, Fang, Yi, Tao and Machanavajjhala 2022 (R2T), for self-joins and joins of several private tables, with
-the intervals of `brackets` in place of the tail bound there.
+the intervals of interval arithmetic (`intervals`) in place of the tail bound there.
 """
 
 from collections.abc import Sequence
@@ -27,54 +28,53 @@ from typing import Final
 
 from lapwing.errors import QueryRefused
 from lapwing.mechanisms.packing import MOST_LEVEL
-from lapwing.query.aggregates.levels import at_found_level, highest
-from lapwing.query.aggregates.searches import Searching
+from lapwing.query.aggregates.scope import Requests
+from lapwing.query.aggregates.truncation import highest, truncated_by_search
 from lapwing.query.derivation.derive import compute, interval_end
 from lapwing.query.derivation.derived import Derived, Fixture, Released
 from lapwing.query.keys import Key
 from lapwing.query.measures import Count, Measure, Sum
-from lapwing.query.relations.relation import Selection, units_of_row
 from lapwing.query.stability import row_range
 from lapwing.query.text.options import NamedArguments
 
 BASE: Final = 4
-MOST_LEVELS: Final = 12
+MOST_THRESHOLDS: Final = 12
 AUTO: Final = "contribution_bounds_per_group => AUTO"
 
 
-def truncated(measure: Count | Sum, named: NamedArguments, searching: Searching) -> Derived:
-    """Return a measure at the level that an aggregate says, at the one that is found, or a race of levels.
+def truncated(measure: Count | Sum, named: NamedArguments, requests: Requests) -> Derived:
+    """Return a measure at the threshold that an aggregate says, at the one of a search, or a race of thresholds.
 
-    Raises: QueryRefused if a row may take something away, or the level is below a step.
+    Raises: QueryRefused if a row may take something away, or the threshold is below a step.
     """
     if row_range(measure)[0] < 0:
         raise QueryRefused(
             "Rows in which different units meet are summed only of numbers that are not negative",
             remedy="Write SUM(GREATEST(x, 0), …) - SUM(GREATEST(-x, 0), …), or contribution_bounds_per_row => (0, …).",
         )
-    said = named.contribution_bounds_per_group
-    if isinstance(said, tuple):
-        level = floor(said[1] / measure.step)
-        if said[0] > 0 or level < 1:
+    bounds = named.contribution_bounds_per_group
+    if isinstance(bounds, tuple):
+        threshold = floor(bounds[1] / measure.step)
+        if bounds[0] > 0 or threshold < 1:
             raise QueryRefused(
                 "What a unit adds to rows that it shares is limited from 0 to at least a step",
                 remedy=f"Write (0, 100), or {AUTO}.",
             )
-        return Released(measure=replace(measure, clamp=(0, min(level, MOST_LEVEL))))
-    if said == "auto":
-        return Released(measure=at_found_level(measure, searching))
-    levels = [highest(measure)]
-    while len(levels) < MOST_LEVELS and levels[-1] > 1:
-        levels.append(-(-levels[-1] // BASE))
-    return _greatest_end([Released(measure=replace(measure, clamp=(0, level))) for level in reversed(levels)])
+        return Released(measure=replace(measure, clamp=(0, min(threshold, MOST_LEVEL))))
+    if bounds == "auto":
+        return Released(measure=truncated_by_search(measure, requests))
+    thresholds = [highest(measure)]
+    while len(thresholds) < MOST_THRESHOLDS and thresholds[-1] > 1:
+        thresholds.append(-(-thresholds[-1] // BASE))
+    return _greatest_end([Released(measure=replace(measure, clamp=(0, most))) for most in reversed(thresholds)])
 
 
 def _greatest_end(released: Sequence[Released]) -> Derived:
-    """Return the greatest lower end of levels, the lowest first."""
+    """Return the greatest lower end of truncated sums, that of the lowest threshold first."""
     zero = Fixture(value=Fraction(0), shape="integer")
     nothing = compute("multiply", zero, compute("greatest", *released))  # so that all intervals hold at once
-    lows = [interval_end(compute("add", level, nothing), "low") for level in released]
-    highs = [interval_end(compute("add", level, nothing), "high") for level in released]
+    lows = [interval_end(compute("add", total, nothing), "low") for total in released]
+    highs = [interval_end(compute("add", total, nothing), "high") for total in released]
     ends: list[Derived] = list(lows[:2])
     for place in range(2, len(released)):
         further = compute("subtract", lows[place], compute("subtract", highs[place], lows[place]))
@@ -83,12 +83,8 @@ def _greatest_end(released: Sequence[Released]) -> Derived:
     return compute("greatest", zero, *ends)
 
 
-def check_shared(
-    selection: Selection, sets: Sequence[Sequence[Key]], measures: Sequence[Measure], *, values_searched: bool
-) -> None:
+def check_shared(sets: Sequence[Sequence[Key]], measures: Sequence[Measure], requests: Requests) -> None:
     """Refuse what is not proven of rows that several units share."""
-    if units_of_row(selection.relation) == 1:
-        return
     if len(sets) > 1:
         raise QueryRefused("Rows in which different units meet have one grouping", remedy="Ask for each by itself.")
     (keys,) = sets
@@ -98,7 +94,7 @@ def check_shared(
             f"The values of {names} are not public, and rows in which different units meet have public groups alone",
             remedy="Declare the values in the catalog if they are public, or join a public table that has them.",
         )
-    if values_searched:
+    if requests.value_searches:
         raise QueryRefused(
             "Bounds of the values are not found in rows in which different units meet",
             remedy="Write contribution_bounds_per_row => (0, 100).",

@@ -28,9 +28,9 @@ How good it is: with the totals of TPC-H, and with flat, lognormal and Pareto on
 about 1.4 times that of the best bound at the whole price. Finer classes find lower bounds where many units are near the
 greatest, but no tail in which there are few: with four to a doubling it is twice.
 
-Source: the histogram is that of `searches`; counting what a unit adds in all, and the threshold that rises with the
-distance, are worked out here. That a clamp should cut a number of units in proportion to 1/ε: Amin, Kulesza, Muñoz
-Medina and Vassilvitskii 2019 (Bounding user contributions: a bias-variance trade-off).
+Source: the histogram is that of `approximate_bounds`; counting what a unit adds in all, and the threshold that rises
+with the distance, are worked out here. That a clamp should cut a number of units in proportion to 1/ε: Amin, Kulesza,
+Muñoz Medina and Vassilvitskii 2019 (Bounding user contributions: a bias-variance trade-off).
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,8 @@ from math import prod
 from typing import Final
 
 from lapwing.mechanisms.additive import NoiseLaw
-from lapwing.query.aggregates.searches import Found, Searching, margin_of
+from lapwing.query.aggregates.approximate_bounds import ApproximateBounds, margin_of
+from lapwing.query.aggregates.scope import Requests
 from lapwing.query.expressions import arithmetic, conversion, functions
 from lapwing.query.expressions.expression import Expression, Literal, written_in
 from lapwing.query.expressions.magnitudes import Bounds, Magnitudes, class_of, magnitudes_of
@@ -59,23 +60,23 @@ FEW_VALUES: Final = 256
 """Up to so many values of a key, rows with others are left out of a search."""
 
 
-def settled(measure: Count | Sum, rows_per_unit: int, searching: Searching) -> Count | Sum:
+def bounded_by_search(measure: Count | Sum, rows_per_unit: int, requests: Requests) -> Count | Sum:
     """Return a measure that keeps what a unit adds inside the bound that was found, else inside the widest."""
     low, high = (rows_per_unit * end for end in row_range(measure))
     if low == high:  # nothing is added
         return measure
-    found = searching.found.get(measure)
-    searching.totals.add(measure)
-    if found is None:
+    requests.total_searches.add(measure)
+    bounds = requests.bounds.get(measure)
+    if bounds is None:
         return replace(measure, clamp=(low, high))
-    most = int(found[1] / measure.step)
+    most = int(bounds[1] / measure.step)
     return replace(measure, clamp=(max(low, -most), min(high, most)))
 
 
 # ---- the question that is asked first --------------------------------------------------------------------------------
 
 
-def search_of(measure: Count | Sum, selection: Selection, sets: Sequence[Sequence[Key]]) -> Search:
+def unit_total_search(measure: Count | Sum, selection: Selection, sets: Sequence[Sequence[Key]]) -> Search:
     """Return the question for how many units add how much to a group."""
     keys = sorted(set(sets[0]).intersection(*sets), key=str) if sets else []
     source = _listed(selection, keys)
@@ -146,7 +147,7 @@ def _group(key: Key) -> Expression:
 # ---- what follows from its answer ------------------------------------------------------------------------------------
 
 
-def found_in_totals(counts: Sequence[int], noise: NoiseLaw, magnitudes: Magnitudes) -> Found:
+def bound_from_counts(counts: Sequence[int], noise: NoiseLaw, magnitudes: Magnitudes) -> ApproximateBounds:
     """Return the bound that follows from noisy numbers of units, one of each class; class 0 is of those that add 0."""
     margin = margin_of(noise, magnitudes)
     last = len(counts) - 1
@@ -159,7 +160,7 @@ def found_in_totals(counts: Sequence[int], noise: NoiseLaw, magnitudes: Magnitud
         higher = next(believed, None)
     bounds: Bounds = (Fraction(0), magnitudes.edges[place])
     beyond = max(counts[place + 1 :], default=-margin) + margin
-    return Found(bounds=bounds, beyond=max(0, beyond), clear=clear)
+    return ApproximateBounds(bounds=bounds, beyond=max(0, beyond), clear=clear)
 
 
 @lru_cache(maxsize=1024)

@@ -1,0 +1,224 @@
+"""Bind what is computed in one row of the answer: arithmetic, comparisons, CASE, casts, dates, ends of intervals."""
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import reduce
+from typing import Final
+
+from sqlglot import exp
+
+from lapwing.query.aggregates.scope import shape_of
+from lapwing.query.derivation import calendar
+from lapwing.query.derivation.derive import compute
+from lapwing.query.derivation.derived import NUMERIC, Compute, Derived, Fixture, KeyValue, Side
+from lapwing.query.expressions.calls import bind_expression
+from lapwing.query.expressions.expression import Constant
+from lapwing.query.expressions.naming import name_of
+from lapwing.query.expressions.rows import Rows
+
+Bind = Callable[[exp.Expression], Derived]
+Formula = Callable[[exp.Expression, Rows, Bind], Derived]
+"""Binds a node, given what binds the parts that it is made of."""
+
+_NOTHING = Fixture(value="", shape="text")
+_ONE = Fixture(value=Fraction(1), shape="integer")
+_WHOLE = {exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT, exp.DType.INT128}
+_REAL = {exp.DType.FLOAT, exp.DType.DOUBLE}
+_SIDES: Final[Mapping[str, Side]] = {"DP_INTERVAL_LOW": "low", "DP_INTERVAL_HIGH": "high"}
+
+
+def _constant(node: exp.Expression, rows: Rows, _bind: Bind) -> Derived:
+    literal = bind_expression(node, rows)
+    value: Constant = getattr(literal, "value", None)
+    return Fixture(value=value, shape=shape_of(literal.type))
+
+
+def _apply(function: str, *parts: str, ignored: Sequence[str] = ()) -> Formula:
+    def handler(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+        rows.only(node, *parts, *ignored)
+        nodes: list[exp.Expression] = []
+        for part in parts:
+            value = node.args.get(part)
+            nodes.extend(value if isinstance(value, list) else [value] if value is not None else [])
+        return compute(function, *(bind(child) for child in nodes))
+
+    return handler
+
+
+def _round(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+    rows.only(node, "this", "decimals")
+    digits = node.args.get("decimals")
+    if digits is None:
+        return compute("round", bind(node.this))
+    places = _constant(digits, rows, bind) if isinstance(digits, exp.Literal | exp.Neg) else None
+    value = places.value if isinstance(places, Fixture) else None
+    if not isinstance(value, Fraction) or value.denominator != 1 or abs(value) > 12:
+        raise rows.refusal(node, "ROUND takes a whole number of digits up to 12", "Write ROUND(x, 2).")
+    return compute("round", bind(node.this), Fixture(value=value, shape="integer"))
+
+
+def _between(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+    rows.only(node, "this", "low", "high")
+    return compute("between", *(bind(node.args[part]) for part in ("this", "low", "high")))
+
+
+def _is(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+    rows.only(node, "this", "expression")
+    rows.only(node.expression, "this")
+    if not isinstance(node.expression, exp.Null):
+        raise rows.refusal(node, "IS over the answer takes NULL", "Write IS NULL.")
+    return compute("is_null", bind(node.this))
+
+
+def _case(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+    rows.only(node, "this", "ifs", "default")
+    chosen = bind(node.this) if node.this is not None else None
+    # It is repeated in every branch, which would let nested ones grow without end.
+    if isinstance(chosen, Compute) and any(isinstance(part, Compute) for part in chosen.arguments):
+        raise rows.refusal(node, "CASE x WHEN repeats a long x too often", "Write CASE WHEN condition THEN ….")
+    parts: list[Derived] = []
+    for branch in node.args["ifs"]:
+        rows.only(branch, "this", "true")
+        condition = bind(branch.this)
+        parts.append(condition if chosen is None else compute("=", chosen, condition))
+        parts.append(bind(branch.args["true"]))
+    default = node.args.get("default")
+    return compute("case", *parts, bind(default) if default else Fixture(value=None, shape="null"))
+
+
+def _if(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+    rows.only(node, "this", "true", "false")
+    otherwise = node.args.get("false")
+    last = Fixture(value=None, shape="null") if otherwise is None else bind(otherwise)
+    return compute("case", bind(node.this), bind(node.args["true"]), last)
+
+
+def _joined(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+    """Bind CONCAT, which leaves out what is NULL."""
+    rows.only(node, "expressions", "safe", "coalesce")
+    parts = [bind(part) for part in node.expressions]
+    return reduce(lambda left, right: compute("concatenate", left, right), (_present(part) for part in parts))
+
+
+def _present(part: Derived) -> Derived:
+    return part if isinstance(part, Fixture) and part.value is not None else compute("coalesce", part, _NOTHING)
+
+
+def _cast(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+    """Bind a cast; DATE '…' and TIMESTAMP '…' are casts of constants."""
+    return _constant(node, rows, bind) if isinstance(node.this, exp.Literal) else _cast_number(node, rows, bind)
+
+
+def _cast_number(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+    """Bind a cast of a number to a real, a whole or a decimal number, half up."""
+    rows.only(node, "this", "to", "safe")
+    value, target = bind(node.this), node.args["to"]
+    rows.only(target, "this", "expressions")
+    if value.shape in NUMERIC and target.this in _REAL:
+        return compute("divide", value, _ONE)
+    if value.shape in NUMERIC and target.this in _WHOLE:
+        return compute("round", value)
+    if value.shape in NUMERIC and target.this == exp.DType.DECIMAL:
+        return compute("round", value, Fixture(value=_scale(target), shape="integer"))
+    reason = f"A cast of {value.shape} to {target.sql()[:40]} is not answered over the answer"
+    raise rows.refusal(node, reason, "Cast numbers to DOUBLE, INTEGER or DECIMAL(10, 2).")
+
+
+def _scale(target: exp.Expression) -> Fraction:
+    """Return the decimals of a DECIMAL; of one without parameters what DuckDB takes."""
+    listed = target.expressions
+    if not listed:
+        return Fraction(3)
+    return Fraction(str(listed[1].this.this)) if len(listed) == 2 else Fraction(0)
+
+
+def _subtract(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+    rows.only(node, "this", "expression")
+    left, right = bind(node.this), bind(node.expression)
+    if left.shape == right.shape == "date":
+        return calendar.days_between(left, right)
+    if left.shape == right.shape == "timestamp":
+        raise rows.refusal(
+            node,
+            "The difference of two timestamps is not answered by -",
+            "Write DATE_DIFF('second', earlier, later).",
+        )
+    return compute("subtract", left, right)
+
+
+def _date_diff(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+    rows.only(node, "this", "expression", "unit", "date_part_boundary")
+    unit = node.args.get("unit")
+    name = unit.name if isinstance(unit, exp.Literal | exp.Var) else ""
+    return calendar.difference(name, bind(node.expression), bind(node.this))
+
+
+def _interval_end(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+    """Bind DP_INTERVAL_LOW(x) and DP_INTERVAL_HIGH(x): the ends of the 95 % interval of a column of the answer."""
+    side = _SIDES.get(node.name.upper())
+    if side is None:
+        raise rows.refusal(node, f"{name_of(node)} is not answered here", "See the SQL reference for what is.")
+    rows.only(node, "this", "expressions")
+    if len(node.expressions) != 1:
+        raise rows.refusal(node, f"{name_of(node)} takes the name of one column of the answer")
+    return calendar.end_of(bind(node.expressions[0]), side)
+
+
+def _grouping(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+    """Bind GROUPING(key): 1 in the cells of grouping sets without the key, else 0."""
+    rows.only(node, "expressions")
+    if len(node.expressions) != 1:
+        raise rows.refusal(node, "GROUPING takes one key", "Write GROUPING(a), GROUPING(b).")
+    value = bind(node.expressions[0])
+    if not isinstance(value, KeyValue):
+        raise rows.refusal(node, "GROUPING takes a key of GROUP BY")
+    one, zero = (Fixture(value=Fraction(number), shape="integer") for number in (1, 0))
+    return compute("case", compute("is_null", value), one, zero)
+
+
+FORMULAS: Final[Mapping[type[exp.Expression], Formula]] = {
+    exp.Literal: _constant,
+    exp.Boolean: _constant,
+    exp.Null: _constant,
+    exp.Anonymous: _interval_end,
+    exp.Grouping: _grouping,
+    exp.If: _if,
+    exp.Concat: _joined,
+    exp.Sqrt: _apply("square_root", "this"),
+    exp.Add: _apply("add", "this", "expression"),
+    exp.Sub: _subtract,
+    exp.DateDiff: _date_diff,
+    exp.Cast: _cast,
+    exp.Mul: _apply("multiply", "this", "expression"),
+    exp.Div: _apply("divide", "this", "expression", ignored=("typed", "safe")),
+    exp.Neg: _apply("negate", "this"),
+    exp.Abs: _apply("absolute", "this"),
+    exp.Floor: _apply("floor", "this"),
+    exp.Ceil: _apply("ceiling", "this"),
+    exp.Round: _round,
+    exp.Least: _apply("least", "this", "expressions", ignored=("ignore_nulls",)),
+    exp.Greatest: _apply("greatest", "this", "expressions", ignored=("ignore_nulls",)),
+    exp.Coalesce: _apply("coalesce", "this", "expressions"),
+    exp.Case: _case,
+    exp.Nullif: _apply("null_if", "this", "expression"),
+    exp.Upper: _apply("upper", "this"),
+    exp.Lower: _apply("lower", "this"),
+    exp.DPipe: _apply("concatenate", "this", "expression", ignored=("safe",)),
+    exp.Mod: _apply("modulo", "this", "expression"),
+    exp.Pow: _apply("power", "this", "expression"),
+    exp.Exp: _apply("exponential", "this"),
+    exp.Ln: _apply("logarithm", "this"),
+    exp.Sign: _apply("sign", "this"),
+    exp.EQ: _apply("=", "this", "expression"),
+    exp.NEQ: _apply("<>", "this", "expression"),
+    exp.LT: _apply("<", "this", "expression"),
+    exp.LTE: _apply("<=", "this", "expression"),
+    exp.GT: _apply(">", "this", "expression"),
+    exp.GTE: _apply(">=", "this", "expression"),
+    exp.In: _apply("in", "this", "expressions"),
+    exp.And: _apply("and", "this", "expression"),
+    exp.Or: _apply("or", "this", "expression"),
+    exp.Not: _apply("not", "this"),
+    exp.Between: _between,
+    exp.Is: _is,
+}

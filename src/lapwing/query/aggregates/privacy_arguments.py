@@ -1,0 +1,62 @@
+"""Apply what an aggregate says about its own privacy, as in COUNT(*, epsilon => 0.1)."""
+
+from sqlglot import exp
+
+from lapwing.errors import QueryRefused
+from lapwing.query.aggregates.race_to_the_top import RACE_WEIGHT, race_to_the_top
+from lapwing.query.aggregates.scope import Requests
+from lapwing.query.aggregates.shared_rows import truncated
+from lapwing.query.aggregates.unit_totals import bounded_by_search
+from lapwing.query.derivation.derived import Derived, Released, measures_of
+from lapwing.query.expressions.naming import name_of
+from lapwing.query.measures import Count, Sum
+from lapwing.query.relations.contribution import Share, per_group, require_units
+from lapwing.query.relations.relation import Selection, units_of_row
+from lapwing.query.text.options import NamedArguments
+
+
+def with_privacy_arguments(
+    value: Derived, node: exp.Expression, named: NamedArguments, selection: Selection, requests: Requests
+) -> Derived:
+    """Return an aggregate with the bounds that it says, and write down the price that it says.
+
+    Raises: QueryRefused for an argument that the aggregate does not take.
+    """
+    if named.contribution_bounds_per_group is not None:
+        if not isinstance(value, Released) or not isinstance(value.measure, Count | Sum):
+            raise QueryRefused(
+                f"{name_of(node)} takes no contribution_bounds_per_group",
+                remedy="COUNT and SUM do; others take contribution_bounds_per_row.",
+            )
+        value = _bounded_by_group(value.measure, named, selection, requests)
+    if named.contribution_bounds_per_row is not None and isinstance(node, exp.Count | exp.CountIf):
+        raise QueryRefused("COUNT takes no contribution_bounds_per_row", remedy="A row counts as one.")
+    if "auto" in (named.contribution_bounds_per_row, named.contribution_bounds_per_group):
+        requests.unsettled.update(measure for measure in measures_of(value) if isinstance(measure, Count | Sum))
+    if named.epsilon is not None:
+        measures = measures_of(value)
+        for measure in measures:
+            share = Share(epsilon=named.epsilon, among=len(measures))
+            requests.shares[measure] = max(share, requests.shares.get(measure, share), key=lambda said: said.epsilon)
+    return value
+
+
+def _bounded_by_group(measure: Count | Sum, named: NamedArguments, selection: Selection, requests: Requests) -> Derived:
+    """Limit what a unit adds to a group in all: to what is written, what a search finds, or by a race to the top."""
+    if units_of_row(selection.relation) > 1:
+        return _weighed(truncated(measure, named, requests), requests)
+    require_units(selection)
+    match named.contribution_bounds_per_group:
+        case "auto":
+            return Released(measure=bounded_by_search(measure, selection.rows_per_unit, requests))
+        case "race":
+            return _weighed(race_to_the_top(measure, selection.rows_per_unit), requests)
+    return Released(measure=per_group(measure, named))
+
+
+def _weighed(value: Derived, requests: Requests) -> Derived:
+    """Give all thresholds of a race together the weight of a race."""
+    measures = measures_of(value)
+    if len(measures) > 1:
+        requests.weights.update(dict.fromkeys(measures, RACE_WEIGHT / len(measures)))
+    return value

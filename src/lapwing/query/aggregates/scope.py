@@ -1,0 +1,98 @@
+"""What a SELECT list may refer to, and what its aggregates ask for beside their measures."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from sqlglot import exp
+
+from lapwing.query.derivation.derived import Derived, Shape
+from lapwing.query.expressions.calls import bind_expression
+from lapwing.query.expressions.expression import Expression
+from lapwing.query.expressions.magnitudes import Bounds, Magnitudes
+from lapwing.query.expressions.rows import Rows
+from lapwing.query.expressions.types import BOOLEAN, Fixed, Plain, Type, describe
+from lapwing.query.keys import Key
+from lapwing.query.measures import Count, Distribution, Measure, Sum
+from lapwing.query.relations.contribution import Share
+from lapwing.query.relations.relation import Selection
+from lapwing.query.text.options import NamedArguments
+
+Bounded = Distribution | Count | Sum
+"""What the answer of a search bounds: a value, by the histogram it is read off, or what a unit adds to a measure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectScope:
+    """What the SELECT list, HAVING, QUALIFY and ORDER BY may refer to.
+
+    Args: selection: the rows that are aggregated; sets: the keys of each grouping set; aliases: columns of the answer
+        by their names; condition: of the FILTER around the aggregate at hand; arguments: what aggregates say about
+        their own privacy, by where they start in the text.
+    """
+
+    rows: Rows
+    selection: Selection
+    keys: tuple[Key, ...]
+    aliases: Mapping[str, Derived] = field(default_factory=dict)
+    sets: tuple[tuple[Key, ...], ...] = ()
+    condition: Expression | None = None
+    arguments: Mapping[int, NamedArguments] = field(default_factory=dict)
+
+    def named(self, node: exp.Expression) -> NamedArguments | None:
+        """Return what an aggregate says about its own privacy."""
+        return self.arguments.get(node.meta.get("start", -1))
+
+
+@dataclass(slots=True, kw_only=True)
+class Requests:
+    """What aggregates ask for beside their measures, written down while a question is bound.
+
+    It is the one value that binding changes, and it is passed on by name, so that a reader sees who writes to it.
+
+    Args:
+        bounds: the answers of searches that were asked before, by what they bound.
+        shares: the epsilon that a measure may take, where its aggregate says so.
+        weights: the part of the rest of the price that a measure gets, where that is not 1.
+        value_searches: the histograms to search for bounds of values, each with its candidates and the value's name.
+        total_searches: the measures to which the most that a unit adds is to be found.
+        unsettled: the measures that such bounds will change.
+    """
+
+    bounds: Mapping[Bounded, Bounds] = field(default_factory=dict)
+    shares: dict[Measure, Share] = field(default_factory=dict)
+    weights: dict[Measure, Fraction] = field(default_factory=dict)
+    value_searches: dict[Distribution, tuple[Magnitudes, str]] = field(default_factory=dict)
+    total_searches: set[Count | Sum] = field(default_factory=set)
+    unsettled: set[Measure] = field(default_factory=set)
+
+    @property
+    def searches(self) -> bool:
+        """Whether bounds are to be found."""
+        return bool(self.value_searches or self.total_searches)
+
+
+Aggregate = Callable[[exp.Expression, SelectScope, Requests], Derived]
+"""Binds an aggregate: to its measures, and to what is derived from them."""
+
+
+def has_aggregate(node: exp.Expression) -> bool:
+    """Tell whether there is an aggregate in a node, other than in a subquery of its own."""
+    if isinstance(node, exp.Subquery | exp.Select | exp.Grouping):
+        return False
+    return isinstance(node, exp.AggFunc) or any(has_aggregate(child) for child in node.iter_expressions())
+
+
+def bound_condition(node: exp.Expression, rows: Rows, name: str) -> Expression:
+    """Bind the condition of FILTER, COUNT_IF or CASE inside an aggregate."""
+    condition = bind_expression(node, rows)
+    if condition.type != BOOLEAN:
+        raise rows.refusal(node, f"{name} needs a condition, not {describe(condition.type)}", "Write a comparison.")
+    return condition
+
+
+def shape_of(kind: Type) -> Shape:
+    """Return the type that a value over a row has in the answer."""
+    if isinstance(kind, Plain):
+        return kind.name
+    return "integer" if isinstance(kind, Fixed) and kind.step.denominator == 1 else "decimal"
