@@ -15,8 +15,9 @@ from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
+from lapwing.ledger.entries import Charged
 from lapwing.ledger.opening import open_sqlite
-from lapwing.ledger.records import Charged, Registration
+from lapwing.ledger.registration import Registration
 from lapwing.privacy.measures import GaussianDP
 
 SECONDS = 2.0

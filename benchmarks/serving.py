@@ -46,8 +46,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import lapwing as lw
+from lapwing.ledger.entries import Charged
 from lapwing.ledger.opening import open_sqlite
-from lapwing.ledger.records import Charged, Registration
+from lapwing.ledger.registration import Registration
 from lapwing.privacy.measures import GaussianDP
 
 CLIENTS: Final = 16

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Final, final
 
-from lapwing.ledger.allowances import NOTHING, Spending
-from lapwing.ledger.folding import State
-from lapwing.ledger.records import HistoryRow, Registration
+from lapwing.ledger.reading import HistoryRow
+from lapwing.ledger.registration import Registration
+from lapwing.ledger.state import Spending, State
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.privacy.odometers import WHENEVER, Odometer, Reading, as_if_cap
@@ -68,7 +69,7 @@ class BudgetView:
     delta_by_part: Mapping[str, Fraction] = field(default_factory=dict)
     faults: int = 0
     stopped: bool = False
-    spending: Spending = field(default_factory=lambda: NOTHING)
+    spending: Spending = field(default_factory=lambda: MappingProxyType({}))
     earlier: tuple[tuple[Fraction, Fraction], ...] = ()
     raised: Reading | None = None
     closed: bool = False

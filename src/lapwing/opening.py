@@ -19,7 +19,7 @@ from lapwing.exact.entropy import Entropy, SystemEntropy
 from lapwing.ledger.opening import is_begun, open_ledger
 from lapwing.ledger.owners import owners_of
 from lapwing.ledger.parts import Parts
-from lapwing.ledger.records import Registration
+from lapwing.ledger.registration import Registration
 from lapwing.privacy.measures import Number
 from lapwing.session import Session
 

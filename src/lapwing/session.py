@@ -19,11 +19,11 @@ from lapwing.guarantee.raised import Raise, preview
 from lapwing.guarantee.sections import WHO_READS, Head
 from lapwing.ledger.allowances import LimitsNow
 from lapwing.ledger.entries import Entry
-from lapwing.ledger.folding import State
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.owners import owners_of
 from lapwing.ledger.raising import require_expected
-from lapwing.ledger.records import FaultRow
+from lapwing.ledger.reading import FaultRow
+from lapwing.ledger.state import State
 from lapwing.preview import Preview
 from lapwing.privacy.amounts import exact
 from lapwing.privacy.measures import Loss, Number

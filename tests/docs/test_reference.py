@@ -18,7 +18,7 @@ from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, Budget, Catal
 from lapwing.cli.app import app
 from lapwing.engines.duckdb.database import DISABLED_OPTIMIZERS
 from lapwing.ledger.entries import Kind
-from lapwing.ledger.records import HistoryRow
+from lapwing.ledger.reading import HistoryRow
 from lapwing.preview import ColumnPreview, MeasurePreview, Preview
 from lapwing.privacy.listing import KINDS
 from lapwing.query import bind

@@ -15,11 +15,11 @@ import pytest
 from lapwing.errors import CatalogMismatch, DataStopped, InvalidParameter, LedgerFault
 from lapwing.ledger import exporting, mark, restoring
 from lapwing.ledger import ledger as ledgers
+from lapwing.ledger.curating import Declared
 from lapwing.ledger.entries import GENESIS, Entry
-from lapwing.ledger.folding import State
 from lapwing.ledger.opening import open_sqlite
 from lapwing.ledger.parts import Parts
-from lapwing.ledger.records import Declared
+from lapwing.ledger.state import State
 from lapwing.privacy.filters import Refused
 from tests.support.ledger.ledgers import NAME, charged, opened, registration, spend
 from tests.support.ledger.places import Place

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from lapwing.errors import DataStopped, LedgerFault
-from lapwing.ledger import decisions, folding
-from lapwing.ledger.entries import Entry, Kind, subject_of
-from lapwing.ledger.folding import State, fold
+from lapwing.ledger import curating, transitions
+from lapwing.ledger.entries import Charge, Entry, Kind, subject_of
 from lapwing.ledger.opening import open_sqlite
-from lapwing.ledger.records import Charge
+from lapwing.ledger.state import State
+from lapwing.ledger.transitions import fold
 from lapwing.privacy.measures import PureDP
 from tests.support.ledger.ledgers import NAME, charged, opened, registration, spend
 
@@ -37,10 +37,10 @@ def test_nothing_is_charged_and_answers_stay(tmp_path: Path) -> None:
 
 def after_the_end(kind: Kind) -> bool:
     """Tell whether a chain is folded that goes on after its end."""
-    state = fold(None, decisions.opening(registration(), "t"))
-    for found in (decisions.accepting(state, {"visits": "a" * 64}, "c", "t"), None):
+    state = fold(None, curating.opening(registration(), "t"))
+    for found in (curating.accepting(state, {"visits": "a" * 64}, "c", "t"), None):
         state = fold(state, found) if found is not None else state
-    end = decisions.closing(state, "c", "t")
+    end = curating.closing(state, "c", "t")
     assert end is not None
     state = fold(state, end)
     try:
@@ -75,5 +75,5 @@ def test_nothing_of_this_is_read_after_the_end(kind: Kind) -> None:
 
 def test_an_end_that_is_forgotten_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: the entry changes nothing."""
-    monkeypatch.setitem(folding._FOLDS, "close", lambda state, entry, body: state)
+    monkeypatch.setitem(transitions._FOLDS, "close", lambda state, entry, body: state)
     assert after_the_end("charge")

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.errors import CatalogMismatch, InvalidParameter, LedgerFault
-from lapwing.ledger import decisions, folding
 from lapwing.ledger import ledger as ledgers
-from lapwing.ledger.decisions import accepting, charging, opening
-from lapwing.ledger.entries import Entry, subject_of
-from lapwing.ledger.folding import State, fold
+from lapwing.ledger import transitions
+from lapwing.ledger.curating import accepting, opening
+from lapwing.ledger.entries import Charge, Charged, Entry, subject_of
 from lapwing.ledger.ledger import Ledger
-from lapwing.ledger.records import Charge, Charged
+from lapwing.ledger.state import State
+from lapwing.ledger.transitions import charging, fold
 from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import PureDP
@@ -135,9 +135,8 @@ def test_a_chain_that_overspends_together_is_a_fault() -> None:
 def test_a_ledger_that_forgets_delta_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: what it grants is no chain."""
     with monkeypatch.context() as forgetful:
-        paid = folding.paid
-        for module in (folding, decisions):
-            forgetful.setattr(module, "paid", lambda state, wanted: paid(state, replace(wanted, delta=Fraction(0))))
+        paid = transitions.paid
+        forgetful.setattr(transitions, "paid", lambda state, wanted: paid(state, replace(wanted, delta=Fraction(0))))
         state = ready()
         written = []
         for _ in range(2):

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.errors import DataChanged, InvalidParameter, LedgerFault
-from lapwing.ledger import entries, folding
-from lapwing.ledger.decisions import accepting, answering, charging, opening
-from lapwing.ledger.entries import Entry, subject_of
-from lapwing.ledger.folding import State, fold
-from lapwing.ledger.records import Charge
+from lapwing.ledger import entries, transitions
+from lapwing.ledger.curating import accepting, opening
+from lapwing.ledger.entries import Charge, Entry, subject_of
+from lapwing.ledger.state import State
+from lapwing.ledger.transitions import answering, charging, fold
 from lapwing.privacy.filters import Granted, Refused
 from lapwing.privacy.measures import GaussianDP, Loss, Number, PureDP, ZeroConcentratedDP
 from tests.support.effort import examples
@@ -116,7 +116,7 @@ def test_decisions_do_not_depend_on_answers_data_or_clocks() -> None:
 def test_an_entry_that_overspends_is_tampering(monkeypatch: pytest.MonkeyPatch) -> None:
     state = spend_each(ready(1), [1])
     with monkeypatch.context() as patch:
-        patch.setattr(folding, "pay", lambda account, loss: Granted(account=account))
+        patch.setattr(transitions, "pay", lambda account, loss: Granted(account=account))
         overspending = charging(state, request(PureDP(Fraction(1, 10**24))), TIME)
         assert isinstance(overspending, Entry)
         fold(state, overspending)  # the planted bug passes

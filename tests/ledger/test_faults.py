@@ -19,7 +19,7 @@ import pytest
 from lapwing.errors import LedgerFault
 from lapwing.ledger.mark import HeldMark, path_of
 from lapwing.ledger.opening import open_sqlite
-from lapwing.ledger.sqlite import file
+from lapwing.ledger.sqlite import chain, file
 from lapwing.privacy.measures import PureDP
 from tests.support.ledger.ledgers import NAME, charged, opened, registration, spend
 from tests.support.ledger.places import Place
@@ -371,7 +371,7 @@ def test_an_interruption_leaves_the_ledger_usable(path: Path, monkeypatch: pytes
     with opened(path) as ledger:
         for step in ("begin", "insert", "commit"):
             with monkeypatch.context() as patch:
-                patch.setattr(file, step, interrupt)
+                patch.setattr(chain, step, interrupt)
                 with pytest.raises(KeyboardInterrupt):
                     spend(ledger, 0.1)
             assert ledger.state().account.spent == PureDP(0.3)

@@ -7,7 +7,7 @@ import pytest
 
 from lapwing.errors import CatalogMismatch, DataChanged, InvalidParameter, LapwingError
 from lapwing.ledger import ledger as ledgers
-from lapwing.ledger.records import Charged
+from lapwing.ledger.entries import Charged
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import GaussianDP, PureDP
 from tests.support.ledger.ledgers import charged, opened, registration, spend

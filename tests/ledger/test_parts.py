@@ -16,14 +16,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from lapwing.catalog.column import Column
 from lapwing.catalog.table import Table
 from lapwing.errors import CatalogMismatch, InvalidParameter, LedgerFault
-from lapwing.ledger import decisions
 from lapwing.ledger import parts as ledger_parts
-from lapwing.ledger.decisions import accepting, charging, dividing, opening
-from lapwing.ledger.entries import Entry
-from lapwing.ledger.folding import State, fold
+from lapwing.ledger import transitions
+from lapwing.ledger.curating import accepting, dividing, opening
+from lapwing.ledger.entries import Charge, Entry
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.parts import Division, Parts
-from lapwing.ledger.records import Charge
+from lapwing.ledger.state import State
+from lapwing.ledger.transitions import charging, fold
 from lapwing.privacy import parts as privacy_parts
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
@@ -346,7 +346,7 @@ def test_data_are_divided_once() -> None:
 def test_an_entry_that_overspends_a_part_is_tampering(monkeypatch: pytest.MonkeyPatch) -> None:
     state = spent(started(), ("1", Fraction(1)))
     with monkeypatch.context() as patch:
-        patch.setattr(decisions, "paid", lambda state, charge: state)
+        patch.setattr(transitions, "paid", lambda state, charge: state)
         overspending = charging(state, request(state, Fraction(1, 10**24), ["1"]), TIME)
     with pytest.raises(LedgerFault, match="spends more than the budget had left"):
         extended(state, overspending)

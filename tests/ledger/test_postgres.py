@@ -165,7 +165,7 @@ def test_the_chain_is_that_of_a_file(empty: Place, monkeypatch: pytest.MonkeyPat
     """The same questions at the same times leave the same hash, whatever store keeps them."""
     monkeypatch.setattr(ledgers, "_now", lambda: "2030-01-01T00:00:00.000000+00:00")
     for store in ("sqlite", "postgres"):
-        monkeypatch.setattr(f"lapwing.ledger.{store}.presence.new_name", lambda: "a" * 32)
+        monkeypatch.setattr(f"lapwing.ledger.{store}.presence.new_asker", lambda: "a" * 32)
     hashes = set()
     for place in (empty, Place.of_file(empty.folder / "visits.db")):
         with opened(place) as ledger:

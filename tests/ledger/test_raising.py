@@ -11,13 +11,14 @@ import pytest
 
 from lapwing.budget import budget_view
 from lapwing.errors import CatalogMismatch, DataStopped, InvalidParameter, LedgerFault
-from lapwing.ledger import decisions, folding, raising
-from lapwing.ledger.entries import Entry
-from lapwing.ledger.folding import State, fold
+from lapwing.ledger import curating, raising, transitions
+from lapwing.ledger.entries import Charged, Entry
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.opening import open_sqlite
 from lapwing.ledger.parts import Parts
-from lapwing.ledger.records import Charged, Registration
+from lapwing.ledger.registration import Registration
+from lapwing.ledger.state import State
+from lapwing.ledger.transitions import fold
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.filters import Refused
 from tests.support.ledger.ledgers import NAME, charged, opened, registration, spend
@@ -187,7 +188,7 @@ def forged() -> list[tuple[Registration, Registration]]:
 
 def accepted() -> list[int]:
     """Return which of the forged raises are folded."""
-    state = fold(None, decisions.opening(registration(1), "t"))
+    state = fold(None, curating.opening(registration(1), "t"))
     found = []
     for number, (was, now) in enumerate(forged()):
         try:
@@ -200,7 +201,7 @@ def accepted() -> list[int]:
 
 def test_no_other_raise_is_read() -> None:
     assert accepted() == []
-    state = fold(None, decisions.opening(registration(1), "t"))
+    state = fold(None, curating.opening(registration(1), "t"))
     assert fold(state, entry(state, registration(1), registration(2))).account.budget.amount == 2
 
 
@@ -267,5 +268,5 @@ def test_folding_again_gives_the_same(tmp_path: Path) -> None:
         raise_to(ledger, 5, was=2)
         state: State | None = None
         for line in ledger.entries():
-            state = folding.fold(state, line)
+            state = transitions.fold(state, line)
         assert state == ledger.state()

@@ -10,10 +10,10 @@ import pytest
 
 from lapwing.errors import CatalogMismatch, LedgerFault
 from lapwing.ledger import exporting, mark, reading, restoring
-from lapwing.ledger.folding import State
+from lapwing.ledger.curating import Declared
 from lapwing.ledger.postgres import restoring as into
 from lapwing.ledger.postgres.log import PostgresLog
-from lapwing.ledger.records import Declared
+from lapwing.ledger.state import State
 from lapwing.privacy.filters import Refused
 from tests.ledger.test_backup import COPY, altered, used
 from tests.support.cli.command import Run, folder, run, visits

@@ -16,8 +16,8 @@ import lapwing as lw
 from lapwing.errors import LedgerFault
 from lapwing.ledger import ledger as ledgers
 from lapwing.ledger import settling
-from lapwing.ledger.folding import State
 from lapwing.ledger.ledger import Ledger
+from lapwing.ledger.state import State
 from lapwing.ledger.waiting import UnderWay
 from lapwing.release import waiting
 from tests.ledger.test_waiting import CATALOG, ROOT, paid, request

@@ -15,13 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.errors import DataStopped, EngineFault, InvalidParameter, LedgerFault
-from lapwing.ledger import folding, records
-from lapwing.ledger.decisions import accepting, answering, charging, leaving, opening, resuming
-from lapwing.ledger.entries import Entry
+from lapwing.ledger import curating, transitions
+from lapwing.ledger import state as states
+from lapwing.ledger.curating import accepting, opening, resuming
+from lapwing.ledger.entries import Charge, Entry
 from lapwing.ledger.faults import COUNTED, Cause
-from lapwing.ledger.folding import State, fold
 from lapwing.ledger.ledger import Ledger
+from lapwing.ledger.state import State
 from lapwing.ledger.store import Presence, Transaction
+from lapwing.ledger.transitions import answering, charging, fold, leaving
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import PureDP
 from tests.ledger.test_entries import TIME, ready, request, resealed
@@ -105,17 +107,17 @@ def refunding(state: State, _entry: Entry, _body: object) -> State:
 
 
 def clearing(state: State, entry: Entry, body: Any) -> State:
-    return replace(folding._fold_data(state, entry, body), faults=0)
+    return replace(curating._fold_data(state, entry, body), faults=0)
 
 
 TWINS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
-    "a fault too many": lambda patch: patch.setattr(folding, "FAULTS_ALLOWED", 4),
-    "a fault too few": lambda patch: patch.setattr(folding, "FAULTS_ALLOWED", 2),
-    "faults are not counted": lambda patch: patch.setattr(folding, "COUNTED", dict.fromkeys(CAUSES, 0)),
-    "Ctrl-C is counted": lambda patch: patch.setattr(folding, "COUNTED", {**COUNTED, "interrupt": 1}),
-    "resuming refunds": lambda patch: patch.setitem(folding._FOLDS, "resume", refunding),
-    "accepting resumes": lambda patch: patch.setitem(folding._FOLDS, "data", clearing),
-    "a fault stays under way": lambda patch: patch.setattr(folding, "_ended", lambda state, *_charges: state),
+    "a fault too many": lambda patch: patch.setattr(states, "FAULTS_ALLOWED", 4),
+    "a fault too few": lambda patch: patch.setattr(states, "FAULTS_ALLOWED", 2),
+    "faults are not counted": lambda patch: patch.setattr(transitions, "COUNTED", dict.fromkeys(CAUSES, 0)),
+    "Ctrl-C is counted": lambda patch: patch.setattr(transitions, "COUNTED", {**COUNTED, "interrupt": 1}),
+    "resuming refunds": lambda patch: patch.setitem(transitions._FOLDS, "resume", refunding),
+    "accepting resumes": lambda patch: patch.setitem(transitions._FOLDS, "data", clearing),
+    "a fault stays under way": lambda patch: patch.setattr(transitions, "_ended", lambda state, *_charges: state),
 }
 ORDERS = (
     ["ask", "fault"] * 3 + ["ask", "resume", "ask", "fault"],
@@ -348,7 +350,7 @@ def test_a_refusal_notes_nothing(place: Place) -> None:
 def test_ledgers_from_before_there_were_askers_count_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their unanswered charges may be anything, and are nobody's."""
     with monkeypatch.context() as patch:
-        patch.setattr(records.Charge, "to_record", lambda self, write=records.Charge.to_record: before(write(self)))
+        patch.setattr(Charge, "to_record", lambda self, write=Charge.to_record: before(write(self)))
         with opened(place) as ledger:
             old = [charged(ledger, PRICE, f"{number}") for number in range(5)]
     with opened(place) as ledger:
@@ -370,7 +372,7 @@ def test_an_answer_after_an_ending_is_tampering(place: Place, monkeypatch: pytes
         charge = charged(ledger, PRICE)
         ledger.record_unanswered([charge], "fault")
         with monkeypatch.context() as patch:
-            patch.setattr(records.Charge, "from_record", lambda record: request(PureDP(0)))
+            patch.setattr(Charge, "from_record", lambda record: request(PureDP(0)))
             ledger.record_answer(charge, "42")
         with pytest.raises(LedgerFault, match="was given up"):
             ledger.verify()

@@ -15,8 +15,8 @@ import pytest
 
 import lapwing as lw
 from lapwing.errors import LedgerFault
+from lapwing.ledger.entries import Charge, Charged
 from lapwing.ledger.ledger import Ledger
-from lapwing.ledger.records import Charge, Charged
 from lapwing.ledger.waiting import UnderWay
 from lapwing.privacy.measures import PureDP
 from lapwing.release import waiting

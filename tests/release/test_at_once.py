@@ -10,8 +10,8 @@ import pytest
 import lapwing as lw
 from lapwing.errors import DataChanged
 from lapwing.ledger import waiting as under_way
+from lapwing.ledger.entries import Charge
 from lapwing.ledger.ledger import Ledger
-from lapwing.ledger.records import Charge
 from lapwing.query.calibrate import Priced
 from lapwing.release import release, stored
 from lapwing.release.waiting import Waiting

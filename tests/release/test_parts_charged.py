@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lapwing as lw
-from lapwing.ledger.folding import State
+from lapwing.ledger.state import State
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.query.plan import Question
 from lapwing.release import stored

@@ -16,9 +16,9 @@ import pytest
 import lapwing as lw
 from lapwing import interrupts
 from lapwing.engines import FAILED, DuckDB
-from lapwing.ledger.decisions import leaving
 from lapwing.ledger.faults import given_up
 from lapwing.ledger.ledger import Ledger
+from lapwing.ledger.transitions import leaving
 from lapwing.release import release
 from tests.support.release.tables import protected, visits
 

@@ -18,10 +18,12 @@ from lapwing.cli import budget, explain
 from lapwing.cli.console import rendered
 from lapwing.documents import budgets
 from lapwing.errors import AllowanceExhausted, DataStopped, InvalidParameter
-from lapwing.ledger.allowances import Allowance, Limits, LimitsNow, Spent, require_within
-from lapwing.ledger.folding import State, fold
+from lapwing.ledger.allowances import Allowance, Limits, LimitsNow, require_within
+from lapwing.ledger.entries import Charge, Charged
 from lapwing.ledger.ledger import Ledger
-from lapwing.ledger.records import Charge, Charged, Registration
+from lapwing.ledger.registration import Registration
+from lapwing.ledger.state import Spent, State
+from lapwing.ledger.transitions import fold
 from lapwing.ledger.waiting import UnderWay
 from lapwing.privacy.filters import Refused
 from lapwing.release import refusals as release_refusals

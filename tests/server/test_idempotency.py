@@ -10,8 +10,8 @@ import pytest
 from lapwing.engines import DuckDB
 from lapwing.errors import BudgetExhausted, EngineFault, LapwingError, LedgerFault
 from lapwing.ledger.allowances import LimitsNow
+from lapwing.ledger.entries import Charge, Charged
 from lapwing.ledger.ledger import Ledger
-from lapwing.ledger.records import Charge, Charged
 from lapwing.ledger.waiting import UnderWay
 from lapwing.privacy.filters import Refused
 from lapwing.server.datasets import Served

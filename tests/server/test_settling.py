@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from lapwing.ledger.records import Charge
+from lapwing.ledger.entries import Charge
 from lapwing.server.settling import Settling
 from tests.ledger.test_settling import unwritable
 from tests.support.ledger.places import Place

@@ -19,7 +19,7 @@ from lapwing.engines.duckdb import cleaned
 from lapwing.engines.duckdb import expressions as printers
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
-from lapwing.ledger import folding
+from lapwing.ledger import state
 from lapwing.ledger.ledger import Ledger
 from lapwing.opening import open_session
 from lapwing.query.bind import bind
@@ -135,8 +135,8 @@ def uncounted(ledger: Ledger, sequences: Sequence[int], _cause: str, whole: Any 
 @pytest.mark.parametrize(
     ("place", "name", "bug"),
     [
-        (folding, "FAULTS_ALLOWED", 100),
-        (folding, "FAULTS_ALLOWED", 4),
+        (state, "FAULTS_ALLOWED", 100),
+        (state, "FAULTS_ALLOWED", 4),
         (Ledger, "record_unanswered", uncounted),
     ],
 )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from lapwing.budget import BudgetView
-    from lapwing.ledger.records import HistoryRow
+    from lapwing.ledger.reading import HistoryRow
     from lapwing.privacy import PartsAccount
 
 EXAMPLE: Final = """\b

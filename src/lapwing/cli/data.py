@@ -18,7 +18,7 @@ from lapwing.ledger.faults import FAULTS_ALLOWED
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from lapwing.ledger.records import FaultRow
+    from lapwing.ledger.reading import FaultRow
 
 EXAMPLE: Final = """\b
 Examples:

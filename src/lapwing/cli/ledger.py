@@ -13,8 +13,8 @@ from lapwing.errors import InvalidParameter, LedgerFault
 
 if TYPE_CHECKING:
     from lapwing.catalog.model import Catalog
+    from lapwing.ledger.curating import Declared
     from lapwing.ledger.ledger import Ledger
-    from lapwing.ledger.records import Declared
 
 EXAMPLE: Final = """\b
 Examples:

@@ -24,7 +24,7 @@ from lapwing.guarantee.raise_documents import raise_of
 from lapwing.guarantee.raised import Raise
 from lapwing.ledger import exporting
 from lapwing.ledger.entries import Entry
-from lapwing.ledger.records import FaultRow
+from lapwing.ledger.reading import FaultRow
 from lapwing.preview import Preview
 from lapwing.privacy.amounts import Number, read
 from lapwing.privacy.measures import Loss

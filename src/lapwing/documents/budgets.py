@@ -5,8 +5,8 @@ from typing import Any
 
 from lapwing.budget import AllowanceView, BudgetView
 from lapwing.documents.answers import Document
-from lapwing.ledger.allowances import Spent
-from lapwing.ledger.records import FaultRow, HistoryRow
+from lapwing.ledger.reading import FaultRow, HistoryRow
+from lapwing.ledger.state import Spent
 from lapwing.privacy.amounts import read, written
 from lapwing.privacy.measures import Loss, from_record
 from lapwing.privacy.odometers import Reading

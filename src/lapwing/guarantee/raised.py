@@ -7,10 +7,9 @@ from typing import Final, final
 from lapwing.budget import raised_reading
 from lapwing.catalog.model import Budget
 from lapwing.guarantee.numbers import Towards, odds_factor_up, towards_group
-from lapwing.ledger.decisions import require_open
-from lapwing.ledger.folding import State
 from lapwing.ledger.raising import raised_to, require_raise
-from lapwing.ledger.records import Registration
+from lapwing.ledger.registration import Registration
+from lapwing.ledger.state import State
 from lapwing.privacy.measures import Loss
 from lapwing.privacy.odometers import Reading
 
@@ -54,7 +53,7 @@ def preview(budget: Budget, state: State, epsilon: Fraction, delta: Fraction) ->
     after = raised_to(now, epsilon, delta)
     done = (now.epsilon, now.delta) == (after.epsilon, after.delta)
     if not done:
-        require_open(state)
+        state.require_open()
         require_raise(now, after)
     return Raise(before=_promise(budget, state.first, now), after=_promise(budget, state.first, after), done=done)
 

@@ -3,53 +3,26 @@
 The cap of the data set is the guarantee, and stands whoever asks. Allowances say how it is shared out; they are policy,
 and no part of the guarantee: analysts may pool what they were told, so a cap for each would protect nobody.
 
-Every charge in the ledger bears the name of who asked. `Spending` adds up, from the entries, what was charged to each
-name; so a limit is a function of the entries and of the policy, and `require_within` decides it in the transaction that
-appends the charge. Two requests cannot both find the same room, and a policy that was changed before a charge is
-decided is the one that decides it: the policy is asked for with the ledger held.
+Every charge in the ledger bears the name of who asked. The ledger's state adds up, from the entries, what was charged
+to each name; so a limit is a function of the entries and of the policy, and `require_within` decides it in the
+transaction that appends the charge. Two requests cannot both find the same room, and a policy that was changed before a
+charge is decided is the one that decides it: the policy is asked for with the ledger held.
 
 Amounts are shares of the cap in the ledger's own unit, in which losses add up. Where the data have parts, a name's
 charges are added up whatever parts they were for.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
-from typing import Final, final
+from typing import final
 
 from lapwing.errors import AllowanceExhausted, DataStopped
-from lapwing.ledger.records import Charge, Registration
-from lapwing.privacy.amounts import grid_up, short
+from lapwing.ledger.entries import Charge
+from lapwing.ledger.registration import Registration
+from lapwing.ledger.state import Spending, Spent, price_of
+from lapwing.privacy.amounts import short
 from lapwing.privacy.measures import Loss
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """What a name was charged: an amount in the ledger's unit, and of the delta that is kept for private keys."""
-
-    amount: Fraction = Fraction(0)
-    delta: Fraction = Fraction(0)
-
-    def __add__(self, other: "Spent") -> "Spent":
-        return Spent(amount=self.amount + other.amount, delta=self.delta + other.delta)
-
-
-Spending = Mapping[str, Spent]
-"""What was charged, by name."""
-NOTHING: Final[Spending] = MappingProxyType({})
-
-
-def price_of(charge: Charge) -> Spent:
-    """Return what a charge takes, as it is charged."""
-    return Spent(amount=charge.loss.rounded_up().amount, delta=grid_up(charge.delta))
-
-
-def added(spending: Spending, charge: Charge) -> Spending:
-    """Return what was charged after one more charge."""
-    name = charge.principal
-    return MappingProxyType({**spending, name: spending.get(name, Spent()) + price_of(charge)})
 
 
 @final

@@ -19,8 +19,8 @@ from typing import Final
 from lapwing.errors import InvalidParameter, LedgerFault
 from lapwing.ledger import reading
 from lapwing.ledger.entries import Entry
-from lapwing.ledger.folding import State
 from lapwing.ledger.mark import sync_folder
+from lapwing.ledger.state import State
 
 FIELDS: Final = tuple(field.name for field in fields(Entry))
 

@@ -5,7 +5,7 @@ Theory of operation
 Memory, disk and time run out sooner on some data than on others, so whether a question fails is outside the guarantee:
 whoever asks learns at least one bit that no noise covers, at whatever price the question had. The ledger makes these
 bits few, and makes a person look at them. Every charge carries the *asker* that made it, a name for one open ledger of
-one process (`ledger.askers`), and is *under way* until an `answer` or an `unanswered` entry names it. The latter has
+one process (`ledger.store`), and is *under way* until an `answer` or an `unanswered` entry names it. The latter has
 a cause:
 
 - `fault`: after the charge the engine, or anything else, raised. It counts.
@@ -34,7 +34,7 @@ FAULTS_ALLOWED faults, of what each open ledger owes, and of one death more for 
 way when the data set stops.
 Proof. `charging` refuses once FAULTS_ALLOWED faults stand, and `fold` accepts no charge then; deaths, and what the open
 ledger that charges owes, are counted first, and whoever is missing and may be dead is counted with them until it is
-known (`ledger.askers`). Any other fault adds one where it is written down, under the ledger's lock,
+known (`ledger.store`). Any other fault adds one where it is written down, under the ledger's lock,
 before it is told. Every question that ends after the last of them and can write to the ledger finds the data set
 stopped: with an answer in hand or without, it is recorded with the same cause and raises the same constant message;
 one that cannot write is owed, and no answer is released that is not recorded. The refusal itself is a function of the

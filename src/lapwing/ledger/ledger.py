@@ -1,7 +1,8 @@
 """The durable ledger: what a session asks of it, whatever store keeps it.
 
 Each method is one transaction of the store's chain (`ledger.store`), where the crash argument stands; what may be
-appended is decided by the pure functions of `ledger.decisions`. Here the two meet: look up, decide, commit, return.
+appended is decided by the pure functions of `ledger.transitions` and `ledger.curating`. Here the two meet: look up,
+decide, commit, return.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,34 +16,18 @@ from typing import Final, Self, final
 from lapwing.errors import AllowanceExhausted, DataStopped, InvalidParameter, LedgerFault
 from lapwing.ledger import reading
 from lapwing.ledger.allowances import LimitsNow, require_within
-from lapwing.ledger.decisions import (
-    accepting,
-    answering,
-    charging,
-    closing,
-    dividing,
-    leaving,
-    opening,
-    raising,
-    resuming,
-)
-from lapwing.ledger.entries import Entry, broken, subject_of
+from lapwing.ledger.curating import accepting, closing, dividing, opening, raising, resuming
+from lapwing.ledger.entries import Charge, Charged, Entry, StoredAnswer, broken, subject_of
 from lapwing.ledger.faults import Cause
-from lapwing.ledger.folding import State, fold
 from lapwing.ledger.owners import Owners, require_same_owners
 from lapwing.ledger.parts import Parts
 from lapwing.ledger.raising import raised_to, require_expected
-from lapwing.ledger.records import (
-    Charge,
-    Charged,
-    FaultRow,
-    HistoryRow,
-    Registration,
-    StoredAnswer,
-    require_same,
-)
+from lapwing.ledger.reading import FaultRow, HistoryRow
+from lapwing.ledger.registration import Registration, require_same
 from lapwing.ledger.settling import Debt, Settled, settled
+from lapwing.ledger.state import State
 from lapwing.ledger.store import Chain, Log, Presence, Transaction
+from lapwing.ledger.transitions import answering, charging, fold, leaving
 from lapwing.ledger.waiting import UnderWay, under_way
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import Loss
@@ -393,11 +378,15 @@ class Ledger:
     def _settled(self, state: State) -> Settled:
         """Return what is to be written before anything is charged.
 
-        What was told is looked at first: a question that fails meanwhile in another thread is owed before it is told
-        of no more (`record_unanswered`), so it is in one of the two, and never taken for one that nobody was told of.
+        Mostly that is nothing: no charge is under way, for anybody, that could have ended without being written down.
         """
+        # What was told is looked at first: a question that fails meanwhile in another thread is owed before it is told
+        # of no more (`record_unanswered`), so it is in one of the two, and never taken for one that nobody was told of.
         told = frozenset(self._told)
-        return settled(state, tuple(self._owed), told, self._presence, _now())
+        owed = tuple(self._owed)
+        if not state.under_way:
+            return Settled(state, (), len(owed), 0)  # what is owed has been ended otherwise
+        return settled(state, owed, told, self._presence, _now())
 
 
 def _now() -> str:

@@ -1,4 +1,4 @@
-"""The high-water mark: a small file beside the ledger that remembers how far it had come.
+"""The high-water mark: a small file beside the ledger that remembers how far it had come. And how it is held.
 
 The hash chain shows that no entry was altered; it cannot show that the newest ones are gone, because every prefix of a
 chain is a chain. The mark `<ledger>.mark` holds the sequence and hash of the newest entry. A ledger that is behind its
@@ -13,12 +13,17 @@ The mark is written in place, in one write of less than a disk sector, and not s
 show an older entry of the same chain, which is caught up from the ledger (whose entries are synced before the mark
 moves); it can never show an entry that the ledger lost. A mark is created whole (written beside, then linked), at
 sequence 0, before the ledger's file; so a ledger with any entry has a mark, and a missing one is a fault.
+
+A store's transaction takes a `Turn` among its own threads and `hold`s the mark among processes; then it comes to the
+newest entry: `caught_up` folds what this object has not seen, and holds it against the state that it folded before,
+`advance` holds it against the mark. Both must still be in the chain.
 """
 
 import fcntl
 import os
 import re
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +32,9 @@ from typing import Final, NamedTuple, final
 
 from lapwing.errors import LedgerFault
 from lapwing.ledger.entries import GENESIS, RESTORE
+from lapwing.ledger.state import State
+from lapwing.ledger.store import Log
+from lapwing.ledger.transitions import fold
 
 _FORM: Final = re.compile(rb"lapwing mark 1 ([0-9]{20}) ([0-9a-f]{64})\n")
 _FIRST_RETRY_SECONDS: Final = 0.00005
@@ -133,3 +141,102 @@ def _lock(descriptor: int, name: str, seconds: float) -> None:
 
 def _text(mark: Mark) -> bytes:
     return b"lapwing mark 1 %020d %s\n" % (mark.sequence, mark.hash.encode())
+
+
+@final
+class Turn:
+    """The turn of one thread; others wait for it.
+
+    Args: name: of the ledger, for people; patience: seconds that a thread waits before that is a fault.
+    """
+
+    def __init__(self, name: str, patience: float) -> None:
+        self._name = name
+        self._patience = patience
+        self._lock = threading.RLock()  # one that knows its owner: see `taken`
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Hold the turn through the block.
+
+        Raises: LedgerFault if others held it for too long.
+        """
+        # Ctrl-C may come after the lock was taken and before Python knows that it was, so it is released in any case.
+        # Releasing a lock that this thread does not own is an error without effect.
+        try:
+            if not self._lock.acquire(timeout=self._patience):
+                raise LedgerFault(
+                    f"Other threads held the ledger {self._name} for more than {self._patience:g} seconds. "
+                    "Nothing was charged. Ask again later."
+                )
+            yield
+        finally:
+            try:  # noqa: SIM105 - `suppress` is a call, and Ctrl-C could come after it instead
+                self._lock.release()
+            except RuntimeError:
+                pass
+
+    @contextmanager
+    def waited(self) -> Iterator[None]:
+        """Hold the turn through the block, however long it takes to come."""
+        with self._lock:
+            yield
+
+    def wait(self) -> None:
+        """Take the turn, however long it takes."""
+        self._lock.acquire()
+
+    def end(self) -> None:
+        """Give up the turn that `wait` took."""
+        self._lock.release()
+
+
+def caught_up(state: State | None, log: Log, name: str) -> State | None:
+    """Return the state after the newest entry.
+
+    Args: state: what this object has folded before, or None.
+    Raises: LedgerFault if the entries do not continue it.
+    """
+    entries = log.entries(since=state.sequence if state else 1)
+    if state is not None:
+        remembered = next(entries, None)
+        if remembered is None or remembered.hash != state.hash:
+            raise rolled_back(name, state.sequence)
+    else:
+        log.require_sound()  # once: the chain of hashes does not cover the store's own indexes
+    for entry in entries:
+        state = fold(state, entry)
+    return state
+
+
+def head_of(state: State | None) -> Mark:
+    """Return the newest entry of a state."""
+    return Mark(state.sequence, state.hash) if state else Mark(0, GENESIS)
+
+
+def advance(mark: HeldMark, high: Mark, state: State | None, log: Log, name: str) -> None:
+    """Move the mark, which shows `high`, to the newest entry.
+
+    Raises: LedgerFault if what it shows is not in the chain.
+    """
+    head = head_of(state)
+    if high == head:
+        return
+    if high.sequence > head.sequence or high.hash != _hash_at(log, high.sequence):
+        raise rolled_back(name, high.sequence)
+    mark.advance(head)
+
+
+def _hash_at(log: Log, sequence: int) -> str | None:
+    if sequence == 0:
+        return GENESIS
+    entry = log.entry(sequence)
+    return entry.hash if entry else None
+
+
+def rolled_back(name: str, sequence: int) -> LedgerFault:
+    """Return the fault of a ledger that lacks an entry which it had."""
+    return LedgerFault(
+        f"The ledger {name} no longer holds its entry {sequence}: an older copy was put in its place, or its newest "
+        f"part was lost. Nothing is answered. {RESTORE}"
+    )

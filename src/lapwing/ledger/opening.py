@@ -11,7 +11,7 @@ from lapwing.ledger.ledger import NOBODY, Ledger
 from lapwing.ledger.mark import path_of as mark_of
 from lapwing.ledger.owners import Owners
 from lapwing.ledger.parts import Parts
-from lapwing.ledger.records import Registration
+from lapwing.ledger.registration import Registration
 from lapwing.ledger.sqlite.chain import SqliteChain
 from lapwing.ledger.sqlite.file import followed
 from lapwing.ledger.sqlite.presence import FilePresence

@@ -15,7 +15,8 @@ from typing import Any, Self, cast, final
 from lapwing.catalog.facts import column_facts, digest, value_text
 from lapwing.catalog.model import Catalog, Table
 from lapwing.errors import CatalogMismatch, InvalidParameter
-from lapwing.ledger.records import Charge, Registration
+from lapwing.ledger.entries import Charge
+from lapwing.ledger.registration import Registration
 from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.filters import Account, Refused
 from lapwing.privacy.measures import Loss

@@ -33,7 +33,7 @@ from fractions import Fraction
 from typing import Any
 
 from lapwing.errors import CatalogMismatch, InvalidParameter
-from lapwing.ledger.records import Registration
+from lapwing.ledger.registration import Registration
 from lapwing.privacy import measures
 from lapwing.privacy.amounts import read, written
 from lapwing.privacy.calibration import loss_for

@@ -1,12 +1,48 @@
 """What people read in a ledger: its history, the faults that stand, and whether every entry is what Lapwing wrote."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
 
-from lapwing.ledger.entries import Entry, broken
+from lapwing.ledger.entries import Charge, Entry, broken
 from lapwing.ledger.faults import COUNTED, Cause
-from lapwing.ledger.folding import State, fold
-from lapwing.ledger.records import Charge, FaultRow, HistoryRow
+from lapwing.ledger.state import State
 from lapwing.ledger.store import Log
+from lapwing.ledger.transitions import fold
+from lapwing.privacy.measures import Loss
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryRow:
+    """One charge, for people to read; `unanswered` says why it bought nothing, once that is known."""
+
+    sequence: int
+    time: str
+    principal: str
+    question: str
+    loss: Loss
+    version: int
+    answered: bool
+    delta: Fraction = Fraction(0)
+    parts: tuple[str, ...] | None = None
+    unanswered: Cause | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultRow:
+    """One fault that stands, for the curator: when it was noticed, why, and the charges that ended by it.
+
+    The question of the first of them is the one that failed, where the cause is a fault; after a death it may have been
+    any.
+    """
+
+    sequence: int
+    time: str
+    cause: Cause
+    charges: tuple[HistoryRow, ...]
 
 
 def history(log: Log) -> tuple[HistoryRow, ...]:

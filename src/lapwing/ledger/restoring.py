@@ -39,14 +39,15 @@ from lapwing.catalog.ledger import place_of
 from lapwing.errors import LedgerFault
 from lapwing.ledger import mark as marks
 from lapwing.ledger import reading
-from lapwing.ledger.decisions import raising, restoring
+from lapwing.ledger.curating import LOST, Declared, raising, restoring
 from lapwing.ledger.entries import Entry
-from lapwing.ledger.folding import State, fold
 from lapwing.ledger.mark import Mark
 from lapwing.ledger.opening import client_of
-from lapwing.ledger.records import LOST, Declared, Registration, require_same
+from lapwing.ledger.registration import Registration, require_same
 from lapwing.ledger.sqlite.chain import SqliteChain
 from lapwing.ledger.sqlite.file import faults, followed
+from lapwing.ledger.state import State
+from lapwing.ledger.transitions import fold
 
 PATIENCE: Final = 10.0
 BESIDE: Final = ("", "-wal", "-shm", "-journal")

@@ -15,11 +15,11 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from lapwing.errors import LedgerFault
-from lapwing.ledger.decisions import leaving
 from lapwing.ledger.entries import Entry
 from lapwing.ledger.faults import FAULTS_ALLOWED, Cause
-from lapwing.ledger.folding import State, fold
+from lapwing.ledger.state import State
 from lapwing.ledger.store import Presence
+from lapwing.ledger.transitions import fold, leaving
 
 Debt = tuple[tuple[int, ...], Cause]
 """Charges that ended, and why."""
@@ -28,7 +28,7 @@ Debt = tuple[tuple[int, ...], Cause]
 class Settled(NamedTuple):
     """What is to be written before anything else.
 
-    The state after it, its entries, how many debts they pay, and how many askers are missing (`ledger.askers`).
+    The state after it, its entries, how many debts they pay, and how many askers are missing (`store.Presence`).
     """
 
     state: State

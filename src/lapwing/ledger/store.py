@@ -6,11 +6,12 @@ chain why what was reported as committed survives a crash, and why a decision al
 
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Literal, Protocol
 
-from lapwing.ledger.askers import Fate
 from lapwing.ledger.entries import Entry, Kind
-from lapwing.ledger.folding import State
+from lapwing.ledger.state import State
+
+Fate = Literal["present", "missing", "dead"]
 
 
 class Log(Protocol):
@@ -108,7 +109,16 @@ class Chain(Protocol):
 
 
 class Presence(Protocol):
-    """The name under which an open ledger asks (`ledger.askers`)."""
+    """Who is asking: a name for one open ledger of one process, by which others can tell whether it still lives.
+
+    A process's number would not do: it is used again, and means nothing in another container. So a name is 128 random
+    bits, and what it holds while it lives is the store's.
+
+    An asker is *present*, or *dead*, or *missing*: out of reach, where that need not be its death. A file's lock never
+    goes missing; a connection to a server does. While askers are missing, each counts like the fault that it may turn
+    out to be when it is decided whether a charge may still be made, so that no charge follows faults that are merely
+    not counted yet (`ledger.faults`).
+    """
 
     @property
     def current(self) -> str | None:

@@ -24,9 +24,8 @@ from dataclasses import dataclass
 from typing import final
 
 from lapwing.errors import LedgerFault
-from lapwing.ledger.entries import subject_of
-from lapwing.ledger.folding import State
-from lapwing.ledger.records import Charge
+from lapwing.ledger.entries import Charge, subject_of
+from lapwing.ledger.state import State
 from lapwing.ledger.store import Log
 
 

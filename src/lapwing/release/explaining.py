@@ -1,6 +1,6 @@
 """What a question would be charged now, and how good its answer would be: from plan, catalog, ledger and limits."""
 
-from lapwing.ledger.folding import State
+from lapwing.ledger.state import State
 from lapwing.preview import PartPreview, Preview
 from lapwing.query.names import measure_names
 from lapwing.release.answering import sum_of

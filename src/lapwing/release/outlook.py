@@ -1,8 +1,8 @@
 """What asking now would come to: what is left for who asks, how many such questions it holds, and what stands against.
 
 Everything is decided by what decides a charge: the limits of the asker (`ledger.allowances`), and the budget, faults
-and end of the data set (`ledger.decisions`). So a preview and the charge that follows it cannot disagree, but for what
-others are charged in between.
+and end of the data set (`ledger.transitions`). So a preview and the charge that follows it cannot disagree, but for
+what others are charged in between.
 """
 
 from collections.abc import Sequence
@@ -13,9 +13,8 @@ from typing import Final, final
 from lapwing.catalog.model import Catalog
 from lapwing.errors import AllowanceExhausted, DataStopped
 from lapwing.ledger.allowances import Limits, require_within, rooms
-from lapwing.ledger.decisions import require_open
 from lapwing.ledger.faults import stopped
-from lapwing.ledger.folding import State
+from lapwing.ledger.state import State
 from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import Loss
@@ -71,7 +70,7 @@ def _refusal(asked: Sequence[Priced], state: State, catalog: Catalog, principal:
     charges = [charge_of(priced, catalog, principal, state.version, state) for priced in asked]
     try:
         require_within(limits, state.spending, state.registration, charges)
-        require_open(state)
+        state.require_open()
     except (AllowanceExhausted, DataStopped) as error:
         return str(error)
     if state.stopped:

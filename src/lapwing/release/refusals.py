@@ -7,9 +7,10 @@ from typing import Final
 from lapwing.catalog.model import Catalog
 from lapwing.errors import BudgetExhausted
 from lapwing.ledger.allowances import LimitsNow, require_within
-from lapwing.ledger.folding import State, paid
+from lapwing.ledger.entries import Charge
 from lapwing.ledger.ledger import Ledger
-from lapwing.ledger.records import Charge
+from lapwing.ledger.state import State
+from lapwing.ledger.transitions import paid
 from lapwing.ledger.waiting import UnderWay
 from lapwing.privacy.amounts import exact, short
 from lapwing.privacy.filters import Refused

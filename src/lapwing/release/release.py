@@ -33,10 +33,10 @@ from lapwing.errors import DataChanged, DataFault, EngineFault, EntropyFault, In
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import Entropy
 from lapwing.interrupts import Ending, deferred
+from lapwing.ledger.entries import Charged
 from lapwing.ledger.faults import given_up
-from lapwing.ledger.folding import State
 from lapwing.ledger.ledger import Ledger
-from lapwing.ledger.records import Charged
+from lapwing.ledger.state import State
 from lapwing.ledger.waiting import UnderWay
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.privacy.filters import Refused

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from lapwing.engines import Holders
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import Entropy
-from lapwing.ledger.records import Charged
+from lapwing.ledger.entries import Charged
 from lapwing.query.calibrate import Choosing, Priced
 from lapwing.release.cells import Chosen
 from lapwing.release.payload import Choice

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from lapwing.catalog.model import Catalog
-from lapwing.ledger.folding import State
+from lapwing.ledger.entries import Charge, StoredAnswer
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.parts import Parts
-from lapwing.ledger.records import Charge, StoredAnswer
+from lapwing.ledger.state import State
 from lapwing.mechanisms import TruncatedGeometric, WeightedGaussian
 from lapwing.privacy.measures import Loss
 from lapwing.query.calibrate import Priced

@@ -21,7 +21,8 @@ from fractions import Fraction
 from typing import Final, Literal, final
 
 from lapwing.errors import InvalidParameter
-from lapwing.ledger.allowances import Allowance, Limits, Spending
+from lapwing.ledger.allowances import Allowance, Limits
+from lapwing.ledger.state import Spending
 from lapwing.privacy.amounts import read, written
 from lapwing.privacy.measures import Loss
 from lapwing.server.auditing import note

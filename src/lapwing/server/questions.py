@@ -15,7 +15,7 @@ from lapwing.documents.budgets import account_document, history_document
 from lapwing.documents.previews import preview_document
 from lapwing.errors import InvalidParameter
 from lapwing.ledger.allowances import Allowance
-from lapwing.ledger.records import HistoryRow
+from lapwing.ledger.reading import HistoryRow
 from lapwing.privacy.amounts import probability, read
 from lapwing.server.answers import Kept
 from lapwing.server.bodies import Asked, AskedTogether, Previewed

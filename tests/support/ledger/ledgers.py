@@ -6,8 +6,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from lapwing.ledger.entries import Charged
 from lapwing.ledger.ledger import Ledger
-from lapwing.ledger.records import Charged, Registration
+from lapwing.ledger.registration import Registration
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import GaussianDP, Loss, Number, PureDP, ZeroConcentratedDP
 from tests.support.ledger.places import NAME, Place

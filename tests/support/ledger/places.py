@@ -16,7 +16,7 @@ from lapwing.ledger.mark import path_of
 from lapwing.ledger.opening import open_postgres, open_sqlite
 from lapwing.ledger.postgres.chain import PostgresTransaction
 from lapwing.ledger.postgres.presence import PostgresPresence
-from lapwing.ledger.records import Registration
+from lapwing.ledger.registration import Registration
 from lapwing.ledger.sqlite import presence as files
 from lapwing.ledger.sqlite.chain import SqliteTransaction
 

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from lapwing.errors import LapwingError
-from lapwing.ledger import entries, folding
+from lapwing.ledger import entries, transitions
 from lapwing.ledger import mark as marks
+from lapwing.ledger.entries import Charged
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.mark import HeldMark, Mark
 from lapwing.ledger.postgres import chain, presence, tables
 from lapwing.ledger.postgres.log import PostgresLog
-from lapwing.ledger.records import Charged
+from lapwing.ledger.sqlite import chain as sqlite_chain
 from lapwing.ledger.sqlite import file
 from lapwing.ledger.sqlite.chain import SqliteTransaction
 from lapwing.privacy.filters import Account, Granted, Refused
@@ -123,11 +124,11 @@ def after(owner: Any, step: str) -> None:
 
 def mark_too_early(self: Any, entry: entries.Entry) -> None:
     """Plant a bug: move the mark before the commit."""
-    state = folding.fold(self.newest, entry)
+    state = transitions.fold(self.newest, entry)
     if isinstance(self, SqliteTransaction):
-        file.insert(self._connection, entry)
+        sqlite_chain.insert(self._connection, entry)
         self._mark.advance(Mark(state.sequence, state.hash))
-        file.commit(self._connection)
+        sqlite_chain.commit(self._connection)
     else:
         self.log.insert(entry)
         self.log.move(Mark(state.sequence, state.hash))
@@ -157,9 +158,9 @@ ANYWHERE: dict[str, Callable[[], None]] = {
 FAULT_POINTS: dict[str, dict[str, Callable[[], None]]] = {
     "sqlite": ANYWHERE
     | {
-        "before insert": lambda: before(file, "insert"),
-        "after insert, before commit": lambda: before(file, "commit"),
-        "during answer, before commit": lambda: before_second(file, "commit"),
+        "before insert": lambda: before(sqlite_chain, "insert"),
+        "after insert, before commit": lambda: before(sqlite_chain, "commit"),
+        "during answer, before commit": lambda: before_second(sqlite_chain, "commit"),
     },
     "postgres": ANYWHERE
     | {
@@ -182,8 +183,8 @@ CREATION_POINTS: dict[str, dict[str, Callable[[], None]]] = {
         "after the store": lambda: after(file, "create_file"),
         "inside the tables": lambda: before_in(file, 2),
         "after the tables": lambda: after(file, "connect"),
-        "before the opening entry": lambda: before(file, "insert"),
-        "before its commit": lambda: before(file, "commit"),
+        "before the opening entry": lambda: before(sqlite_chain, "insert"),
+        "before its commit": lambda: before(sqlite_chain, "commit"),
     },
     "postgres": AT_CREATION
     | {
@@ -298,7 +299,7 @@ def main(what: str, place: Place, *more: str) -> None:
         case "spend":
             race(place, int(more[0]), spend_all)
         case "check then act":
-            folding.pay = trust  # type: ignore[assignment, attr-defined]
+            transitions.pay = trust  # type: ignore[assignment, attr-defined]
             race(place, int(more[0]), check_then_act)
         case "die":
             buy_until_death(place, *more)

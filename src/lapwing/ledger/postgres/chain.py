@@ -48,14 +48,13 @@ from psycopg.pq import TransactionStatus
 from lapwing.errors import LedgerFault
 from lapwing.ledger import mark as marks
 from lapwing.ledger.entries import RESTORE, Entry
-from lapwing.ledger.folding import State, fold
-from lapwing.ledger.following import advance, caught_up, head_of, rolled_back
 from lapwing.ledger.forks import rests_first
-from lapwing.ledger.mark import HeldMark, Mark
+from lapwing.ledger.mark import HeldMark, Mark, Turn, advance, caught_up, head_of, rolled_back
 from lapwing.ledger.postgres import tables
 from lapwing.ledger.postgres.connection import Connection, connect, faults
 from lapwing.ledger.postgres.log import PostgresLog
-from lapwing.ledger.turns import Turn
+from lapwing.ledger.state import State
+from lapwing.ledger.transitions import fold
 
 _RETRY_SECONDS: Final = 0.1
 

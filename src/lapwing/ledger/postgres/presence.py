@@ -12,7 +12,7 @@ has no lock is *missing*: the first who looks writes down when, by the server's 
 is dead. A thread of the asker's own, the keeper, looks after the session every PULSE_SECONDS, opens another if it was
 cut, takes the lock again and clears the note. So a restart kills nobody, however long it takes: while the server is
 down nobody looks, and once it is back there is time for several pulses. A clock that jumps can at worst call a death
-too early. While somebody is missing it counts like a fault where a charge is decided (`ledger.askers`), so grace gives
+too early. While somebody is missing it counts like a fault where a charge is decided (`ledger.store`), so grace gives
 nobody more failures to learn from.
 
 Whoever is called dead stays dead. The row is removed, so the keeper finds that it was given up; the next question is
@@ -34,9 +34,10 @@ from typing import Final, TypeVar, final
 import psycopg
 
 from lapwing.errors import LedgerFault
-from lapwing.ledger.askers import Fate, new_name
+from lapwing.ledger.entries import new_asker
 from lapwing.ledger.forks import rests_last
 from lapwing.ledger.postgres.connection import Connection, connect, faults
+from lapwing.ledger.store import Fate
 
 Answer = TypeVar("Answer")
 
@@ -84,7 +85,7 @@ class PostgresPresence:
         with self._lock, faults(self._ledger):
             if self._name is None or not self._is_kept(self._name):
                 self._forget()
-                self._take(new_name())
+                self._take(new_asker())
             if self._name is None:
                 raise psycopg.OperationalError("the name was not taken")
             return self._name

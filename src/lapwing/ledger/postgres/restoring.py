@@ -23,16 +23,16 @@ from typing import Final
 from lapwing.errors import LedgerFault
 from lapwing.ledger import mark as marks
 from lapwing.ledger import reading
+from lapwing.ledger.curating import Declared
 from lapwing.ledger.entries import Entry
-from lapwing.ledger.folding import State
-from lapwing.ledger.following import head_of
-from lapwing.ledger.mark import Mark
+from lapwing.ledger.mark import Mark, head_of
 from lapwing.ledger.postgres import tables
 from lapwing.ledger.postgres.chain import begin, commit
 from lapwing.ledger.postgres.connection import Connection, connect, faults
 from lapwing.ledger.postgres.log import PostgresLog
-from lapwing.ledger.records import Declared, Registration
+from lapwing.ledger.registration import Registration
 from lapwing.ledger.restoring import PATIENCE, mark_of, planned
+from lapwing.ledger.state import State
 
 EMPTY: Final = head_of(None)
 

@@ -36,18 +36,93 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import final
+from typing import Final, final
 
 from lapwing.errors import LedgerFault
 from lapwing.ledger import mark as marks
-from lapwing.ledger.entries import RESTORE, Entry
-from lapwing.ledger.folding import State, fold
-from lapwing.ledger.following import advance, caught_up, head_of, rolled_back
+from lapwing.ledger.entries import RESTORE, Entry, Kind
 from lapwing.ledger.forks import rests_first
-from lapwing.ledger.mark import HeldMark, Mark
+from lapwing.ledger.mark import HeldMark, Mark, Turn, advance, caught_up, head_of, rolled_back
 from lapwing.ledger.sqlite import file
-from lapwing.ledger.sqlite.file import SqliteLog
-from lapwing.ledger.turns import Turn
+from lapwing.ledger.state import State
+from lapwing.ledger.transitions import fold
+
+_COLUMNS: Final = "sequence, time, kind, subject, body, previous, hash"
+_INSERT: Final = f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_SELECT: Final = f"SELECT {_COLUMNS} FROM entries"
+_SELECT_ANSWERED: Final = (
+    f"{_SELECT} AS charge WHERE kind = 'charge' AND subject = ? AND EXISTS (SELECT 1 FROM entries AS answer"
+    " WHERE answer.kind = 'answer' AND answer.subject = CAST(charge.sequence AS TEXT)) ORDER BY sequence"
+)
+
+
+def begin(connection: sqlite3.Connection) -> None:
+    """Start a transaction that no other writer can interleave with."""
+    connection.execute("BEGIN IMMEDIATE")
+
+
+def commit(connection: sqlite3.Connection) -> None:
+    """Make the transaction's entries durable."""
+    connection.execute("COMMIT")
+
+
+def insert(connection: sqlite3.Connection, entry: Entry) -> None:
+    """Append an entry."""
+    row = (entry.sequence, entry.time, entry.kind, entry.subject, entry.body, entry.previous, entry.hash)
+    connection.execute(_INSERT, row)
+
+
+@final
+class SqliteLog:
+    """The entries of the file, to be looked up."""
+
+    def __init__(self, connection: sqlite3.Connection, name: str) -> None:
+        self._connection = connection
+        self._name = name
+
+    def entries(self, *, since: int) -> Iterator[Entry]:
+        """Yield the entries from a sequence on, in order."""
+        return self._read(f"{_SELECT} WHERE sequence >= ? ORDER BY sequence", since)
+
+    def entry(self, sequence: int) -> Entry | None:
+        """Return one entry, if there is one."""
+        return next(self._read(f"{_SELECT} WHERE sequence = ?", sequence), None)
+
+    def of_kind(self, kind: Kind) -> Iterator[Entry]:
+        """Yield all entries of a kind, in order."""
+        return self._read(f"{_SELECT} WHERE kind = ? ORDER BY sequence", kind)
+
+    def charges(self, subject: str, *, since: int) -> Iterator[Entry]:
+        """Yield the charges that are filed under a subject, from a sequence on, in order."""
+        condition = "kind = 'charge' AND subject = ? AND sequence >= ?"
+        return self._read(f"{_SELECT} WHERE {condition} ORDER BY sequence", subject, since)
+
+    def answered_charges(self, subject: str) -> Iterator[Entry]:
+        """Yield the charges that are filed under a subject and have an answer, in order."""
+        return self._read(_SELECT_ANSWERED, subject)
+
+    def answer(self, charge: int) -> Entry | None:
+        """Return the answer of a charge, if there is one."""
+        return next(self._read(f"{_SELECT} WHERE kind = 'answer' AND subject = ?", str(charge)), None)
+
+    def answered(self) -> frozenset[str]:
+        """Return the subjects of all answers: the charges that have one."""
+        found = self._connection.execute("SELECT subject FROM entries WHERE kind = 'answer'")
+        return frozenset(subject for (subject,) in found)
+
+    def require_sound(self) -> None:
+        """Check every page and index of the file.
+
+        Raises: LedgerFault if SQLite finds anything wrong.
+        """
+        if file.pragma(self._connection, "integrity_check") != "ok":
+            raise LedgerFault(f"The ledger {self._name} is damaged. {RESTORE}")
+
+    def _read(self, statement: str, *values: int | str) -> Iterator[Entry]:
+        for sequence, time, kind, subject, body, previous, digest in self._connection.execute(statement, values):
+            yield Entry(
+                sequence=sequence, time=time, kind=kind, subject=subject, body=body, previous=previous, hash=digest
+            )
 
 
 @final
@@ -76,10 +151,10 @@ class SqliteTransaction:
         after = self.newest
         for entry in entries:
             after = fold(after, entry)
-            file.insert(self._connection, entry)
+            insert(self._connection, entry)
         if after is None:
             return
-        file.commit(self._connection)
+        commit(self._connection)
         self.newest = after
         self._mark.advance(head_of(after))
 
@@ -114,24 +189,27 @@ class SqliteChain:
     @contextmanager
     def transaction(self) -> Iterator[SqliteTransaction]:
         """Hold the ledger alone, at its newest state; what is not committed inside is rolled back."""
-        with self._turn.taken(), file.faults(self.name), marks.hold(self._path, self._patience) as mark:
-            high = mark.read()
-            connection = self._connect(high)
-            try:
-                file.begin(connection)
-                log = SqliteLog(connection, self.name)
-                state = caught_up(self._state, log, self.name)
-                advance(mark, high, state, log, self.name)
-                self._state = state
-                transaction = SqliteTransaction(connection, mark, self._state, self.name)
-                yield transaction
-                self._state = transaction.newest
-            except sqlite3.Error:
-                self._disconnect()  # rolls back; the next operation starts afresh
-                raise
-            finally:
-                if self._connection is not None and self._connection.in_transaction:
-                    self._connection.rollback()
+        try:
+            with self._turn.taken(), marks.hold(self._path, self._patience) as mark:
+                high = mark.read()
+                connection = self._connect(high)
+                try:
+                    begin(connection)
+                    log = SqliteLog(connection, self.name)
+                    state = caught_up(self._state, log, self.name)
+                    advance(mark, high, state, log, self.name)
+                    self._state = state
+                    transaction = SqliteTransaction(connection, mark, state, self.name)
+                    yield transaction
+                    self._state = transaction.newest
+                except sqlite3.Error:
+                    self._disconnect()  # rolls back; the next operation starts afresh
+                    raise
+                finally:
+                    if self._connection is not None and self._connection.in_transaction:
+                        self._connection.rollback()
+        except (sqlite3.Error, OSError) as error:
+            raise file.fault_of(self.name, error) from error
 
     def close(self) -> None:
         """Close the file. A later operation opens it again."""

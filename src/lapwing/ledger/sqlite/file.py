@@ -1,4 +1,4 @@
-"""The SQLite file of a ledger: its schema, its rows, and what its errors mean.
+"""The SQLite file of a ledger: how it is made and opened, and what its errors mean.
 
 Write-ahead log with full sync: SQLite syncs the log at every commit before the commit becomes visible to anyone, so
 an entry that any process has seen survives a power failure.
@@ -11,23 +11,15 @@ from contextlib import contextmanager
 from errno import EACCES
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, Final
 
 from lapwing.errors import LedgerFault
-from lapwing.ledger.entries import RESTORE, Entry, Kind
+from lapwing.ledger.entries import RESTORE
 from lapwing.ledger.mark import sync_folder
 from lapwing.ledger.migrations import Step, steps_of
 
 APPLICATION: Final = int.from_bytes(b"LAPW", "big")
 STEPS: Final = steps_of("sqlite")
-_COLUMNS: Final = "sequence, time, kind, subject, body, previous, hash"
-_INSERT: Final = f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
-_SELECT: Final = f"SELECT {_COLUMNS} FROM entries"
-_SELECT_ANSWERED: Final = (
-    f"{_SELECT} AS charge WHERE kind = 'charge' AND subject = ? AND EXISTS (SELECT 1 FROM entries AS answer"
-    " WHERE answer.kind = 'answer' AND answer.subject = CAST(charge.sequence AS TEXT)) ORDER BY sequence"
-)
-
 _MEANINGS: Final = {
     "SQLITE_BUSY": "was locked by another program for too long. Close that program, or ask again later",
     "SQLITE_LOCKED": "was locked by another program for too long. Close that program, or ask again later",
@@ -46,17 +38,22 @@ def faults(name: str) -> Iterator[None]:
     """Turn what SQLite and the file system report into a `LedgerFault` that says what to do."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError) as error:
+        raise fault_of(name, error) from error
+
+
+def fault_of(name: str, error: sqlite3.Error | OSError) -> LedgerFault:
+    """Return the fault of a ledger whose file raised this, saying what to do."""
+    if isinstance(error, sqlite3.Error):
         code = getattr(error, "sqlite_errorname", "SQLITE_CORRUPT")  # no code: a text that is not UTF-8
         meaning = next((text for prefix, text in _MEANINGS.items() if code.startswith(prefix)), None)
         meaning = meaning or f"failed ({code}). Close every program that uses it, and ask again"
-        raise LedgerFault(f"The ledger {name} {meaning}. Nothing was answered.") from error
-    except OSError as error:
-        reason = (error.strerror or type(error).__name__).lower()
-        raise LedgerFault(
-            f"The ledger {name} or its mark cannot be used ({reason}). Make the files and their folder readable and "
-            "writable for this user. Nothing was answered."
-        ) from error
+        return LedgerFault(f"The ledger {name} {meaning}. Nothing was answered.")
+    reason = (error.strerror or type(error).__name__).lower()
+    return LedgerFault(
+        f"The ledger {name} or its mark cannot be used ({reason}). Make the files and their folder readable and "
+        "writable for this user. Nothing was answered."
+    )
 
 
 def followed(path: Path) -> Path:
@@ -88,7 +85,7 @@ def connect(path: Path, seconds: float, *, virgin: bool) -> sqlite3.Connection:
         _require_ledger(connection, path.name, virgin=virgin)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
-        if _pragma(connection, "journal_mode") != "wal" or _pragma(connection, "synchronous") != 2:
+        if pragma(connection, "journal_mode") != "wal" or pragma(connection, "synchronous") != 2:
             raise LedgerFault(
                 f"The ledger {path.name} lies on a disk without write-ahead logs. Move it to a local disk."
             )
@@ -99,7 +96,7 @@ def connect(path: Path, seconds: float, *, virgin: bool) -> sqlite3.Connection:
 
 
 def _require_ledger(connection: sqlite3.Connection, name: str, *, virgin: bool) -> None:
-    application, schema = _pragma(connection, "application_id"), _pragma(connection, "user_version")
+    application, schema = pragma(connection, "application_id"), pragma(connection, "user_version")
     tables = _tables(connection)
     if (application, schema, tables) == (0, 0, ()):
         if virgin:
@@ -149,74 +146,6 @@ def _tables(connection: sqlite3.Connection) -> tuple[str, ...]:
     return tuple(sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master ORDER BY rowid"))
 
 
-def _pragma(connection: sqlite3.Connection, name: str) -> Any:
+def pragma(connection: sqlite3.Connection, name: str) -> Any:
+    """Return a setting of SQLite, or the first line of what it reports."""
     return connection.execute(f"PRAGMA {name}").fetchone()[0]
-
-
-def begin(connection: sqlite3.Connection) -> None:
-    """Start a transaction that no other writer can interleave with."""
-    connection.execute("BEGIN IMMEDIATE")
-
-
-def commit(connection: sqlite3.Connection) -> None:
-    """Make the transaction's entries durable."""
-    connection.execute("COMMIT")
-
-
-def insert(connection: sqlite3.Connection, entry: Entry) -> None:
-    """Append an entry."""
-    row = (entry.sequence, entry.time, entry.kind, entry.subject, entry.body, entry.previous, entry.hash)
-    connection.execute(_INSERT, row)
-
-
-@final
-class SqliteLog:
-    """The entries of the file, to be looked up."""
-
-    def __init__(self, connection: sqlite3.Connection, name: str) -> None:
-        self._connection = connection
-        self._name = name
-
-    def entries(self, *, since: int) -> Iterator[Entry]:
-        """Yield the entries from a sequence on, in order."""
-        return self._read(f"{_SELECT} WHERE sequence >= ? ORDER BY sequence", since)
-
-    def entry(self, sequence: int) -> Entry | None:
-        """Return one entry, if there is one."""
-        return next(self._read(f"{_SELECT} WHERE sequence = ?", sequence), None)
-
-    def of_kind(self, kind: Kind) -> Iterator[Entry]:
-        """Yield all entries of a kind, in order."""
-        return self._read(f"{_SELECT} WHERE kind = ? ORDER BY sequence", kind)
-
-    def charges(self, subject: str, *, since: int) -> Iterator[Entry]:
-        """Yield the charges that are filed under a subject, from a sequence on, in order."""
-        condition = "kind = 'charge' AND subject = ? AND sequence >= ?"
-        return self._read(f"{_SELECT} WHERE {condition} ORDER BY sequence", subject, since)
-
-    def answered_charges(self, subject: str) -> Iterator[Entry]:
-        """Yield the charges that are filed under a subject and have an answer, in order."""
-        return self._read(_SELECT_ANSWERED, subject)
-
-    def answer(self, charge: int) -> Entry | None:
-        """Return the answer of a charge, if there is one."""
-        return next(self._read(f"{_SELECT} WHERE kind = 'answer' AND subject = ?", str(charge)), None)
-
-    def answered(self) -> frozenset[str]:
-        """Return the subjects of all answers: the charges that have one."""
-        found = self._connection.execute("SELECT subject FROM entries WHERE kind = 'answer'")
-        return frozenset(subject for (subject,) in found)
-
-    def require_sound(self) -> None:
-        """Check every page and index of the file.
-
-        Raises: LedgerFault if SQLite finds anything wrong.
-        """
-        if _pragma(self._connection, "integrity_check") != "ok":
-            raise LedgerFault(f"The ledger {self._name} is damaged. {RESTORE}")
-
-    def _read(self, statement: str, *values: int | str) -> Iterator[Entry]:
-        for sequence, time, kind, subject, body, previous, digest in self._connection.execute(statement, values):
-            yield Entry(
-                sequence=sequence, time=time, kind=kind, subject=subject, body=body, previous=previous, hash=digest
-            )

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Final, final
 from weakref import WeakSet
 
-from lapwing.ledger.askers import NAME, Fate, new_name
+from lapwing.ledger.entries import ASKER, new_asker
+from lapwing.ledger.store import Fate
 
 
 @final
@@ -41,7 +42,7 @@ class FilePresence:
         """Return the name, taking one if there is none."""
         if self._name is None:
             self._clear()
-            name = new_name()
+            name = new_asker()
             path = path_of(self._ledger, name)
             self._descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
             self._release = weakref.finalize(self, _let_go, self._descriptor, path, os.getpid())
@@ -78,7 +79,7 @@ class FilePresence:
         prefix = path_of(self._ledger, "").name
         for path in self._ledger.parent.iterdir():
             name = path.name.removeprefix(prefix)
-            if name != path.name and NAME.fullmatch(name):
+            if name != path.name and ASKER.fullmatch(name):
                 self.fate(name)
 
     def _forget(self) -> None:

@@ -1,0 +1,187 @@
+"""What a curator does to a ledger: the entries that are not of a question, and what each does to the state.
+
+For each kind there is a decision, which returns the entry or why there is none, and a fold, which refuses an entry that
+cannot follow. All are pure functions, called by `ledger.transitions.fold` and by `ledger.ledger`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final, Literal, get_args
+
+from lapwing.errors import InvalidParameter
+from lapwing.ledger.entries import GENESIS, Entry, broken
+from lapwing.ledger.owners import Owners, owners_from
+from lapwing.ledger.parts import Division, Parts, require_same_parts
+from lapwing.ledger.raising import raised_by, record_of, require_raise
+from lapwing.ledger.registration import Registration
+from lapwing.ledger.state import State
+from lapwing.privacy.filters import Account
+
+Declared = Literal["marked", "newest", "lost"]
+"""Why a copy may stand for the ledger: see `ledger.restoring`."""
+LOST: Final = "lost"
+
+
+def opening(registration: Registration, time: str) -> Entry:
+    """Return the first entry of a ledger."""
+    return Entry.seal(sequence=1, time=time, kind="open", subject="", body=registration.to_record(), previous=GENESIS)
+
+
+def opened(entry: Entry, body: Mapping[str, Any]) -> State:
+    """Return the state after the first entry.
+
+    Raises: LedgerFault if it opens no ledger.
+    """
+    if entry.kind != "open":
+        raise broken(entry.sequence, "comes before the ledger is opened")
+    registration = Registration.from_record(body)
+    return State(
+        sequence=entry.sequence,
+        hash=entry.hash,
+        registration=registration,
+        account=Account.opened(registration.budget),
+        version=0,
+        digests=MappingProxyType({}),
+    )
+
+
+def _fold_open(state: State, entry: Entry, body: object) -> State:
+    raise broken(entry.sequence, "opens the ledger a second time")
+
+
+def dividing(state: State, parts: Parts | None, time: str) -> Entry | None:
+    """Return the entry that divides the data, or None if they are divided, or are not meant to be.
+
+    Parts of another table than the one that is divided change nothing: its questions are charged to all parts.
+
+    Raises: CatalogMismatch if the same table is divided otherwise.
+    """
+    if parts is None:
+        return None
+    if state.division is None:
+        return state.next_entry(time, "parts", "", parts.to_record())
+    require_same_parts(parts, state.division.parts)
+    return None
+
+
+def _fold_parts(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+    if state.division is not None:
+        raise broken(entry.sequence, "divides the data a second time")
+    parts, spent, delta = Parts.from_record(body), state.account.spent, state.delta_spent
+    return replace(state, division=Division.opened(parts, state.registration, spent, delta, state.version))
+
+
+def accepting(
+    state: State, digests: Mapping[str, str], principal: str, time: str, owners: Owners = MappingProxyType({})
+) -> Entry | None:
+    """Return the entry of a new version of the data, or None if these data are already the current version.
+
+    Args: owners: whose rows the tables have.
+    """
+    state.require_open()
+    if not digests:
+        raise InvalidParameter("A version of the data needs the digest of at least one table; none was given.")
+    together = {**state.digests, **digests}  # other catalogs that share the ledger keep their tables
+    if state.version and together == dict(state.digests):
+        return None
+    body: dict[str, object] = {"version": state.version + 1, "digests": together, "principal": principal}
+    body |= {"owners": {**state.owners, **owners}} if owners or state.owners else {}
+    return state.next_entry(time, "data", "", body)
+
+
+def _fold_data(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+    if body["version"] != state.version + 1:
+        raise broken(entry.sequence, "accepts a version of the data out of turn")
+    if state.closed:
+        raise broken(entry.sequence, "accepts data after the data set was closed")
+    owners = MappingProxyType(owners_from(body.get("owners", {})))
+    digests = MappingProxyType(dict(body["digests"]))
+    after = replace(state, version=body["version"], digests=digests, owners=owners)
+    return after if after.division is None else replace(after, division=after.division.for_version(after.version))
+
+
+def resuming(state: State, principal: str, time: str) -> Entry | None:
+    """Return the entry of a curator who has looked at the faults, or None if there are none. It refunds nothing."""
+    if not state.faults:
+        return None
+    return state.next_entry(time, "resume", "", {"faults": state.faults, "principal": principal})
+
+
+def _fold_resume(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+    if not isinstance(body["faults"], int) or body["faults"] != state.faults:
+        raise broken(entry.sequence, "looks at other faults than there were")
+    return replace(state, faults=0)
+
+
+def raising(state: State, now: Registration, principal: str, time: str) -> Entry | None:
+    """Return the entry that raises the budget to another one, or None if that is the budget already.
+
+    Raises: DataStopped, InvalidParameter, CatalogMismatch (`ledger.raising`); nothing is changed then.
+    """
+    if (now.epsilon, now.delta) == (state.registration.epsilon, state.registration.delta):
+        return None
+    state.require_open()
+    require_raise(state.registration, now)
+    return state.next_entry(time, "raise", "", record_of(state.registration, now, principal))
+
+
+def _fold_raise(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+    if state.closed:
+        raise broken(entry.sequence, "raises the budget after the data set was closed")
+    now = raised_by(state.registration, body)
+    division = None if state.division is None else state.division.with_budget(now.budget)
+    return replace(
+        state,
+        registration=now,
+        earlier=(*state.earlier, state.registration),
+        account=replace(state.account, budget=now.budget),
+        division=division,
+    )
+
+
+def closing(state: State, principal: str, time: str) -> Entry | None:
+    """Return the entry that closes the data set for ever, or None if it is closed."""
+    return None if state.closed else state.next_entry(time, "close", "", {"principal": principal})
+
+
+def _fold_close(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+    if state.closed:
+        raise broken(entry.sequence, "closes the data set a second time")
+    return replace(state, closed=True)
+
+
+def restoring(state: State, declared: Declared, marked: int | None, principal: str, time: str) -> Entry:
+    """Return the entry that follows those of a copy that was put in a ledger's place.
+
+    Args: declared: why that may be; marked: how many entries the ledger had by its mark, if there is one.
+    """
+    body = {"entries": state.sequence, "marked": marked, "declared": declared, "principal": principal}
+    return state.next_entry(time, "restored", "", body)
+
+
+def _fold_restored(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+    if body["entries"] != state.sequence:
+        raise broken(entry.sequence, "restores another number of entries than there are")
+    if body["declared"] not in get_args(Declared):
+        raise broken(entry.sequence, "is restored for no known reason")
+    return replace(spent_wholly(state), lost=True) if body["declared"] == LOST else state
+
+
+def spent_wholly(state: State) -> State:
+    """Return a state in which nothing is left: of the budget, and of the delta for private keys, in any part."""
+    budget, delta = state.registration.budget, state.registration.delta_keys
+    division = None if state.division is None else state.division.spent_wholly(delta)
+    return replace(state, account=replace(state.account, spent=budget), delta_spent=delta, division=division)
+
+
+FOLDS: Final[dict[str, Callable[[State, Entry, Any], State]]] = {
+    "open": _fold_open,
+    "parts": _fold_parts,
+    "data": _fold_data,
+    "resume": _fold_resume,
+    "raise": _fold_raise,
+    "close": _fold_close,
+    "restored": _fold_restored,
+}
+"""What each kind of entry does to the state; `transitions.fold` has checked its place and its hash."""

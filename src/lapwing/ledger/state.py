@@ -1,0 +1,117 @@
+"""The state of a ledger: what its entries add up to.
+
+It has a constant size, whatever the length of the chain, but for what grows with the number of parts, of names and of
+charges under way. What needs looking up in the past (the charges by key, the answer of a charge) is the store's index.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Final, final
+
+from lapwing.errors import DataStopped
+from lapwing.ledger.entries import Charge, Entry, Kind
+from lapwing.ledger.faults import FAULTS_ALLOWED
+from lapwing.ledger.owners import Owners
+from lapwing.ledger.parts import Division
+from lapwing.ledger.registration import Registration
+from lapwing.privacy.amounts import grid_up
+from lapwing.privacy.filters import Account
+from lapwing.privacy.measures import Loss
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What a name was charged: an amount in the ledger's unit, and of the delta that is kept for private keys."""
+
+    amount: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(amount=self.amount + other.amount, delta=self.delta + other.delta)
+
+
+Spending = Mapping[str, Spent]
+"""What was charged, by name: the allowances of `ledger.allowances` are held against it."""
+_NOTHING: Final[Spending] = MappingProxyType({})
+
+
+def price_of(charge: Charge) -> Spent:
+    """Return what a charge takes, as it is charged."""
+    return Spent(amount=charge.loss.rounded_up().amount, delta=grid_up(charge.delta))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What the entries up to `sequence` add up to.
+
+    `version` counts the accepted versions of the data (0 before the first); `digests` maps each table to the digest of
+    the current one, and `owners` to whose rows it has, if it was accepted since ledgers keep that; `delta_spent` is
+    what private keys have taken of the registration's `delta_keys`. Of a data set in parts, `account` and `delta_spent`
+    hold the totals, and `division` what is charged to each part. `faults` stand since the curator last looked;
+    `under_way` maps each charge whose outcome is open to its asker; `spending` has what was charged by name.
+    `registration` has the budget in force, and `earlier` those before it was raised, the first one first
+    (`ledger.raising`). `closed` says that nothing is charged any more. Where entries were lost, what is spent is more
+    than what the charges add up to (`ledger.restoring`), and `lost` says so.
+    """
+
+    sequence: int
+    hash: str
+    registration: Registration
+    account: Account
+    version: int
+    digests: Mapping[str, str]
+    delta_spent: Fraction = Fraction(0)
+    division: Division | None = None
+    faults: int = 0
+    under_way: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    spending: Spending = field(default_factory=lambda: _NOTHING)
+    owners: Owners = field(default_factory=lambda: MappingProxyType({}))
+    earlier: tuple[Registration, ...] = ()
+    closed: bool = False
+    lost: bool = False
+
+    @property
+    def first(self) -> Registration:
+        """The registration with the budget that the ledger was opened with."""
+        return self.earlier[0] if self.earlier else self.registration
+
+    @property
+    def stopped(self) -> bool:
+        """Whether so many faults stand that nothing is charged until the curator has looked."""
+        return self.faults >= FAULTS_ALLOWED
+
+    @property
+    def delta_remaining(self) -> Fraction:
+        """What is left of the delta that is kept for private keys."""
+        return self.registration.delta_keys - self.delta_spent
+
+    def room(self, parts: tuple[str, ...] | None = None) -> Loss:
+        """Return the largest loss that still fits for a question that reads these parts; None for all."""
+        return self.account.remaining if self.division is None else self.division.room(parts)
+
+    def delta_room(self, parts: tuple[str, ...] | None = None) -> Fraction:
+        """Return what is left for such a question of the delta that is kept for private keys."""
+        if self.division is None:
+            return self.delta_remaining
+        return self.division.delta_room(parts, self.registration.delta_keys)
+
+    def require_open(self) -> None:
+        """Refuse what would go on with a data set that was closed.
+
+        Raises: DataStopped.
+        """
+        if self.closed:
+            raise DataStopped(
+                "The curator has closed this data set for ever. Nothing was charged; answers that were bought before "
+                "stay free."
+            )
+
+    def next_entry(self, time: str, kind: Kind, subject: str, body: Mapping[str, object]) -> Entry:
+        """Return an entry that continues the chain from here."""
+        return Entry.seal(
+            sequence=self.sequence + 1, time=time, kind=kind, subject=subject, body=body, previous=self.hash
+        )

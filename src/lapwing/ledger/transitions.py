@@ -1,0 +1,177 @@
+"""The ledger as a state machine: what each entry does to the state, and which entry a question adds to it.
+
+Everything here is a pure function of the request and the state that the entries before it add up to, so that a decision
+rests on public facts alone. A store (`ledger.store`) keeps entries and makes them durable. Here are the entries in the
+life of a question: `charge`, `answer` and `unanswered`; those of the curator are in `ledger.curating`.
+
+Guarantee: in any chain that `fold` accepts from the first entry on, the charges' losses pass the budget's filter one
+after another in exact rational arithmetic, so their sum never exceeds the budget; and their deltas add up to at most
+`delta_keys` (`filters`: approx, approx_gdp, approx_zcdp). Where there are parts, this holds for the charges that read a
+part, for every part, or under replace_one for every two of them (`ledger.parts`). The budget is the one in force at
+the end: it only grows (`ledger.raising`). No charge follows when as many faults stand as stop the data set
+(`ledger.faults`), and none after the data set was closed. The chain is not signed: whoever can write the file can
+write another chain. It shows accidents, partial restores and hasty edits, not a forger; the high-water mark
+(`ledger.mark`) shows a whole older chain.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from lapwing.errors import DataChanged, InvalidParameter, LapwingError, LedgerFault
+from lapwing.ledger import curating
+from lapwing.ledger.entries import GENESIS, Charge, Entry, broken, subject_of
+from lapwing.ledger.faults import COUNTED, Cause, given_up, stopped
+from lapwing.ledger.state import Spent, State, price_of
+from lapwing.privacy.amounts import grid_up
+from lapwing.privacy.filters import Refused
+from lapwing.privacy.filters import charge as pay
+
+# What an entry does to the state.
+
+
+def fold(state: State | None, entry: Entry) -> State:
+    """Return the state after one more entry, in constant time; `None` is the state before the first.
+
+    Raises: LedgerFault if the entry cannot follow: another place in the chain, a broken hash, a second opening, a
+        version out of turn, an answer to nothing, a charge that the budget does not hold or one while the data set is
+            stopped.
+    """
+    sequence, head = (state.sequence, state.hash) if state else (0, GENESIS)
+    if entry.sequence != sequence + 1:
+        raise broken(entry.sequence, f"stands where entry {sequence + 1} should")
+    if entry.previous != head:
+        raise broken(entry.sequence, "does not continue the one before it")
+    try:
+        body = entry.contents()
+        if state is None:
+            return curating.opened(entry, body)
+        return replace(_FOLDS[entry.kind](state, entry, body), sequence=entry.sequence, hash=entry.hash)
+    except LedgerFault:
+        raise
+    except (LapwingError, KeyError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError):
+        raise broken(entry.sequence, "says what no ledger says") from None
+
+
+def _fold_charge(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+    charge = Charge.from_record(body)
+    if charge.version != state.version:
+        raise broken(entry.sequence, "charges for a version of the data that was not current")
+    if entry.subject != subject_of(charge.key):
+        raise broken(entry.sequence, "is filed under another question than its own")
+    if state.stopped:
+        raise broken(entry.sequence, "charges while the data set was stopped")
+    if state.closed:
+        raise broken(entry.sequence, "charges after the data set was closed")
+    outcome = paid(state, charge)
+    if isinstance(outcome, Refused):
+        raise broken(entry.sequence, "spends more than the budget had left")
+    name, under_way = charge.principal, state.under_way
+    spending = {**state.spending, name: state.spending.get(name, Spent()) + price_of(charge)}
+    if charge.asker is not None:
+        under_way = MappingProxyType({**under_way, entry.sequence: charge.asker})
+    return replace(outcome, spending=MappingProxyType(spending), under_way=under_way)
+
+
+def _fold_answer(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+    if not 1 < int(entry.subject) < entry.sequence or not isinstance(body["payload"], str):
+        raise broken(entry.sequence, "answers a charge that is not there")
+    return _ended(state, int(entry.subject))
+
+
+def _fold_unanswered(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+    charges = [int(entry.subject), *body["also"]]
+    if len(set(charges)) < len(charges) or not state.under_way.keys() >= set(charges):
+        raise broken(entry.sequence, "gives up a charge that is not under way")
+    if body["cause"] == "stop" and not state.stopped:
+        raise broken(entry.sequence, "says that the data set was stopped, and it was not")
+    return replace(_ended(state, *charges), faults=state.faults + COUNTED[body["cause"]])
+
+
+def _ended(state: State, *charges: int) -> State:
+    left = {charge: asker for charge, asker in state.under_way.items() if charge not in charges}
+    return replace(state, under_way=MappingProxyType(left))
+
+
+def paid(state: State, charge: Charge) -> State | Refused:
+    """Pay a charge's loss and its delta, each from its own part of the budget; one that is short refuses both."""
+    if state.division is not None:
+        divided = state.division.paid(charge, state.registration.delta_keys)
+        if isinstance(divided, Refused):
+            return divided
+        return replace(state, division=divided, account=divided.account, delta_spent=divided.deltas.total)
+    if charge.parts is not None:
+        raise InvalidParameter("The charge is for parts of the data, and the ledger has none; charge it to all.")
+    outcome = pay(state.account, charge.loss)
+    if isinstance(outcome, Refused):
+        return outcome
+    delta = grid_up(charge.delta)
+    if delta > state.delta_remaining:
+        return Refused(shortfall=charge.loss.nothing())
+    return replace(state, account=outcome.account, delta_spent=state.delta_spent + delta)
+
+
+_FOLDS: Final[dict[str, Callable[[State, Entry, Any], State]]] = {
+    "charge": _fold_charge,
+    "answer": _fold_answer,
+    "unanswered": _fold_unanswered,
+    **curating.FOLDS,
+}
+
+
+# The entry that a request adds, or why there is none.
+
+
+def charging(state: State, charge: Charge, time: str) -> Entry | Refused:
+    """Return the entry of a charge, or the refusal of one that the budget does not hold.
+
+    The outcome depends on the request and on earlier entries only, never on data, but for the faults among them, which
+    had been seen (`ledger.faults`): it may be shown to anybody.
+
+    Raises: DataStopped if the data set was closed, or as many faults stand as stop it; DataChanged if no version of
+        the data was accepted, or a newer one than the asker's; InvalidParameter if the loss is not of the ledger's
+        measure.
+    """
+    state.require_open()
+    if state.stopped:
+        raise stopped()
+    if state.version == 0:
+        raise DataChanged("No version of the data was accepted, so nothing can be asked of them. Accept one first.")
+    if charge.version != state.version:
+        raise DataChanged(
+            f"The question is about version {charge.version} of the data and the current version is {state.version}. "
+            "Nothing was charged. Ask again."
+        )
+    if charge.delta < 0:
+        raise InvalidParameter(f"The charge has delta = {charge.delta}; it must not be negative.")
+    outcome = paid(state, charge)
+    if isinstance(outcome, Refused):
+        return outcome
+    return state.next_entry(time, "charge", subject_of(charge.key), charge.to_record())
+
+
+def answering(state: State, charge: Entry, payload: str, time: str) -> Entry:
+    """Return the entry that keeps what a charge bought.
+
+    Raises: InvalidParameter if the entry to be answered is not a charge; EngineFault if it is no longer under way, or
+        the data set is stopped: then nothing of it may be released.
+    """
+    if charge.kind != "charge":
+        raise InvalidParameter(f"Entry {charge.sequence} of the ledger is not a charge, so it has no answer.")
+    asker = Charge.from_record(charge.contents()).asker
+    if state.stopped or (asker is not None and charge.sequence not in state.under_way):
+        raise given_up()
+    return state.next_entry(time, "answer", str(charge.sequence), {"payload": payload})
+
+
+def leaving(state: State, charges: Sequence[int], cause: Cause, time: str) -> Entry | None:
+    """Return the entry of charges that end without answer, of the first of them on, or None if none is under way.
+
+    While the data set is stopped the cause is that, whatever it was: what came of them must not show.
+    """
+    open_charges = [charge for charge in charges if charge in state.under_way]
+    if not open_charges:
+        return None
+    body = {"cause": "stop" if state.stopped else cause, "also": open_charges[1:]}
+    return state.next_entry(time, "unanswered", str(open_charges[0]), body)
