@@ -24,8 +24,9 @@ from lapwing.privacy.listing import KINDS
 from lapwing.query import bind
 from lapwing.query.aggregates import order_statistics, outputs
 from lapwing.query.aggregates.grouping_sets import MOST_SETS
-from lapwing.query.expressions import calls, limits
-from lapwing.query.relations import per_unit, window_functions
+from lapwing.query.expressions import calls
+from lapwing.query.expressions.expression import MOST_NODES
+from lapwing.query.relations import per_unit, size, window_functions
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.text import options, parse
 from tests.support.docs.pages import DOCS
@@ -240,8 +241,8 @@ def test_sizes_that_are_refused() -> None:
     for said in (
         f"{parse.MAX_BYTES // 1024} KiB or {parse.MAX_TOKENS:,} words", f"nesting beyond {parse.MAX_NESTING} levels",
         f"{bind.MAX_OUTPUTS} columns", f"{bind.MAX_CELLS:,} cells", f"{order_statistics.MOST_NODES:,} noisy counts",
-        f"{limits.MOST_RELATIONS} subqueries, joins and unions together or {limits.MOST_NESTED} in one another",
-        f"more than {limits.MOST_NODES:,} parts",
+        f"{size.MOST_RELATIONS} subqueries, joins and unions together or {size.MOST_NESTED} in one another",
+        f"more than {MOST_NODES:,} parts",
     ):  # fmt: skip
         assert said in text
     keys = section(page("sql.md"), "GROUP BY")

@@ -23,8 +23,7 @@ from lapwing.query.aggregates.truncation import threshold_search
 from lapwing.query.aggregates.unit_totals import name_of_total, unit_total_search
 from lapwing.query.derivation.derived import Derived, KeyValue, Output, measures_of
 from lapwing.query.expressions.calls import bind_expression, exact_number
-from lapwing.query.expressions.expression import Literal, columns_of
-from lapwing.query.expressions.limits import require_bounded
+from lapwing.query.expressions.expression import Literal, columns_of, require_bounded
 from lapwing.query.expressions.magnitudes import Bounds
 from lapwing.query.expressions.rows import Rows, is_column, same_name
 from lapwing.query.expressions.types import Real

@@ -41,9 +41,8 @@ from lapwing.catalog.model import Column as Declared
 from lapwing.catalog.model import PublicTable, Table
 from lapwing.catalog.table import Link
 from lapwing.engines.duckdb.expressions import clamp, identifier, text, whole
-from lapwing.query.expressions.declared import column_type
-from lapwing.query.expressions.doubles import double, print_in_steps
-from lapwing.query.expressions.types import Fixed
+from lapwing.query.expressions.expression import column_type
+from lapwing.query.expressions.types import Fixed, double, print_in_steps
 
 INTEGER_TYPES = {
     "TINYINT",

@@ -10,10 +10,9 @@ from math import floor
 from typing import cast
 
 from lapwing.engines.duckdb.functions import FUNCTION_PRINTERS
-from lapwing.query.expressions.doubles import double, print_in_steps
 from lapwing.query.expressions.expression import Column, Expression, Literal, Operation
 from lapwing.query.expressions.magnitudes import Ladder, magnitudes_in
-from lapwing.query.expressions.types import Fixed, Plain, Real, Type
+from lapwing.query.expressions.types import Fixed, Plain, Real, Type, double, print_in_steps
 
 
 def identifier(name: str) -> str:

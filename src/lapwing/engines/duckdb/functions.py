@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import cast
 
-from lapwing.query.expressions.doubles import double
 from lapwing.query.expressions.expression import Literal, Operation
 from lapwing.query.expressions.numeric import SMALLEST
-from lapwing.query.expressions.types import Plain
+from lapwing.query.expressions.types import Plain, double
 
 Printer = Callable[[Operation, Sequence[str]], str]
 # One day, and one microsecond, outside the calendar: they stand for everything beyond, and become NULL.

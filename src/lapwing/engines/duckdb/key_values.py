@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import Final
 
 from lapwing.engines.duckdb.expressions import expression, text
+from lapwing.query.expressions.conversion import in_calendar
 from lapwing.query.expressions.expression import Constant, Literal
-from lapwing.query.expressions.instants import in_calendar
 from lapwing.query.expressions.types import Fixed, Type, is_temporal
 from lapwing.query.keys import Key
 

@@ -27,8 +27,7 @@ from lapwing.engines.duckdb.cleaned import Source, clean
 from lapwing.engines.duckdb.database import Database
 from lapwing.engines.duckdb.files import File, Stamp
 from lapwing.errors import DataFault, InvalidParameter
-from lapwing.query.expressions.declared import column_type
-from lapwing.query.expressions.expression import Column, Constant
+from lapwing.query.expressions.expression import Column, Constant, column_type
 from lapwing.query.expressions.types import Fixed, Real, Type
 from lapwing.query.relations.domains import constant
 

@@ -12,9 +12,8 @@ from typing import cast
 from lapwing.engines.duckdb import key_values as render_keys
 from lapwing.engines.duckdb.cleaned import kept_name, public_name, unit_name
 from lapwing.engines.duckdb.expressions import clamp, engine_type, expression, identifier, text, whole, width
-from lapwing.query.expressions.doubles import double, print_in_steps
 from lapwing.query.expressions.expression import Expression, Literal, Operation
-from lapwing.query.expressions.types import Fixed, Real, Type
+from lapwing.query.expressions.types import Fixed, Real, Type, double, print_in_steps
 from lapwing.query.relations.frames import Frame, SortTerm, Window
 from lapwing.query.relations.lineage import table_of, tables_of
 from lapwing.query.relations.relation import (

@@ -21,7 +21,6 @@ from lapwing.query.expressions.conversion import (
     to_real,
     without_bounds,
 )
-from lapwing.query.expressions.doubles import in_steps, nearest
 from lapwing.query.expressions.expression import Expression, Literal, Operation, is_number
 from lapwing.query.expressions.normal_forms import commuting, in_order
 from lapwing.query.expressions.types import (
@@ -34,8 +33,10 @@ from lapwing.query.expressions.types import (
     common_step,
     describe,
     greatest,
+    in_steps,
     is_temporal,
     least,
+    nearest,
 )
 
 

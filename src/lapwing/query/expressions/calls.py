@@ -8,14 +8,12 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import arithmetic, casts, conversion, functions, strings, temporal
-from lapwing.query.expressions.expression import Expression, Literal, Operation
+from lapwing.query.expressions.expression import Expression, Literal, Operation, bearable, require_small
 from lapwing.query.expressions.functions import NULL_LITERAL
-from lapwing.query.expressions.library import ANONYMOUS, CLOCK_REMEDY, CLOCKS, LIBRARY, Call
-from lapwing.query.expressions.limits import require_small
+from lapwing.query.expressions.library import ANONYMOUS, CLOCK_REMEDY, CLOCKS, LIBRARY, Signature
 from lapwing.query.expressions.naming import name_of, remedy_of
 from lapwing.query.expressions.rows import Rows, is_column
 from lapwing.query.expressions.types import BOOLEAN, TEXT, is_temporal
-from lapwing.query.expressions.weight import bearable
 
 
 def bind_expression(node: exp.Expression, rows: Rows) -> Expression:
@@ -28,7 +26,7 @@ def bind_expression(node: exp.Expression, rows: Rows) -> Expression:
     if handler is None:
         raise rows.refusal(node, f"{name_of(node)} is not answered here", remedy_of(node))
     try:
-        return bearable(require_small(handler(node, rows), node, rows))
+        return bearable(require_small(handler(node, rows)))
     except QueryRefused as refused:
         if refused.position is not None:
             raise
@@ -285,20 +283,28 @@ def _paren(node: exp.Expression, rows: Rows) -> Expression:
     return bind_expression(node.this, rows)
 
 
-def _called(call: Call) -> Callable[[exp.Expression, Rows], Expression]:
+def _call(signature: Signature) -> Callable[[exp.Expression, Rows], Expression]:
     """Bind a function of the library by the names of its arguments."""
 
     def bind(node: exp.Expression, rows: Rows) -> Expression:
-        rows.only(node, *call.words, *call.flags, *call.needed, *call.optional, *call.rest, *call.ignored)
-        words: list[object] = [word_of(node.args.get(name), node, rows) for name in call.words]
-        if call.words and any(is_column(part) and temporal.is_unit(part.name) for part in node.args.values()):
+        rows.only(
+            node,
+            *signature.words,
+            *signature.flags,
+            *signature.needed,
+            *signature.optional,
+            *signature.rest,
+            *signature.ignored,
+        )
+        words: list[object] = [word_of(node.args.get(name), node, rows) for name in signature.words]
+        if signature.words and any(is_column(part) and temporal.is_unit(part.name) for part in node.args.values()):
             _require_unit(str(words[0]), node, rows)
-        words += [str(node.args.get(name) or "") for name in call.flags]
-        given = [node.args.get(name) for name in (*call.needed, *call.optional)]
-        if any(part is None for part in given[: len(call.needed)]):
+        words += [str(node.args.get(name) or "") for name in signature.flags]
+        given = [node.args.get(name) for name in (*signature.needed, *signature.optional)]
+        if any(part is None for part in given[: len(signature.needed)]):
             raise rows.refusal(node, f"{name_of(node)} needs more arguments", "See the SQL reference.")
-        given += [part for name in call.rest for part in node.args.get(name) or []]
-        return call.rule(*words, *(None if part is None else bind_expression(part, rows) for part in given))
+        given += [part for name in signature.rest for part in node.args.get(name) or []]
+        return signature.rule(*words, *(None if part is None else bind_expression(part, rows) for part in given))
 
     return bind
 
@@ -396,5 +402,5 @@ HANDLERS: Mapping[type[exp.Expression], Handler] = {
     exp.CurrentTime: _clock,
     exp.Cast: _cast,
     exp.TryCast: _cast,
-    **{kind: _called(call) for kind, call in LIBRARY.items()},
+    **{kind: _call(signature) for kind, signature in LIBRARY.items()},
 }

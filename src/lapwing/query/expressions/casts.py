@@ -9,9 +9,19 @@ from fractions import Fraction
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
-from lapwing.query.expressions import arithmetic, conversion, functions, instants, strings
-from lapwing.query.expressions.expression import Expression, Literal, is_number
-from lapwing.query.expressions.types import BOOLEAN, DATE, TEXT, TIMESTAMP, Plain, describe, is_temporal
+from lapwing.query.expressions import arithmetic, conversion, functions, strings
+from lapwing.query.expressions.expression import Expression, Literal, Operation, is_number
+from lapwing.query.expressions.types import (
+    BOOLEAN,
+    DATE,
+    TEXT,
+    TIMESTAMP,
+    UNBOUNDED_INTEGER,
+    UNBOUNDED_REAL,
+    Plain,
+    describe,
+    is_temporal,
+)
 
 _CASTS = "Cast numbers to DOUBLE, DECIMAL, integers or VARCHAR, dates to TIMESTAMP or VARCHAR; TRY_CAST texts."
 _TEMPORAL: Mapping[exp.DType, Plain] = {
@@ -33,6 +43,8 @@ _INTEGERS = {
         (exp.DType.UBIGINT, "UBIGINT", 64, False),
     )
 }
+# The integers that a TRY_CAST reads from a text: those of at most 64 bits that fit a signed one.
+_INTEGERS_READ = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _PLAIN_DECIMAL = (18, 3)  # as in DuckDB
 _TIMES = {exp.DType.TIME: "TIME", exp.DType.TIMETZ: "TIME", exp.DType.TIMESTAMPTZ: "TIMESTAMPTZ"}
 
@@ -43,11 +55,11 @@ def cast(argument: Expression, kind: object, parameters: list[int], *, attempt: 
     Args: attempt: whether it is a TRY_CAST.
     """
     if attempt and argument.type == TEXT and kind in _INTEGERS:
-        return functions.try_integer(argument, _INTEGERS[kind][0])
+        return try_integer(argument, _INTEGERS[kind][0])
     if kind in _INTEGERS:
-        return functions.to_integer(argument, *_INTEGERS[kind])
+        return to_integer(argument, *_INTEGERS[kind])
     if kind in (exp.DType.DOUBLE, exp.DType.FLOAT):
-        return functions.try_number(argument) if attempt else functions.to_number(argument)
+        return try_number(argument) if attempt else to_number(argument)
     if kind == exp.DType.DECIMAL:
         return _to_decimal(argument, *(parameters or _PLAIN_DECIMAL))
     if kind in (exp.DType.TEXT, exp.DType.VARCHAR):
@@ -67,9 +79,9 @@ def _to_temporal(argument: Expression, kind: Plain, *, attempt: bool) -> Express
     if isinstance(argument, Literal) and isinstance(argument.value, str):
         return conversion.temporal(argument.value, kind)
     if is_temporal(argument.type):
-        return instants.to_date(argument) if kind == DATE else instants.to_timestamp(argument)
+        return conversion.to_date(argument) if kind == DATE else conversion.to_timestamp(argument)
     if argument.type == TEXT and attempt:
-        return instants.read(argument, kind)
+        return conversion.read_temporal(argument, kind)
     wanted = kind.name
     if argument.type == TEXT:
         raise QueryRefused(f"A cast of text to {wanted} can fail", remedy=f"Write TRY_CAST(x AS {wanted.upper()}).")
@@ -80,10 +92,50 @@ def _to_decimal(argument: Expression, width: int, scale: int = 0) -> Expression:
     """Round half up to `scale` decimals; `width` digits must hold the number for certain."""
     if argument.type == TEXT:
         raise QueryRefused("A cast of text to DECIMAL can fail", remedy="Write TRY_CAST(x AS DOUBLE).")
-    rounded = arithmetic.round_to(functions.to_number(argument), conversion.number(Fraction(scale)))
+    rounded = arithmetic.round_to(to_number(argument), conversion.number(Fraction(scale)))
     arithmetic.require_numbers("A cast to DECIMAL", (rounded,))
     if max(map(abs, conversion.interval_of(rounded))) >= Fraction(10) ** (width - scale):
         raise QueryRefused(
             f"A cast to DECIMAL({width}, {scale}) can fail: the number may be larger", remedy="Use more digits."
         )
     return rounded
+
+
+def to_number(argument: Expression) -> Expression:
+    """Cast what can always be cast to a double: numbers and booleans."""
+    if argument.type == BOOLEAN:
+        kind = conversion.fixed(Fraction(1), 0, 1)
+        return Operation(function="from_boolean", arguments=(argument,), type=kind)
+    if not is_number(argument.type):
+        raise QueryRefused(f"A cast of {describe(argument.type)} to a number can fail", remedy=conversion.GUARDED_CAST)
+    return argument
+
+
+def to_integer(argument: Expression, target: str, low: int, high: int) -> Expression:
+    """Cast a number or a boolean to a whole number, rounding half up; it must fit the integer type for certain."""
+    if argument.type == TEXT:
+        raise QueryRefused("A cast of text to a number can fail", remedy=f"Write TRY_CAST(x AS {target}).")
+    rounded = arithmetic.round_to(to_number(argument))
+    arithmetic.require_numbers(f"A cast to {target}", (rounded,))
+    least_value, greatest_value = conversion.interval_of(rounded)
+    if not low <= least_value <= greatest_value <= high:
+        raise QueryRefused(
+            f"A cast to {target} can fail: the number may be {least_value if least_value < low else greatest_value}",
+            remedy="Cast to a wider integer type, or to DOUBLE.",
+        )
+    return rounded
+
+
+def try_number(argument: Expression) -> Expression:
+    """Read a number from text; NULL where there is none. Its bounds are unknown."""
+    if argument.type != TEXT:
+        return conversion.to_real(to_number(argument))
+    return Operation(function="try_number", arguments=(argument,), type=UNBOUNDED_REAL)
+
+
+def try_integer(argument: Expression, target: str) -> Expression:
+    """Read a whole number of at most 64 bits from text; NULL where there is none. Its bounds are not used."""
+    if target not in _INTEGERS_READ:
+        raise QueryRefused(f"A cast of text to {target} is not answered", remedy="Write TRY_CAST(x AS BIGINT).")
+    name = Literal(value=target, type=TEXT)
+    return Operation(function="try_integer", arguments=(argument, name), type=UNBOUNDED_INTEGER)

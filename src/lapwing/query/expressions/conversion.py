@@ -12,10 +12,9 @@ from math import floor
 from typing import cast
 
 from lapwing.errors import QueryRefused
+from lapwing.query.expressions import days
 from lapwing.query.expressions.days import bounded_temporal
-from lapwing.query.expressions.doubles import in_steps, nearest
 from lapwing.query.expressions.expression import Expression, Literal, Operation, unbounded_columns
-from lapwing.query.expressions.instants import to_timestamp
 from lapwing.query.expressions.types import (
     BOOLEAN,
     DATE,
@@ -31,8 +30,10 @@ from lapwing.query.expressions.types import (
     Type,
     common_step,
     describe,
+    in_steps,
     inside,
     is_temporal,
+    nearest,
 )
 
 # An unbounded 64-bit integer stays inside 128 bits when it is counted in steps down to this.
@@ -90,7 +91,7 @@ def multiple(coarse: Fraction, fine: Fraction) -> int:
 def real(low: Fraction | None, high: Fraction | None) -> Real:
     """Return a real type whose bounds are doubles, refusing what doubles could not hold.
 
-    A result of + − * / is rounded to the nearest double; so are its bounds, and rounding keeps order (`doubles`).
+    A result of + − * / is rounded to the nearest double; so are its bounds, and rounding keeps order (`types`).
     """
     if any(abs(end) > LARGEST_REAL for end in (low, high) if end is not None):
         raise QueryRefused("An expression may grow beyond 1e150", remedy="Narrow the bounds of its columns.")
@@ -282,3 +283,59 @@ def nullable(argument: Expression) -> bool:
             case "rescale" | "to_real" | "to_fixed" | "round_to" | "floor_to" | "negate" | "absolute" | "from_boolean":
                 return nullable(argument.arguments[0])
     return True
+
+
+# ---- dates and timestamps inside the calendar ------------------------------------------------------------------------
+
+
+def require_temporal(name: str, argument: Expression) -> Plain:
+    """Return the type of a date or timestamp, or refuse what is neither."""
+    if not is_temporal(argument.type):
+        raise QueryRefused(
+            f"{name} needs a date or timestamp, not {describe(argument.type)}",
+            remedy="Write DATE '2026-03-31', or TRY_CAST(x AS DATE).",
+        )
+    return cast(Plain, argument.type)
+
+
+def in_calendar(argument: Expression) -> Expression:
+    """Return a date or timestamp that is certain to lie in the years 1 to 9999, or NULL."""
+    kind = cast(Plain, argument.type)
+    first, last = days.CALENDAR[kind.name]
+    low, high = first if kind.low is None else kind.low, last if kind.high is None else kind.high
+    if kind.low is not None and kind.high is not None and first <= low <= high <= last:
+        return argument
+    low, high = max(first, min(low, last)), min(last, max(high, first))
+    return Operation(function="in_calendar", arguments=(argument,), type=Plain(name=kind.name, low=low, high=high))
+
+
+def bounds_of(argument: Expression) -> tuple[int, int]:
+    """Return the bounds of what lies in the calendar, in days or microseconds."""
+    kind = cast(Plain, argument.type)
+    return cast(tuple[int, int], (kind.low, kind.high))
+
+
+def to_date(argument: Expression) -> Expression:
+    """Leave the time of day away."""
+    kind = require_temporal("A cast to DATE", argument)
+    if kind.name == "date":
+        return in_calendar(argument)
+    argument = in_calendar(argument)
+    low, high = (end // days.DAY for end in bounds_of(argument))
+    return Operation(function="to_date", arguments=(argument,), type=Plain(name="date", low=low, high=high))
+
+
+def to_timestamp(argument: Expression) -> Expression:
+    """Return a timestamp; of a date, its midnight."""
+    kind = require_temporal("A cast to TIMESTAMP", argument)
+    argument = in_calendar(argument)
+    if kind.name == "timestamp":
+        return argument
+    low, high = days.microseconds(cast(Plain, argument.type))
+    return Operation(function="to_timestamp", arguments=(argument,), type=Plain(name="timestamp", low=low, high=high))
+
+
+def read_temporal(text: Expression, target: Plain) -> Expression:
+    """Read a date or timestamp from text; NULL where there is none."""
+    function = "try_date" if target.name == "date" else "try_timestamp"
+    return Operation(function=function, arguments=(text,), type=Plain(name=target.name))

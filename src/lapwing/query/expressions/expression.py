@@ -2,13 +2,22 @@
 
 An expression is checked and typed when it is built (`functions.py`), so that what exists is well-typed, never raises
 on data, and carries proven bounds. Its text is canonical: two expressions are equal if and only if their texts are.
+
+What is written once in a subquery is put wherever its column is named. A plan shares such expressions, but its text and
+its SQL repeat them, and functions that walk it take a frame of Python's stack for every level. So sizes and depths are
+bounded where expressions are made: the limits are at the end.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from fractions import Fraction
+from typing import Self
 
-from lapwing.query.expressions.types import Fixed, Real, Type
+from lapwing.catalog.column import Column as DeclaredColumn
+from lapwing.errors import QueryRefused
+from lapwing.query.expressions.days import bounded_temporal
+from lapwing.query.expressions.types import BOOLEAN, TEXT, UNBOUNDED_INTEGER, UNBOUNDED_REAL, Fixed, Real, Type
 
 Constant = bool | Fraction | str | date | datetime | None
 
@@ -26,6 +35,15 @@ class Column:
 
     def __str__(self) -> str:
         return '"' + self.name.replace('"', '""') + '"'
+
+    @property
+    def children(self) -> tuple["Expression", ...]:
+        """None: it has no arguments."""
+        return ()
+
+    def rebuild(self, children: Iterable["Expression"]) -> Self:
+        """Return itself, as there is nothing to exchange."""
+        return self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +67,15 @@ class Literal:
                 return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
             case value:
                 return f"DATE '{value.isoformat()}'"
+
+    @property
+    def children(self) -> tuple["Expression", ...]:
+        """None: it has no arguments."""
+        return ()
+
+    def rebuild(self, children: Iterable["Expression"]) -> Self:
+        """Return itself, as there is nothing to exchange."""
+        return self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +103,15 @@ class Operation:
             suffix = f"; {self.type.step}"
         return f"{self.function}({', '.join(map(str, self.arguments))}{suffix})"
 
+    @property
+    def children(self) -> tuple["Expression", ...]:
+        """The arguments."""
+        return self.arguments
+
+    def rebuild(self, children: Iterable["Expression"]) -> Self:
+        """Return the same function of other arguments, of the same types."""
+        return replace(self, arguments=tuple(children))
+
 
 Expression = Column | Literal | Operation
 
@@ -90,22 +126,33 @@ def depth_of(expression: Expression) -> int:
     return expression.depth if isinstance(expression, Operation) else 0
 
 
+def walk(expression: Expression | None) -> Iterator[Expression]:
+    """Yield an expression and all that it is made of, each as often as its text has it."""
+    pending = [] if expression is None else [expression]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending += node.children
+
+
 def columns_of(expression: Expression | None) -> frozenset[str]:
     """Return the names of the columns that an expression reads."""
-    if isinstance(expression, Column):
-        return frozenset({expression.name})
-    if isinstance(expression, Operation):
-        return frozenset().union(*(columns_of(argument) for argument in expression.arguments))
-    return frozenset()
+    return frozenset(node.name for node in walk(expression) if isinstance(node, Column))
 
 
 def written_in(expression: Expression | None) -> frozenset[str]:
     """Return the names of the columns that an expression reads, as the question writes them."""
-    if isinstance(expression, Column):
-        return frozenset({expression.written or expression.name})
-    if isinstance(expression, Operation):
-        return frozenset().union(*(written_in(argument) for argument in expression.arguments))
-    return frozenset()
+    return frozenset(node.written or node.name for node in walk(expression) if isinstance(node, Column))
+
+
+def unbounded_columns(expression: Expression) -> frozenset[str]:
+    """Return the numeric columns in an expression whose bounds are not known, as the question writes them."""
+    columns = [node for node in walk(expression) if isinstance(node, Column)]
+    return frozenset(
+        column.written or column.name
+        for column in columns
+        if isinstance(column.type, Fixed | Real) and not column.type.bounded
+    )
 
 
 def is_number(kind: Type) -> bool:
@@ -113,11 +160,86 @@ def is_number(kind: Type) -> bool:
     return isinstance(kind, Fixed | Real)
 
 
-def unbounded_columns(expression: Expression) -> frozenset[str]:
-    """Return the numeric columns in an expression whose bounds are not known, as the question writes them."""
-    if isinstance(expression, Column):
-        kind = expression.type
-        return written_in(expression) if isinstance(kind, Fixed | Real) and not kind.bounded else frozenset()
-    if isinstance(expression, Operation):
-        return frozenset().union(*(unbounded_columns(argument) for argument in expression.arguments))
-    return frozenset()
+def column_type(declared: DeclaredColumn) -> Type:
+    """Return the type of a declared column's value."""
+    match declared.type:
+        case "boolean":
+            return BOOLEAN
+        case "string":
+            return TEXT
+        case "date" | "timestamp":
+            return bounded_temporal(declared.type, declared.lower, declared.upper)
+    if not declared.bounded or declared.step is None:
+        return UNBOUNDED_INTEGER if declared.type == "integer" else UNBOUNDED_REAL
+    return Fixed(step=declared.step, low=declared.low, high=declared.high)
+
+
+# ---- limits ----------------------------------------------------------------------------------------------------------
+
+MOST_NODES = 10_000
+"""The most columns, constants and functions in an expression, and in all columns of a subquery together."""
+MOST_NODES_IN_ALL = 100_000
+"""The most of them in all aggregates of a question."""
+MOST_DEPTH = 180
+"""Comparing two expressions takes three of Python's 1,000 stack frames for a level."""
+HEAVIEST = 10_000
+"""The most parts that an engine may make of an expression."""
+# How many copies of each argument an engine makes: of the first, the second, …. DuckDB turns NULLIF(x, y) into a CASE
+# with x in it twice, and BETWEEN and IN into comparisons. Nested in one another, a short text would take its planner
+# minutes and gigabytes, after the question is paid.
+COPIES: Mapping[str, tuple[int, ...]] = {
+    "null_if": (2, 1),
+    "divide": (1, 2),
+    "remainder": (1, 2),
+    "quotient": (1, 2),
+    "try_number": (2,),
+    "in_calendar": (4,),
+    "not_negative": (2,),
+    "above_zero": (2,),
+    "not_zero": (2,),
+    "between": (6, 2, 2),  # measured: planning takes six times as long a level
+    "member": (6,),
+    "magnitude": (5,),
+}
+
+
+def require_small(expression: Expression) -> Expression:
+    """Return an expression, or refuse it if it has become too large."""
+    if nodes_of(expression) > MOST_NODES or depth_of(expression) > MOST_DEPTH:
+        reason = "An expression grows too large when the columns of subqueries are put into it"
+        raise QueryRefused(reason, remedy="Compute fewer things from one another.")
+    return expression
+
+
+def require_few(expressions: Iterable[Expression]) -> None:
+    """Refuse the columns of a subquery that are too large together."""
+    if sum(map(nodes_of, expressions)) > MOST_NODES:
+        reason = "The columns of a subquery grow too large when those of others are put into them"
+        raise QueryRefused(reason, remedy="Compute fewer things from one another.")
+
+
+def require_bounded(expressions: Iterable[Expression]) -> None:
+    """Refuse a question whose aggregates are too large together."""
+    if sum(map(nodes_of, expressions)) > MOST_NODES_IN_ALL:
+        reason = "The aggregates of the question grow too large when the columns of subqueries are put into them"
+        raise QueryRefused(reason, remedy="Ask for fewer at a time.")
+
+
+def weight(node: Expression) -> int:
+    """Return how many parts an engine makes of an expression."""
+    if not isinstance(node, Operation):
+        return 1
+    copies = COPIES.get(node.function, ())
+    return 1 + sum(
+        (copies[i] if i < len(copies) else 1) * weight(argument) for i, argument in enumerate(node.arguments)
+    )
+
+
+def bearable(node: Expression) -> Expression:
+    """Return an expression that an engine can plan in a moment, or refuse it.
+
+    It is asked at every level, so that what it walks through is never larger than the limit allows.
+    """
+    if isinstance(node, Operation) and weight(node) > HEAVIEST:
+        raise QueryRefused("An expression is too large for the engine", remedy="Nest /, NULLIF, IN and BETWEEN less.")
+    return node

@@ -11,22 +11,15 @@ from typing import cast
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import normal_forms
-from lapwing.query.expressions.arithmetic import require_numbers, round_to
 from lapwing.query.expressions.conversion import (
-    GUARDED_CAST,
     alike,
     fixed,
-    interval_of,
     real,
-    to_real,
 )
 from lapwing.query.expressions.expression import Expression, Literal, Operation, is_number, nodes_of
 from lapwing.query.expressions.types import (
     BOOLEAN,
     NULL,
-    TEXT,
-    UNBOUNDED_INTEGER,
-    UNBOUNDED_REAL,
     Fixed,
     Plain,
     Real,
@@ -35,6 +28,8 @@ from lapwing.query.expressions.types import (
     greatest,
     least,
 )
+
+NULL_LITERAL = Literal(value=None, type=NULL)
 
 # ---- choice, comparison, logic --------------------------------------------------------------------------------------
 
@@ -153,50 +148,3 @@ def negation(argument: Expression) -> Expression:
     """Deny a condition."""
     _boolean("NOT", argument)
     return normal_forms.denial(argument)
-
-
-# ---- casts ----------------------------------------------------------------------------------------------------------
-
-
-def to_number(argument: Expression) -> Expression:
-    """Cast what can always be cast to a double: numbers and booleans."""
-    if argument.type == BOOLEAN:
-        kind = fixed(Fraction(1), 0, 1)
-        return Operation(function="from_boolean", arguments=(argument,), type=kind)
-    if not is_number(argument.type):
-        raise QueryRefused(f"A cast of {describe(argument.type)} to a number can fail", remedy=GUARDED_CAST)
-    return argument
-
-
-def to_integer(argument: Expression, target: str, low: int, high: int) -> Expression:
-    """Cast a number or a boolean to a whole number, rounding half up; it must fit the integer type for certain."""
-    if argument.type == TEXT:
-        raise QueryRefused("A cast of text to a number can fail", remedy=f"Write TRY_CAST(x AS {target}).")
-    rounded = round_to(to_number(argument))
-    require_numbers(f"A cast to {target}", (rounded,))
-    least_value, greatest_value = interval_of(rounded)
-    if not low <= least_value <= greatest_value <= high:
-        raise QueryRefused(
-            f"A cast to {target} can fail: the number may be {least_value if least_value < low else greatest_value}",
-            remedy="Cast to a wider integer type, or to DOUBLE.",
-        )
-    return rounded
-
-
-def try_number(argument: Expression) -> Expression:
-    """Read a number from text; NULL where there is none. Its bounds are unknown."""
-    if argument.type != TEXT:
-        return to_real(to_number(argument))
-    return Operation(function="try_number", arguments=(argument,), type=UNBOUNDED_REAL)
-
-
-def try_integer(argument: Expression, target: str) -> Expression:
-    """Read a whole number of at most 64 bits from text; NULL where there is none. Its bounds are not used."""
-    if target not in INTEGERS_READ:
-        raise QueryRefused(f"A cast of text to {target} is not answered", remedy="Write TRY_CAST(x AS BIGINT).")
-    name = Literal(value=target, type=TEXT)
-    return Operation(function="try_integer", arguments=(argument, name), type=UNBOUNDED_INTEGER)
-
-
-INTEGERS_READ = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
-NULL_LITERAL = Literal(value=None, type=NULL)

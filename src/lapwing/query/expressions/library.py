@@ -1,20 +1,25 @@
 """The functions an analyst may call, by the syntax node that the parser makes of them: their rules and arguments.
 
-A node argument that is not named here is refused. `calls` binds what is.
+A node argument that is not named here is refused. `calls` binds what is. Functions under names of other databases are
+made of those that there are: so they are total, and bounded, as these.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 
 from sqlglot import exp
 
-from lapwing.query.expressions import arithmetic, formats, functions, numeric, spellings, strings, temporal
-from lapwing.query.expressions.expression import Expression
+from lapwing.errors import QueryRefused
+from lapwing.query.expressions import arithmetic, conversion, functions, numeric, strings, temporal
+from lapwing.query.expressions.expression import Expression, Literal
+from lapwing.query.expressions.types import DATE, TEXT, TIMESTAMP, Plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Signature:
     """How a node becomes an expression.
 
     Args: rule: takes words and flags as text, then expressions, None for an optional one that is missing;
@@ -32,6 +37,182 @@ class Call:
     ignored: tuple[str, ...] = ()
 
 
+# ---- made of others --------------------------------------------------------------------------------------------------
+
+_ZERO = conversion.number(Fraction(0))
+
+
+# ---- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def _square(argument: Expression) -> Expression:
+    """Bind SQUARE(x)."""
+    return arithmetic.multiply(argument, argument)
+
+
+def _zero_if_null(argument: Expression) -> Expression:
+    """Bind ZEROIFNULL(x)."""
+    return functions.coalesce(argument, _ZERO)
+
+
+def _null_if_zero(argument: Expression) -> Expression:
+    """Bind NULLIFZERO(x)."""
+    return functions.null_if(argument, _ZERO)
+
+
+def _divide_or_zero(left: Expression, right: Expression) -> Expression:
+    """Bind DIV0(x, y): 0 where y is zero and x is not NULL."""
+    zero = functions.both(functions.compare("=", right, _ZERO), _is_known(left))
+    return functions.case([zero], [_ZERO], arithmetic.divide(left, right))
+
+
+def _divide_or_zero_or_null(left: Expression, right: Expression) -> Expression:
+    """Bind DIV0NULL(x, y): 0 where y is zero or NULL and x is not NULL."""
+    nothing = functions.either(functions.compare("=", right, _ZERO), functions.is_null(right))
+    return functions.case([functions.both(nothing, _is_known(left))], [_ZERO], arithmetic.divide(left, right))
+
+
+# ---- choice ----------------------------------------------------------------------------------------------------------
+
+
+def _same(left: Expression, right: Expression) -> Expression:
+    """Bind x IS NOT DISTINCT FROM y."""
+    return functions.negation(functions.distinct(left, right))
+
+
+def _is_known(argument: Expression) -> Expression:
+    return functions.negation(functions.is_null(argument))
+
+
+def _choose(condition: Expression, chosen: Expression, otherwise: Expression) -> Expression:
+    """Bind IFF(condition, x, y)."""
+    return functions.case([condition], [chosen], otherwise)
+
+
+def _by_null(argument: Expression, known: Expression, null: Expression) -> Expression:
+    """Bind NVL2(x, y, z): y where x is not NULL, else z."""
+    return functions.case([_is_known(argument)], [known], null)
+
+
+def _is_null_or(argument: Expression, otherwise: Expression | None = None) -> Expression:
+    """Bind ISNULL(x), a condition, and ISNULL(x, y), which is y where x is NULL."""
+    return functions.is_null(argument) if otherwise is None else functions.coalesce(argument, otherwise)
+
+
+# ---- dates -----------------------------------------------------------------------------------------------------------
+
+
+def _to_date(argument: Expression) -> Expression:
+    """Bind DATE(x) and TO_DATE(x): of a timestamp, a date or a constant text."""
+    return _instant(argument, DATE)
+
+
+def _to_timestamp(argument: Expression) -> Expression:
+    """Bind TIMESTAMP(x)."""
+    return _instant(argument, TIMESTAMP)
+
+
+def _instant(argument: Expression, kind: Plain) -> Expression:
+    if isinstance(argument, Literal) and isinstance(argument.value, str):
+        return conversion.temporal(argument.value, kind)
+    if argument.type == TEXT:
+        wanted = kind.name
+        raise QueryRefused(
+            f"A cast of text to {wanted} can fail", remedy=f"Write TRY_CAST(x AS {wanted.upper()}): NULL where it does."
+        )
+    return conversion.to_date(argument) if kind == DATE else conversion.to_timestamp(argument)
+
+
+def _date_of(argument: Expression, month: Expression | None = None, *day: Expression) -> Expression:
+    """Bind DATE(x) and DATE(year, month, day)."""
+    if month is None:
+        return _to_date(argument)
+    if len(day) != 1:
+        raise QueryRefused("DATE takes a timestamp, or a year, a month and a day", remedy="Write CAST(x AS DATE).")
+    return temporal.make_date(argument, month, day[0])
+
+
+def _try_date(argument: Expression) -> Expression:
+    """Bind TRY_TO_DATE(x): NULL where a text is no date."""
+    return conversion.read_temporal(argument, DATE) if argument.type == TEXT else _to_date(argument)
+
+
+def _try_timestamp(argument: Expression) -> Expression:
+    """Bind TRY_TO_TIMESTAMP(x): NULL where a text is no timestamp."""
+    return conversion.read_temporal(argument, TIMESTAMP) if argument.type == TEXT else _to_timestamp(argument)
+
+
+def _date_add(unit: str, amount: Expression, argument: Expression) -> Expression:
+    """Bind DATEADD(unit, amount, x)."""
+    return temporal.shift(argument, unit, amount, +1)
+
+
+# ---- texts -----------------------------------------------------------------------------------------------------------
+
+
+def _trim_both(argument: Expression, characters: Expression | None = None) -> Expression:
+    """Bind BTRIM(x) and BTRIM(x, characters)."""
+    return strings.trim("both", argument, characters)
+
+
+def _matches_any_case(argument: Expression, pattern: Expression) -> Expression:
+    """Bind x ~* pattern."""
+    return strings.matches(argument, pattern, temporal.word("i"))
+
+
+def _without(argument: Expression, searched: Expression, by: Expression | None = None) -> Expression:
+    """Bind REPLACE(x, searched), which leaves it out, and REPLACE(x, searched, by)."""
+    return strings.replace(argument, searched, temporal.word("") if by is None else by)
+
+
+# ---- formats of dates ------------------------------------------------------------------------------------------------
+# As PostgreSQL and Snowflake (`YYYY-MM`) or Spark (`yyyy-MM`) write them, turned into those of STRFTIME. Only what
+# means the same everywhere is translated, letter for letter; a format with anything else is refused.
+
+_TO_CHAR: Mapping[str, str] = {
+    "YYYY": "%Y", "YY": "%y", "MM": "%m", "DDD": "%j", "DD": "%d", "HH24": "%H", "MI": "%M", "SS": "%S",
+    "yyyy": "%Y", "yy": "%y", "mm": "%m", "ddd": "%j", "dd": "%d", "hh24": "%H", "mi": "%M", "ss": "%S", "Mon": "%b",
+    "Dy": "%a",
+}  # fmt: skip
+_DATE_FORMAT: Mapping[str, str] = {
+    "yyyy": "%Y", "yy": "%y", "MM": "%m", "MMM": "%b", "MMMM": "%B", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S",
+}  # fmt: skip
+_BETWEEN = re.compile(r"[-/:., ]+")
+
+
+def _to_char(argument: Expression, template: Expression | None = None) -> Expression:
+    """Bind TO_CHAR(x), of what has one exact text, and TO_CHAR(date, 'YYYY-MM')."""
+    if template is None:
+        return strings.to_text(argument)
+    # Longest first; a letter that is part of no name is understood by nothing.
+    return temporal.formatted(argument, _translated("TO_CHAR", template, re.compile("|".join(_TO_CHAR)), _TO_CHAR))
+
+
+def _date_format(argument: Expression, template: Expression) -> Expression:
+    """Bind DATE_FORMAT(date, 'yyyy-MM'): as many equal letters as there are make one name."""
+    return temporal.formatted(
+        argument, _translated("DATE_FORMAT", template, re.compile(r"([A-Za-z])\1*"), _DATE_FORMAT)
+    )
+
+
+def _translated(name: str, template: Expression, names: re.Pattern[str], meaning: Mapping[str, str]) -> Expression:
+    text = template.value if isinstance(template, Literal) else None
+    remedy = "Write STRFTIME(x, '%Y-%m')."
+    if not isinstance(text, str) or len(text) > 100:
+        raise QueryRefused(f"{name} takes a constant format", remedy=remedy)
+    at, found = 0, ""
+    while at < len(text):
+        between = _BETWEEN.match(text, at)
+        part = between or names.match(text, at)
+        if part is None or (between is None and part[0] not in meaning):
+            raise QueryRefused(f"The format is not understood at '{text[at : at + 10]}'", remedy=remedy)
+        found += part[0] if between else meaning[part[0]]
+        at = part.end()
+    return temporal.word(found)
+
+
+# ---- the tables ------------------------------------------------------------------------------------------------------
+
 PAIR = ("this", "expression")
 
 
@@ -47,46 +228,48 @@ def _trim(side: str, argument: Expression, characters: Expression | None) -> Exp
 
 
 def _pad(is_left: str, argument: Expression, length: Expression, fill: Expression | None) -> Expression:
-    return spellings.pad("left" if is_left else "right", argument, length, fill)
+    """Bind LPAD and RPAD, which fill up with spaces if nothing else is said."""
+    filling = temporal.word(" ") if fill is None else fill
+    return strings.pad("left" if is_left else "right", argument, length, filling)
 
 
-def _part(name: str) -> Call:
-    return Call(rule=partial(temporal.part, name))
+def _part(name: str) -> Signature:
+    return Signature(rule=partial(temporal.part, name))
 
 
-def _truncate_or_log(call: Callable[..., Expression]) -> Call:
-    return Call(rule=call, optional=("decimals",))
+def _truncate_or_log(call: Callable[..., Expression]) -> Signature:
+    return Signature(rule=call, optional=("decimals",))
 
 
-LIBRARY: Mapping[type[exp.Expression], Call] = {
+LIBRARY: Mapping[type[exp.Expression], Signature] = {
     # numbers
     exp.Round: _truncate_or_log(arithmetic.round_to),
     exp.Trunc: _truncate_or_log(numeric.truncate),
-    exp.Mod: Call(rule=numeric.remainder, needed=PAIR),
-    exp.IntDiv: Call(rule=numeric.quotient, needed=PAIR),
-    exp.Sign: Call(rule=numeric.sign),
-    exp.Pow: Call(rule=numeric.power, needed=PAIR),
-    exp.Sqrt: Call(rule=numeric.square_root),
-    exp.Ln: Call(rule=numeric.logarithm),
-    exp.Log: Call(rule=_log, optional=("expression",)),
-    exp.Exp: Call(rule=numeric.exponential),
-    exp.Pi: Call(rule=numeric.pi, needed=()),
-    exp.Radians: Call(rule=numeric.radians),
-    exp.Degrees: Call(rule=numeric.degrees),
-    exp.Sin: Call(rule=numeric.sine),
-    exp.Cos: Call(rule=numeric.cosine),
-    exp.Atan: Call(rule=numeric.arc_tangent),
-    exp.SafeDivide: Call(rule=arithmetic.divide, needed=PAIR),
-    exp.WidthBucket: Call(rule=numeric.width_bucket, needed=("this", "min_value", "max_value", "num_buckets")),
+    exp.Mod: Signature(rule=numeric.remainder, needed=PAIR),
+    exp.IntDiv: Signature(rule=numeric.quotient, needed=PAIR),
+    exp.Sign: Signature(rule=numeric.sign),
+    exp.Pow: Signature(rule=numeric.power, needed=PAIR),
+    exp.Sqrt: Signature(rule=numeric.square_root),
+    exp.Ln: Signature(rule=numeric.logarithm),
+    exp.Log: Signature(rule=_log, optional=("expression",)),
+    exp.Exp: Signature(rule=numeric.exponential),
+    exp.Pi: Signature(rule=numeric.pi, needed=()),
+    exp.Radians: Signature(rule=numeric.radians),
+    exp.Degrees: Signature(rule=numeric.degrees),
+    exp.Sin: Signature(rule=numeric.sine),
+    exp.Cos: Signature(rule=numeric.cosine),
+    exp.Atan: Signature(rule=numeric.arc_tangent),
+    exp.SafeDivide: Signature(rule=arithmetic.divide, needed=PAIR),
+    exp.WidthBucket: Signature(rule=numeric.width_bucket, needed=("this", "min_value", "max_value", "num_buckets")),
     # choice and comparison
-    exp.Nullif: Call(rule=functions.null_if, needed=PAIR),
-    exp.NullSafeEQ: Call(rule=lambda left, right: functions.negation(functions.distinct(left, right)), needed=PAIR),
-    exp.NullSafeNEQ: Call(rule=functions.distinct, needed=PAIR),
-    exp.EqualNull: Call(rule=lambda left, right: functions.negation(functions.distinct(left, right)), needed=PAIR),
-    exp.Nvl2: Call(rule=spellings.by_null, needed=("this", "true", "false")),
-    exp.BitwiseXor: Call(rule=functions.exclusive, needed=PAIR),
+    exp.Nullif: Signature(rule=functions.null_if, needed=PAIR),
+    exp.NullSafeEQ: Signature(rule=_same, needed=PAIR),
+    exp.NullSafeNEQ: Signature(rule=functions.distinct, needed=PAIR),
+    exp.EqualNull: Signature(rule=_same, needed=PAIR),
+    exp.Nvl2: Signature(rule=_by_null, needed=("this", "true", "false")),
+    exp.BitwiseXor: Signature(rule=functions.exclusive, needed=PAIR),
     # dates and timestamps
-    exp.Extract: Call(rule=temporal.part, words=("this",), needed=("expression",)),
+    exp.Extract: Signature(rule=temporal.part, words=("this",), needed=("expression",)),
     exp.Year: _part("year"),
     exp.Quarter: _part("quarter"),
     exp.Month: _part("month"),
@@ -101,45 +284,45 @@ LIBRARY: Mapping[type[exp.Expression], Call] = {
     exp.Minute: _part("minute"),
     exp.Second: _part("second"),
     exp.TimeToUnix: _part("epoch"),
-    exp.DateTrunc: Call(rule=temporal.truncate, words=("unit",)),
-    exp.TimestampTrunc: Call(rule=temporal.truncate, words=("unit",)),
-    exp.Date: Call(rule=spellings.date_of, optional=("zone",), rest=("expressions",)),
-    exp.Timestamp: Call(rule=spellings.to_timestamp),
-    exp.DateDiff: Call(
+    exp.DateTrunc: Signature(rule=temporal.truncate, words=("unit",)),
+    exp.TimestampTrunc: Signature(rule=temporal.truncate, words=("unit",)),
+    exp.Date: Signature(rule=_date_of, optional=("zone",), rest=("expressions",)),
+    exp.Timestamp: Signature(rule=_to_timestamp),
+    exp.DateDiff: Signature(
         rule=temporal.difference, words=("unit",), needed=("expression", "this"), ignored=("date_part_boundary",)
     ),
-    exp.DateFromParts: Call(rule=temporal.make_date, needed=("year", "month", "day")),
-    exp.LastDay: Call(rule=temporal.last_day),
-    exp.TimeToStr: Call(rule=temporal.formatted, needed=("this", "format")),
-    exp.ToChar: Call(rule=formats.to_char, optional=("format",)),
-    exp.Monthname: Call(rule=temporal.month_name),
-    exp.Dayname: Call(rule=temporal.day_name),
+    exp.DateFromParts: Signature(rule=temporal.make_date, needed=("year", "month", "day")),
+    exp.LastDay: Signature(rule=temporal.last_day),
+    exp.TimeToStr: Signature(rule=temporal.formatted, needed=("this", "format")),
+    exp.ToChar: Signature(rule=_to_char, optional=("format",)),
+    exp.Monthname: Signature(rule=temporal.month_name),
+    exp.Dayname: Signature(rule=temporal.day_name),
     # texts
-    exp.Upper: Call(rule=strings.upper),
-    exp.Lower: Call(rule=strings.lower),
-    exp.Reverse: Call(rule=strings.reverse),
-    exp.Length: Call(rule=strings.length),
-    exp.Trim: Call(rule=_trim, flags=("position",), optional=("expression",)),
-    exp.Substring: Call(rule=strings.substring, needed=("this", "start"), optional=("length",)),
-    exp.Left: Call(rule=strings.left, needed=PAIR),
-    exp.Right: Call(rule=strings.right, needed=PAIR),
-    exp.Pad: Call(rule=_pad, flags=("is_left",), needed=PAIR, optional=("fill_pattern",)),
-    exp.Replace: Call(rule=spellings.without, needed=PAIR, optional=("replacement",)),
-    exp.SplitPart: Call(rule=strings.split_part, needed=("this", "delimiter", "part_index")),
-    exp.DPipe: Call(rule=strings.join, needed=PAIR, ignored=("safe",)),
-    exp.Concat: Call(rule=strings.concat, needed=(), rest=("expressions",), ignored=("safe", "coalesce")),
-    exp.ConcatWs: Call(rule=strings.concat_ws, needed=(), rest=("expressions",), ignored=("safe", "coalesce")),
-    exp.StrPosition: Call(rule=strings.position, needed=("this", "substr")),
-    exp.Contains: Call(rule=strings.contains, needed=PAIR),
-    exp.StartsWith: Call(rule=strings.starts_with, needed=PAIR),
-    exp.EndsWith: Call(rule=strings.ends_with, needed=PAIR),
-    exp.RegexpLike: Call(rule=strings.matches, needed=PAIR, optional=("flag",)),
-    exp.RegexpILike: Call(rule=spellings.matches_any_case, needed=PAIR),
-    exp.RegexpFullMatch: Call(rule=strings.fully_matches, needed=PAIR, optional=("options",)),
-    exp.RegexpExtract: Call(
+    exp.Upper: Signature(rule=strings.upper),
+    exp.Lower: Signature(rule=strings.lower),
+    exp.Reverse: Signature(rule=strings.reverse),
+    exp.Length: Signature(rule=strings.length),
+    exp.Trim: Signature(rule=_trim, flags=("position",), optional=("expression",)),
+    exp.Substring: Signature(rule=strings.substring, needed=("this", "start"), optional=("length",)),
+    exp.Left: Signature(rule=strings.left, needed=PAIR),
+    exp.Right: Signature(rule=strings.right, needed=PAIR),
+    exp.Pad: Signature(rule=_pad, flags=("is_left",), needed=PAIR, optional=("fill_pattern",)),
+    exp.Replace: Signature(rule=_without, needed=PAIR, optional=("replacement",)),
+    exp.SplitPart: Signature(rule=strings.split_part, needed=("this", "delimiter", "part_index")),
+    exp.DPipe: Signature(rule=strings.join, needed=PAIR, ignored=("safe",)),
+    exp.Concat: Signature(rule=strings.concat, needed=(), rest=("expressions",), ignored=("safe", "coalesce")),
+    exp.ConcatWs: Signature(rule=strings.concat_ws, needed=(), rest=("expressions",), ignored=("safe", "coalesce")),
+    exp.StrPosition: Signature(rule=strings.position, needed=("this", "substr")),
+    exp.Contains: Signature(rule=strings.contains, needed=PAIR),
+    exp.StartsWith: Signature(rule=strings.starts_with, needed=PAIR),
+    exp.EndsWith: Signature(rule=strings.ends_with, needed=PAIR),
+    exp.RegexpLike: Signature(rule=strings.matches, needed=PAIR, optional=("flag",)),
+    exp.RegexpILike: Signature(rule=_matches_any_case, needed=PAIR),
+    exp.RegexpFullMatch: Signature(rule=strings.fully_matches, needed=PAIR, optional=("options",)),
+    exp.RegexpExtract: Signature(
         rule=strings.extract, needed=PAIR, optional=("group", "parameters"), ignored=("null_if_pos_overflow",)
     ),
-    exp.RegexpReplace: Call(
+    exp.RegexpReplace: Signature(
         rule=strings.substitute, needed=(*PAIR, "replacement"), optional=("modifiers",), ignored=("single_replace",)
     ),
 }
@@ -151,26 +334,26 @@ ANONYMOUS: Mapping[str, tuple[Callable[..., Expression], int, tuple[int, ...]]] 
     "WEEKDAY": (partial(temporal.part, "dayofweek"), 0, (1,)),
     "ISOYEAR": (partial(temporal.part, "isoyear"), 0, (1,)),
     "DECADE": (partial(temporal.part, "decade"), 0, (1,)),
-    "DATEADD": (spellings.date_add, 1, (2,)),
-    "TIMESTAMPADD": (spellings.date_add, 1, (2,)),
-    "TO_DATE": (spellings.to_date, 0, (1,)),
-    "TRY_TO_DATE": (spellings.try_date, 0, (1,)),
-    "TRY_TO_TIMESTAMP": (spellings.try_timestamp, 0, (1,)),
-    "DATE_FORMAT": (formats.date_format, 0, (2,)),
+    "DATEADD": (_date_add, 1, (2,)),
+    "TIMESTAMPADD": (_date_add, 1, (2,)),
+    "TO_DATE": (_to_date, 0, (1,)),
+    "TRY_TO_DATE": (_try_date, 0, (1,)),
+    "TRY_TO_TIMESTAMP": (_try_timestamp, 0, (1,)),
+    "DATE_FORMAT": (_date_format, 0, (2,)),
     "FORMAT_DATE": (temporal.formatted, 0, (2,)),
     "FORMAT_TIMESTAMP": (temporal.formatted, 0, (2,)),
     "PREFIX": (strings.starts_with, 0, (2,)),
     "SUFFIX": (strings.ends_with, 0, (2,)),
     "MID": (strings.substring, 0, (2, 3)),
-    "BTRIM": (spellings.trim_both, 0, (1, 2)),
+    "BTRIM": (_trim_both, 0, (1, 2)),
     "REGEXP_CONTAINS": (strings.matches, 0, (2,)),
-    "IFF": (spellings.choose, 0, (3,)),
-    "ISNULL": (spellings.is_null_or, 0, (1, 2)),
-    "ZEROIFNULL": (spellings.zero_if_null, 0, (1,)),
-    "NULLIFZERO": (spellings.null_if_zero, 0, (1,)),
-    "SQUARE": (spellings.square, 0, (1,)),
-    "DIV0": (spellings.divide_or_zero, 0, (2,)),
-    "DIV0NULL": (spellings.divide_or_zero_or_null, 0, (2,)),
+    "IFF": (_choose, 0, (3,)),
+    "ISNULL": (_is_null_or, 0, (1, 2)),
+    "ZEROIFNULL": (_zero_if_null, 0, (1,)),
+    "NULLIFZERO": (_null_if_zero, 0, (1,)),
+    "SQUARE": (_square, 0, (1,)),
+    "DIV0": (_divide_or_zero, 0, (2,)),
+    "DIV0NULL": (_divide_or_zero_or_null, 0, (2,)),
 }
 
 CLOCKS = {"NOW", "GET_CURRENT_TIMESTAMP", "TRANSACTION_TIMESTAMP", "GET_CURRENT_TIME"}

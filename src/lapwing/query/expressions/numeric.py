@@ -14,9 +14,8 @@ from lapwing.errors import QueryRefused
 from lapwing.query.expressions import arithmetic, functions
 from lapwing.query.expressions.arithmetic import require_numbers
 from lapwing.query.expressions.conversion import alike, fixed, integers_of, interval_of, number, real, rescale, to_real
-from lapwing.query.expressions.doubles import nearest
 from lapwing.query.expressions.expression import Expression, Literal, Operation, is_number
-from lapwing.query.expressions.types import LARGEST_REAL, Fixed, Real, describe, is_temporal
+from lapwing.query.expressions.types import LARGEST_REAL, Fixed, Real, describe, is_temporal, nearest
 
 ONE = Fraction(1)
 SMALLEST = nearest(Fraction(2) ** -1074)  # the smallest positive double

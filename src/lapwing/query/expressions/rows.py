@@ -1,6 +1,7 @@
 """What a question may name in one row: columns by SQL's rules, and refusals that know where they point."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -41,6 +42,16 @@ class Rows:
         """Return a refusal that points at where a node stands in the text."""
         position = position_of(node, self.text) if isinstance(node, exp.Expr) else None
         return QueryRefused(reason, remedy=remedy, position=position)
+
+    @contextmanager
+    def pointing(self, node: exp.Expression) -> Iterator[None]:
+        """Let a refusal that does not know where it belongs point at a node."""
+        try:
+            yield
+        except QueryRefused as refused:
+            if refused.position is not None:
+                raise
+            raise self.refusal(node, refused.reason, refused.remedy) from None
 
     def only(self, node: exp.Expression, *allowed: str) -> None:
         """Refuse a node that carries any argument outside an allow-list, and what is no node at all."""

@@ -11,9 +11,8 @@ from typing import cast
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import patterns
-from lapwing.query.expressions.conversion import fixed, rescale
+from lapwing.query.expressions.conversion import fixed, in_calendar, rescale
 from lapwing.query.expressions.expression import Expression, Literal, Operation
-from lapwing.query.expressions.instants import in_calendar
 from lapwing.query.expressions.temporal import length_of_format, word
 from lapwing.query.expressions.types import BOOLEAN, NULL, TEXT, UNBOUNDED_INTEGER, Fixed, Type, describe, is_temporal
 

@@ -12,9 +12,18 @@ from typing import cast
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import arithmetic, days
-from lapwing.query.expressions.conversion import fixed, integers_of, number, rescale
+from lapwing.query.expressions.conversion import (
+    bounds_of,
+    fixed,
+    in_calendar,
+    integers_of,
+    number,
+    require_temporal,
+    rescale,
+    to_date,
+    to_timestamp,
+)
 from lapwing.query.expressions.expression import Expression, Literal, Operation, written_in
-from lapwing.query.expressions.instants import bounds_of, in_calendar, require_temporal, to_date, to_timestamp
 from lapwing.query.expressions.types import TEXT, Fixed, Plain
 
 ONE = Fraction(1)

@@ -10,7 +10,6 @@ from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.conversion import alike
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import Rows
-from lapwing.query.relations.scope import pointing
 
 Pairs = list[tuple[Expression, Expression]]
 """Expressions over one side, each with one over the other that it equals."""
@@ -51,7 +50,7 @@ def separated(conditions: Sequence[exp.Expression], ours: Rows, theirs: Rows) ->
         if sides is None:
             rest.append(node)
             continue
-        with pointing(ours, node):
+        with ours.pointing(node):
             pairs.append(equal(*sides))
     return pairs, rest
 

@@ -23,7 +23,6 @@ from lapwing.query.relations.scope import (
     conjunction,
     conjuncts,
     filtered,
-    pointing,
     rows_of,
 )
 from lapwing.query.relations.shared_joins import bind_shared_join
@@ -124,7 +123,7 @@ def _shared(using: Sequence[exp.Expression], private: Rows, public: Rows) -> Pai
     pairs = []
     for name in using:
         column = column_called(name)
-        with pointing(private, name):
+        with private.pointing(name):
             pairs.append(equal(private.column(column), public.column(column)))
     return pairs
 

@@ -19,7 +19,6 @@ from lapwing.query.relations.scope import (
     bound_condition,
     conjuncts,
     filtered,
-    pointing,
     rows_of,
 )
 from lapwing.query.relations.size import require_bounded_size
@@ -87,7 +86,7 @@ def _in(node: exp.Expression, denied: bool, bound: Input, scope: Scope, subquery
     columns = list(public.source.columns.values())
     if len(columns) != 1:
         raise rows.refusal(node, "IN takes a subquery with one column")
-    with pointing(rows, node):
+    with rows.pointing(node):
         pair = equal(value, columns[0])
     return joined(bound, public, "not_in" if denied else "semi", [pair], scope)
 
@@ -113,7 +112,7 @@ def _in_units(node: exp.Expression, denied: bool, bound: Input, other: Input, sc
         unit = rows.unit or "the unit"
         raise rows.refusal(node, reason, f"Write {unit} IN (SELECT {unit} FROM …), or NOT EXISTS with an equality.")
     check_units(node, bound, other, rows)
-    with pointing(rows, node):
+    with rows.pointing(node):
         pair = equal(bind_expression(node.this, rows), shown[0][1])
     if not is_linked([pair], bound, other, scope):
         raise rows.refusal(node, *unlinked(bound, other, scope))

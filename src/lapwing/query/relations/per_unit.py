@@ -16,16 +16,16 @@ from lapwing.catalog.model import Catalog
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import conversion, functions
 from lapwing.query.expressions.calls import bind_expression
-from lapwing.query.expressions.expression import Column, Expression, Literal, is_number
-from lapwing.query.expressions.limits import MOST_COLUMNS, require_few
+from lapwing.query.expressions.expression import Column, Expression, Literal, is_number, require_few
 from lapwing.query.expressions.naming import name_of
 from lapwing.query.expressions.rows import Rows
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Real, describe
 from lapwing.query.relations.identity import names_unit, origin
 from lapwing.query.relations.lineage import fresh
 from lapwing.query.relations.relation import PerUnit, Selection, UnitAggregate, UnitFunction
-from lapwing.query.relations.scope import bound_condition, pointing
+from lapwing.query.relations.scope import bound_condition
 from lapwing.query.relations.select_list import chosen, named
+from lapwing.query.relations.size import MOST_COLUMNS
 
 Rule = Callable[[exp.Expression, Expression | None, int, Rows], UnitAggregate]
 AGGREGATES = (exp.AggFunc, exp.Filter)
@@ -63,7 +63,8 @@ def bind_aggregates(select: exp.Select, selection: Selection, rows: Rows, catalo
         _collect(part.this if type(part) is exp.Alias else part, groups, selection, rows, found)
     if len(groups) + len(found.aggregates) > MOST_COLUMNS:
         raise rows.refusal(select, f"A subquery has more than {MOST_COLUMNS} groups and aggregates", "Use fewer.")
-    require_few([*groups, *(part.argument for part in found.aggregates if part.argument is not None)], select, rows)
+    with rows.pointing(select):
+        require_few([*groups, *(part.argument for part in found.aggregates if part.argument is not None)])
     aggregates = tuple(sorted(found.aggregates, key=str))
     columns = fresh("g", [part.type for part in (*groups, *aggregates)], selection.relation)
     relation = PerUnit(source=selection, groups=groups, aggregates=aggregates, columns=columns)
@@ -148,7 +149,7 @@ def _aggregate(node: exp.Expression, selection: Selection, rows: Rows) -> UnitAg
             f"{name_of(node)} is not answered over the rows of a unit",
             "Use COUNT, SUM, AVG, MIN, MAX, BOOL_AND, BOOL_OR.",
         )
-    with pointing(rows, node):
+    with rows.pointing(node):
         return rule(node, condition, selection.rows_per_unit, rows)
 
 

@@ -34,8 +34,7 @@ from typing import Literal as Choice
 from lapwing.catalog.model import Table
 from lapwing.catalog.public import PublicTable
 from lapwing.errors import QueryRefused
-from lapwing.query.expressions.declared import column_type
-from lapwing.query.expressions.expression import Column, Constant, Expression
+from lapwing.query.expressions.expression import Column, Constant, Expression, column_type
 from lapwing.query.expressions.types import Type
 from lapwing.query.keys import Key
 from lapwing.query.relations.frames import Window

@@ -1,13 +1,11 @@
 """What a FROM clause may name, and what it gives: rows that carry the unit, or public rows."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from lapwing.catalog.model import Catalog
-from lapwing.errors import QueryRefused
 from lapwing.query.expressions import functions
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression
@@ -85,17 +83,6 @@ def renamed(bound: Input | PublicInput, name: str) -> Input | PublicInput:
 
 
 # ---- conditions -----------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def pointing(rows: Rows, node: exp.Expression) -> Iterator[None]:
-    """Let a refusal that does not know where it belongs point at a node."""
-    try:
-        yield
-    except QueryRefused as refused:
-        if refused.position is not None:
-            raise
-        raise rows.refusal(node, refused.reason, refused.remedy) from None
 
 
 def condition(clause: exp.Expression | None, rows: Rows, name: str) -> Expression | None:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from lapwing.query.expressions.calls import bind_expression
-from lapwing.query.expressions.expression import Expression
-from lapwing.query.expressions.limits import MOST_COLUMNS, require_few
+from lapwing.query.expressions.expression import Expression, require_few
 from lapwing.query.expressions.rows import Rows, is_column, same_name
+from lapwing.query.relations.size import MOST_COLUMNS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,8 @@ def bind_list(select: exp.Select, rows: Rows) -> SelectList:
     if len(items) > MOST_COLUMNS:
         raise rows.refusal(select, f"A subquery has more than {MOST_COLUMNS} columns", "Use fewer.")
     columns = {item.name: item.value for item in items if item.value is not None}
-    require_few(columns.values(), select, rows)
+    with rows.pointing(select):
+        require_few(columns.values())
     known = bool(places) and (items[places[0]].value is not None or not any(map(_is_star, select.expressions)))
     return SelectList(
         columns=columns,

@@ -26,7 +26,7 @@ from lapwing.query.expressions.rows import Rows, Source
 from lapwing.query.relations.equalities import binds, separated
 from lapwing.query.relations.lineage import fresh, kinds_of_units, tables_of
 from lapwing.query.relations.relation import Selection, SharedJoin, units_of_row
-from lapwing.query.relations.scope import Input, Scope, bound_condition, conjunction, filtered, pointing, rows_of
+from lapwing.query.relations.scope import Input, Scope, bound_condition, conjunction, filtered, rows_of
 from lapwing.query.relations.unit_joins import check_names
 
 
@@ -39,7 +39,7 @@ def bind_shared_join(
     Raises: QueryRefused if none is, or the units of a side are rows or have parts.
     """
     rows, theirs = rows_of(bound, scope), rows_of(other, scope)
-    with pointing(rows, node):
+    with rows.pointing(node):
         require_solver()
     check_names(node, bound, other, rows)
     _check_units(node, bound, other, scope)

@@ -1,6 +1,6 @@
 """How large a question may become in all: an engine plans the whole of it before it reads a row.
 
-Expressions are bounded one by one where they are made (`expressions.limits`, `expressions.weight`). Here their sum is,
+Expressions are bounded one by one where they are made (`expressions.expression`). Here their sum is,
 over all relations that a question is made of, counted as often as an engine plans them: a planner's time and memory are
 not under the engine's limits, and a question that exhausts them has been paid for.
 """
@@ -10,10 +10,8 @@ from itertools import accumulate
 
 from sqlglot import exp
 
-from lapwing.query.expressions.expression import Expression
-from lapwing.query.expressions.limits import MOST_NESTED, MOST_RELATIONS, MOST_ROWS_PER_UNIT, require_small
+from lapwing.query.expressions.expression import Expression, require_small, weight
 from lapwing.query.expressions.rows import Rows
-from lapwing.query.expressions.weight import weight
 from lapwing.query.relations.lineage import nesting_of, size_of, sources_of, tables_of
 from lapwing.query.relations.relation import (
     Distinct,
@@ -29,6 +27,11 @@ from lapwing.query.relations.relation import (
     units_of_row,
 )
 
+MOST_COLUMNS = 400
+MOST_RELATIONS = 100
+MOST_NESTED = 20
+MOST_VIEWS = 10
+MOST_ROWS_PER_UNIT = 10**6
 HEAVIEST_IN_ALL = 100_000
 """The most parts that an engine makes of all expressions in the relations of a question: planned in a second."""
 COLUMN = 3
@@ -42,7 +45,8 @@ def require_bounded_size(selection: Selection, node: exp.Expression, rows: Rows)
         reason = f"Subqueries, joins and unions are more than {MOST_RELATIONS}, or more than {MOST_NESTED} deep"
         raise rows.refusal(node, reason, "Use fewer.")
     if selection.where is not None:
-        require_small(selection.where, node, rows)
+        with rows.pointing(node):
+            require_small(selection.where)
     if any(total > HEAVIEST_IN_ALL for total in accumulate(_weights(selection))):
         reason = "All subqueries together compute more than an engine plans in a moment"
         raise rows.refusal(node, reason, "Compute fewer things from one another, or unite fewer subqueries.")

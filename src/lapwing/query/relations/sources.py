@@ -13,8 +13,7 @@ from sqlglot import exp
 from lapwing.catalog.model import Table
 from lapwing.catalog.public import PublicTable
 from lapwing.errors import QueryRefused
-from lapwing.query.expressions.expression import Column, Expression
-from lapwing.query.expressions.limits import MOST_NESTED, MOST_VIEWS, require_small
+from lapwing.query.expressions.expression import Column, Expression, require_small
 from lapwing.query.expressions.rows import Rows, Source, same_name
 from lapwing.query.relations.identity import unit_of
 from lapwing.query.relations.joins import bind_join
@@ -36,7 +35,7 @@ from lapwing.query.relations.scope import (
     rows_of,
 )
 from lapwing.query.relations.select_list import SelectList, bind_list, with_aliases
-from lapwing.query.relations.size import require_bounded_size
+from lapwing.query.relations.size import MOST_NESTED, MOST_VIEWS, require_bounded_size
 from lapwing.query.relations.unions import aligned, parts_of, united
 from lapwing.query.relations.unit_joins import compared
 from lapwing.query.relations.windows import bind_windows, definitions_in, windows_in
@@ -305,7 +304,8 @@ def _public_subquery(node: exp.Select, bound: PublicInput, name: str, scope: Sco
         columns[shown] = expression
     where = conjunction(bound.rows.where, condition(node.args.get("where"), rows, "WHERE"))
     if where is not None:
-        require_small(where, node, rows)
+        with rows.pointing(node):
+            require_small(where)
     chosen = replace(bound.rows, where=where)
     if node.args.get("distinct") is not None:
         rows.only(node.args["distinct"])

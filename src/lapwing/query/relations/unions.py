@@ -10,7 +10,7 @@ from lapwing.query.expressions.conversion import alike
 from lapwing.query.expressions.rows import Source
 from lapwing.query.relations.lineage import fresh, table_of
 from lapwing.query.relations.relation import Part, Selection, Union
-from lapwing.query.relations.scope import Input, PublicInput, Scope, pointing
+from lapwing.query.relations.scope import Input, PublicInput, Scope
 
 
 def parts_of(node: exp.SetOperation, scope: Scope) -> tuple[exp.Expression, exp.Expression]:
@@ -35,7 +35,7 @@ def aligned(node: exp.Expression, parts: Sequence[Input | PublicInput], scope: S
     if len({len(columns) for columns in shown}) > 1 or len(places) > 1:
         reason = f"The sides of {what} have different columns, or the privacy unit among them in different places"
         raise scope.nowhere.refusal(node, reason, "List the same columns in the same order.")
-    with pointing(scope.nowhere, node):
+    with scope.nowhere.pointing(node):
         rows = [alike(column) for column in zip(*shown, strict=True)]
     return tuple(
         replace(part, sources=(replace(source, columns=dict(zip(sources[0].columns, column, strict=True))),))
@@ -55,7 +55,7 @@ def united(node: exp.Expression, parts: Sequence[Input | PublicInput], name: str
     if len({len(columns) for columns in shown}) > 1 or len({unit is None for unit in units}) > 1 or len(places) > 1:
         reason = "The parts of UNION ALL have different columns, or the privacy unit among them in different places"
         raise scope.nowhere.refusal(node, reason, "List the same columns in the same order.")
-    with pointing(scope.nowhere, node):
+    with scope.nowhere.pointing(node):
         rows = [alike(column) for column in zip(*shown, strict=True)]
         types = [functions.hull(column) for column in rows]
     found = _flat([Part(source=part.selection, expressions=tuple(c[i] for c in rows)) for i, part in enumerate(inputs)])

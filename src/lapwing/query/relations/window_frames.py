@@ -12,8 +12,8 @@ from sqlglot import exp
 
 from lapwing.query.expressions import conversion, temporal
 from lapwing.query.expressions.calls import bind_expression, exact_number
+from lapwing.query.expressions.conversion import bounds_of, in_calendar
 from lapwing.query.expressions.expression import Expression, Literal, Operation
-from lapwing.query.expressions.instants import bounds_of, in_calendar
 from lapwing.query.expressions.rows import Rows
 from lapwing.query.expressions.types import Fixed, Plain, describe, is_temporal
 from lapwing.query.relations.frames import Frame, SortTerm

@@ -18,7 +18,7 @@ from lapwing.query.expressions.naming import name_of
 from lapwing.query.expressions.rows import Rows
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Real, Type, describe
 from lapwing.query.relations.per_unit import one_where, only_where
-from lapwing.query.relations.scope import bound_condition, pointing
+from lapwing.query.relations.scope import bound_condition
 
 Bound = tuple[str, tuple[Expression, ...], Type]
 
@@ -95,7 +95,7 @@ def name_in_plan(node: exp.Expression) -> str | None:
 def bind_function(window: exp.Window, called: Called) -> Bound:
     """Bind the function before OVER: its name in plans, its arguments and its type."""
     name, rule = _FUNCTIONS[type(called.node)]
-    with pointing(called.rows, window):
+    with called.rows.pointing(window):
         function, arguments, kind = rule(called)
     return function or name, arguments, kind
 

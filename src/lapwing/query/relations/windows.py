@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from lapwing.query.expressions.calls import bind_expression
-from lapwing.query.expressions.expression import Literal
-from lapwing.query.expressions.limits import require_few
+from lapwing.query.expressions.expression import Literal, require_few
 from lapwing.query.expressions.rows import Rows, same_name
 from lapwing.query.relations.frames import SortTerm, Window
 from lapwing.query.relations.lineage import fresh
@@ -49,7 +48,8 @@ def bind_windows(
     """
     bound = [_window(node, _written(node, definitions, rows), selection.rows_per_unit, rows) for node in nodes]
     parts = [part for w in bound for part in (*w.arguments, *w.partition, *(term.value for term in w.order))]
-    require_few(parts, nodes[0], rows)
+    with rows.pointing(nodes[0]):
+        require_few(parts)
     windows = tuple(sorted(dict.fromkeys(bound), key=str))
     added = fresh("w", [window.type for window in windows], selection.relation)
     places = dict(zip(windows, added, strict=True))
