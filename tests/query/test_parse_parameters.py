@@ -16,7 +16,7 @@ from sqlglot import exp
 from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.query.text import parameters as module
 from lapwing.query.text.parse import parse
-from lapwing.query.text.places import position_of
+from lapwing.query.text.positions import position_of
 from tests.support.effort import examples
 
 SECRET = "s3cr3t"

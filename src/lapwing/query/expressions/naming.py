@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from lapwing.query.text.places import WRITTEN
+from lapwing.query.text.positions import WRITTEN
 
 
 def name_of(node: exp.Expression) -> str:

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions.expression import Column, Expression
-from lapwing.query.text.places import position_of
+from lapwing.query.text.positions import position_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

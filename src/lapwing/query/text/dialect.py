@@ -15,15 +15,17 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from lapwing.errors import QueryRefused
 from lapwing.query.text.options import NamedArguments, Options, read_named_arguments, read_options
-from lapwing.query.text.places import place, refused_at
+from lapwing.query.text.positions import position_at, refused_at
 
+WORDS: Final = frozenset({"DIFFERENTIAL_PRIVACY", "OPTIONS"})
+"""Those without which, and without `=>`, nothing is said about privacy."""
 _WORD: Final = "DIFFERENTIAL_PRIVACY"
 _CLAUSE: Final = "Write SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (…) once, at the SELECT of the whole question."
 _CALL: Final = "Named arguments come last in an aggregate: SUM(x, contribution_bounds_per_group => (0, 5))."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class NamedCall:
     """A function call with named arguments: the token of its name, and the offset where they end."""
 
     name: Token
@@ -37,7 +39,7 @@ class Cut:
 
     tokens: list[Token]
     options: Options
-    calls: tuple[Call, ...]
+    calls: tuple[NamedCall, ...]
 
 
 def cut(tokens: Sequence[Token], text: str) -> Cut:
@@ -163,7 +165,7 @@ def _called(script: _Script, clause: range) -> list[int]:
     return list(openings)
 
 
-def _call(script: _Script, opening: int) -> tuple[range, Call]:
+def _call(script: _Script, opening: int) -> tuple[range, NamedCall]:
     """Return the tokens to drop from a call, with the comma before them, and what they say."""
     items = script.items(opening)
     named = [item for item in items if script.kind(item.start + 1) == TokenType.FARROW]
@@ -172,13 +174,13 @@ def _call(script: _Script, opening: int) -> tuple[range, Call]:
         last = next(item for item in reversed(items) if item not in named)
         raise script.refused(last.start, "A plain argument stands after a named one", _CALL)
     name = script.tokens[opening - 1]
-    arguments = read_named_arguments(script.read(named), script.text, place(script.text, name.start))
+    arguments = read_named_arguments(script.read(named), script.text, position_at(script.text, name.start))
     end = script.closings[opening]
     start = named[0].start - (first > 0) if named else end
-    return range(start, end), Call(name=name, end=script.tokens[end].start, arguments=arguments)
+    return range(start, end), NamedCall(name=name, end=script.tokens[end].start, arguments=arguments)
 
 
-def placed(select: exp.Select, calls: Sequence[Call], text: str) -> dict[int, NamedArguments]:
+def placed(select: exp.Select, calls: Sequence[NamedCall], text: str) -> dict[int, NamedArguments]:
     """Return the named arguments by the offset of the function's name, having found each call in the tree.
 
     The parser gives the position of its name to every function but those that it reads in a way of its own, such as
@@ -209,13 +211,13 @@ def placed(select: exp.Select, calls: Sequence[Call], text: str) -> dict[int, Na
     return {call.name.start: call.arguments for call in calls}
 
 
-def _require_released(node: exp.Expr, call: Call, select: exp.Select, text: str) -> None:
+def _require_released(node: exp.Expr, call: NamedCall, select: exp.Select, text: str) -> None:
     if node.find_ancestor(exp.Select) is not select:
         reason = "Named arguments stand in a part of the question, where nothing is released"
         raise refused_at(call.name, text, reason, "Give them to the aggregates of the whole question.")
 
 
-def _innermost(calls: Iterable[Call], node: exp.Expr) -> Call | None:
+def _innermost(calls: Iterable[NamedCall], node: exp.Expr) -> NamedCall | None:
     starts = [part.meta["start"] for part in node.walk(bfs=False) if "start" in part.meta]
     if not starts:
         return None

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from sqlglot.tokenizer_core import Token, TokenType
 
 from lapwing.errors import QueryRefused
-from lapwing.query.text.places import Position, place, refused_at
+from lapwing.query.text.positions import Position, position_at, refused_at
 
 Strategy = Literal["LAPLACE_THRESHOLD", "PUBLIC_GROUPS"]
 STRATEGIES: Final[tuple[Strategy, ...]] = ("LAPLACE_THRESHOLD", "PUBLIC_GROUPS")
@@ -156,7 +156,7 @@ def _read(pairs: Sequence[_Pair], readers: Mapping[str, Reader], kind: str) -> d
 
 
 def _positions(pairs: Sequence[_Pair]) -> dict[str, Position]:
-    return {pair.name: place(pair.text, pair.first.start) for pair in pairs}
+    return {pair.name: position_at(pair.text, pair.first.start) for pair in pairs}
 
 
 # ---- values ---------------------------------------------------------------------------------------------------------

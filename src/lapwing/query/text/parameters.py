@@ -19,7 +19,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from lapwing.errors import InvalidParameter, QueryRefused
-from lapwing.query.text.places import refused_at
+from lapwing.query.text.positions import refused_at
 
 Parameters = Sequence[object] | Mapping[str, object]
 """Values of `?` in their order, or values by the names of `$name` and `:name`."""
@@ -40,7 +40,7 @@ _ENDINGS: Final = re.compile(r"[\w)\"'$?]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slot:
+class Placeholder:
     """A parameter in the text: its first token, and its name, or its number from 1 if it is a `?`."""
 
     token: Token
@@ -55,7 +55,7 @@ class Slot:
         return f"p{self.token.start}"
 
 
-# ---- from the text to slots -----------------------------------------------------------------------------------------
+# ---- from the text to placeholders ----------------------------------------------------------------------------------
 
 
 def marked(text: str) -> tuple[str, str]:
@@ -85,25 +85,25 @@ def _token(at: Token, kind: TokenType, text: str, start: int, end: int) -> Token
     return Token(kind, text, at.line, at.col, start, end, at.comments)
 
 
-def slots(tokens: Sequence[Token], text: str) -> tuple[list[Token], tuple[Slot, ...]]:
+def placeholders(tokens: Sequence[Token], text: str) -> tuple[list[Token], tuple[Placeholder, ...]]:
     """Find the parameters of a question; in the tokens that are returned, each is a placeholder that bears its mark.
 
     Raises: QueryRefused for what resembles a parameter and is none, and for `?` beside names.
     """
     kept: list[Token] = []
-    found: list[Slot] = []
+    found: list[Placeholder] = []
     for token in _joined(tokens, text):
         if token.token_type != TokenType.PLACEHOLDER:
             kept.append(token)
             continue
-        slot = Slot(token=token, key=len(found) + 1 if token.text == "?" else token.text[1:])
-        if isinstance(slot.key, str) and not _NAME.fullmatch(slot.key):
+        placeholder = Placeholder(token=token, key=len(found) + 1 if token.text == "?" else token.text[1:])
+        if isinstance(placeholder.key, str) and not _NAME.fullmatch(placeholder.key):
             raise refused_at(token, text, f"'{token.text[:40]}' is not a parameter", _SPELLING)
-        if found and type(found[0].key) is not type(slot.key):
+        if found and type(found[0].key) is not type(placeholder.key):
             raise refused_at(token, text, "The question has both ? and named parameters", _SPELLING)
-        found.append(slot)
+        found.append(placeholder)
         kept.append(_token(token, TokenType.PARAMETER, "$", token.start, token.start))
-        kept.append(_token(token, TokenType.VAR, slot.mark, token.start, token.end))
+        kept.append(_token(token, TokenType.VAR, placeholder.mark, token.start, token.end))
     return kept, tuple(found)
 
 
@@ -145,7 +145,7 @@ def _ends_name(colon: Token, text: str) -> bool:
 # ---- from values to the tree ----------------------------------------------------------------------------------------
 
 
-def bound(found: Sequence[Slot], parameters: Parameters, text: str) -> dict[str, exp.Expression]:
+def bound(found: Sequence[Placeholder], parameters: Parameters, text: str) -> dict[str, exp.Expression]:
     """Return the constant that belongs in the place of every mark.
 
     Raises: QueryRefused at a parameter without a value; InvalidParameter for values that no parameter takes, and for
@@ -162,19 +162,21 @@ def bound(found: Sequence[Slot], parameters: Parameters, text: str) -> dict[str,
         raise InvalidParameter(f"The parameters are of the type {_type(parameters)}. {_GIVE}")
     _require_match(found, given, isinstance(parameters, Mapping), text)
     constants = {key: _constant(value, _label(key)) for key, value in given.items()}
-    texts = [used for slot in found if isinstance(used := constants[slot.key], str)]
+    texts = [used for placeholder in found if isinstance(used := constants[placeholder.key], str)]
     if sum(len(used.encode()) for used in texts) > MAX_TEXT:
         raise InvalidParameter(f"The texts among the parameters are longer than {MAX_TEXT:,} bytes. Shorten them.")
-    return {slot.mark: _node(constants[slot.key], slot) for slot in found}
+    return {placeholder.mark: _node(constants[placeholder.key], placeholder) for placeholder in found}
 
 
-def _require_match(found: Sequence[Slot], given: Mapping[str | int, object], named: bool, text: str) -> None:
-    for slot in found:
-        if given and isinstance(slot.key, str) is not named:
-            raise refused_at(slot.token, text, f"{slot} does not go with the values that are given", _SPELLING)
-        if slot.key not in given:
-            raise refused_at(slot.token, text, f"{slot} has no value", _GIVE)
-    used = {slot.key for slot in found}
+def _require_match(found: Sequence[Placeholder], given: Mapping[str | int, object], named: bool, text: str) -> None:
+    for placeholder in found:
+        if given and isinstance(placeholder.key, str) is not named:
+            raise refused_at(
+                placeholder.token, text, f"{placeholder} does not go with the values that are given", _SPELLING
+            )
+        if placeholder.key not in given:
+            raise refused_at(placeholder.token, text, f"{placeholder} has no value", _GIVE)
+    used = {placeholder.key for placeholder in found}
     unused = next((key for key in given if key not in used), None)
     if unused is not None and named:
         raise InvalidParameter(f"{_label(unused)} is not in the question. Leave it out, or write it there with a $.")
@@ -182,24 +184,30 @@ def _require_match(found: Sequence[Slot], given: Mapping[str | int, object], nam
         raise InvalidParameter(f"The values are {len(given)} and the ? in the question {len(found)}. {_GIVE}")
 
 
-def fill(select: exp.Select, found: Sequence[Slot], nodes: Mapping[str, exp.Expression], text: str) -> None:
+def fill(select: exp.Select, found: Sequence[Placeholder], nodes: Mapping[str, exp.Expression], text: str) -> None:
     """Put the constants into the tree.
 
     Raises: QueryRefused for a parameter that the parser did not understand as a value.
     """
-    waiting = {slot.mark: slot for slot in found}
+    waiting = {placeholder.mark: placeholder for placeholder in found}
     found_at: list[tuple[exp.Placeholder, exp.Expression]] = []
     for node in select.find_all(exp.Placeholder):
-        slot = waiting.pop(node.name, None)
-        if slot is None:
+        placeholder = waiting.pop(node.name, None)
+        if placeholder is None:
             raise QueryRefused("A parameter is not understood", remedy=_SPELLING)
         if isinstance(node.parent, _NAMES) or (type(node.parent), node.arg_key) in _NAMED:
-            raise refused_at(slot.token, text, f"{slot} stands for a name", "Only values can be parameters.")
+            raise refused_at(
+                placeholder.token, text, f"{placeholder} stands for a name", "Only values can be parameters."
+            )
         if _orders(node):
-            raise refused_at(slot.token, text, f"{slot} stands for a key", "Write a column, or its position.")
-        found_at.append((node, nodes[slot.mark]))
-    for slot in waiting.values():
-        raise refused_at(slot.token, text, f"{slot} stands where no value may", "Only values can be parameters.")
+            raise refused_at(
+                placeholder.token, text, f"{placeholder} stands for a key", "Write a column, or its position."
+            )
+        found_at.append((node, nodes[placeholder.mark]))
+    for placeholder in waiting.values():
+        raise refused_at(
+            placeholder.token, text, f"{placeholder} stands where no value may", "Only values can be parameters."
+        )
     _exchange(found_at)
 
 
@@ -293,7 +301,7 @@ def _moment(value: datetime, label: str) -> datetime:
         ) from None
 
 
-def _node(constant: _Constant, slot: Slot) -> exp.Expression:
+def _node(constant: _Constant, placeholder: Placeholder) -> exp.Expression:
     """Return a constant as a typed node that stands where the parameter stood, and says that it was one."""
     node: exp.Expression
     match constant:
@@ -310,8 +318,8 @@ def _node(constant: _Constant, slot: Slot) -> exp.Expression:
         case date():
             node = _cast(constant.isoformat(), exp.DType.DATE)
     for part in (node, *node.iter_expressions()):
-        part.update_positions(slot.token)
-        part.meta["parameter"] = str(slot)
+        part.update_positions(placeholder.token)
+        part.meta["parameter"] = str(placeholder)
     return node
 
 

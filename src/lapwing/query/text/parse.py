@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
@@ -18,13 +19,11 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from lapwing.errors import QueryRefused
 from lapwing.query.text import parameters as values
-from lapwing.query.text.dialect import cut, placed
-from lapwing.query.text.kept import require_kept
+from lapwing.query.text.dialect import WORDS, cut, placed
+from lapwing.query.text.lost_arguments import require_all_arguments
 from lapwing.query.text.options import NamedArguments, Options
 from lapwing.query.text.parameters import Parameters
-from lapwing.query.text.places import WRITTEN, place, position_of, refused_at
-
-__all__ = ["Parsed", "parse", "place", "position_of"]
+from lapwing.query.text.positions import WRITTEN, position_of, refused_at
 
 MAX_BYTES = 64 * 1024
 MAX_TOKENS = 10_000
@@ -35,6 +34,7 @@ MAX_TREE_DEPTH = 150
 _OPENING = {TokenType.L_PAREN, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.END}
 _FOREIGN = {TokenType.L_BRACKET, TokenType.L_BRACE}
+_PLACEHOLDERS = {TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.COLON, TokenType.QDCOLON}
 _PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
 _BEGINS_A_LIST = {TokenType.SELECT, TokenType.L_PAREN, TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.COMMA}
 _ENDS_A_LIST = {
@@ -101,20 +101,38 @@ def parse(text: str, parameters: Parameters = ()) -> Parsed:
     if explain:
         tokens = _explained(tokens[0], text)
     _require_one_select(tokens, text)
+    plain = isinstance(parameters, tuple | list | dict) and not parameters
+    if plain and not _has_placeholders(tokens) and not _speaks_of_privacy(tokens):
+        return Parsed(select=_tree(tokens, text), explain=explain)
     without = cut(tokens, text)
-    kept, slots = values.slots(without.tokens, text)
-    nodes = values.bound(slots, parameters, text)
+    kept, placeholders = values.placeholders(without.tokens, text)
+    nodes = values.bound(placeholders, parameters, text)
     select = _tree(kept, text)
-    values.fill(select, slots, nodes, text)
+    values.fill(select, placeholders, nodes, text)
     arguments = placed(select, without.calls, text)
     return Parsed(select=select, options=without.options, arguments=arguments, explain=explain)
 
 
+def _has_placeholders(tokens: list[Token]) -> bool:
+    """Tell whether any token can be a part of `?`, `$name` or `:name`."""
+    return any(token.token_type in _PLACEHOLDERS for token in tokens)
+
+
+def _speaks_of_privacy(tokens: list[Token]) -> bool:
+    """Tell whether there may be an option clause, in its place or not, or a named argument (`dialect`)."""
+    kinds = [token.token_type for token in tokens]
+    clause = any(pair == (TokenType.SELECT, TokenType.WITH) for pair in pairwise(kinds))
+    return clause or TokenType.FARROW in kinds or any(token.text.upper() in WORDS for token in tokens)
+
+
 def _tokens(shown: str, text: str) -> list[Token]:
     """Return the tokens of what is shown of a text, having measured them."""
-    characters, dollar = values.marked(shown)
     try:
-        tokens = values.restored(DuckDB().tokenize(characters), dollar)
+        if "$" in shown:
+            characters, dollar = values.marked(shown)
+            tokens = values.restored(DuckDB().tokenize(characters), dollar)
+        else:
+            tokens = DuckDB().tokenize(shown)
     except SqlglotError as error:
         raise _syntax_refusal(error) from None
     _measure(tokens, text)
@@ -153,7 +171,7 @@ def _tree(tokens: list[Token], text: str) -> exp.Select:
                 position=position_of(part.args["alias"], text),
             )
     _measure_depth(statement)
-    require_kept(statement, tokens, text)
+    require_all_arguments(statement, tokens, text)
     _keep_names(statement, text)
     return statement
 

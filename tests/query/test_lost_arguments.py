@@ -62,5 +62,5 @@ def test_what_would_be_left_out_is_refused_where_it_stands(expression: str) -> N
 
 @pytest.mark.parametrize("expression", LEFT_OUT)
 def test_without_the_check_the_parser_forgets_them(expression: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parsing, "require_kept", lambda *_: None)
+    monkeypatch.setattr(parsing, "require_all_arguments", lambda *_: None)
     assert parse(_question(expression)).select

@@ -13,7 +13,7 @@ from typing import Final
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from lapwing.query.text.places import refused_at
+from lapwing.query.text.positions import refused_at
 
 _WORDS: Final = {
     TokenType.NUMBER, TokenType.STRING, TokenType.VAR, TokenType.IDENTIFIER, TokenType.NULL, TokenType.TRUE,
@@ -35,7 +35,7 @@ class _Item:
     kept: bool = False
 
 
-def require_kept(statement: exp.Expr, tokens: Sequence[Token], text: str) -> None:
+def require_all_arguments(statement: exp.Expr, tokens: Sequence[Token], text: str) -> None:
     """Refuse a question of which a part in parentheses is not in the tree.
 
     Raises: QueryRefused at the part.

@@ -11,7 +11,7 @@ WRITTEN = "written"
 """Under which a function of the tree keeps the name that the question gives it."""
 
 
-def place(text: str, offset: int) -> Position:
+def position_at(text: str, offset: int) -> Position:
     """Return the position of a character offset."""
     before = text[:offset]
     return (before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1)
@@ -22,10 +22,10 @@ def position_of(node: exp.Expression, text: str) -> Position | None:
     for part in node.walk(bfs=False):
         start = part.meta.get("start")
         if isinstance(start, int):
-            return place(text, start)
+            return position_at(text, start)
     return None
 
 
 def refused_at(token: Token, text: str, reason: str, remedy: str) -> QueryRefused:
     """Return a refusal that points at a token."""
-    return QueryRefused(reason, remedy=remedy, position=place(text, token.start))
+    return QueryRefused(reason, remedy=remedy, position=position_at(text, token.start))
