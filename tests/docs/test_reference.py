@@ -26,7 +26,9 @@ from lapwing.query.aggregates import order_statistics, outputs
 from lapwing.query.aggregates.grouping_sets import MOST_SETS
 from lapwing.query.expressions import calls
 from lapwing.query.expressions.expression import MOST_NODES
-from lapwing.query.relations import per_unit, size, window_functions
+from lapwing.query.from_clause import groupings as per_unit
+from lapwing.query.from_clause import window_functions
+from lapwing.query.relations import size
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.text import options, parse
 from tests.support.docs.pages import DOCS

@@ -15,8 +15,10 @@ from lapwing.engines.duckdb import queries as render
 from lapwing.engines.duckdb import relations as render_relations
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.query import stability
-from lapwing.query.relations import joins
-from lapwing.query.relations.relation import Union, UnitJoin, Windowed
+from lapwing.query.from_clause import public_joins as joins
+from lapwing.query.relations.set_operations import Union
+from lapwing.query.relations.unit_join import UnitJoin
+from lapwing.query.relations.windowed import Windowed
 from tests.support.query.fuzzing import CASES, LINKED, Place, Values, answered, ask_some, first_found, generous
 from tests.support.query.neighbours import catalog
 from tests.support.query.questions import Grower

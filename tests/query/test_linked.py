@@ -16,8 +16,10 @@ import pytest
 from lapwing.engines.duckdb import relations as sql_relations
 from lapwing.errors import QueryRefused
 from lapwing.query.derivation.derived import measures_of
+from lapwing.query.from_clause import comma_joins as listed
+from lapwing.query.from_clause import unit_joins
 from lapwing.query.plan import Plan
-from lapwing.query.relations import listed, relation, unit_joins
+from lapwing.query.relations.unit_join import UnitJoin
 from lapwing.query.stability import of_question
 from tests.support.query.asked import Cells, Tables, World, left, plain
 
@@ -276,7 +278,7 @@ def test_pairs_of_a_crowded_unit(tmp_path: Path) -> None:
 
 def test_twin_a_fan_out_that_is_not_bounded_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        relation.UnitJoin,
+        UnitJoin,
         "rows_per_unit",
         property(lambda self: max(self.source.rows_per_unit, self.other.rows_per_unit)),
     )

@@ -25,8 +25,8 @@ from lapwing.engines.duckdb.cleaned import WHOLE, Pass, stored
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
+from lapwing.query.from_clause import select_list, sources, unit_joins
 from lapwing.query.plan import Plan, Question
-from lapwing.query.relations import select_list, sources, unit_joins
 from tests.query import test_linked as shop
 from tests.support.engines.tables import by_value
 from tests.support.query.asked import Tables, plain

@@ -17,10 +17,12 @@ from lapwing.engines.duckdb import relations as render_relations
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.query.bind import bind
 from lapwing.query.expressions import functions
-from lapwing.query.relations import joins
+from lapwing.query.from_clause import public_joins as joins
 from lapwing.query.relations.domains import values_of
-from lapwing.query.relations.frames import Window
-from lapwing.query.relations.relation import PublicJoin, Union, UnitJoin, Windowed
+from lapwing.query.relations.public_join import PublicJoin
+from lapwing.query.relations.set_operations import Union
+from lapwing.query.relations.unit_join import UnitJoin
+from lapwing.query.relations.windowed import Window, Windowed
 from tests.support.query import composed
 from tests.support.query.neighbours import CODES, SOURCE, catalog, cells_of_rows, violations
 from tests.support.replay import SCHEMA, Row

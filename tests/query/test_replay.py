@@ -26,8 +26,8 @@ from lapwing.engines.duckdb import relations as render_relations
 from lapwing.exact.arrays import integer_array
 from lapwing.mechanisms import Sensitivity
 from lapwing.query import stability
-from lapwing.query.relations import joins
-from lapwing.query.relations.relation import Union
+from lapwing.query.from_clause import public_joins as joins
+from lapwing.query.relations.set_operations import Union
 from lapwing.query.stability import Candidate
 from lapwing.release import release as release_module
 from lapwing.release import searches as release_searches

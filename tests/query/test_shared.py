@@ -18,9 +18,12 @@ from lapwing.engines.duckdb import engine as engine
 from lapwing.errors import EngineFault, QueryRefused
 from lapwing.mechanisms import packing
 from lapwing.query.bind import bind
+from lapwing.query.from_clause import comma_joins as listed
+from lapwing.query.from_clause import shared_joins
 from lapwing.query.measures import Count, Sum
 from lapwing.query.plan import Plan
-from lapwing.query.relations import listed, relation, shared_joins
+from lapwing.query.relations import relation
+from lapwing.query.relations.shared_join import SharedJoin
 from lapwing.query.stability import of_question
 from tests.support.query.asked import TOML, Tables, World, left, plain
 
@@ -380,7 +383,7 @@ def test_twin_without_the_rule_that_shared_rows_go_one_by_one_they_would_be_merg
         with pytest.raises(QueryRefused):
             world.plan(text)
         monkeypatch.setattr(relation, "require_one_unit", lambda _: None)
-        monkeypatch.setattr(relation.SharedJoin, "rows_per_unit", property(lambda _: 1))
+        monkeypatch.setattr(SharedJoin, "rows_per_unit", property(lambda _: 1))
         assert world.plan(text).question.units_of_row == 1
 
 

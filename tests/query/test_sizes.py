@@ -8,8 +8,9 @@ import pytest
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
+from lapwing.query.from_clause import memberships, sources
 from lapwing.query.plan import Plan
-from lapwing.query.relations import memberships, size, sources
+from lapwing.query.relations import size
 from tests.support.query import neighbours
 
 DEEP = 16

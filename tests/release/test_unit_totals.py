@@ -20,7 +20,7 @@ from lapwing.query.expressions.expression import Column
 from lapwing.query.expressions.magnitudes import magnitudes_of
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.plan import Plan, Search
-from lapwing.query.relations.relation import FirstGroups, FirstRows, PerUnit
+from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.session import Session
 from tests.support.release.found_laws import EPSILON, laws, loss

@@ -23,7 +23,7 @@ from lapwing.errors import QueryRefused
 from lapwing.mechanisms import TruncatedGeometric
 from lapwing.opening import open_session
 from lapwing.query.bind import bind
-from lapwing.query.relations import joins
+from lapwing.query.from_clause import public_joins as joins
 from lapwing.release import answering, release, selecting, stored
 from tests.engines.test_lockdown import FORBIDDEN
 from tests.query.test_injection import NASTY, literal

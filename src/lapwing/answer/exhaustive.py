@@ -16,7 +16,7 @@ from lapwing.query.expressions.conversion import nullable
 from lapwing.query.expressions.expression import Column, Constant, Expression, Literal, Operation
 from lapwing.query.expressions.types import BOOLEAN, Fixed
 from lapwing.query.keys import Key
-from lapwing.query.relations.relation import FirstGroups, FirstRows, Kept, PublicJoin, Relation, Windowed
+from lapwing.query.relations.relation import Kept, Relation
 
 _MOST_VALUES = 1_000_000
 _NULL_ONLY_OF_NULL = frozenset(
@@ -43,13 +43,10 @@ def _divides(expression: Expression, relation: Relation) -> bool:
 
 def _kept_below(relation: Relation) -> Kept | None:
     """Return the table of which a relation has rows, with the table's columns under their own names."""
-    match relation:
-        case Kept():
-            return relation
-        case FirstRows() | FirstGroups() | PublicJoin() | Windowed():
-            return _kept_below(relation.source.relation)
-        case _:
-            return None
+    if isinstance(relation, Kept):
+        return relation
+    alone = relation.hands_on and len(relation.sources) == 1
+    return _kept_below(relation.sources[0].relation) if alone else None
 
 
 def _possible(expression: Expression, relation: Relation) -> frozenset[Constant] | None:

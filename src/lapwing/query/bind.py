@@ -27,17 +27,16 @@ from lapwing.query.expressions.expression import Literal, columns_of, require_bo
 from lapwing.query.expressions.magnitudes import Bounds
 from lapwing.query.expressions.rows import Rows, is_column, same_name
 from lapwing.query.expressions.types import Real
+from lapwing.query.from_clause.sources import Scope as From
+from lapwing.query.from_clause.sources import bind_from, rows_of
 from lapwing.query.keys import Key
 from lapwing.query.measures import Count, CountUnits, Measure, Sum, argument_of
 from lapwing.query.plan import Plan, Question, Search
 from lapwing.query.relations.contribution import Asked, check_options, limited
 from lapwing.query.relations.domains import listed_by, values_of
 from lapwing.query.relations.images import MAX_VALUES
-from lapwing.query.relations.pruned import pruned
 from lapwing.query.relations.public import NOTHING_PUBLIC, PublicFacts
-from lapwing.query.relations.relation import Selection, units_of_row
-from lapwing.query.relations.sources import Scope as From
-from lapwing.query.relations.sources import bind_from, rows_of
+from lapwing.query.relations.relation import Selection, pruned, units_of_row
 from lapwing.query.text.parameters import Parameters
 from lapwing.query.text.parse import parse
 

@@ -27,21 +27,8 @@ from lapwing.query.expressions.expression import Column, Constant, Expression, L
 from lapwing.query.expressions.normal_forms import FALSE, TRUE
 from lapwing.query.plan import Question
 from lapwing.query.relations.domains import constant
-from lapwing.query.relations.lineage import sources_of
-from lapwing.query.relations.relation import (
-    Distinct,
-    FirstGroups,
-    FirstRows,
-    Kept,
-    PerUnit,
-    PublicJoin,
-    Relation,
-    Selection,
-    SharedJoin,
-    Union,
-    UnitJoin,
-    Windowed,
-)
+from lapwing.query.relations.public import PublicRows
+from lapwing.query.relations.relation import Definition, Kept, Relation, Selection
 
 Names = Mapping[Constant, str]
 
@@ -60,7 +47,7 @@ def parts_read(question: Question) -> frozenset[str] | None:
 
 
 def _of_selection(selection: Selection, names: Names) -> frozenset[str] | None:
-    below = [_of_selection(source, names) for source in sources_of(selection.relation)]
+    below = [_of_selection(source, names) for source in selection.relation.sources]
     own = None
     if selection.where is not None:
         own = _confined(selection.where, _part_columns(selection.relation), names)
@@ -69,28 +56,25 @@ def _of_selection(selection: Selection, names: Names) -> frozenset[str] | None:
 
 def _part_columns(relation: Relation) -> frozenset[str]:
     """Return the names of the columns of a relation that hold the part of each row's unit."""
-    match relation:
-        case Kept():
-            part = relation.table.part
-            return frozenset() if part is None else frozenset({part})
-        case Distinct():
-            return _handed_on(relation.columns, relation.expressions, relation.source)
-        case PerUnit():
-            return _handed_on(relation.columns, relation.groups, relation.source)
-        case Union():
-            handed = [_handed_on(relation.columns, part.expressions, part.source) for part in relation.parts]
-            return frozenset.intersection(*handed)
-        case SharedJoin():  # of data in parts there are none
-            return frozenset()
-        case Windowed() | PublicJoin() | UnitJoin() | FirstRows() | FirstGroups():
-            return _part_columns(relation.source.relation)
+    if isinstance(relation, Kept):
+        part = relation.table.part
+        return frozenset() if part is None else frozenset({part})
+    if relation.meets:  # of data in parts there are none
+        return frozenset()
+    if relation.hands_on:
+        return _part_columns(relation.sources[0].relation)
+    return frozenset(column.name for column in relation.columns if _is_part(relation.definitions(column)))
 
 
-def _handed_on(columns: Sequence[Column], shown: Sequence[Expression], source: Selection) -> frozenset[str]:
-    """Return the names of the columns that show a part's column; `PerUnit` has its groups first."""
-    known = _part_columns(source.relation)
-    pairs = zip(columns, shown, strict=False)
-    return frozenset(column.name for column, what in pairs if isinstance(what, Column) and what.name in known)
+def _is_part(definitions: Sequence[Definition]) -> bool:
+    """Tell whether a column is a part's column in all that it is made of."""
+    return bool(definitions) and all(
+        one.exact
+        and isinstance(one.value, Column)
+        and not isinstance(one.relation, PublicRows)
+        and one.value.name in _part_columns(one.relation)
+        for one in definitions
+    )
 
 
 def _confined(condition: Expression, columns: frozenset[str], names: Names) -> frozenset[str] | None:

@@ -15,8 +15,16 @@ from lapwing.query.expressions.magnitudes import Magnitudes
 from lapwing.query.keys import Key
 from lapwing.query.measures import Count, Distribution, Measure, NumberMeasure, Sum, argument_of
 from lapwing.query.relations.contribution import Asked
-from lapwing.query.relations.lineage import declared_columns_of, public_tables_of, table_of, tables_of
-from lapwing.query.relations.relation import FirstGroups, Kept, Selection, units_of_row
+from lapwing.query.relations.per_unit import FirstGroups
+from lapwing.query.relations.relation import (
+    Kept,
+    Selection,
+    declared_columns_of,
+    public_tables_of,
+    table_of,
+    tables_of,
+    units_of_row,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from lapwing.query.derivation.derived import OrderStatistic, measures_of, parts_
 from lapwing.query.derivation.ranks import rank_note
 from lapwing.query.measures import Count, Sum
 from lapwing.query.plan import Plan
-from lapwing.query.relations.relation import FirstGroups, FirstRows
+from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 
 
 def notes_of(plan: Plan, priced: Priced) -> tuple[str, ...]:

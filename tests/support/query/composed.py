@@ -11,8 +11,8 @@ from lapwing.engines.duckdb.database import DISABLED_OPTIMIZERS
 from lapwing.engines.duckdb.public_data import PublicSources
 from lapwing.engines.duckdb.queries import answer
 from lapwing.query.plan import Question
-from lapwing.query.relations.lineage import sources_of
-from lapwing.query.relations.relation import PublicJoin, Relation
+from lapwing.query.relations.public_join import PublicJoin
+from lapwing.query.relations.relation import Relation
 
 Cells = dict[tuple[Any, ...], tuple[int, ...]]
 
@@ -35,7 +35,7 @@ def prefix(question: Question, source: Source, public: PublicSources | None = No
 def joined_tables(relation: Relation) -> list[Any]:
     """Return the public tables that a relation joins."""
     own = [relation.public.table] if isinstance(relation, PublicJoin) else []
-    return [*own, *(table for source in sources_of(relation) for table in joined_tables(source.relation))]
+    return [*own, *(table for source in relation.sources for table in joined_tables(source.relation))]
 
 
 def cells(

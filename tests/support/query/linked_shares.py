@@ -21,7 +21,7 @@ from lapwing.engines.shared_rows import weights
 from lapwing.mechanisms.packing import FINEST, slack
 from lapwing.query.measures import Count, Sum
 from lapwing.query.plan import Question
-from lapwing.query.relations.lineage import kinds_of_units
+from lapwing.query.relations.relation import kinds_of_units
 from tests.support.query.worlds import PERSONS, Worlds
 
 Unit = tuple[str, Any]

@@ -1,4 +1,4 @@
-"""The functions of dates, texts and doubles as DuckDB's SQL (see `printers` for the rules)."""
+"""The functions of dates, texts and doubles as DuckDB's SQL (see `expressions` for the rules)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction

@@ -4,7 +4,7 @@ Theory of operation. Nobody is protected here, so that errors may name values, a
 wants them. But prices and sensitivities rest on these facts, so they must be of one version of the data, and of the
 rows that a question will see. Hence two rules. A file is pinned when it is first read: if it holds something else
 later, every further fact is refused, and an engine that runs a question compares `digest` with the file it reads. And
-every fact is of cleaned values, by the SQL that cleans them for questions (`query.cleaned`), in a database of its own
+every fact is of cleaned values, by the SQL that cleans them for questions (`cleaned`), in a database of its own
 that is locked down like the engine's.
 
 A number without bounds gets those of the data, as though the curator had written them: `described` returns the table so
@@ -65,7 +65,7 @@ class _Read:
 
 @final
 class PublicData:
-    """The facts of a catalog's public tables; see `query.public.PublicFacts`. Safe to share between threads.
+    """The facts of a catalog's public tables; see `relations.public.PublicFacts`. Safe to share between threads.
 
     Args: memory: the most memory that a fact may take, in bytes.
         threads: 0 for one a core.

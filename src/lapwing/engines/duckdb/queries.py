@@ -1,6 +1,6 @@
 """From a question to the SQL that an engine runs: bounded rows, then exact integers per cell.
 
-The SQL is printed from the plan alone; no text of an analyst reaches it but constants, quoted by `printers`. Three
+The SQL is printed from the plan alone; no text of an analyst reaches it but constants, quoted by `expressions`. Three
 layers, in this order, carry the privacy argument of `stability`: cleaned, kept (both in `cleaned`, for every table that
 the question stands on, parents first), and the answer: the filter, then integers summed per cell.
 

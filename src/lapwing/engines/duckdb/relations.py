@@ -14,24 +14,13 @@ from lapwing.engines.duckdb.cleaned import kept_name, public_name, unit_name
 from lapwing.engines.duckdb.expressions import clamp, engine_type, expression, identifier, text, whole, width
 from lapwing.query.expressions.expression import Expression, Literal, Operation
 from lapwing.query.expressions.types import Fixed, Real, Type, double, print_in_steps
-from lapwing.query.relations.frames import Frame, SortTerm, Window
-from lapwing.query.relations.lineage import table_of, tables_of
-from lapwing.query.relations.relation import (
-    Distinct,
-    FirstGroups,
-    FirstRows,
-    Kept,
-    PerUnit,
-    PublicJoin,
-    Relation,
-    Selection,
-    SharedJoin,
-    Union,
-    UnitAggregate,
-    UnitJoin,
-    Windowed,
-    units_of_row,
-)
+from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate
+from lapwing.query.relations.public_join import PublicJoin
+from lapwing.query.relations.relation import Kept, Relation, Selection, table_of, tables_of, units_of_row
+from lapwing.query.relations.set_operations import Distinct, Union
+from lapwing.query.relations.shared_join import SharedJoin
+from lapwing.query.relations.unit_join import UnitJoin
+from lapwing.query.relations.windowed import Frame, SortTerm, Window, Windowed
 
 
 def selected(selection: Selection, further: Sequence[str] = ()) -> str:
@@ -73,6 +62,7 @@ def relation(node: Relation) -> str:
             order = ", ".join([_hash(node, preferred), *keys])
             chosen = _numbered("dense_rank", carried[0], order, node.most)
             return f"(SELECT * {selected(node.source, listed)} QUALIFY {chosen})"
+    raise TypeError(f"DuckDB has no SQL for {type(node).__name__}")
 
 
 def unit_names(node: Relation) -> list[str]:

@@ -33,9 +33,9 @@ from lapwing.query.aggregates.scope import Requests
 from lapwing.query.derivation.derived import INTERVAL_CONFIDENCE
 from lapwing.query.expressions.expression import Expression, written_in
 from lapwing.query.expressions.magnitudes import Bounds, Magnitudes, class_of, magnitudes_of
+from lapwing.query.from_clause.groupings import only_where
 from lapwing.query.measures import Distribution
 from lapwing.query.relations.contribution import kept_inside, per_row
-from lapwing.query.relations.per_unit import only_where
 from lapwing.query.text.options import NamedArguments
 
 SHARE: Final = Fraction(1, 5)

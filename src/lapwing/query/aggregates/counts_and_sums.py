@@ -15,8 +15,8 @@ from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, is_number
 from lapwing.query.expressions.naming import as_number
 from lapwing.query.expressions.types import describe
+from lapwing.query.from_clause.groupings import one_where, only_where
 from lapwing.query.measures import Count, CountDistinct, CountUnits, Measure, Sum
-from lapwing.query.relations.per_unit import one_where, only_where
 
 _ONCE = "Leave DISTINCT out, or GROUP BY x and COUNT(*): a list of the values that are there."
 

@@ -29,9 +29,9 @@ from lapwing.query.expressions.expression import Expression, Literal, is_number
 from lapwing.query.expressions.naming import as_number, written_name
 from lapwing.query.expressions.rows import Rows
 from lapwing.query.expressions.types import Fixed, Type, describe, is_temporal
+from lapwing.query.from_clause.groupings import only_where
 from lapwing.query.measures import Distribution
 from lapwing.query.relations.contribution import per_row
-from lapwing.query.relations.per_unit import only_where
 from lapwing.query.text.options import NamedArguments
 
 MOST_LEAVES: Final = 1 << 16
@@ -157,7 +157,7 @@ def _in_whole_numbers(argument: Expression, named: NamedArguments | None) -> Exp
     """Return a date in days, or a timestamp in seconds.
 
     Guarantee: it is an expression over one row with public bounds, to which the engine clamps the leaf of every row
-    (`render`), so that the tree moves by what `stability` says of one of numbers.
+    (`engines.duckdb.queries`), so that the tree moves by what `stability` says of one of numbers.
     """
     if named is not None and named.contribution_bounds_per_row is not None:
         raise QueryRefused(

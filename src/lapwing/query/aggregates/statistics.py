@@ -19,8 +19,8 @@ from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, is_number
 from lapwing.query.expressions.naming import as_number, name_of
 from lapwing.query.expressions.types import Fixed, describe
+from lapwing.query.from_clause.groupings import only_where
 from lapwing.query.measures import Count, Sum
-from lapwing.query.relations.per_unit import only_where
 
 
 def _variance(*, sample: bool, root: bool = False) -> Aggregate:

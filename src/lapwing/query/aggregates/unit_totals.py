@@ -49,9 +49,8 @@ from lapwing.query.expressions.magnitudes import Bounds, Magnitudes, class_of, m
 from lapwing.query.keys import Key
 from lapwing.query.measures import Count, Distribution, Sum
 from lapwing.query.plan import Question, Search
-from lapwing.query.relations.lineage import fresh
-from lapwing.query.relations.pruned import pruned
-from lapwing.query.relations.relation import FirstGroups, FirstRows, PerUnit, Selection, UnitAggregate, UnitFunction
+from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate, UnitFunction
+from lapwing.query.relations.relation import Selection, fresh, pruned
 from lapwing.query.stability import row_range
 
 DOUBT: Final = 400

@@ -9,7 +9,7 @@ from lapwing.query.derivation.derived import NUMERIC, Derived, Fixture, Order, O
 from lapwing.query.derivation.over import over_in
 from lapwing.query.expressions.naming import name_of
 from lapwing.query.expressions.rows import Rows
-from lapwing.query.relations.window_frames import bind_frame
+from lapwing.query.from_clause.window_frames import bind_frame
 
 Bind = Callable[[exp.Expression], Derived]
 

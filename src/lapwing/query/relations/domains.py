@@ -6,57 +6,51 @@ number or date, of a choice among constants, and of some functions of these (`im
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from lapwing.query.expressions.expression import Column, Constant, Expression, Literal, Operation, columns_of
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Plain, Real, Type
 from lapwing.query.relations.images import MAX_VALUES, image, range_of
-from lapwing.query.relations.public import PublicFacts
-from lapwing.query.relations.relation import (
-    Distinct,
-    FirstGroups,
-    FirstRows,
-    Kept,
-    PerUnit,
-    PublicJoin,
-    Relation,
-    Selection,
-    SharedJoin,
-    Union,
-    UnitJoin,
-    Values,
-    Windowed,
-)
+from lapwing.query.relations.public import PublicFacts, PublicRows
+from lapwing.query.relations.relation import Definition, Kept, Relation, Selection
 
 
-def values_of(expression: Expression, relation: Relation, facts: PublicFacts) -> Values | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Domain:
+    """The public values of an expression, in order; `other` stands for every value not listed, NULL included."""
+
+    listed: tuple[Constant, ...]
+    other: str | None = None
+
+
+def values_of(expression: Expression, relation: Relation, facts: PublicFacts) -> Domain | None:
     """Return the public values of an expression over a relation, without NULL; None if they are not public, or none."""
     if isinstance(expression.type, Real):  # doubles have no text that is theirs alone
         return None
     found = _known(expression, relation, facts)
     if found is None and expression.type == BOOLEAN:
-        found = Values(listed=(False, True))
+        found = Domain(listed=(False, True))
     if found is None:
         found = _range(expression.type)
     return found if found is not None and found.listed else None
 
 
-def listed_by(selection: Selection, expression: Expression) -> Values | None:
+def listed_by(selection: Selection, expression: Expression) -> Domain | None:
     """Return the constants among which an expression is in all rows of a selection, as the text says; None if not.
 
     Rows for which it is another value are not selected, so that no cell but these has any.
     """
     found = _listed_by(selection.where, expression)
-    match selection.relation:
-        case (Windowed() | PublicJoin() | UnitJoin() | SharedJoin() | FirstRows() | FirstGroups()) as relation if (
-            found is None
-        ):
-            below = {column.name for column in relation.source.relation.columns}  # handed on as they are
-            return listed_by(relation.source, expression) if columns_of(expression) <= below else None
-    return found
+    relation = selection.relation
+    if found is not None or not relation.hands_on:
+        return found
+    source = relation.sources[0]
+    below = {column.name for column in source.relation.columns}
+    return listed_by(source, expression) if columns_of(expression) <= below else None
 
 
-def _listed_by(condition: Expression | None, expression: Expression) -> Values | None:
+def _listed_by(condition: Expression | None, expression: Expression) -> Domain | None:
     if not isinstance(condition, Operation):
         return None
     if condition.function == "and":
@@ -70,25 +64,25 @@ def _listed_by(condition: Expression | None, expression: Expression) -> Values |
     listed = [side.value for side in sides[1:] if isinstance(side, Literal) and side.value is not None]
     if len(listed) < len(sides) - 1:
         return None
-    return Values(listed=tuple(sorted(dict.fromkeys(listed), key=_order)))
+    return Domain(listed=tuple(sorted(dict.fromkeys(listed), key=_order)))
 
 
-def _range(kind: Type) -> Values | None:
+def _range(kind: Type) -> Domain | None:
     """Return the values of a bounded number or date."""
     listed = range_of(kind) if isinstance(kind, Plain) else None
     if listed is not None:
-        return Values(listed=listed)
+        return Domain(listed=listed)
     if not isinstance(kind, Fixed) or kind.low is None or kind.high is None or kind.high - kind.low >= MAX_VALUES:
         return None
-    return Values(listed=tuple(k * kind.step for k in range(kind.low, kind.high + 1)))
+    return Domain(listed=tuple(k * kind.step for k in range(kind.low, kind.high + 1)))
 
 
-def _known(expression: Expression, relation: Relation, facts: PublicFacts) -> Values | None:
+def _known(expression: Expression, relation: Relation, facts: PublicFacts) -> Domain | None:
     """Return the values of a column that somebody listed, or of a choice among such columns and constants."""
     if isinstance(expression, Column):
         return _of_column(expression, relation, facts)
     if isinstance(expression, Literal):
-        return Values(listed=() if expression.value is None else (expression.value,))
+        return Domain(listed=() if expression.value is None else (expression.value,))
     if expression.function == "rescale":
         return _known(expression.arguments[0], relation, facts)
     if expression.function == "case":
@@ -96,7 +90,7 @@ def _known(expression: Expression, relation: Relation, facts: PublicFacts) -> Va
     if expression.function == "coalesce":
         return _any_of(expression.arguments, relation, facts)
     listed = image(expression, lambda part: _listed(part, relation, facts))
-    return None if listed is None else Values(listed=listed)
+    return None if listed is None else Domain(listed=listed)
 
 
 def _listed(expression: Expression, relation: Relation, facts: PublicFacts) -> tuple[Constant, ...] | None:
@@ -107,7 +101,7 @@ def _listed(expression: Expression, relation: Relation, facts: PublicFacts) -> t
     return None if found is None or found.other is not None else found.listed
 
 
-def _any_of(chosen: Sequence[Expression], relation: Relation, facts: PublicFacts) -> Values | None:
+def _any_of(chosen: Sequence[Expression], relation: Relation, facts: PublicFacts) -> Domain | None:
     """Return the values of any of several expressions: those of the first first, and constants in order."""
     found = [_known(part, relation, facts) for part in chosen]
     known = [values for values in found if values is not None]
@@ -115,55 +109,37 @@ def _any_of(chosen: Sequence[Expression], relation: Relation, facts: PublicFacts
         return None
     listed = dict.fromkeys(value for values in known for value in values.listed)
     constants = all(isinstance(part, Literal) for part in chosen)
-    return Values(listed=tuple(sorted(listed, key=_order) if constants else listed))
+    return Domain(listed=tuple(sorted(listed, key=_order) if constants else listed))
 
 
-def _of_column(column: Column, relation: Relation, facts: PublicFacts) -> Values | None:
+def _of_column(column: Column, relation: Relation, facts: PublicFacts) -> Domain | None:
     """Follow a column down to where it is declared or made."""
-    match relation:
-        case Kept():
-            declared = next((d for d in relation.table.columns if d.name == column.name), None)
-            if declared is None or declared.values is None:
-                return None
-            return Values(listed=tuple(map(constant, declared.values)), other=declared.other)
-        case PublicJoin() if column in relation.added:
-            public = relation.public.columns[relation.added.index(column)]
-            listed = facts.values(relation.public.table, public.name, MAX_VALUES)
-            return None if listed is None else Values(listed=listed)
-        case UnitJoin() | SharedJoin() if column in relation.added:
-            return _known(relation.shown[relation.added.index(column)], relation.other.relation, facts)
-        case PerUnit() | Distinct():
-            made = _made(relation)[relation.columns.index(column)]
-            return _known(made, relation.source.relation, facts) if made is not None else None
-        case Union():
-            place = relation.columns.index(column)
-            return _of_parts([_known(part.expressions[place], part.source.relation, facts) for part in relation.parts])
-        case Windowed() if column in relation.added:
-            window = relation.windows[relation.added.index(column)]
-            passed = window.arguments[:1] if window.function in _PASSING and len(window.arguments) < 3 else ()
-            return _known(passed[0], relation.source.relation, facts) if passed else None
-    return _of_column(column, relation.source.relation, facts)
+    if isinstance(relation, Kept):
+        declared = next((d for d in relation.table.columns if d.name == column.name), None)
+        if declared is None or declared.values is None:
+            return None
+        return Domain(listed=tuple(map(constant, declared.values)), other=declared.other)
+    parts = [_defined(definition, facts) for definition in relation.definitions(column)]
+    return parts[0] if len(parts) == 1 else _of_parts(parts) if parts else None
 
 
-_PASSING = {"lag", "lead", "first_value", "last_value", "nth_value", "least", "greatest"}
-"""The window functions and aggregates whose value is one that their argument has in some row."""
+def _defined(definition: Definition, facts: PublicFacts) -> Domain | None:
+    """Return the values of what a column is made of."""
+    if not isinstance(definition.relation, PublicRows):
+        return _known(definition.value, definition.relation, facts)
+    if not isinstance(definition.value, Column):
+        return None
+    listed = facts.values(definition.relation.table, definition.value.name, MAX_VALUES)
+    return None if listed is None else Domain(listed=listed)
 
 
-def _made(relation: PerUnit | Distinct) -> tuple[Expression | None, ...]:
-    """Return, for every column, an expression one of whose values it has."""
-    if isinstance(relation, Distinct):
-        return relation.expressions
-    passing = (part.argument if part.function in _PASSING else None for part in relation.aggregates)
-    return (*relation.groups, *passing)
-
-
-def _of_parts(found: Sequence[Values | None]) -> Values | None:
+def _of_parts(found: Sequence[Domain | None]) -> Domain | None:
     known = [values for values in found if values is not None]
     if len(known) < len(found):
         return None
     others = {values.other for values in known}
     listed = dict.fromkeys(value for values in known for value in values.listed)
-    return Values(listed=tuple(listed), other=others.pop() if len(others) == 1 else None)
+    return Domain(listed=tuple(listed), other=others.pop() if len(others) == 1 else None)
 
 
 def constant(value: object) -> Constant:

@@ -11,29 +11,17 @@ starts from, as a linked row belongs to the unit of the parent's row that has th
 and of all links that lead to the same columns, are one name: equal values mean one unit, whichever they come from.
 
 So where rows of two relations are equal in columns that come from one name, they are rows of one unit, and a condition
-that says so says nothing beyond equality of the units. The join asks for that as well (`sql.relations`): if the premise
-is broken, it is an answer that goes wrong, and nobody's row meets another's.
+that says so says nothing beyond equality of the units. The engine's join asks for that as well: if the premise is
+broken, it is an answer that goes wrong, and nobody's row meets another's.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from lapwing.catalog.model import Catalog, Table
-from lapwing.query.expressions.expression import Column, Expression, Operation
-from lapwing.query.relations.relation import (
-    Distinct,
-    FirstGroups,
-    FirstRows,
-    Kept,
-    PerUnit,
-    PublicJoin,
-    Relation,
-    Selection,
-    SharedJoin,
-    Union,
-    UnitJoin,
-    Windowed,
-)
+from lapwing.query.expressions.expression import Column, Expression
+from lapwing.query.relations.public import PublicRows
+from lapwing.query.relations.relation import Definition, Kept, Relation, Selection, unique_keys, unscaled
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,42 +40,25 @@ Name = tuple[str, ...]
 
 def origin(value: Expression, relation: Relation) -> Origin | None:
     """Return the declared column that an expression over a relation comes from, if it comes from one."""
-    if isinstance(value, Operation) and value.function == "rescale":  # other units of measure, the same value
-        return origin(value.arguments[0], relation)
+    if unscaled(value) is not value:  # other units of measure, the same value
+        return origin(unscaled(value), relation)
     if not isinstance(value, Column):
         return None
-    match relation:
-        case Kept():
-            return Origin(relation.table, value.name)
-        case Distinct():
-            return _shown(value, relation.columns, relation.expressions, relation.source)
-        case PerUnit():
-            return _shown(value, relation.columns, relation.groups, relation.source)
-        case Union():
-            found = {_shown(value, relation.columns, part.expressions, part.source) for part in relation.parts}
-            return found.pop() if len(found) == 1 else None
-        case UnitJoin() if value in relation.added:
-            there = _shown(value, relation.added, relation.shown, relation.other)
-            unmatched = relation.kind == "left"
-            return (
-                None if there is None else replace(there, way=(1, *there.way), unmatched=unmatched or there.unmatched)
-            )
-        case UnitJoin():
-            here = origin(value, relation.source.relation)
-            return None if here is None else replace(here, way=(0, *here.way))
-        case Windowed() | PublicJoin() if value in relation.added:
-            return None
-        case SharedJoin():  # a row has several units: no column says which is meant
-            return None
-        case Windowed() | PublicJoin() | FirstRows() | FirstGroups():
-            return origin(value, relation.source.relation)
+    if isinstance(relation, Kept):
+        return Origin(relation.table, value.name)
+    if relation.meets:  # a row has several units: no column says which is meant
+        return None
+    origins = {_below(definition) for definition in relation.definitions(value)}
+    return origins.pop() if len(origins) == 1 else None
 
 
-def _shown(
-    value: Column, columns: Sequence[Column], expressions: Sequence[Expression], source: Selection
-) -> Origin | None:
-    places = dict(zip(columns, expressions, strict=False))
-    return origin(places[value], source.relation) if value in places else None
+def _below(definition: Definition) -> Origin | None:
+    if not definition.exact or isinstance(definition.relation, PublicRows):
+        return None
+    below = origin(definition.value, definition.relation)
+    if below is None:
+        return None
+    return replace(below, way=(*definition.way, *below.way), unmatched=definition.unmatched or below.unmatched)
 
 
 # ---- names of the unit ----------------------------------------------------------------------------------------------
@@ -118,17 +89,10 @@ def unit_of(table: Table) -> str | None:
     return next((here for here, there in table.link.on if there == above), None) if len(table.link.on) == 1 else None
 
 
-def keys_of(table: Table, catalog: Catalog) -> Iterator[frozenset[str]]:
-    """Return the sets of columns that are unique among the rows of a table, by the catalog's premise."""
-    for other in catalog.tables:
-        if other.link is not None and other.link.parent.name == table.name:
-            yield frozenset(there for _, there in other.link.on)
-
-
 def _names(found: Origin, catalog: Catalog) -> dict[Name, int]:
     """Return the names of the unit that a column is a part of, and how many columns each has."""
     names = dict(_up(found.table, found.column))
-    for key in keys_of(found.table, catalog):
+    for key in unique_keys(found.table, catalog):
         if found.column in key:
             names |= dict(_ends(found.table, found.column, key))
     return names
@@ -166,34 +130,4 @@ def at_most_one(selection: Selection, values: frozenset[Expression], catalog: Ca
     meets no other, if that one is settled; of a LEFT JOIN by the right one only where it is there, which a column of it
     that is not NULL says.
     """
-    relation = selection.relation
-    if selection.rows_per_unit == 1:
-        return True
-    match relation:
-        case Kept():
-            named = {value.name for value in map(_unscaled, values) if isinstance(value, Column)}
-            return any(key <= named for key in keys_of(relation.table, catalog))
-        case PerUnit():
-            return set(relation.columns[: len(relation.groups)]) <= values
-        case Distinct():
-            return set(relation.columns) <= values
-        case PublicJoin() if relation.kind in ("inner", "left") and relation.multiplicity > 1:
-            return False
-        case UnitJoin() if relation.kind in ("inner", "left"):
-            there = dict(zip(relation.added, relation.shown, strict=True))
-            theirs = frozenset(there[value] for value in values if value in there)
-            if relation.matches <= 1 and at_most_one(relation.source, values, catalog):
-                return True
-            # Rows of a LEFT JOIN that match nothing are told from the others by a column of the other side alone.
-            matched = relation.kind == "inner" or bool(theirs)
-            return matched and relation.matched <= 1 and at_most_one(relation.other, theirs, catalog)
-        case Union() | SharedJoin():
-            return False
-        case Windowed() | PublicJoin() | UnitJoin() | FirstRows() | FirstGroups():
-            return at_most_one(relation.source, values, catalog)
-
-
-def _unscaled(value: Expression) -> Expression:
-    if isinstance(value, Operation) and value.function == "rescale":
-        return value.arguments[0]
-    return value
+    return selection.rows_per_unit == 1 or selection.relation.tells_apart(values, catalog)

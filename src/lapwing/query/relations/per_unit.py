@@ -1,251 +1,223 @@
-"""Bind GROUP BY the privacy unit in a subquery: exact aggregates over the rows of one unit.
+"""Rows per unit: what is aggregated of each unit's rows, and which of them are left where a question limits them.
 
-Guarantee: what a unit's group is worth depends on that unit's own rows alone, as a bag. So every aggregate here is a
-function of a bag: sums are of integers, because a sum of doubles depends on their order; an average is such a sum over
-a count, divided once. Bounds follow from the most rows a unit has.
+All three nodes are unit-local: they group the rows of one unit alone, or choose among them by a hash of the unit and
+the rows' own values, so that equal rows are as good as each other.
+
+GROUP BY the unit alone leaves a unit one row. GROUP BY the unit and more leaves the bound on its rows, as every group
+has a row; or makes it the number of groups that `FirstGroups` leaves, if it groups by keys of that. `FirstRows` leaves
+as many rows as it says.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
-from typing import cast
-
-from sqlglot import exp
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal as Choice
+from typing import Self
 
 from lapwing.catalog.model import Catalog
-from lapwing.errors import QueryRefused
-from lapwing.query.expressions import conversion, functions
-from lapwing.query.expressions.calls import bind_expression
-from lapwing.query.expressions.expression import Column, Expression, Literal, is_number, require_few
-from lapwing.query.expressions.naming import name_of
-from lapwing.query.expressions.rows import Rows
-from lapwing.query.expressions.types import BOOLEAN, Fixed, Real, describe
-from lapwing.query.relations.identity import names_unit, origin
-from lapwing.query.relations.lineage import fresh
-from lapwing.query.relations.relation import PerUnit, Selection, UnitAggregate, UnitFunction
-from lapwing.query.relations.scope import bound_condition
-from lapwing.query.relations.select_list import chosen, named
-from lapwing.query.relations.size import MOST_COLUMNS
+from lapwing.query.expressions.expression import Column, Expression
+from lapwing.query.expressions.types import Type
+from lapwing.query.keys import Key
+from lapwing.query.relations.identity import at_most_one
+from lapwing.query.relations.relation import Definition, Selection, named
 
-Rule = Callable[[exp.Expression, Expression | None, int, Rows], UnitAggregate]
-AGGREGATES = (exp.AggFunc, exp.Filter)
+UnitFunction = Choice["count", "count_distinct", "sum", "average", "least", "greatest", "all", "any"]
 
 
-def is_aggregated(select: exp.Select) -> bool:
-    """Tell whether a SELECT groups rows or aggregates them."""
-    parts = [*select.expressions, select.args.get("having")]
-    return select.args.get("group") is not None or any(part is not None and _has_aggregate(part) for part in parts)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitAggregate:
+    """An exact aggregate over the rows of one unit (and group); a count without an argument is of rows."""
 
-
-def _has_aggregate(node: exp.Expression) -> bool:
-    if isinstance(node, exp.Window | exp.Subquery | exp.Select):
-        return False
-    return isinstance(node, AGGREGATES) or any(_has_aggregate(child) for child in node.iter_expressions())
-
-
-@dataclass(slots=True)
-class _Found:
-    """The nodes that become columns: aggregates and group expressions, by identity."""
-
-    aggregates: dict[UnitAggregate, list[int]] = field(default_factory=dict)
-    groups: dict[Expression, list[int]] = field(default_factory=dict)
-
-
-def bind_aggregates(select: exp.Select, selection: Selection, rows: Rows, catalog: Catalog) -> tuple[Selection, Rows]:
-    """Return one row a unit (and group), and the rows that the SELECT list and HAVING may name afterwards.
-
-    Raises: QueryRefused if the groups would hold rows of several units.
-    """
-    groups = _groups(select, selection, rows, catalog)
-    found = _Found()
-    parts = [*select.expressions, *([select.args["having"].this] if select.args.get("having") is not None else [])]
-    for part in parts:
-        _collect(part.this if type(part) is exp.Alias else part, groups, selection, rows, found)
-    if len(groups) + len(found.aggregates) > MOST_COLUMNS:
-        raise rows.refusal(select, f"A subquery has more than {MOST_COLUMNS} groups and aggregates", "Use fewer.")
-    with rows.pointing(select):
-        require_few([*groups, *(part.argument for part in found.aggregates if part.argument is not None)])
-    aggregates = tuple(sorted(found.aggregates, key=str))
-    columns = fresh("g", [part.type for part in (*groups, *aggregates)], selection.relation)
-    relation = PerUnit(source=selection, groups=groups, aggregates=aggregates, columns=columns)
-    places: Mapping[object, Column] = dict(zip((*groups, *aggregates), columns, strict=True))
-    prepared = {
-        node: places[value]
-        for kind in (found.groups, found.aggregates)
-        for value, nodes in kind.items()
-        for node in nodes
-    }
-    units = tuple(replace(source, columns={}) for source in rows.sources)
-    return Selection(relation=relation), Rows(text=rows.text, sources=units, prepared=prepared, lost=rows.sources)
-
-
-def _groups(select: exp.Select, selection: Selection, rows: Rows, catalog: Catalog) -> tuple[Expression, ...]:
-    """Bind GROUP BY: the unit, or columns that name it, are among the groups, so that each is of one unit."""
-    clause = select.args.get("group")
-    nodes: list[exp.Expression] = []
-    if clause is not None:
-        rows.only(clause, "expressions", "all")
-        nodes = [chosen(node, select, rows) for node in clause.expressions]
-        if clause.args.get("all"):
-            items = [named(item, rows)[0] for item in select.expressions]
-            nodes = [item for item in items if not _has_aggregate(item)]
-    groups = tuple(sorted(dict.fromkeys(_group(node, rows) for node in nodes if not rows.is_unit(node)), key=str))
-    by_unit = any(rows.is_unit(node) for node in nodes)
-    if not by_unit and not names_unit((origin(group, selection.relation) for group in groups), catalog):
-        unit = rows.unit
-        raise rows.refusal(
-            clause or select,
-            "A subquery that aggregates over the rows of different units is not answered",
-            f"Group by the privacy unit too: GROUP BY {unit}."
-            if unit
-            else "Group by a key that the catalog links, or join the table that has the unit.",
-        )
-    return groups
-
-
-def _group(node: exp.Expression, rows: Rows) -> Expression:
-    bound = bind_expression(node, rows)
-    if isinstance(bound, Literal):
-        raise rows.refusal(node, "GROUP BY takes columns, not constants", "Leave it out.")
-    return bound
-
-
-def _collect(
-    node: exp.Expression, groups: tuple[Expression, ...], selection: Selection, rows: Rows, found: _Found
-) -> None:
-    """Find the aggregates and group expressions inside a node."""
-    if isinstance(node, exp.Window):
-        raise rows.refusal(node, "A window over grouped rows is not answered", "Group in a subquery of its own.")
-    if isinstance(node, AGGREGATES):
-        aggregate = _aggregate(node, selection, rows)
-        found.aggregates.setdefault(aggregate, []).append(id(node))
-        return
-    if not isinstance(node, exp.Literal) and not _has_aggregate(node):
-        try:
-            bound = bind_expression(node, rows)
-        except QueryRefused:
-            bound = None
-        if bound is not None and bound in groups:
-            found.groups.setdefault(bound, []).append(id(node))
-            return
-    for child in node.iter_expressions():
-        _collect(child, groups, selection, rows, found)
-
-
-# ---- aggregates -----------------------------------------------------------------------------------------------------
-
-
-def _aggregate(node: exp.Expression, selection: Selection, rows: Rows) -> UnitAggregate:
-    condition = None
-    if isinstance(node, exp.Filter):
-        rows.only(node, "this", "expression")
-        rows.only(node.expression, "this")
-        condition = bound_condition(node.expression.this, rows, "FILTER")
-        node = node.this
-    rule = _RULES.get(type(node))
-    if rule is None:
-        raise rows.refusal(
-            node,
-            f"{name_of(node)} is not answered over the rows of a unit",
-            "Use COUNT, SUM, AVG, MIN, MAX, BOOL_AND, BOOL_OR.",
-        )
-    with rows.pointing(node):
-        return rule(node, condition, selection.rows_per_unit, rows)
-
-
-def only_where(argument: Expression, condition: Expression | None) -> Expression:
-    """Return an argument that is NULL for the rows that a FILTER leaves out."""
-    if condition is None:
-        return argument
-    return functions.case([condition], [argument], functions.NULL_LITERAL)
-
-
-def one_where(condition: Expression) -> Expression:
-    """Return 1 for the rows of a FILTER and NULL for others."""
-    return only_where(conversion.number(Fraction(1)), condition)
-
-
-def _count(node: exp.Expression, condition: Expression | None, most: int, rows: Rows) -> UnitAggregate:
-    rows.only(node, "this", "big_int")
-    inner = node.this
-    function: UnitFunction = "count"
+    function: UnitFunction
     argument: Expression | None
-    if isinstance(inner, exp.Distinct):
-        rows.only(inner, "expressions")
-        if len(inner.expressions) != 1:
-            raise rows.refusal(node, "COUNT(DISTINCT …) takes one expression")
-        function, inner = "count_distinct", inner.expressions[0]
-    if function == "count" and (isinstance(inner, exp.Star) or rows.is_unit(inner)):
-        if isinstance(inner, exp.Star):
-            rows.only(inner)
-        argument = one_where(condition) if condition is not None else None
-    else:
-        argument = only_where(bind_expression(inner, rows), condition)
-        if function == "count" and not conversion.nullable(argument):
-            argument = None
-    least = 1 if argument is None else 0
-    return UnitAggregate(function=function, argument=argument, type=conversion.fixed(Fraction(1), least, most))
+    type: Type
+
+    def __str__(self) -> str:
+        return f"{self.function}({'*' if self.argument is None else self.argument})"
 
 
-def _number(node: exp.Expression, condition: Expression | None, rows: Rows) -> Expression:
-    rows.only(node, "this")
-    if isinstance(node.this, exp.Distinct):
-        raise rows.refusal(node, f"{node.key.upper()}(DISTINCT …) is not answered")
-    argument = bind_expression(node.this, rows)
-    if not is_number(argument.type):
-        raise rows.refusal(node, f"{node.key.upper()} needs a number, not {describe(argument.type)}")
-    return conversion.summable(only_where(argument, condition))
+PASSING = frozenset({"least", "greatest"})
+"""The functions whose value is one that their argument has in some row."""
 
 
-def _sum(node: exp.Expression, condition: Expression | None, most: int, rows: Rows) -> UnitAggregate:
-    argument = _number(node, condition, rows)
-    low, high = conversion.integers_of(argument)
-    kind = conversion.fixed(cast(Fixed, argument.type).step, min(low, low * most), max(high, high * most))
-    return UnitAggregate(function="sum", argument=argument, type=kind)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PerUnit:
+    """One row for each unit, or for each unit and group: the group, and aggregates over it."""
+
+    source: Selection
+    groups: tuple[Expression, ...]
+    aggregates: tuple[UnitAggregate, ...]
+    columns: tuple[Column, ...]
+
+    row_by_row = False
+    meets = False
+    hands_on = False
+    reads_whole_rows = False
+    numbers = frozenset[str]()
+    public = None
+
+    def __post_init__(self) -> None:
+        self.source.require_one_unit()
+
+    def __str__(self) -> str:
+        shown = named(self.columns, (*self.groups, *self.aggregates))
+        return f"({shown} FROM {self.source} GROUP BY unit{''.join(f', {group}' for group in self.groups)})"
+
+    @property
+    def sources(self) -> tuple[Selection, ...]:
+        """Its source."""
+        return (self.source,)
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows of one unit: one for each group, of which there may be a limit."""
+        if not self.groups:
+            return 1
+        rows, source = self.source.rows_per_unit, self.source.relation
+        return min(rows, source.most) if isinstance(source, FirstGroups) and source.has(self.groups) else rows
+
+    @property
+    def computed(self) -> tuple[tuple[Expression, ...], ...]:
+        """The groups, and what is aggregated."""
+        return ((*self.groups, *(part.argument for part in self.aggregates if part.argument is not None)),)
+
+    def rebuilt(self, sources: Sequence[Selection]) -> Self:
+        """Return the same of another source."""
+        return replace(self, source=sources[0])
+
+    def narrowed(self, read: frozenset[str]) -> Self:
+        """Return the node."""
+        return self
+
+    def definitions(self, column: Column) -> tuple[Definition, ...]:
+        """Return the group that a column is, or the argument of an aggregate that passes a value on."""
+        if column not in self.columns:
+            return ()
+        place, below = self.columns.index(column), self.source.relation
+        if place < len(self.groups):
+            return (Definition(self.groups[place], below),)
+        part = self.aggregates[place - len(self.groups)]
+        passing = part.function in PASSING and part.argument is not None
+        return (Definition(part.argument, below, exact=False),) if passing and part.argument is not None else ()
+
+    def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
+        """Tell whether the groups are among the expressions: a group is there once."""
+        return set(self.columns[: len(self.groups)]) <= values
 
 
-def _average(node: exp.Expression, condition: Expression | None, _most: int, rows: Rows) -> UnitAggregate:
-    argument = _number(node, condition, rows)
-    kind = cast(Real, conversion.to_real(argument).type)
-    return UnitAggregate(function="average", argument=argument, type=kind)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstRows:
+    """At most `most` rows of each unit: the first by a hash of the unit and their values."""
+
+    source: Selection
+    most: int
+
+    row_by_row = False
+    meets = False
+    hands_on = True
+    reads_whole_rows = True
+    numbers = frozenset[str]()
+    public = None
+
+    def __post_init__(self) -> None:
+        self.source.require_one_unit()
+
+    def __str__(self) -> str:
+        return f"(FIRST {self.most} ROWS OF {self.source})"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The source's columns."""
+        return self.source.relation.columns
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows of one unit."""
+        return min(self.most, self.source.rows_per_unit)
+
+    @property
+    def sources(self) -> tuple[Selection, ...]:
+        """Its source."""
+        return (self.source,)
+
+    @property
+    def computed(self) -> tuple[tuple[Expression, ...], ...]:
+        """Nothing."""
+        return ((),)
+
+    def rebuilt(self, sources: Sequence[Selection]) -> Self:
+        """Return the same of another source."""
+        return replace(self, source=sources[0])
+
+    def narrowed(self, read: frozenset[str]) -> Self:
+        """Return the node."""
+        return self
+
+    def definitions(self, column: Column) -> tuple[Definition, ...]:
+        """Return the source's column, which it hands on."""
+        return (Definition(column, self.source.relation),)
+
+    def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
+        """Tell it of the source: a choice of rows makes no two of one."""
+        return at_most_one(self.source, values, catalog)
 
 
-def _extreme(function: UnitFunction) -> Rule:
-    def rule(node: exp.Expression, condition: Expression | None, _most: int, rows: Rows) -> UnitAggregate:
-        rows.only(node, "this")
-        argument = only_where(bind_expression(node.this, rows), condition)
-        return UnitAggregate(function=function, argument=argument, type=argument.type)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstGroups:
+    """The rows of each unit in at most `most` of its groups: the first by a hash of their keys."""
 
-    return rule
+    source: Selection
+    keys: tuple[Key, ...]
+    most: int
 
+    row_by_row = False
+    meets = False
+    hands_on = True
+    reads_whole_rows = False
+    numbers = frozenset[str]()
+    public = None
 
-def _logical(function: UnitFunction) -> Rule:
-    def rule(node: exp.Expression, condition: Expression | None, _most: int, rows: Rows) -> UnitAggregate:
-        rows.only(node, "this")
-        argument = bind_expression(node.this, rows)
-        if argument.type != BOOLEAN:
-            raise rows.refusal(node, f"{node.key.upper()} needs a condition, not {describe(argument.type)}")
-        return UnitAggregate(function=function, argument=only_where(argument, condition), type=BOOLEAN)
+    def __post_init__(self) -> None:
+        self.source.require_one_unit()
 
-    return rule
+    def __str__(self) -> str:
+        return f"(FIRST {self.most} GROUPS BY {', '.join(map(str, self.keys))} OF {self.source})"
 
+    def has(self, expressions: Sequence[Expression]) -> bool:
+        """Tell whether rows of one group have the same values of expressions: each is a key that gathers no others."""
+        return set(expressions) <= {key.expression for key in self.keys if key.other is None}
 
-def _count_if(node: exp.Expression, condition: Expression | None, most: int, rows: Rows) -> UnitAggregate:
-    rows.only(node, "this")
-    wanted = bind_expression(node.this, rows)
-    if wanted.type != BOOLEAN:
-        raise rows.refusal(node, f"COUNT_IF needs a condition, not {describe(wanted.type)}")
-    both = wanted if condition is None else functions.both(condition, wanted)
-    return UnitAggregate(function="count", argument=one_where(both), type=conversion.fixed(Fraction(1), 0, most))
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The source's columns."""
+        return self.source.relation.columns
 
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows of one unit."""
+        return self.source.rows_per_unit
 
-_RULES: Mapping[type[exp.Expression], Rule] = {
-    exp.Count: _count,
-    exp.CountIf: _count_if,
-    exp.Sum: _sum,
-    exp.Avg: _average,
-    exp.Min: _extreme("least"),
-    exp.Max: _extreme("greatest"),
-    exp.LogicalAnd: _logical("all"),
-    exp.LogicalOr: _logical("any"),
-}
+    @property
+    def sources(self) -> tuple[Selection, ...]:
+        """Its source."""
+        return (self.source,)
+
+    @property
+    def computed(self) -> tuple[tuple[Expression, ...], ...]:
+        """The keys."""
+        return (tuple(key.expression for key in self.keys),)
+
+    def rebuilt(self, sources: Sequence[Selection]) -> Self:
+        """Return the same of another source."""
+        return replace(self, source=sources[0])
+
+    def narrowed(self, read: frozenset[str]) -> Self:
+        """Return the node."""
+        return self
+
+    def definitions(self, column: Column) -> tuple[Definition, ...]:
+        """Return the source's column, which it hands on."""
+        return (Definition(column, self.source.relation),)
+
+    def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
+        """Tell it of the source: a choice of rows makes no two of one."""
+        return at_most_one(self.source, values, catalog)

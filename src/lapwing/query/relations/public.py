@@ -1,10 +1,30 @@
-"""What a plan may know of public tables: their columns, their values, and how often values repeat."""
+"""Public tables in a plan: their rows, and what may be known of them: columns, values, how often values repeat."""
 
+import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from lapwing.catalog.public import PublicTable
-from lapwing.query.expressions.expression import Column, Constant
+from lapwing.query.expressions.expression import Column, Constant, Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicRows:
+    """Rows of a public table for which a condition over its columns is true; distinct in their columns, if so asked.
+
+    Args: digest: the fingerprint of its data, on which bounds and multiplicities rest.
+    """
+
+    table: PublicTable
+    digest: str
+    columns: tuple[Column, ...]
+    where: Expression | None = None
+    distinct: bool = False
+
+    def __str__(self) -> str:
+        rows = f"PUBLIC {json.dumps(self.table.name)}{f' WHERE {self.where}' if self.where is not None else ''}"
+        return f"(DISTINCT {', '.join(map(str, self.columns))} FROM {rows})" if self.distinct else rows
 
 
 class PublicFacts(Protocol):

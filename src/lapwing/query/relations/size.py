@@ -10,22 +10,9 @@ from itertools import accumulate
 
 from sqlglot import exp
 
-from lapwing.query.expressions.expression import Expression, require_small, weight
+from lapwing.query.expressions.expression import require_small, weight
 from lapwing.query.expressions.rows import Rows
-from lapwing.query.relations.lineage import nesting_of, size_of, sources_of, tables_of
-from lapwing.query.relations.relation import (
-    Distinct,
-    FirstGroups,
-    PerUnit,
-    PublicJoin,
-    Relation,
-    Selection,
-    SharedJoin,
-    Union,
-    UnitJoin,
-    Windowed,
-    units_of_row,
-)
+from lapwing.query.relations.relation import Relation, Selection, tables_of, units_of_row
 
 MOST_COLUMNS = 400
 MOST_RELATIONS = 100
@@ -41,7 +28,7 @@ COLUMN = 3
 def require_bounded_size(selection: Selection, node: exp.Expression, rows: Rows) -> None:
     """Refuse rows that are made of too much, or of which one unit may have too many."""
     relation = selection.relation
-    if size_of(relation) > MOST_RELATIONS or nesting_of(relation) > MOST_NESTED:
+    if _size(relation) > MOST_RELATIONS or _nesting(relation) > MOST_NESTED:
         reason = f"Subqueries, joins and unions are more than {MOST_RELATIONS}, or more than {MOST_NESTED} deep"
         raise rows.refusal(node, reason, "Use fewer.")
     if selection.where is not None:
@@ -57,40 +44,23 @@ def require_bounded_size(selection: Selection, node: exp.Expression, rows: Rows)
         raise rows.refusal(node, reason, "Join on columns whose values are rarer, or fewer tables.")
 
 
+def _size(relation: Relation) -> int:
+    """Return of how many relations a relation is made, itself included."""
+    return 1 + sum(_size(source.relation) for source in relation.sources)
+
+
+def _nesting(relation: Relation) -> int:
+    """Return how many relations deep a relation is nested, itself included."""
+    return 1 + max((_nesting(source.relation) for source in relation.sources), default=0)
+
+
 def _weights(selection: Selection) -> Iterator[int]:
+    relation = selection.relation
     if selection.where is not None:
         yield weight(selection.where)
-    for value in _columns(selection.relation):
-        yield COLUMN * weight(value)
-    for source in sources_of(selection.relation):
+    for values in relation.computed:
+        yield from (COLUMN * weight(value) for value in values)
+    if relation.public is not None and relation.public.where is not None:
+        yield COLUMN * weight(relation.public.where)
+    for source in relation.sources:
         yield from _weights(source)
-
-
-def _columns(relation: Relation) -> Iterator[Expression]:
-    """Yield the expressions that a relation computes."""
-    match relation:
-        case Distinct():
-            yield from relation.expressions
-        case Union():
-            for part in relation.parts:
-                yield from part.expressions
-        case PerUnit():
-            yield from relation.groups
-            yield from (part.argument for part in relation.aggregates if part.argument is not None)
-        case Windowed():
-            for window in relation.windows:
-                yield from (*window.arguments, *window.partition, *(term.value for term in window.order))
-        case UnitJoin():
-            yield from relation.shown
-            yield from (side for pair in relation.on for side in pair)
-            if relation.where is not None:
-                yield relation.where
-        case SharedJoin():
-            yield from relation.shown
-            yield from (side for pair in relation.on for side in pair)
-        case PublicJoin():
-            yield from (left for left, _ in relation.on)
-            if relation.public.where is not None:
-                yield relation.public.where
-        case FirstGroups():
-            yield from (key.expression for key in relation.keys)

@@ -2,7 +2,7 @@
 
 Guarantee: a window is partitioned by the privacy unit, so that what it adds to a row depends on rows of the same unit
 alone. It must also not depend on the order in which an engine happens to hold them: the law and its proof are in
-`frames`.
+`relations.windowed`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,11 +13,10 @@ from sqlglot import exp
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Literal, require_few
 from lapwing.query.expressions.rows import Rows, same_name
-from lapwing.query.relations.frames import SortTerm, Window
-from lapwing.query.relations.lineage import fresh
-from lapwing.query.relations.relation import Selection, Windowed
-from lapwing.query.relations.window_frames import bind_frame, settled
-from lapwing.query.relations.window_functions import Called, bind_function, function_of, name_in_plan
+from lapwing.query.from_clause.window_frames import bind_frame, settled
+from lapwing.query.from_clause.window_functions import Called, bind_function, function_of, name_in_plan
+from lapwing.query.relations.relation import Selection, fresh
+from lapwing.query.relations.windowed import SortTerm, Window, Windowed
 
 Definitions = Mapping[str, "Written"]
 

@@ -1,4 +1,7 @@
-"""A window function as a value: what it computes, in which order it sees a unit's rows, and which of them.
+"""Window functions over the rows of one unit: what they compute, in which order they see rows, and which of them.
+
+`Windowed` is unit-local, as it looks around within the rows of one unit alone, and adds none. ROW_NUMBER() OVER
+(PARTITION BY unit …) <= n leaves at most n of them, as no two rows of a unit have the same number (`row_numbers`).
 
 Proof of the law that windows keep: what they add to the rows of a unit is a function of these rows alone, as a bag.
 Let r₁ … rₘ be the rows of a unit that a window sees. A function of the bag of rows in a part, or of those whose ORDER
@@ -17,14 +20,21 @@ Frames in ROWS are cut off at the most rows of a unit, and those in RANGE are ov
 stays inside 64 bits, so that none can overflow on data.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal as Choice
+from typing import Self
 
-from lapwing.query.expressions.expression import Expression
+from lapwing.catalog.model import Catalog
+from lapwing.query.expressions.expression import Column, Expression
 from lapwing.query.expressions.types import Type
+from lapwing.query.relations.identity import at_most_one
+from lapwing.query.relations.relation import Definition, Selection, named
 
 POSITIONAL = {"row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"}
 """The functions that count rows one by one."""
+PASSING = frozenset({"lag", "lead", "first_value", "last_value", "nth_value", "least", "greatest"})
+"""The functions whose value is one that their argument has in some row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,3 +102,72 @@ class Window:
     def positional(self) -> bool:
         """Whether it counts rows one by one, so that ties must be broken."""
         return self.function in POSITIONAL or (self.frame is not None and self.frame.unit == "rows")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Windowed:
+    """A selection's rows with window functions as further columns."""
+
+    source: Selection
+    windows: tuple[Window, ...]
+    added: tuple[Column, ...]
+
+    row_by_row = False
+    meets = False
+    hands_on = True
+    reads_whole_rows = True
+    public = None
+
+    def __post_init__(self) -> None:
+        self.source.require_one_unit()
+
+    def __str__(self) -> str:
+        return f"({named(self.added, self.windows)} OVER {self.source})"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The source's columns, then the window functions."""
+        return (*self.source.relation.columns, *self.added)
+
+    @property
+    def numbers(self) -> frozenset[str]:
+        """The names of the columns in which the rows of a unit have the numbers 1, 2, 3 and so on, each once."""
+        pairs = zip(self.windows, self.added, strict=True)
+        return frozenset(c.name for window, c in pairs if window.function == "row_number" and not window.partition)
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows of one unit."""
+        return self.source.rows_per_unit
+
+    @property
+    def sources(self) -> tuple[Selection, ...]:
+        """Its source."""
+        return (self.source,)
+
+    @property
+    def computed(self) -> tuple[tuple[Expression, ...], ...]:
+        """What the windows look at."""
+        parts = ((*w.arguments, *w.partition, *(term.value for term in w.order)) for w in self.windows)
+        return (tuple(value for part in parts for value in part),)
+
+    def rebuilt(self, sources: Sequence[Selection]) -> Self:
+        """Return the same over another source."""
+        return replace(self, source=sources[0])
+
+    def narrowed(self, read: frozenset[str]) -> Self:
+        """Return the node: what is not read of it costs little."""
+        return self
+
+    def definitions(self, column: Column) -> tuple[Definition, ...]:
+        """Return the source's column, or the argument of a window that passes a value on, and nothing else."""
+        below = self.source.relation
+        if column not in self.added:
+            return (Definition(column, below),)
+        window = self.windows[self.added.index(column)]
+        passed = window.arguments[:1] if window.function in PASSING and len(window.arguments) < 3 else ()
+        return tuple(Definition(value, below, exact=False) for value in passed)
+
+    def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
+        """Tell it of the source, whose rows it has."""
+        return at_most_one(self.source, values, catalog)

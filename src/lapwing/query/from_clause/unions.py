@@ -8,9 +8,9 @@ from sqlglot import exp
 from lapwing.query.expressions import functions
 from lapwing.query.expressions.conversion import alike
 from lapwing.query.expressions.rows import Source
-from lapwing.query.relations.lineage import fresh, table_of
-from lapwing.query.relations.relation import Part, Selection, Union
-from lapwing.query.relations.scope import Input, PublicInput, Scope
+from lapwing.query.from_clause.scope import Input, PublicInput, Scope
+from lapwing.query.relations.relation import Selection, fresh, table_of
+from lapwing.query.relations.set_operations import Part, Union
 
 
 def parts_of(node: exp.SetOperation, scope: Scope) -> tuple[exp.Expression, exp.Expression]:

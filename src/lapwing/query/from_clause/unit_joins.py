@@ -1,13 +1,7 @@
 """Bind joins of protected rows with protected rows of the same units: on the privacy unit, and further conditions.
 
-Guarantee: a row is joined with rows of its own unit alone, so that the result is the union over units of a join of the
-unit's own rows: R(D) = ⋃_u (R₁(D_u) ⋈ R₂(D_u)), unit-local as both sides are, whichever tables they rest on: D_u are
-the unit's rows in all of them. A unit with k₁ and k₂ rows has at most k₁·k₂ of them, in a LEFT JOIN k₁·max(k₂, 1), and
-in a semi- or anti-join, which keeps or leaves out rows of the left side, k₁. Where no two rows of a side agree in what
-the join compares (`identity.at_most_one`), each row of the other side meets one of it at most: then there are no more
-rows than the other side has, and in a LEFT JOIN no more than both sides have together. Which pairs match is a function
-of their values, so that the bag of them does not depend on any order. Rows have a unit always, so that NOT IN leaves
-out exactly the units of the other side.
+What is proven of the joined rows stands with the node (`relations.unit_join`). Rows have a unit always, so that NOT IN
+leaves out exactly the units of the other side.
 
 A join has to say that the rows are of one unit: by the unit, or by a key that the catalog links, which names the unit
 as well (`identity`). The first is asked for in any case.
@@ -24,11 +18,11 @@ from lapwing.errors import QueryRefused
 from lapwing.query.expressions import functions
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import Rows, Source
-from lapwing.query.relations.equalities import Pairs, binds, column_called, equal, separated
+from lapwing.query.from_clause.equalities import Pairs, binds, column_called, equal, separated
+from lapwing.query.from_clause.scope import Input, Scope, bound_condition, conjunction, filtered, rows_of
 from lapwing.query.relations.identity import Origin, at_most_one, names_unit, origin, same_unit
-from lapwing.query.relations.lineage import fresh, kinds_of_units, table_of
-from lapwing.query.relations.relation import Selection, UnitJoin, UnitJoinKind
-from lapwing.query.relations.scope import Input, Scope, bound_condition, conjunction, filtered, rows_of
+from lapwing.query.relations.relation import Selection, fresh, kinds_of_units, table_of
+from lapwing.query.relations.unit_join import UnitJoin, UnitJoinKind
 
 TO_MEET: Final = (
     "Or let rows of different units meet, and limit what each adds: COUNT(*, contribution_bounds_per_group => AUTO)."

@@ -8,10 +8,9 @@ from sqlglot import exp
 
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.rows import Rows, is_column
-from lapwing.query.relations.equalities import equal
-from lapwing.query.relations.joins import check_name, equalities, joined, split
-from lapwing.query.relations.relation import JoinKind
-from lapwing.query.relations.scope import (
+from lapwing.query.from_clause.equalities import equal
+from lapwing.query.from_clause.public_joins import check_name, equalities, joined, split
+from lapwing.query.from_clause.scope import (
     Binder,
     Input,
     PublicInput,
@@ -21,8 +20,9 @@ from lapwing.query.relations.scope import (
     filtered,
     rows_of,
 )
+from lapwing.query.from_clause.unit_joins import bind_unit_join, check_units, is_linked, paired, unlinked
+from lapwing.query.relations.public_join import JoinKind
 from lapwing.query.relations.size import require_bounded_size
-from lapwing.query.relations.unit_joins import bind_unit_join, check_units, is_linked, paired, unlinked
 
 
 def bind_where(parts: Sequence[exp.Expression], bound: Input, scope: Scope, *, subquery: Binder, item: Binder) -> Input:

@@ -16,8 +16,8 @@ from lapwing.query.expressions.conversion import bounds_of, in_calendar
 from lapwing.query.expressions.expression import Expression, Literal, Operation
 from lapwing.query.expressions.rows import Rows
 from lapwing.query.expressions.types import Fixed, Plain, describe, is_temporal
-from lapwing.query.relations.frames import Frame, SortTerm
-from lapwing.query.relations.window_functions import OF_ONE_ROW, RANKED, called_by
+from lapwing.query.from_clause.window_functions import OF_ONE_ROW, RANKED, called_by
+from lapwing.query.relations.windowed import Frame, SortTerm
 
 Order = tuple[SortTerm, ...]
 

@@ -21,11 +21,11 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions.rows import Rows
-from lapwing.query.relations.equalities import sides_of
-from lapwing.query.relations.joins import bind_join
-from lapwing.query.relations.scope import Binder, Input, PublicInput, Scope, conjuncts, rows_of
-from lapwing.query.relations.shared_joins import bind_shared_join, meet
-from lapwing.query.relations.unit_joins import compares_units, connects
+from lapwing.query.from_clause.equalities import sides_of
+from lapwing.query.from_clause.public_joins import bind_join
+from lapwing.query.from_clause.scope import Binder, Input, PublicInput, Scope, conjuncts, rows_of
+from lapwing.query.from_clause.shared_joins import bind_shared_join, meet
+from lapwing.query.from_clause.unit_joins import compares_units, connects
 
 Item = tuple[exp.Join, Input | PublicInput]
 Asked = Callable[[exp.Expression, Input], Input]

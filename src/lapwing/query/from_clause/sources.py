@@ -15,15 +15,12 @@ from lapwing.catalog.public import PublicTable
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions.expression import Column, Expression, require_small
 from lapwing.query.expressions.rows import Rows, Source, same_name
-from lapwing.query.relations.identity import unit_of
-from lapwing.query.relations.joins import bind_join
-from lapwing.query.relations.lineage import fresh
-from lapwing.query.relations.listed import bind_listed, is_inner, is_listed
-from lapwing.query.relations.memberships import bind_where
-from lapwing.query.relations.per_unit import bind_aggregates, is_aggregated
-from lapwing.query.relations.preserved import check_aggregates
-from lapwing.query.relations.relation import Distinct, Kept, PublicRows, Selection, units_of_row
-from lapwing.query.relations.scope import (
+from lapwing.query.from_clause.comma_joins import bind_listed, is_inner, is_listed
+from lapwing.query.from_clause.groupings import bind_aggregates, is_aggregated
+from lapwing.query.from_clause.memberships import bind_where
+from lapwing.query.from_clause.outer_joins import check_aggregates
+from lapwing.query.from_clause.public_joins import bind_join
+from lapwing.query.from_clause.scope import (
     Input,
     PublicInput,
     Scope,
@@ -34,11 +31,15 @@ from lapwing.query.relations.scope import (
     renamed,
     rows_of,
 )
-from lapwing.query.relations.select_list import SelectList, bind_list, with_aliases
+from lapwing.query.from_clause.select_list import SelectList, bind_list, with_aliases
+from lapwing.query.from_clause.unions import aligned, parts_of, united
+from lapwing.query.from_clause.unit_joins import compared
+from lapwing.query.from_clause.windows import bind_windows, definitions_in, windows_in
+from lapwing.query.relations.identity import unit_of
+from lapwing.query.relations.public import PublicRows
+from lapwing.query.relations.relation import Kept, Selection, fresh, units_of_row
+from lapwing.query.relations.set_operations import Distinct
 from lapwing.query.relations.size import MOST_NESTED, MOST_VIEWS, require_bounded_size
-from lapwing.query.relations.unions import aligned, parts_of, united
-from lapwing.query.relations.unit_joins import compared
-from lapwing.query.relations.windows import bind_windows, definitions_in, windows_in
 from lapwing.query.text.parse import parse
 
 __all__ = ["Scope", "bind_from", "rows_of"]

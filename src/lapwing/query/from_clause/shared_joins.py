@@ -23,11 +23,11 @@ from lapwing.errors import QueryRefused
 from lapwing.mechanisms.packing import MOST_UNITS, require_solver
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import Rows, Source
-from lapwing.query.relations.equalities import binds, separated
-from lapwing.query.relations.lineage import fresh, kinds_of_units, tables_of
-from lapwing.query.relations.relation import Selection, SharedJoin, units_of_row
-from lapwing.query.relations.scope import Input, Scope, bound_condition, conjunction, filtered, rows_of
-from lapwing.query.relations.unit_joins import check_names
+from lapwing.query.from_clause.equalities import binds, separated
+from lapwing.query.from_clause.scope import Input, Scope, bound_condition, conjunction, filtered, rows_of
+from lapwing.query.from_clause.unit_joins import check_names
+from lapwing.query.relations.relation import Selection, fresh, kinds_of_units, tables_of, units_of_row
+from lapwing.query.relations.shared_join import SharedJoin
 
 
 def bind_shared_join(

@@ -12,8 +12,8 @@ from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.normal_forms import TRUE
 from lapwing.query.expressions.rows import Rows, Source
 from lapwing.query.expressions.types import BOOLEAN, describe
-from lapwing.query.relations.public import PublicFacts
-from lapwing.query.relations.relation import PublicRows, Selection
+from lapwing.query.relations.public import PublicFacts, PublicRows
+from lapwing.query.relations.relation import Selection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Input:
     """Rows that carry the unit, and the names under which their columns are known.
 
     Args: unit_place: of a subquery that lists its columns, where the unit is among them; dark: where a join keeps
-        public rows that match nobody, the columns that are NULL in them (`preserved`).
+        public rows that match nobody, the columns that are NULL in them (`outer_joins`).
     """
 
     selection: Selection

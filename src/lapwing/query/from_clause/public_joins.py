@@ -12,10 +12,8 @@ from sqlglot import exp
 
 from lapwing.query.expressions.expression import Column, Expression, Operation
 from lapwing.query.expressions.rows import Rows, Source
-from lapwing.query.relations.equalities import Pairs, binds, column_called, equal, separated
-from lapwing.query.relations.lineage import names_in
-from lapwing.query.relations.relation import JoinKind, PublicJoin, PublicRows, Relation, Selection
-from lapwing.query.relations.scope import (
+from lapwing.query.from_clause.equalities import Pairs, binds, column_called, equal, separated
+from lapwing.query.from_clause.scope import (
     Input,
     PublicInput,
     Scope,
@@ -25,10 +23,13 @@ from lapwing.query.relations.scope import (
     filtered,
     rows_of,
 )
-from lapwing.query.relations.shared_joins import bind_shared_join
-from lapwing.query.relations.unit_joins import bind_unit_join, connects, join_using
+from lapwing.query.from_clause.shared_joins import bind_shared_join
+from lapwing.query.from_clause.unit_joins import bind_unit_join, connects, join_using
+from lapwing.query.relations.public import PublicRows
+from lapwing.query.relations.public_join import JoinKind, PublicJoin
+from lapwing.query.relations.relation import Relation, Selection, names_in
 
-# Rows without a unit do not exist, so that a RIGHT JOIN to a public table keeps what an inner one keeps: `preserved`.
+# Rows without a unit do not exist, so that a RIGHT JOIN to a public table keeps what an inner one keeps: `outer_joins`.
 KINDS: Mapping[tuple[str, str], JoinKind] = {
     ("", ""): "inner",
     ("", "INNER"): "inner",

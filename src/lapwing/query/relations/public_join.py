@@ -1,0 +1,87 @@
+"""Rows joined to public rows, on equalities.
+
+Unit-local, and it works row by row: what a row is joined with depends on that row and on public data alone. It
+multiplies the bound on a unit's rows by the most public rows that share the joined values (at least 1 for a LEFT join).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal as Choice
+from typing import Self
+
+from lapwing.catalog.model import Catalog
+from lapwing.query.expressions.expression import Column, Expression
+from lapwing.query.relations.identity import at_most_one
+from lapwing.query.relations.public import PublicRows
+from lapwing.query.relations.relation import Definition, Selection
+
+JoinKind = Choice["inner", "left", "semi", "anti", "not_in"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicJoin:
+    """A selection's rows joined to public rows on equalities.
+
+    A semi-join keeps the rows that match, an anti-join those that do not; `not_in` is SQL's NOT IN, which holds where
+    the value equals no public one for certain: neither it nor any of them is NULL, or there are none.
+
+    Args: on: pairs of an expression over the selection and one over the public rows; multiplicity: the most public
+        rows that share the joined values; added: the public columns under names of their own, for inner and left.
+    """
+
+    kind: JoinKind
+    source: Selection
+    public: PublicRows
+    on: tuple[tuple[Expression, Expression], ...]
+    multiplicity: int
+    added: tuple[Column, ...]
+
+    row_by_row = True
+    meets = False
+    hands_on = True
+    reads_whole_rows = False
+    numbers = frozenset[str]()
+
+    def __str__(self) -> str:
+        pairs = " AND ".join(f"{left} = {right}" for left, right in self.on)
+        return f"({self.source} {self.kind.upper()} JOIN {self.public} ON {pairs})"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The source's columns, then the public table's."""
+        return (*self.source.relation.columns, *self.added)
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows of one unit."""
+        # At least 1 for an inner join to no rows too: then bounds that follow from it are in order.
+        return self.source.rows_per_unit * (max(1, self.multiplicity) if self.kind in ("inner", "left") else 1)
+
+    @property
+    def sources(self) -> tuple[Selection, ...]:
+        """Its source."""
+        return (self.source,)
+
+    @property
+    def computed(self) -> tuple[tuple[Expression, ...], ...]:
+        """What the public rows are compared with."""
+        return (tuple(left for left, _ in self.on),)
+
+    def rebuilt(self, sources: Sequence[Selection]) -> Self:
+        """Return the same of another source."""
+        return replace(self, source=sources[0])
+
+    def narrowed(self, read: frozenset[str]) -> Self:
+        """Return the node."""
+        return self
+
+    def definitions(self, column: Column) -> tuple[Definition, ...]:
+        """Return the public column, or the source's."""
+        if column in self.added:
+            return (Definition(self.public.columns[self.added.index(column)], self.public),)
+        return (Definition(column, self.source.relation),)
+
+    def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
+        """Tell it of the source: a join to at most one public row makes no two rows of one."""
+        multiplies = self.kind in ("inner", "left") and self.multiplicity > 1
+        return not multiplies and at_most_one(self.source, values, catalog)

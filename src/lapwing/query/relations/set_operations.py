@@ -1,0 +1,134 @@
+"""Rows made one: the distinct values of a unit's rows, and the rows of several relations united.
+
+Both are unit-local: `Distinct` merges equal rows within one unit alone, and `Union` unites unit-local relations of one
+unit. DISTINCT does not raise the number of a unit's rows, and UNION ALL adds those of its parts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from lapwing.catalog.model import Catalog
+from lapwing.query.expressions.expression import Column, Expression
+from lapwing.query.relations.relation import Definition, Selection, named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distinct:
+    """The distinct values of expressions, unit by unit."""
+
+    source: Selection
+    columns: tuple[Column, ...]
+    expressions: tuple[Expression, ...]
+
+    row_by_row = False
+    meets = False
+    hands_on = False
+    reads_whole_rows = False
+    numbers = frozenset[str]()
+    public = None
+
+    def __post_init__(self) -> None:
+        self.source.require_one_unit()
+
+    def __str__(self) -> str:
+        return f"(DISTINCT {named(self.columns, self.expressions)} FROM {self.source})"
+
+    @property
+    def sources(self) -> tuple[Selection, ...]:
+        """Its source."""
+        return (self.source,)
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows of one unit."""
+        return self.source.rows_per_unit if self.expressions else 1
+
+    @property
+    def computed(self) -> tuple[tuple[Expression, ...], ...]:
+        """The expressions whose values are made distinct."""
+        return (self.expressions,)
+
+    def rebuilt(self, sources: Sequence[Selection]) -> Self:
+        """Return the same of another source."""
+        return replace(self, source=sources[0])
+
+    def narrowed(self, read: frozenset[str]) -> Self:
+        """Return the node: without a column other rows would be equal."""
+        return self
+
+    def definitions(self, column: Column) -> tuple[Definition, ...]:
+        """Return the column's expression."""
+        pairs = zip(self.columns, self.expressions, strict=True)
+        return tuple(Definition(value, self.source.relation) for own, value in pairs if own == column)
+
+    def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
+        """Tell whether all columns are among the expressions: a distinct row is there once."""
+        return set(self.columns) <= values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One part of a union: rows, and what each column is in them."""
+
+    source: Selection
+    expressions: tuple[Expression, ...]
+
+    def __post_init__(self) -> None:
+        self.source.require_one_unit()
+
+    def __str__(self) -> str:
+        return f"{', '.join(map(str, self.expressions))} FROM {self.source}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Union:
+    """The rows of several parts, all of the same table's units."""
+
+    parts: tuple[Part, ...]
+    columns: tuple[Column, ...]
+
+    row_by_row = False
+    meets = False
+    hands_on = False
+    reads_whole_rows = False
+    numbers = frozenset[str]()
+    public = None
+
+    def __str__(self) -> str:
+        return f"({' UNION ALL '.join(map(str, self.parts))} AS {', '.join(map(str, self.columns))})"
+
+    @property
+    def sources(self) -> tuple[Selection, ...]:
+        """The rows of the parts."""
+        return tuple(part.source for part in self.parts)
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows of one unit."""
+        return sum(part.source.rows_per_unit for part in self.parts)
+
+    @property
+    def computed(self) -> tuple[tuple[Expression, ...], ...]:
+        """What the columns are in each part."""
+        return tuple(part.expressions for part in self.parts)
+
+    def rebuilt(self, sources: Sequence[Selection]) -> Self:
+        """Return the union of the same of other rows."""
+        pairs = zip(self.parts, sources, strict=True)
+        return replace(self, parts=tuple(replace(part, source=source) for part, source in pairs))
+
+    def narrowed(self, read: frozenset[str]) -> Self:
+        """Return the node."""
+        return self
+
+    def definitions(self, column: Column) -> tuple[Definition, ...]:
+        """Return what the column is in each part."""
+        if column not in self.columns:
+            return ()
+        place = self.columns.index(column)
+        return tuple(Definition(part.expressions[place], part.source.relation) for part in self.parts)
+
+    def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
+        """Return False: two parts may have the same row."""
+        return False

@@ -1,0 +1,92 @@
+"""Rows of different units that meet: each row belongs to the units of both sides.
+
+This node alone is not unit-local. What may be made of its rows goes row by row: a filter, a projection, a join to a
+public table, a further meeting. Then R(D) has a row of units S if and only if all of S are there, and it is the same
+row whoever else is: that is what `mechanisms.packing` asks for. By induction: what meets is unit-local, hence a row of
+either side is there, the same, as long as its units are; a pair is there if both its rows are; and what goes row by row
+looks at nothing else. Every other relation looks at several rows at once, and cannot be made of shared ones; nor is
+there a `rows_per_unit` of them, as a unit may meet any number of others.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from lapwing.catalog.model import Catalog
+from lapwing.query.expressions.expression import Column, Expression
+from lapwing.query.relations.relation import Definition, Selection, named, of_several_units
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedJoin:
+    """A selection's rows joined with rows of whatever unit, on equalities: each belongs to the units of both.
+
+    Args: source: it may be of shared rows in its turn; shown: what is taken of the other rows; added: that, under names
+        of its own; on: pairs of an expression over the source and one over the other side; apart: the places of units
+        of the source's rows that the other row's unit must differ from.
+    """
+
+    source: Selection
+    other: Selection
+    shown: tuple[Expression, ...]
+    added: tuple[Column, ...]
+    on: tuple[tuple[Expression, Expression], ...]
+    apart: tuple[int, ...] = ()
+
+    row_by_row = True
+    meets = True
+    hands_on = True
+    reads_whole_rows = False
+    numbers = frozenset[str]()
+    public = None
+
+    def __post_init__(self) -> None:
+        self.other.require_one_unit()
+
+    def __str__(self) -> str:
+        pairs = " AND ".join(f"{left} = {right}" for left, right in self.on)
+        apart = "".join(f" APART FROM {place}" for place in self.apart)
+        other = f"{named(self.added, self.shown)} FROM {self.other}"
+        return f"({self.source} MEETING ({other}) ON {pairs}{apart})"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The source's columns, then what is shown of the other rows."""
+        return (*self.source.relation.columns, *self.added)
+
+    @property
+    def rows_per_unit(self) -> int:
+        """There is no bound: who asks for one would rest a proof on it.
+
+        Raises: QueryRefused.
+        """
+        raise of_several_units()
+
+    @property
+    def sources(self) -> tuple[Selection, ...]:
+        """Both sides."""
+        return (self.source, self.other)
+
+    @property
+    def computed(self) -> tuple[tuple[Expression, ...], ...]:
+        """What either side compares, and what is shown."""
+        return tuple(left for left, _ in self.on), (*self.shown, *(right for _, right in self.on))
+
+    def rebuilt(self, sources: Sequence[Selection]) -> Self:
+        """Return the same of other sides."""
+        return replace(self, source=sources[0], other=sources[1])
+
+    def narrowed(self, read: frozenset[str]) -> Self:
+        """Return the meeting that shows only what is read."""
+        taken = [pair for pair in zip(self.shown, self.added, strict=True) if pair[1].name in read]
+        return replace(self, shown=tuple(value for value, _ in taken), added=tuple(column for _, column in taken))
+
+    def definitions(self, column: Column) -> tuple[Definition, ...]:
+        """Return what is shown of the other side, or the source's column."""
+        if column in self.added:
+            return (Definition(self.shown[self.added.index(column)], self.other.relation),)
+        return (Definition(column, self.source.relation),)
+
+    def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
+        """Return False: a row may meet any number of others."""
+        return False

@@ -1,0 +1,118 @@
+"""Rows joined with others of their unit.
+
+Unit-local: it pairs rows of one unit with each other, and both sides are unit-local, whichever tables they rest on:
+R(D) = ⋃_u (R₁(D_u) ⋈ R₂(D_u)), where D_u are the unit's rows in all of them. A unit with k₁ and k₂ rows has at most
+k₁·k₂ of them, in a LEFT JOIN k₁·max(k₂, 1), and in a semi- or anti-join, which keeps or leaves out rows of the left
+side, k₁. Where no two rows of a side agree in what the join compares (`identity.at_most_one`), each row of the other
+side meets one of it at most: then there are no more rows than the other side has, and in a LEFT JOIN no more than both
+sides have together. Which pairs match is a function of their values, so that the bag of them does not depend on any
+order.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal as Choice
+from typing import Self
+
+from lapwing.catalog.model import Catalog
+from lapwing.query.expressions.expression import Column, Expression, columns_of
+from lapwing.query.relations.identity import at_most_one
+from lapwing.query.relations.relation import Definition, Selection, named
+
+UnitJoinKind = Choice["inner", "left", "semi", "anti"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitJoin:
+    """A selection's rows joined with others of their unit, on equalities, where a condition on the pair is true.
+
+    Args: shown: what is taken of the other rows; added: that, under names of its own; on: pairs of an expression over
+        the source and one over the other side; where: over the source's columns and the added ones, for the kinds in
+        which it is not a condition on the result; matches: the most rows of the other side that a row of the source
+        equals, matched: the most rows of the source that one of the other side equals, both within a unit.
+    """
+
+    kind: UnitJoinKind
+    source: Selection
+    other: Selection
+    shown: tuple[Expression, ...]
+    added: tuple[Column, ...]
+    on: tuple[tuple[Expression, Expression], ...]
+    matches: int
+    matched: int
+    where: Expression | None = None
+
+    row_by_row = False
+    meets = False
+    hands_on = True
+    reads_whole_rows = False
+    numbers = frozenset[str]()
+    public = None
+
+    def __post_init__(self) -> None:
+        self.source.require_one_unit()
+        self.other.require_one_unit()
+
+    def __str__(self) -> str:
+        pairs = "".join(f" AND {left} = {right}" for left, right in self.on)
+        where = f" AND {self.where}" if self.where is not None else ""
+        other = f"{named(self.added, self.shown)} FROM {self.other}"
+        return f"({self.source} {self.kind.upper()} JOIN ({other}) ON unit{pairs}{where})"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The source's columns, then what is shown of the other rows."""
+        own = self.source.relation.columns
+        return (*own, *self.added) if self.kind in ("inner", "left") else own
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows of one unit."""
+        own, other = self.source.rows_per_unit, self.other.rows_per_unit
+        if self.kind not in ("inner", "left"):
+            return own
+        unmatched = own if self.kind == "left" else 0
+        return min(own * max(1, self.matches), other * self.matched + unmatched)
+
+    @property
+    def sources(self) -> tuple[Selection, ...]:
+        """Both sides."""
+        return (self.source, self.other)
+
+    @property
+    def computed(self) -> tuple[tuple[Expression, ...], ...]:
+        """What either side compares, the condition on the pair, and what is shown."""
+        where = () if self.where is None else (self.where,)
+        return (*(left for left, _ in self.on), *where), (*self.shown, *(right for _, right in self.on))
+
+    def rebuilt(self, sources: Sequence[Selection]) -> Self:
+        """Return the same of other sides."""
+        return replace(self, source=sources[0], other=sources[1])
+
+    def narrowed(self, read: frozenset[str]) -> Self:
+        """Return the join that shows only what is read, of which its own condition is a part."""
+        read |= columns_of(self.where)
+        taken = [pair for pair in zip(self.shown, self.added, strict=True) if pair[1].name in read]
+        return replace(self, shown=tuple(value for value, _ in taken), added=tuple(column for _, column in taken))
+
+    def definitions(self, column: Column) -> tuple[Definition, ...]:
+        """Return what is shown of the other side, or the source's column."""
+        if column not in self.added:
+            return (Definition(column, self.source.relation, way=(0,)),)
+        value = self.shown[self.added.index(column)]
+        return (Definition(value, self.other.relation, way=(1,), unmatched=self.kind == "left"),)
+
+    def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
+        """Tell whether a side is settled that meets no other row: the right one of a LEFT JOIN only where it is there.
+
+        Rows of a LEFT JOIN that match nothing are told from the others by a column of the other side alone, which is
+        not NULL.
+        """
+        if self.kind not in ("inner", "left"):
+            return at_most_one(self.source, values, catalog)
+        if self.matches <= 1 and at_most_one(self.source, values, catalog):
+            return True
+        there = dict(zip(self.added, self.shown, strict=True))
+        theirs = frozenset(there[value] for value in values if isinstance(value, Column) and value in there)
+        matched = self.kind == "inner" or bool(theirs)
+        return matched and self.matched <= 1 and at_most_one(self.other, theirs, catalog)
