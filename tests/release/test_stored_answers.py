@@ -75,9 +75,7 @@ def test_what_was_answered_stays_free_and_the_same(name: str, archive: Path) -> 
 
 
 @pytest.mark.parametrize("node", [Count, Kept])
-def test_a_plan_that_is_printed_otherwise_is_noticed(
-    node: type, archive: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_that_is_printed_otherwise_is_noticed(node: Any, archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted bug: the name of a class in the printed plan, as a renaming in the code would leave it there."""
     printed = node.__str__
     monkeypatch.setattr(node, "__str__", lambda self: f"{type(self).__name__} {printed(self)}")
