@@ -189,7 +189,7 @@ def charge_in_some_number(account: Account[Several], loss: Several) -> Granted[S
 def charge_without_delta(account: Account[Several], loss: Several) -> Granted[Several] | Refused[Several]:
     if isinstance(loss, RenyiDP):
         return charge(account, loss)
-    return charge(account, loss._with(loss.exact_part, Fraction(0)))
+    return charge(account, loss.of(loss.exact_part, 0))  # type: ignore[arg-type]
 
 
 def charge_nearest(account: Account[Several], loss: Several) -> Granted[Several] | Refused[Several]:

@@ -29,21 +29,23 @@ from lapwing.privacy.amounts import (
 )
 
 
-class _Additive(ABC):
-    """What the losses that a ledger can hold have in common: amounts add up, and compare within one measure."""
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class AdditiveLoss(ABC):
+    """A loss of which one number, its `amount`, adds up under composition, whatever is asked along the way.
 
-    __slots__ = ()
+    `kind` names the measure, `symbol` its amount where one is refused. Losses of one measure add and compare.
+    """
+
     kind: ClassVar[str]
-
-    @property
-    @abstractmethod
-    def amount(self) -> Fraction:
-        """What adds up under composition."""
+    symbol: ClassVar[str]
+    amount: Fraction
 
     @classmethod
-    @abstractmethod
     def from_amount(cls, amount: Number) -> Self:
         """Return the loss with this amount, a number ≥ 0."""
+        loss = object.__new__(cls)
+        object.__setattr__(loss, "amount", non_negative(amount, cls.symbol))
+        return loss
 
     @abstractmethod
     def for_group(self, size: int) -> Self:
@@ -67,11 +69,11 @@ class _Additive(ABC):
 
     def beyond(self, other: "Loss") -> Self:
         """Return what of this loss is beyond another; nothing if it is within it."""
-        return self.from_amount(max(Fraction(0), self.amount - self._same(other)))
+        return self.from_amount(max(Fraction(0), self.amount - self._amount_of(other)))
 
     def times_in(self, room: "Loss") -> int | None:
         """Return how many times this loss fits into a room; None for any number, if it is nothing."""
-        return self._same(room) // self.amount if self.amount else None
+        return self._amount_of(room) // self.amount if self.amount else None
 
     def to_kind(self, kind: str) -> "Loss":
         """Return the loss that this one implies in another measure.
@@ -86,7 +88,7 @@ class _Additive(ABC):
 
     def __add__(self, other: "Loss") -> Self:
         """Return the loss of both together, each chosen in the light of the other's answer or not."""
-        return self.from_amount(self.amount + self._same(other))
+        return self.from_amount(self.amount + self._amount_of(other))
 
     def __mul__(self, times: int) -> Self:
         return self.from_amount(count(times, least=0) * self.amount)
@@ -94,20 +96,24 @@ class _Additive(ABC):
     __rmul__ = __mul__
 
     def __lt__(self, other: "Loss") -> bool:
-        return self.amount < self._same(other)
+        return self.amount < self._amount_of(other)
 
     def __le__(self, other: "Loss") -> bool:
-        return self.amount <= self._same(other)
+        return self.amount <= self._amount_of(other)
 
     def __gt__(self, other: "Loss") -> bool:
-        return self.amount > self._same(other)
+        return self.amount > self._amount_of(other)
 
     def __ge__(self, other: "Loss") -> bool:
-        return self.amount >= self._same(other)
+        return self.amount >= self._amount_of(other)
 
-    def _same(self, other: "Loss") -> Fraction:
+    def _amount_of(self, other: "Loss") -> Fraction:
+        """Return the amount of a loss of the same measure.
+
+        Raises: InvalidParameter if it is of another, as a ρ and a μ² are both numbers and do not add.
+        """
         if not isinstance(other, type(self)):
-            what = getattr(other, "kind", type(other).__name__)
+            what = other.kind if isinstance(other, AdditiveLoss) else type(other).__name__
             raise InvalidParameter(
                 f"Losses of kind {self.kind} and {what} do not add or compare; state both in one measure."
             )
@@ -116,152 +122,135 @@ class _Additive(ABC):
 
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class PureDP(_Additive):
+class PureDP(AdditiveLoss):
     """ε-differential privacy: no event is more than e^ε times as likely on a neighbouring data set.
 
-    Args: epsilon: ≥ 0.
+    Args: epsilon: ≥ 0; it adds up under composition.
     Source: Dwork, McSherry, Nissim and Smith 2006.
     """
 
     kind: ClassVar[str] = "pure"
-    epsilon: Fraction
+    symbol: ClassVar[str] = "epsilon"
 
     def __init__(self, epsilon: Number) -> None:
-        object.__setattr__(self, "epsilon", non_negative(epsilon, "epsilon"))
+        object.__setattr__(self, "amount", non_negative(epsilon, "epsilon"))
 
     @property
-    def amount(self) -> Fraction:
-        """ε, which adds up under composition."""
-        return self.epsilon
-
-    @classmethod
-    def from_amount(cls, amount: Number) -> Self:
-        """Return the loss with this ε."""
-        return cls(amount)
+    def epsilon(self) -> Fraction:
+        """ε, the amount of the loss."""
+        return self.amount
 
     def for_group(self, size: int) -> Self:
         """Return the loss towards `size` units together: size·ε (one neighbour at a time)."""
-        return type(self)(count(size) * self.epsilon)
+        return self.from_amount(count(size) * self.amount)
 
     def to_delta(self, *, epsilon: Number) -> float:
         """Return the δ of this loss at another ε: 0 from its own ε upwards."""
-        return float_up(conversions.pure_delta_up(self.epsilon, non_negative(epsilon, "epsilon")))
+        return float_up(conversions.pure_delta_up(self.amount, non_negative(epsilon, "epsilon")))
 
     def to_epsilon(self, *, delta: Number = 0) -> float:
         """Return ε; it needs no δ."""
         share(delta, "delta")
-        return float_up(self.epsilon)
+        return float_up(self.amount)
 
     def __repr__(self) -> str:
-        return f"PureDP({literal(self.epsilon)})"
+        return f"PureDP({literal(self.amount)})"
 
     def __str__(self) -> str:
-        return f"ε = {short(self.epsilon)}"
+        return f"ε = {short(self.amount)}"
 
 
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class GaussianDP(_Additive):
+class GaussianDP(AdditiveLoss):
     """μ-Gaussian differential privacy: telling two neighbouring data sets apart is as hard as N(0, 1) from N(μ, 1).
 
-    The state is μ², which adds up and, unlike μ, stays rational.
+    The amount is μ², which adds up and, unlike μ, stays rational.
 
     Args: mu: ≥ 0.
     Source: Dong, Roth and Su 2022 (Gaussian Differential Privacy, arXiv 1905.02383), which also has composition.
     """
 
     kind: ClassVar[str] = "gdp"
-    mu_squared: Fraction
+    symbol: ClassVar[str] = "mu_squared"
 
     def __init__(self, mu: Number) -> None:
-        object.__setattr__(self, "mu_squared", non_negative(non_negative(mu, "mu") ** 2, "the square of mu"))
+        object.__setattr__(self, "amount", non_negative(non_negative(mu, "mu") ** 2, "the square of mu"))
 
     @classmethod
     def from_mu_squared(cls, mu_squared: Number) -> Self:
         """Return the loss with this μ²."""
-        loss = object.__new__(cls)
-        object.__setattr__(loss, "mu_squared", non_negative(mu_squared, "mu_squared"))
-        return loss
+        return cls.from_amount(mu_squared)
+
+    @property
+    def mu_squared(self) -> Fraction:
+        """μ², the amount of the loss."""
+        return self.amount
 
     @property
     def mu(self) -> float:
         """μ, rounded up."""
-        return float_up(square_root_up(self.mu_squared))
-
-    @property
-    def amount(self) -> Fraction:
-        """μ², which adds up under composition."""
-        return self.mu_squared
-
-    @classmethod
-    def from_amount(cls, amount: Number) -> Self:
-        """Return the loss with this μ²."""
-        return cls.from_mu_squared(amount)
+        return float_up(square_root_up(self.amount))
 
     def for_group(self, size: int) -> Self:
         """Return the loss towards `size` units together: size·μ (Dong, Roth and Su 2022, on group privacy)."""
-        return type(self).from_mu_squared(count(size) ** 2 * self.mu_squared)
+        return self.from_amount(count(size) ** 2 * self.amount)
 
     def to_delta(self, *, epsilon: Number) -> float:
         """Return the δ of this loss at ε, rounded up."""
-        return float_up(conversions.gdp_delta_up(self.mu_squared, non_negative(epsilon, "epsilon")))
+        return float_up(conversions.gdp_delta_up(self.amount, non_negative(epsilon, "epsilon")))
 
     def to_epsilon(self, *, delta: Number) -> float:
         """Return the ε of this loss at δ, rounded up."""
-        return float_up(conversions.gdp_epsilon_up(self.mu_squared, probability(delta, "delta")))
+        return float_up(conversions.gdp_epsilon_up(self.amount, probability(delta, "delta")))
 
     def __repr__(self) -> str:
-        root = square_root_up(self.mu_squared)
-        if root**2 == self.mu_squared and exact(float(root), "mu") == root:
+        root = square_root_up(self.amount)
+        if root**2 == self.amount and exact(float(root), "mu") == root:
             return f"GaussianDP({literal(root)})"
-        return f"GaussianDP.from_mu_squared({literal(self.mu_squared)})"
+        return f"GaussianDP.from_mu_squared({literal(self.amount)})"
 
     def __str__(self) -> str:
-        return f"μ = {short(square_root_up(self.mu_squared))}"
+        return f"μ = {short(square_root_up(self.amount))}"
 
 
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class ZeroConcentratedDP(_Additive):
+class ZeroConcentratedDP(AdditiveLoss):
     """ρ-zero-concentrated differential privacy: the Rényi divergence of every order α > 1 is at most ρ·α.
 
-    Args: rho: ≥ 0.
+    Args: rho: ≥ 0; it adds up under composition.
     Source: Bun and Steinke 2016, Definition 1.1, Lemma 1.7 (composition).
     """
 
     kind: ClassVar[str] = "zcdp"
-    rho: Fraction
+    symbol: ClassVar[str] = "rho"
 
     def __init__(self, rho: Number) -> None:
-        object.__setattr__(self, "rho", non_negative(rho, "rho"))
+        object.__setattr__(self, "amount", non_negative(rho, "rho"))
 
     @property
-    def amount(self) -> Fraction:
-        """ρ, which adds up under composition."""
-        return self.rho
-
-    @classmethod
-    def from_amount(cls, amount: Number) -> Self:
-        """Return the loss with this ρ."""
-        return cls(amount)
+    def rho(self) -> Fraction:
+        """ρ, the amount of the loss."""
+        return self.amount
 
     def for_group(self, size: int) -> Self:
         """Return the loss towards `size` units together: size²·ρ (Bun and Steinke 2016, Proposition 1.9)."""
-        return type(self)(count(size) ** 2 * self.rho)
+        return self.from_amount(count(size) ** 2 * self.amount)
 
     def to_delta(self, *, epsilon: Number) -> float:
         """Return a δ that this loss implies at ε, rounded up."""
-        return float_up(conversions.zcdp_delta_up(self.rho, non_negative(epsilon, "epsilon")))
+        return float_up(conversions.zcdp_delta_up(self.amount, non_negative(epsilon, "epsilon")))
 
     def to_epsilon(self, *, delta: Number) -> float:
         """Return an ε that this loss implies at δ, rounded up."""
-        return float_up(conversions.zcdp_epsilon_up(self.rho, probability(delta, "delta")))
+        return float_up(conversions.zcdp_epsilon_up(self.amount, probability(delta, "delta")))
 
     def __repr__(self) -> str:
-        return f"ZeroConcentratedDP({literal(self.rho)})"
+        return f"ZeroConcentratedDP({literal(self.amount)})"
 
     def __str__(self) -> str:
-        return f"ρ = {short(self.rho)}"
+        return f"ρ = {short(self.amount)}"
 
 
 Loss = PureDP | GaussianDP | ZeroConcentratedDP

@@ -20,6 +20,7 @@ GRID = Fraction(1, 10**24)
 _LARGEST = 10**100
 _MOST_DIGITS = 400
 _MOST_BITS = 1 << 13
+_GRID_STEPS = 10**24
 _LEAST_PROBABILITY = Fraction(1, 10**300)
 # Long enough for every number that `exact` takes: 10¹⁰⁰ · 2⁸¹⁹² has 2,567 digits.
 _WRITTEN = re.compile(r"[0-9]{1,2567}(\.[0-9]{1,2567}|/[0-9]{1,2567})?")
@@ -31,6 +32,9 @@ def exact(value: Number, name: str) -> Fraction:
     Raises: InvalidParameter for a bool, a string, NaN, an infinity or anything that is not a number.
     """
     number = _read(value)
+    # Mostly a few bits tell; what is long is looked at below. 2³³² < 10¹⁰⁰.
+    if number is not None and number.numerator.bit_length() <= 332 and number.denominator.bit_length() <= _MOST_BITS:
+        return number
     if number is None:
         raise InvalidParameter(
             f"{name} is {value!r:.60}; it must be a finite number, as int, float, Decimal or Fraction: such as 0.5."
@@ -62,7 +66,7 @@ def _is_short(value: Decimal) -> bool:
 def non_negative(value: Number, name: str) -> Fraction:
     """Return a finite number ≥ 0 as a fraction."""
     number = exact(value, name)
-    if number < 0:
+    if number.numerator < 0:
         raise InvalidParameter(f"{name} is {value}; it must be 0 or more.")
     return number
 
@@ -93,12 +97,12 @@ def count(value: int, *, least: int = 1) -> int:
 
 def grid_up(amount: Fraction) -> Fraction:
     """Return the smallest multiple of GRID that is at least `amount`."""
-    return math.ceil(amount / GRID) * GRID
+    return Fraction(-(-amount.numerator * _GRID_STEPS // amount.denominator), _GRID_STEPS)
 
 
 def grid_down(amount: Fraction) -> Fraction:
     """Return the largest multiple of GRID that is at most `amount`."""
-    return math.floor(amount / GRID) * GRID
+    return Fraction(amount.numerator * _GRID_STEPS // amount.denominator, _GRID_STEPS)
 
 
 def written(amount: Fraction) -> str:
@@ -108,9 +112,9 @@ def written(amount: Fraction) -> str:
     ('0.125', '1/3', '3')
     """
     for places in (0, 6, 12, 24, 40):
-        scaled = amount * 10**places
-        if scaled.denominator == 1:
-            digits = f"{scaled.numerator:0{places + 1}d}"
+        scaled, rest = divmod(amount.numerator * 10**places, amount.denominator)
+        if not rest:
+            digits = f"{scaled:0{places + 1}d}"
             return f"{digits[:-places]}.{digits[-places:].rstrip('0')}" if places else digits
     return f"{amount.numerator}/{amount.denominator}"
 

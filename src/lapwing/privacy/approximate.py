@@ -18,53 +18,44 @@ Comparison is by both numbers, so that two losses may be in neither order. A δ 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, NoReturn, Self, final
+from typing import ClassVar, Generic, NoReturn, Self, TypeVar, final
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import float_up
 from lapwing.privacy import conversions
-from lapwing.privacy.additive import GaussianDP, Loss, PureDP, ZeroConcentratedDP
-from lapwing.privacy.amounts import Number, count, grid_up, literal, non_negative, share, short
+from lapwing.privacy.additive import AdditiveLoss, GaussianDP, Loss, PureDP, ZeroConcentratedDP
+from lapwing.privacy.amounts import Number, count, grid_up, literal, share, short
 from lapwing.privacy.groups import gaussian_group_delta_up, group_delta_up
 
+Exact = TypeVar("Exact", PureDP, GaussianDP, ZeroConcentratedDP)
 
-class _Approximate(ABC):
-    """What losses with a δ have in common; `exact_part` is the loss that holds with probability 1 − δ."""
 
-    __slots__ = ()
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class LossWithDelta(ABC, Generic[Exact]):
+    """A loss that holds with probability 1 − δ: its `exact_part`; and its `delta`. Both add up."""
+
     kind: ClassVar[str]
+    exact_part: Exact
     delta: Fraction
 
-    @property
-    @abstractmethod
-    def exact_part(self) -> Loss:
-        """The loss that holds but for δ."""
+    @classmethod
+    def of(cls, exact_part: Exact, delta: Number) -> Self:
+        """Return the loss of an exact part and a δ."""
+        loss = object.__new__(cls)
+        object.__setattr__(loss, "exact_part", exact_part)
+        object.__setattr__(loss, "delta", share(delta, "delta", most=1))
+        return loss
 
     @abstractmethod
-    def _with(self, part: Loss, delta: Fraction) -> Self:
-        """Return the loss of a part of the same measure and a δ, which is cut to 1."""
+    def for_group(self, size: int) -> Self:
+        """Return the loss towards `size` privacy units together."""
 
-    def rounded_up(self) -> Self:
-        """Return the loss with both numbers rounded up to GRID, as an account charges it."""
-        return self._with(self.exact_part.rounded_up(), grid_up(self.delta))
+    def to_epsilon(self, *, delta: Number) -> float:
+        """Return an ε of this loss at δ, rounded up.
 
-    def nothing(self) -> Self:
-        """Return no loss, in this measure."""
-        return self._with(self.exact_part.nothing(), Fraction(0))
-
-    def beyond(self, other: Self) -> Self:
-        """Return what of each number is beyond the other loss's; nothing if it is within it."""
-        self._same(other)
-        return self._with(self.exact_part.beyond(other.exact_part), max(Fraction(0), self.delta - other.delta))
-
-    def times_in(self, room: Self) -> int | None:
-        """Return how many times this loss fits into a room; None for any number, if it is nothing."""
-        self._same(room)
-        times = self.exact_part.times_in(room.exact_part)
-        if not self.delta:
-            return times
-        by_delta = room.delta // self.delta
-        return by_delta if times is None else min(times, by_delta)
+        Raises: InvalidParameter unless delta is above the loss's own.
+        """
+        return self.exact_part.to_epsilon(delta=self._left(delta, strictly=True))
 
     def to_delta(self, *, epsilon: Number) -> float:
         """Return the δ of this loss at ε, rounded up."""
@@ -72,27 +63,59 @@ class _Approximate(ABC):
             min(Fraction(1), self.delta + (1 - self.delta) * Fraction(self.exact_part.to_delta(epsilon=epsilon)))
         )
 
+    def to_kind(self, kind: str) -> "ApproximateLoss":
+        """Return what this loss implies in another measure with a δ: what its exact part implies, with the same δ.
+
+        Raises: InvalidParameter if no such conversion exists.
+        """
+        return approximate(self.exact_part, self.delta, kind)
+
+    def rounded_up(self) -> Self:
+        """Return the loss with both numbers rounded up to GRID, as an account charges it."""
+        return self._cut(self.exact_part.rounded_up(), grid_up(self.delta))
+
+    def nothing(self) -> Self:
+        """Return no loss, in this measure."""
+        return self.of(self.exact_part.nothing(), 0)
+
+    def beyond(self, other: Self) -> Self:
+        """Return what of each number is beyond the other loss's; nothing if it is within it."""
+        self._require_same(other)
+        return self.of(self.exact_part.beyond(other.exact_part), max(Fraction(0), self.delta - other.delta))
+
+    def times_in(self, room: Self) -> int | None:
+        """Return how many times this loss fits into a room; None for any number, if it is nothing."""
+        self._require_same(room)
+        times = self.exact_part.times_in(room.exact_part)
+        if not self.delta:
+            return times
+        by_delta = room.delta // self.delta
+        return by_delta if times is None else min(times, by_delta)
+
     def __add__(self, other: Self) -> Self:
         """Return the loss of both together, each chosen in the light of the other's answer or not."""
-        self._same(other)
-        return self._with(self.exact_part + other.exact_part, self.delta + other.delta)
+        self._require_same(other)
+        return self._cut(self.exact_part + other.exact_part, self.delta + other.delta)
 
     def __mul__(self, times: int) -> Self:
-        return self._with(count(times, least=0) * self.exact_part, times * self.delta)
+        return self._cut(count(times, least=0) * self.exact_part, times * self.delta)
 
     __rmul__ = __mul__
 
     def __le__(self, other: Self) -> bool:
-        self._same(other)
+        self._require_same(other)
         return self.exact_part <= other.exact_part and self.delta <= other.delta
 
     def __ge__(self, other: Self) -> bool:
-        self._same(other)
+        self._require_same(other)
         return self.exact_part >= other.exact_part and self.delta >= other.delta
 
-    def _same(self, other: object) -> None:
+    def _cut(self, exact_part: Exact, delta: Fraction) -> Self:
+        return self.of(exact_part, min(Fraction(1), delta))
+
+    def _require_same(self, other: object) -> None:
         if not isinstance(other, type(self)):
-            what = getattr(other, "kind", type(other).__name__)
+            what = other.kind if isinstance(other, AdditiveLoss | LossWithDelta) else type(other).__name__
             raise InvalidParameter(
                 f"Losses of kind {self.kind} and {what} do not add or compare; state both in one measure."
             )
@@ -104,10 +127,13 @@ class _Approximate(ABC):
             raise InvalidParameter(f"delta is {delta}; {self} implies no ε for a delta so near its own: ask for more.")
         return left
 
+    def __str__(self) -> str:
+        return f"({self.exact_part}, δ = {short(self.delta)})"
+
 
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class ApproxDP(_Approximate):
+class ApproxDP(LossWithDelta[PureDP]):
     """(ε, δ)-differential privacy: no event is more than e^ε times as likely, plus δ, on a neighbouring data set.
 
     Args: epsilon: ≥ 0; delta: from 0 to 1.
@@ -115,25 +141,19 @@ class ApproxDP(_Approximate):
     """
 
     kind: ClassVar[str] = "approx"
-    epsilon: Fraction
-    delta: Fraction
 
     def __init__(self, epsilon: Number, delta: Number) -> None:
-        object.__setattr__(self, "epsilon", non_negative(epsilon, "epsilon"))
+        object.__setattr__(self, "exact_part", PureDP(epsilon))
         object.__setattr__(self, "delta", share(delta, "delta", most=1))
 
     @property
-    def exact_part(self) -> PureDP:
+    def epsilon(self) -> Fraction:
         """The ε that holds but for δ."""
-        return PureDP(self.epsilon)
-
-    def _with(self, part: Loss, delta: Fraction) -> Self:
-        return type(self)(part.amount, min(Fraction(1), delta))
+        return self.exact_part.amount
 
     def for_group(self, size: int) -> Self:
         """Return the loss towards `size` units together: (size·ε, δ·(e^(size·ε) − 1)/(e^ε − 1)), δ rounded up."""
-        delta_up = group_delta_up(self.epsilon, self.delta, count(size))
-        return type(self)(size * self.epsilon, delta_up)
+        return self.of(self.exact_part.for_group(size), group_delta_up(self.epsilon, self.delta, count(size)))
 
     def to_epsilon(self, *, delta: Number) -> float:
         """Return ε, if `delta` is at least the loss's own δ.
@@ -142,23 +162,13 @@ class ApproxDP(_Approximate):
         """
         return self.exact_part.to_epsilon(delta=self._left(delta))
 
-    def to_kind(self, kind: str) -> "ApproximateLoss":
-        """Return what this loss implies in approx_gdp or approx_zcdp: what its ε implies, with the same δ.
-
-        Raises: InvalidParameter for any other kind.
-        """
-        return approximate(self.exact_part, self.delta, kind)
-
     def __repr__(self) -> str:
         return f"ApproxDP({literal(self.epsilon)}, {literal(self.delta)})"
-
-    def __str__(self) -> str:
-        return f"(ε = {short(self.epsilon)}, δ = {short(self.delta)})"
 
 
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class ApproximateGaussianDP(_Approximate):
+class ApproximateGaussianDP(LossWithDelta[GaussianDP]):
     """(μ, δ): with probability 1 − δ the output is that of a μ-GDP mechanism, and otherwise it may be anything.
 
     So the mechanism is (ε, δ + (1 − δ)·δ_μ(ε))-DP for every ε, and two of them are (√(μ₁² + μ₂²), δ₁ + δ₂) together.
@@ -167,61 +177,31 @@ class ApproximateGaussianDP(_Approximate):
     """
 
     kind: ClassVar[str] = "approx_gdp"
-    gaussian: GaussianDP
-    delta: Fraction
 
     def __init__(self, mu: Number, delta: Number) -> None:
-        object.__setattr__(self, "gaussian", GaussianDP(mu))
+        object.__setattr__(self, "exact_part", GaussianDP(mu))
         object.__setattr__(self, "delta", share(delta, "delta", most=1))
 
-    @classmethod
-    def of(cls, gaussian: GaussianDP, delta: Number) -> Self:
-        """Return the loss of a Gaussian part and a δ."""
-        loss = object.__new__(cls)
-        object.__setattr__(loss, "gaussian", gaussian)
-        object.__setattr__(loss, "delta", share(delta, "delta", most=1))
-        return loss
-
     @property
-    def exact_part(self) -> GaussianDP:
+    def gaussian(self) -> GaussianDP:
         """The μ that holds but for δ."""
-        return self.gaussian
-
-    def _with(self, part: Loss, delta: Fraction) -> Self:
-        return self.of(GaussianDP.from_amount(part.amount), min(Fraction(1), delta))
+        return self.exact_part
 
     def for_group(self, size: int) -> Self:
         """Return the loss towards `size` units together: (size·μ, δ'), by composing trade-off functions (`groups`).
 
         δ' is far above size·δ, and has to be: two units of (0.5, 1e-6) are (1, 1.153e-5).
         """
-        delta_up = gaussian_group_delta_up(self.gaussian.mu_squared, self.delta, count(size))
-        return self.of(self.gaussian.for_group(size), delta_up)
-
-    def to_epsilon(self, *, delta: Number) -> float:
-        """Return an ε of this loss at δ, rounded up.
-
-        Raises: InvalidParameter unless delta is above the loss's own.
-        """
-        return self.gaussian.to_epsilon(delta=self._left(delta, strictly=True))
-
-    def to_kind(self, kind: str) -> "ApproximateLoss":
-        """Return what this loss implies in approx_zcdp: ρ = μ²/2 with the same δ.
-
-        Raises: InvalidParameter for any other kind.
-        """
-        return approximate(self.gaussian, self.delta, kind)
+        delta_up = gaussian_group_delta_up(self.exact_part.amount, self.delta, count(size))
+        return self.of(self.exact_part.for_group(size), delta_up)
 
     def __repr__(self) -> str:
-        return f"ApproximateGaussianDP.of({self.gaussian!r}, {literal(self.delta)})"
-
-    def __str__(self) -> str:
-        return f"({self.gaussian}, δ = {short(self.delta)})"
+        return f"ApproximateGaussianDP.of({self.exact_part!r}, {literal(self.delta)})"
 
 
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class ApproximateZeroConcentratedDP(_Approximate):
+class ApproximateZeroConcentratedDP(LossWithDelta[ZeroConcentratedDP]):
     """(ρ, δ): with probability 1 − δ the output is that of a ρ-zCDP mechanism, and otherwise it may be anything.
 
     Also written δ-approximate ρ-zCDP. Two of them are (ρ₁ + ρ₂, δ₁ + δ₂) together.
@@ -231,20 +211,15 @@ class ApproximateZeroConcentratedDP(_Approximate):
     """
 
     kind: ClassVar[str] = "approx_zcdp"
-    rho: Fraction
-    delta: Fraction
 
     def __init__(self, rho: Number, delta: Number) -> None:
-        object.__setattr__(self, "rho", non_negative(rho, "rho"))
+        object.__setattr__(self, "exact_part", ZeroConcentratedDP(rho))
         object.__setattr__(self, "delta", share(delta, "delta", most=1))
 
     @property
-    def exact_part(self) -> ZeroConcentratedDP:
+    def rho(self) -> Fraction:
         """The ρ that holds but for δ."""
-        return ZeroConcentratedDP(self.rho)
-
-    def _with(self, part: Loss, delta: Fraction) -> Self:
-        return type(self)(part.amount, min(Fraction(1), delta))
+        return self.exact_part.amount
 
     def for_group(self, size: int) -> NoReturn:
         """Refuse: no bound is known that keeps the form.
@@ -256,25 +231,8 @@ class ApproximateZeroConcentratedDP(_Approximate):
             "amplified by as much as ρ's tail allows); state the loss as ApproxDP or ApproximateGaussianDP."
         )
 
-    def to_epsilon(self, *, delta: Number) -> float:
-        """Return an ε of this loss at δ, rounded up.
-
-        Raises: InvalidParameter unless delta is above the loss's own.
-        """
-        return self.exact_part.to_epsilon(delta=self._left(delta, strictly=True))
-
-    def to_kind(self, kind: str) -> "ApproximateLoss":
-        """Return this loss if that is the kind, and refuse any other.
-
-        Raises: InvalidParameter for any other kind.
-        """
-        return approximate(self.exact_part, self.delta, kind)
-
     def __repr__(self) -> str:
         return f"ApproximateZeroConcentratedDP({literal(self.rho)}, {literal(self.delta)})"
-
-    def __str__(self) -> str:
-        return f"({self.exact_part}, δ = {short(self.delta)})"
 
 
 ApproximateLoss = ApproxDP | ApproximateGaussianDP | ApproximateZeroConcentratedDP
