@@ -9,7 +9,7 @@ other spelling of a plan may replace it.
 import hashlib
 import json
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,6 @@ def test_what_was_answered_stays_free_and_the_same(name: str, archive: Path) -> 
 @pytest.mark.parametrize("node", [Count, Kept])
 def test_a_plan_that_is_printed_otherwise_is_noticed(node: Any, archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted bug: the name of a class in the printed plan, as a renaming in the code would leave it there."""
-    printed = node.__str__
+    printed: Callable[[object], str] = node.__str__
     monkeypatch.setattr(node, "__str__", lambda self: f"{type(self).__name__} {printed(self)}")
     assert next(differing(archive / "visits_gdp")).startswith("not free")
