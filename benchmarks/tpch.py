@@ -45,9 +45,11 @@ from lapwing.query.aggregates.approximate_bounds import bounds_from_counts
 from lapwing.query.aggregates.truncation import threshold_from_choice
 from lapwing.query.aggregates.unit_totals import bound_from_counts
 from lapwing.query.bind import bind
-from lapwing.query.calibrate import Priced, calibrate, calibrate_found
+from lapwing.query.calibrate import calibrate
 from lapwing.query.expressions.magnitudes import Bounds
+from lapwing.query.joint_price import calibrate_found
 from lapwing.query.plan import Question, Search
+from lapwing.query.quote import Priced
 from lapwing.release.cells import cells_of, columns_of, exact_values
 from lapwing.release.release import add_noise
 

@@ -28,8 +28,10 @@ from lapwing.preview import Preview
 from lapwing.privacy.amounts import exact
 from lapwing.privacy.measures import Loss, Number
 from lapwing.query.bind import bind
-from lapwing.query.calibrate import Priced, calibrate, calibrate_together, request
+from lapwing.query.calibrate import calibrate
+from lapwing.query.joint_price import calibrate_together
 from lapwing.query.plan import Plan
+from lapwing.query.quote import Priced, request
 from lapwing.query.remembered import Remembered
 from lapwing.query.text.parameters import Parameters
 from lapwing.release.answering import answer_all

@@ -12,7 +12,7 @@ from lapwing.errors import DataChanged
 from lapwing.ledger import waiting as under_way
 from lapwing.ledger.entries import Charge
 from lapwing.ledger.ledger import Ledger
-from lapwing.query.calibrate import Priced
+from lapwing.query.quote import Priced
 from lapwing.release import release, stored
 from lapwing.release.waiting import Waiting
 

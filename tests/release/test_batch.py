@@ -10,7 +10,7 @@ import pytest
 import lapwing as lw
 from lapwing.errors import BudgetExhausted, DataChanged, EngineFault, InvalidParameter, QueryRefused
 from lapwing.ledger.ledger import Ledger
-from lapwing.query import calibrate
+from lapwing.query import joint_price
 from lapwing.release import release
 from lapwing.session import Session
 from tests.support.release.small import BUDGETS, GDP, PURE, opened, row, shown, write
@@ -62,7 +62,7 @@ def test_a_batch_at_all_that_is_left_fits(tmp_path: Path, count: int) -> None:
 
 
 def test_thirds_that_are_not_rounded_down_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calibrate, "grid_down", lambda amount: amount)
+    monkeypatch.setattr(joint_price, "grid_down", lambda amount: amount)
     with pytest.raises(BudgetExhausted):
         test_a_batch_at_all_that_is_left_fits(tmp_path, 3)
 

@@ -33,7 +33,8 @@ from lapwing.mechanisms import DiscreteLaplace, TruncatedGeometric, WeightedGaus
 from lapwing.opening import open_session
 from lapwing.privacy.measures import ApproximateGaussianDP, GaussianDP, PureDP
 from lapwing.query import plan
-from lapwing.query.calibrate import Priced, Selecting
+from lapwing.query.quote import Priced
+from lapwing.query.selections import Selecting
 from lapwing.release import payload, release, selecting
 from lapwing.release.stored import Offer, key_of
 from lapwing.session import Session
@@ -236,7 +237,7 @@ def test_a_unit_s_own_keys_appear_with_probability_delta_at_most(tmp_path: Path,
         assert found.selecting is not None
         assert found.delta == Fraction("0.00001")
         for held in range(1, most + 1):
-            mechanism = found.selecting.mechanism
+            mechanism: Any = found.selecting.mechanism
             own = mechanism.chance(1) if isinstance(mechanism, TruncatedGeometric) else mechanism.chance(1, held)
             assert 1 - (1 - own.upper) ** held <= found.delta + Fraction(1, 2**120)
             if isinstance(mechanism, WeightedGaussian):

@@ -23,8 +23,9 @@ from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
 from lapwing.opening import open_session
 from lapwing.privacy.measures import GaussianDP
 from lapwing.query.bind import bind
-from lapwing.query.calibrate import Priced, calibrate
+from lapwing.query.calibrate import calibrate
 from lapwing.query.measures import Distribution
+from lapwing.query.quote import Priced
 from lapwing.release import payload
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.release.release import add_noise

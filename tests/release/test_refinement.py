@@ -22,7 +22,7 @@ from lapwing.mechanisms import RoundedGaussian
 from lapwing.mechanisms.merged_gaussian import MergedGaussian
 from lapwing.opening import open_session
 from lapwing.privacy.measures import Loss
-from lapwing.query.calibrate import CONFIDENCE, Priced
+from lapwing.query.quote import CONFIDENCE, Priced
 from lapwing.release import refinement, release
 from lapwing.release.refinement import Sharpening
 from lapwing.release.released import Released
@@ -217,14 +217,14 @@ def one_of_two(tmp_path: Path) -> tuple[Priced, list[Any]]:
     write(tmp_path, EVERYBODY)
     wanted = priced("SELECT COUNT(*) AS n, SUM(age) AS s FROM visits", catalog(tmp_path), epsilon=1)
     noises = [term.mechanism for term in wanted.terms]
-    return wanted, [noises[0], RoundedGaussian(sigma=3 * noises[1].sigma)]  # type: ignore[union-attr]
+    return wanted, [noises[0], RoundedGaussian(sigma=3 * noises[1].scale)]
 
 
 def test_a_number_that_is_accurate_enough_stays_as_it_is(tmp_path: Path) -> None:
     wanted, stored = one_of_two(tmp_path)
     needed = refinement.refinement(wanted, stored)
     assert needed is not None
-    assert list(needed.terms) == [1]
+    assert list(needed.fresh) == [1]
     assert needed.priced.loss.amount < wanted.loss.amount / 2
     values, noises = needed.merge((np.array([100]), np.array([5])), (np.array([7]),))
     assert values[0].tolist() == [100]

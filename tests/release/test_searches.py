@@ -15,13 +15,16 @@ from lapwing.engines import DuckDB
 from lapwing.ledger.ledger import Ledger
 from lapwing.mechanisms import RoundedGaussian
 from lapwing.query import calibrate as calibrate_module
+from lapwing.query import joint_price, quote
 from lapwing.query.aggregates.approximate_bounds import SHARE, ApproximateBounds, bounds_from_counts, margin_of
 from lapwing.query.bind import bind
-from lapwing.query.calibrate import Priced, calibrate, calibrate_found
+from lapwing.query.calibrate import calibrate
 from lapwing.query.derivation.derived import measures_of
 from lapwing.query.expressions.expression import Column
 from lapwing.query.expressions.magnitudes import Magnitudes, magnitudes_of
 from lapwing.query.expressions.types import Fixed, Real
+from lapwing.query.joint_price import calibrate_found
+from lapwing.query.quote import Priced
 from lapwing.release import searches
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.session import Session
@@ -161,13 +164,13 @@ def test_search_and_answer_cost_the_price(session: Session) -> None:
 
 def test_a_search_that_is_not_paid_for_is_found(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole price for the question, and the search on top of it."""
-    with_searches = calibrate_module._with_searches
+    with_searches = joint_price.with_searches
 
     def free(plan: Any, bounds: Any, loss: Any, budget: Any, delta: Any) -> Priced:
-        whole = calibrate_module._at_loss(plan, bounds, loss, budget, delta)
+        whole = quote.at_loss(plan, bounds, loss, budget, delta)
         return replace(whole, searches=with_searches(plan, bounds, loss, budget, delta).searches)
 
-    monkeypatch.setattr(calibrate_module, "_with_searches", free)
+    monkeypatch.setattr(calibrate_module, "with_searches", free)
     assert not is_paid_as_promised(session)
 
 

@@ -14,13 +14,14 @@ import lapwing as lw
 from lapwing.errors import LedgerFault, QueryRefused
 from lapwing.exact.entropy import Entropy
 from lapwing.mechanisms import GeneralisedExponential
-from lapwing.query import calibrate as calibrating
+from lapwing.query import quote
 from lapwing.query.aggregates import truncation
 from lapwing.query.aggregates.truncation import THRESHOLD_SHARE, threshold_from_choice
 from lapwing.query.bind import bind
-from lapwing.query.calibrate import Priced, calibrate
+from lapwing.query.calibrate import calibrate
 from lapwing.query.expressions.magnitudes import Bounds
 from lapwing.query.plan import Search
+from lapwing.query.quote import Priced
 from lapwing.query.stability import Candidate, of_question
 from lapwing.release import payload
 from lapwing.release.payload import Choice, Content
@@ -218,7 +219,7 @@ def test_sensitivities_that_are_too_small_are_found(tmp_path: Path, monkeypatch:
         few = [replace(c, sensitivity=replace(c.sensitivity, l1=1)) for (c,) in found]
         return tuple((candidate,) for candidate in few)
 
-    monkeypatch.setattr(calibrating, "of_question", small)
+    monkeypatch.setattr(quote, "of_question", small)
     assert loss(*laws_of(tmp_path, MEETINGS, hubs(2), chosen)) > EPSILON + 1
 
 

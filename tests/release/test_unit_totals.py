@@ -11,15 +11,17 @@ import pytest
 import lapwing as lw
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
 from lapwing.query import calibrate as calibrate_module
+from lapwing.query import joint_price, quote
 from lapwing.query.aggregates import unit_totals
 from lapwing.query.aggregates.approximate_bounds import SHARE, ApproximateBounds, margin_of
 from lapwing.query.aggregates.unit_totals import bound_from_counts
 from lapwing.query.bind import bind
-from lapwing.query.calibrate import Priced, calibrate
+from lapwing.query.calibrate import calibrate
 from lapwing.query.expressions.expression import Column
 from lapwing.query.expressions.magnitudes import magnitudes_of
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.plan import Plan, Search
+from lapwing.query.quote import Priced
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.session import Session
@@ -258,13 +260,13 @@ def test_search_and_answer_cost_the_price(session: Session) -> None:
 
 def test_an_answer_that_is_not_paid_for_is_found(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole price for the search, and the answer on top of it."""
-    with_searches = calibrate_module._with_searches
+    with_searches = joint_price.with_searches
 
     def free(plan: Plan, bounds: Any, loss: Any, budget: Any, delta: Any) -> Priced:
-        whole = calibrate_module._at_loss(plan, bounds, loss, budget, delta)
+        whole = quote.at_loss(plan, bounds, loss, budget, delta)
         return replace(whole, searches=with_searches(plan, bounds, loss, budget, delta).searches)
 
-    monkeypatch.setattr(calibrate_module, "_with_searches", free)
+    monkeypatch.setattr(calibrate_module, "with_searches", free)
     assert not is_paid_as_promised(session)
 
 

@@ -28,7 +28,7 @@ from lapwing.engines.duckdb import layers
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.mechanisms import GeneralisedExponential
 from lapwing.opening import open_session
-from lapwing.query.calibrate import Term
+from lapwing.query.quote import Term
 from lapwing.release import release as release_module
 from lapwing.session import Session
 

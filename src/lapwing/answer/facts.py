@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from lapwing.exact.bounds import float_near
-from lapwing.mechanisms import DiscreteLaplace
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.query.derivation.derive import has_interval, rests_on_ends
 from lapwing.query.derivation.derived import (
@@ -76,7 +75,6 @@ def facts(
 
 
 def _measure(name: str, measure: Measure, mechanism: NoiseLaw, share: Fraction | None) -> MeasureFacts:
-    scale = mechanism.scale if isinstance(mechanism, DiscreteLaplace) else mechanism.sigma
     if isinstance(measure, Distribution):
         half_width = rank_error(measure, mechanism, INTERVAL_CONFIDENCE)
     else:
@@ -84,7 +82,7 @@ def _measure(name: str, measure: Measure, mechanism: NoiseLaw, share: Fraction |
     return MeasureFacts(
         measure=name,
         mechanism=mechanism.name,
-        scale=float_near(scale * measure.step),
+        scale=float_near(mechanism.scale * measure.step),
         half_width=float_near(half_width * measure.step),
         price_share=None if share is None else float_near(share),
     )

@@ -28,7 +28,7 @@ from lapwing.ledger.reading import FaultRow
 from lapwing.preview import Preview
 from lapwing.privacy.amounts import Number, read
 from lapwing.privacy.measures import Loss
-from lapwing.query.calibrate import request
+from lapwing.query.quote import request
 from lapwing.query.text.parameters import Parameters
 
 WRITTEN: Final = "written"

@@ -1,57 +1,88 @@
-"""Mechanisms: how an answer is made private; each states its own loss and, where it is a public fact, its error."""
+"""Mechanisms: how an answer is made private; each states its own loss and, where it is a public fact, its error.
 
-from lapwing.mechanisms.adaptive_degree import AdaptiveDegree
-from lapwing.mechanisms.adaptive_weights import Rerouting
-from lapwing.mechanisms.additive import DiscreteGaussian, DiscreteLaplace, Mechanism, RoundedGaussian
-from lapwing.mechanisms.clipping import RaceToTheTop, UnboundedQuantile
-from lapwing.mechanisms.contributions import Contributions
-from lapwing.mechanisms.fixed_point import FixedPoint
-from lapwing.mechanisms.generalised import GeneralisedExponential
-from lapwing.mechanisms.group import GroupView
-from lapwing.mechanisms.interval_exponential import IntervalExponential
-from lapwing.mechanisms.partitions import PartitionSelection
-from lapwing.mechanisms.quantile import Quantile
-from lapwing.mechanisms.quantile_tree import QuantileTree, ReleasedQuantileTree
-from lapwing.mechanisms.quantiles import Quantiles
-from lapwing.mechanisms.randomized_response import RandomizedResponse
-from lapwing.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, ReportNoisyMax
-from lapwing.mechanisms.sensitivity import ScoreSensitivity, Sensitivity
-from lapwing.mechanisms.sparse_vector import AboveThreshold
-from lapwing.mechanisms.subsampling import FixedSizeSample, PoissonSample, Subsampled
-from lapwing.mechanisms.top_k import TopK
-from lapwing.mechanisms.truncated_geometric import TruncatedGeometric
-from lapwing.mechanisms.weighted_gaussian import WeightedGaussian
+A name is imported when it is first used (PEP 562), as questions in SQL need few of them. Type checkers read the imports
+below, and Python the table; a new mechanism has a line in both.
+"""
 
-__all__ = [
-    "AboveThreshold",
-    "AdaptiveDegree",
-    "Contributions",
-    "DiscreteGaussian",
-    "DiscreteLaplace",
-    "ExponentialMechanism",
-    "FixedPoint",
-    "FixedSizeSample",
-    "GeneralisedExponential",
-    "GroupView",
-    "IntervalExponential",
-    "Mechanism",
-    "PartitionSelection",
-    "PermuteAndFlip",
-    "PoissonSample",
-    "Quantile",
-    "QuantileTree",
-    "Quantiles",
-    "RaceToTheTop",
-    "RandomizedResponse",
-    "ReleasedQuantileTree",
-    "ReportNoisyMax",
-    "Rerouting",
-    "RoundedGaussian",
-    "ScoreSensitivity",
-    "Sensitivity",
-    "Subsampled",
-    "TopK",
-    "TruncatedGeometric",
-    "UnboundedQuantile",
-    "WeightedGaussian",
-]
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lapwing.mechanisms.adaptive_degree import AdaptiveDegree as AdaptiveDegree
+    from lapwing.mechanisms.adaptive_weights import Rerouting as Rerouting
+    from lapwing.mechanisms.additive import Mechanism as Mechanism
+    from lapwing.mechanisms.clipping import RaceToTheTop as RaceToTheTop
+    from lapwing.mechanisms.clipping import UnboundedQuantile as UnboundedQuantile
+    from lapwing.mechanisms.contributions import Contributions as Contributions
+    from lapwing.mechanisms.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
+    from lapwing.mechanisms.discrete_laplace import DiscreteLaplace as DiscreteLaplace
+    from lapwing.mechanisms.fixed_point import FixedPoint as FixedPoint
+    from lapwing.mechanisms.generalised import GeneralisedExponential as GeneralisedExponential
+    from lapwing.mechanisms.group import GroupView as GroupView
+    from lapwing.mechanisms.interval_exponential import IntervalExponential as IntervalExponential
+    from lapwing.mechanisms.noisy import Sensitivity as Sensitivity
+    from lapwing.mechanisms.partitions import PartitionSelection as PartitionSelection
+    from lapwing.mechanisms.quantile import Quantile as Quantile
+    from lapwing.mechanisms.quantile_tree import QuantileTree as QuantileTree
+    from lapwing.mechanisms.quantile_tree import ReleasedQuantileTree as ReleasedQuantileTree
+    from lapwing.mechanisms.quantiles import Quantiles as Quantiles
+    from lapwing.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
+    from lapwing.mechanisms.rounded_gaussian import RoundedGaussian as RoundedGaussian
+    from lapwing.mechanisms.scores import ScoreSensitivity as ScoreSensitivity
+    from lapwing.mechanisms.selection import ExponentialMechanism as ExponentialMechanism
+    from lapwing.mechanisms.selection import PermuteAndFlip as PermuteAndFlip
+    from lapwing.mechanisms.selection import ReportNoisyMax as ReportNoisyMax
+    from lapwing.mechanisms.sparse_vector import AboveThreshold as AboveThreshold
+    from lapwing.mechanisms.subsampling import FixedSizeSample as FixedSizeSample
+    from lapwing.mechanisms.subsampling import PoissonSample as PoissonSample
+    from lapwing.mechanisms.subsampling import Subsampled as Subsampled
+    from lapwing.mechanisms.top_k import TopK as TopK
+    from lapwing.mechanisms.truncated_geometric import TruncatedGeometric as TruncatedGeometric
+    from lapwing.mechanisms.weighted_gaussian import WeightedGaussian as WeightedGaussian
+
+_HOMES = {
+    "AboveThreshold": "sparse_vector",
+    "AdaptiveDegree": "adaptive_degree",
+    "Contributions": "contributions",
+    "DiscreteGaussian": "discrete_gaussian",
+    "DiscreteLaplace": "discrete_laplace",
+    "ExponentialMechanism": "selection",
+    "FixedPoint": "fixed_point",
+    "FixedSizeSample": "subsampling",
+    "GeneralisedExponential": "generalised",
+    "GroupView": "group",
+    "IntervalExponential": "interval_exponential",
+    "Mechanism": "additive",
+    "PartitionSelection": "partitions",
+    "PermuteAndFlip": "selection",
+    "PoissonSample": "subsampling",
+    "Quantile": "quantile",
+    "QuantileTree": "quantile_tree",
+    "Quantiles": "quantiles",
+    "RaceToTheTop": "clipping",
+    "RandomizedResponse": "randomized_response",
+    "ReleasedQuantileTree": "quantile_tree",
+    "ReportNoisyMax": "selection",
+    "Rerouting": "adaptive_weights",
+    "RoundedGaussian": "rounded_gaussian",
+    "ScoreSensitivity": "scores",
+    "Sensitivity": "noisy",
+    "Subsampled": "subsampling",
+    "TopK": "top_k",
+    "TruncatedGeometric": "truncated_geometric",
+    "UnboundedQuantile": "clipping",
+    "WeightedGaussian": "weighted_gaussian",
+}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'lapwing.mechanisms' has no attribute {name!r}")
+    return getattr(import_module(f"lapwing.mechanisms.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

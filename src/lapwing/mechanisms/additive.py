@@ -1,4 +1,4 @@
-"""Mechanisms that add integer noise to integers.
+"""Mechanisms that add integer noise to integers: what each says of itself.
 
 Theory of operation. A query's answer is a vector of integers, in steps of the answer. Its sensitivity bounds how far
 the vector moves between neighbouring data sets; a mechanism adds noise drawn independently for each entry and states,
@@ -6,19 +6,80 @@ for a sensitivity, its loss. Noise and sums are exact integers, so the losses ho
 for an idealised real number (Mironov 2012). Scales are rational and are rounded up when they come from a loss, down
 when they come from a wanted error.
 
-Each has a file of its own; `noisy` has what they share. Answers to questions in SQL use the first two: the discrete
-Gaussian is for those who must report zero-concentrated privacy of the discrete law.
+Each has a file of its own; `noisy` has what they share. Which of them answer questions in SQL is chosen in
+`query.calibrate`; the discrete Gaussian is for those who must report zero-concentrated privacy of the discrete law.
 """
 
-from lapwing.mechanisms.discrete_gaussian import DiscreteGaussian
-from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
-from lapwing.mechanisms.merged_gaussian import MergedGaussian
-from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import ClassVar, Protocol, Self
 
-__all__ = ["DiscreteGaussian", "DiscreteLaplace", "Mechanism", "MergedGaussian", "NoiseLaw", "RoundedGaussian"]
+from lapwing.exact.arrays import IntArray
+from lapwing.exact.bounds import Bounds
+from lapwing.exact.entropy import SYSTEM, Entropy
+from lapwing.mechanisms.noisy import Sensitivity
+from lapwing.privacy.amounts import Number
+from lapwing.privacy.measures import Loss
 
-Mechanism = DiscreteLaplace | RoundedGaussian
-"""The mechanisms that a question's planner chooses from."""
 
-NoiseLaw = Mechanism | MergedGaussian
-"""What a released number may err by: the noise of one mechanism, or of several answers together."""
+class NoiseLaw(Protocol):
+    """What a released number errs by: the noise of one mechanism, or of several answers together. All of it public."""
+
+    name: ClassVar[str]
+
+    def __hash__(self) -> int:
+        """Two of the same parameters are the same, so that what follows from one is worked out once."""
+        ...
+
+    @property
+    def scale(self) -> Fraction:
+        """The noise's parameter, in steps of the answer, as people are told it."""
+        ...
+
+    @property
+    def standard_deviation(self) -> float:
+        """Of the noise, to floating-point accuracy."""
+        ...
+
+    def half_width(self, confidence: Number) -> int:
+        """Return an h that is certified to have P(|noise| ≤ h) ≥ confidence."""
+        ...
+
+    def record(self) -> list[str]:
+        """Return the parameters as a stored answer keeps them beside the name, exactly; ledgers hold these for ever."""
+        ...
+
+    @classmethod
+    def from_record(cls, parameters: Sequence[str]) -> Self:
+        """Return what `record` was written of."""
+        ...
+
+
+class Mechanism(NoiseLaw, Protocol):
+    """A mechanism that adds noise to a vector of integers."""
+
+    @classmethod
+    def for_loss(cls, loss: Loss, sensitivity: Sensitivity) -> Self:
+        """Return the least noise whose loss is at most `loss`."""
+        ...
+
+    @classmethod
+    def for_half_width(cls, h: int, confidence: Number) -> Self:
+        """Return the most noise with P(|noise| ≤ h) ≥ confidence."""
+        ...
+
+    def loss(self, sensitivity: Sensitivity, kind: str) -> Loss:
+        """Return what a release loses in a measure."""
+        ...
+
+    def distance(self, sensitivity: Sensitivity) -> float:
+        """Return how far one unit moves the vector, in the norm that the loss depends on."""
+        ...
+
+    def release(self, values: IntArray, entropy: Entropy = SYSTEM) -> IntArray:
+        """Return the values plus independent noise, as exact integers."""
+        ...
+
+    def coverage(self, h: int) -> Bounds:
+        """Bound P(|noise| ≤ h)."""
+        ...

@@ -29,7 +29,7 @@ from lapwing.mechanisms.parameters import (
     scale_of_noise,
     whole_number,
 )
-from lapwing.mechanisms.sensitivity import ScoreSensitivity
+from lapwing.mechanisms.scores import ScoreSensitivity
 from lapwing.mechanisms.sparse_vector import AboveThreshold
 from lapwing.mechanisms.within import pure_within
 from lapwing.privacy.amounts import Number, probability

@@ -15,14 +15,15 @@ from lapwing.mechanisms.noisy import (
     MOST_HALF_WIDTH,
     NOTHING,
     TAIL_BITS,
+    Sensitivity,
     add,
     check_positive,
     complement,
     largest_scale,
+    vector,
     wanted_half_width,
 )
 from lapwing.mechanisms.parameters import LARGEST_SCALE, SMALLEST_SCALE, rational
-from lapwing.mechanisms.sensitivity import Sensitivity, vector
 from lapwing.privacy.amounts import Number, probability, short
 from lapwing.privacy.measures import Loss, ZeroConcentratedDP
 from lapwing.privacy.search import smallest

@@ -1,6 +1,7 @@
 """Discrete Laplace noise: the additive mechanism for pure differential privacy."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -15,14 +16,15 @@ from lapwing.mechanisms.noisy import (
     NOTHING,
     SCALE_BITS,
     TAIL_BITS,
+    Sensitivity,
     add,
     check_positive,
     complement,
     largest_scale,
+    vector,
     wanted_half_width,
 )
 from lapwing.mechanisms.parameters import SMALLEST_SCALE, scale_of_noise
-from lapwing.mechanisms.sensitivity import Sensitivity, vector
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.conversions import pure_epsilon_down
 from lapwing.privacy.laplace_implies import discrete_laplace_loss
@@ -76,6 +78,10 @@ class DiscreteLaplace:
         """Return the loss in a measure: l1/scale in pure, and what this noise loses in the others."""
         return discrete_laplace_loss(1 / self.scale, vector(sensitivity).l1, kind)
 
+    def distance(self, sensitivity: Sensitivity) -> float:
+        """Return how far one unit moves the vector in L1, which the loss depends on."""
+        return float(sensitivity.l1)
+
     @overload
     def release(self, values: IntArray, entropy: Entropy = SYSTEM) -> IntArray: ...
     @overload
@@ -92,6 +98,16 @@ class DiscreteLaplace:
     def half_width(self, confidence: Number) -> int:
         """Return the smallest h that is certified to have P(|noise| ≤ h) ≥ confidence."""
         return _half_width(self.scale, 1 - probability(confidence, "confidence"))
+
+    def record(self) -> list[str]:
+        """Return the parameters as stored answers keep them."""
+        return [str(self.scale)]
+
+    @classmethod
+    def from_record(cls, parameters: Sequence[str]) -> Self:
+        """Return what `record` was written of."""
+        (scale,) = map(Fraction, parameters)
+        return cls(scale=scale)
 
 
 @lru_cache(maxsize=1 << 10)  # of public numbers, and asked for several times in every question

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.bounds import float_down, float_up
+from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.parameters import Rational, integers, positive, rational, whole_number
-from lapwing.mechanisms.sensitivity import Sensitivity
 
 Value = int | float | Decimal | Fraction | None
 Array = NDArray[np.float64] | NDArray[np.float32] | NDArray[np.int64] | NDArray[np.object_]

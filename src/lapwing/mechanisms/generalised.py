@@ -104,6 +104,15 @@ class GeneralisedExponential:
         """Return the loss in a measure: that of a bounded range of 2/scale."""
         return bounded_range_loss(kind, 2 / self.scale)
 
+    def record(self) -> list[str | int]:
+        """Return the parameters as stored answers keep them."""
+        return [str(self.scale), str(self.margin), *self.sensitivities]
+
+    @classmethod
+    def from_record(cls, scale: str, margin: str, *sensitivities: int) -> Self:
+        """Return what `record` was written of."""
+        return cls(scale=Fraction(scale), margin=Fraction(margin), sensitivities=sensitivities)
+
     def release(self, scores: IntArray | Sequence[int], entropy: Entropy = SYSTEM) -> int:
         """Return the index of the choice.
 

@@ -19,8 +19,14 @@ from lapwing.exact import samplers
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.parameters import integers, scale_of_noise, whole_number
-from lapwing.mechanisms.scores import below_best, bounded_range_loss, read_scores, scale_for_range
-from lapwing.mechanisms.sensitivity import ScoreSensitivity, scored
+from lapwing.mechanisms.scores import (
+    ScoreSensitivity,
+    below_best,
+    bounded_range_loss,
+    read_scores,
+    scale_for_range,
+    scored,
+)
 from lapwing.privacy.measures import Loss
 
 _FARTHEST = 1 << 256

@@ -1,13 +1,15 @@
 """Two noisy answers to one question made one: the weighted mean of rounded Gaussians."""
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, final
+from typing import ClassVar, Self, final
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import ROOM, IntArray, integer_array
 from lapwing.exact.bounds import enclose_tightly, normal_two_sided_quantile_ball, square_root_up
+from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.mechanisms.noisy import TAIL_BITS
 from lapwing.mechanisms.parameters import LARGEST_SCALE, SMALLEST_SCALE, positive
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
@@ -37,6 +39,11 @@ class MergedGaussian:
         object.__setattr__(self, "slack", positive(self.slack, "slack"))
 
     @property
+    def scale(self) -> Fraction:
+        """σ."""
+        return self.sigma
+
+    @property
     def standard_deviation(self) -> float:
         """√(σ² + 1/12), as the mean is rounded to an integer: to within the roundings of its parts."""
         return math.sqrt(float(self.sigma) ** 2 + 1 / 12)
@@ -47,11 +54,28 @@ class MergedGaussian:
         quantile = enclose_tightly(normal_two_sided_quantile_ball, tail, bits=TAIL_BITS).upper
         return math.ceil(self.sigma * quantile + self.slack)
 
+    def record(self) -> list[str]:
+        """Return the parameters as stored answers keep them."""
+        return [str(self.sigma), str(self.slack)]
+
+    @classmethod
+    def from_record(cls, parameters: Sequence[str]) -> Self:
+        """Return what `record` was written of."""
+        sigma, slack = map(Fraction, parameters)
+        return cls(sigma=sigma, slack=slack)
+
 
 Noisy = RoundedGaussian | MergedGaussian
 
 
-def sharpened(bought: Noisy, wanted: RoundedGaussian, confidence: Number) -> tuple[RoundedGaussian, Fraction] | None:
+def gaussians(noises: Iterable[NoiseLaw]) -> tuple[Noisy, ...] | None:
+    """Return noises if all of them are Gaussian, or means of such: of others the mean is not proven to be better."""
+    listed = tuple(noises)
+    normal = tuple(noise for noise in listed if isinstance(noise, RoundedGaussian | MergedGaussian))
+    return normal if len(normal) == len(listed) else None
+
+
+def sharpened(bought: Noisy, wanted: Noisy, confidence: Number) -> tuple[RoundedGaussian, Fraction] | None:
     """Return the noise of a further answer with which the mean is as good as one with the wanted noise, and its sigma.
 
     As good means: at this confidence its half-width is no larger, nor is its sigma. The slack is at most the larger of

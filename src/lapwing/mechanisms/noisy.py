@@ -1,10 +1,11 @@
-"""What all mechanisms that add noise share: exact sums, scales, half-widths, and searches for a scale."""
+"""What all mechanisms that add noise share: sensitivities, exact sums, half-widths, and searches for a scale."""
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral
-from typing import Final
+from typing import Final, Self, final
 
 import numpy as np
 
@@ -22,6 +23,57 @@ NOTHING: Final = Bounds(Fraction(0), Fraction(0))
 MOST_HALF_WIDTH: Final = 1 << 128
 
 _INT64 = np.iinfo(np.int64)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensitivity:
+    """The most that a vector of integers moves between neighbouring data sets.
+
+    Args: l1: bound on the sum of the entries' absolute changes, in steps; l2_squared: on the sum of their squares.
+    """
+
+    l1: int
+    l2_squared: int
+
+    def __post_init__(self) -> None:
+        for name in ("l1", "l2_squared"):
+            object.__setattr__(self, name, whole_number(getattr(self, name), f"The sensitivity {name}"))
+
+    @classmethod
+    def from_l1(cls, l1: int) -> Self:
+        """Return what follows from the L1 distance alone: the sum of squares is at most the square of the sum."""
+        l1 = whole_number(l1, "l1")
+        return cls(l1=l1, l2_squared=l1**2)
+
+    @classmethod
+    def from_l2_squared(cls, l2_squared: int, *, entries: int) -> Self:
+        """Return what follows from the squared L2 distance of vectors of so many entries.
+
+        l1 = ⌊√(entries · l2_squared)⌋ by Cauchy and Schwarz, a whole number as the entries are; and never more than
+        l2_squared, as |c| ≤ c² for a whole number.
+        """
+        squared, entries = whole_number(l2_squared, "l2_squared"), whole_number(entries, "entries", least=1)
+        return cls(l1=min(math.isqrt(entries * squared), squared), l2_squared=squared)
+
+    @classmethod
+    def from_linf(cls, linf: int, *, entries: int) -> Self:
+        """Return what follows if at most `entries` entries change, each by at most `linf`."""
+        linf, entries = whole_number(linf, "linf"), whole_number(entries, "entries", least=1)
+        return cls(l1=entries * linf, l2_squared=entries * linf**2)
+
+
+def vector(sensitivity: Sensitivity) -> Sensitivity:
+    """Return the sensitivity of a vector that gets noise.
+
+    Raises: InvalidParameter if it is anything else.
+    """
+    if not isinstance(sensitivity, Sensitivity):
+        raise InvalidParameter(
+            f"The sensitivity is of type {type(sensitivity).__name__}; numbers that get noise need a Sensitivity, such "
+            "as Sensitivity.from_l1(1)."
+        )
+    return sensitivity
 
 
 def add(values: int | IntArray, draw: Callable[[int], IntArray]) -> int | IntArray:

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
-from typing import Protocol, cast
+from typing import ClassVar, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,52 @@ class PartitionSelection(Protocol):
 
     def release(self, contributions: Contributions, entropy: Entropy = SYSTEM) -> NDArray[np.int64]:
         """Return the codes of the released keys, ascending."""
+        ...
+
+
+class KeySelection(Protocol):
+    """A selection of the private keys of a question in SQL, whose engine has bounded the units already."""
+
+    name: ClassVar[str]
+
+    @property
+    def delta(self) -> Fraction:
+        """What it takes of the delta that is kept for keys."""
+        ...
+
+    @property
+    def max_keys(self) -> int:
+        """How many keys a unit keeps."""
+        ...
+
+    @property
+    def noise(self) -> tuple[float, float] | None:
+        """The scale of the noise and the threshold, in weights of which those of one unit have length 1."""
+        ...
+
+    def weight(self, degree: int, /) -> int:
+        """Return the weight that a unit with so many keys puts on each of them."""
+        ...
+
+    def select(
+        self, units: NDArray[np.int64], weights: NDArray[np.int64], /, entropy: Entropy = SYSTEM
+    ) -> NDArray[np.bool_]:
+        """Tell which keys are released, given how many units hold each and the sum of the weights they put on it."""
+        ...
+
+    def units_needed(self, confidence: Number) -> tuple[int, int]:
+        """Return how many units make a key's release certain to `confidence`: with no other key, and with the most.
+
+        Raises: InvalidParameter if that is more than 2^31.
+        """
+        ...
+
+    def selects_as_well_as(self, other: "KeySelection") -> bool:
+        """Tell whether a question that asks for the other may be served with what this one selected."""
+        ...
+
+    def record(self) -> list[str | int]:
+        """Return the parameters as a stored answer keeps them beside the name, exactly; ledgers hold these for ever."""
         ...
 
 

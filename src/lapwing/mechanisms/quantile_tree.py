@@ -30,11 +30,11 @@ from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.discrete_gaussian import DiscreteGaussian
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
+from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.noisy_sums import Noise, sum_half_width
 from lapwing.mechanisms.parameters import whole_number
 from lapwing.mechanisms.quantile import clamped, grid
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
-from lapwing.mechanisms.sensitivity import Sensitivity
 from lapwing.mechanisms.trees import consistent, largest_weight, levels_above, sizes_of
 from lapwing.privacy.amounts import Number, exact, probability
 from lapwing.privacy.measures import Loss, PureDP

@@ -1,6 +1,7 @@
 """Rounded Gaussian noise: the additive mechanism for Gaussian differential privacy."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -16,14 +17,15 @@ from lapwing.mechanisms.noisy import (
     NOTHING,
     SCALE_BITS,
     TAIL_BITS,
+    Sensitivity,
     add,
     check_positive,
     complement,
     largest_scale,
+    vector,
     wanted_half_width,
 )
 from lapwing.mechanisms.parameters import SMALLEST_SCALE, scale_of_noise
-from lapwing.mechanisms.sensitivity import Sensitivity, vector
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from lapwing.privacy.search import smallest
@@ -68,6 +70,11 @@ class RoundedGaussian:
         return cls(sigma=largest_scale(lambda sigma: _tail(sigma, h).upper <= tail, guess))
 
     @property
+    def scale(self) -> Fraction:
+        """σ."""
+        return self.sigma
+
+    @property
     def standard_deviation(self) -> float:
         """√E[round(N(0, σ²))²] = √(Σ_{k≥0} (2k+1)·P(|N(0, σ²)| > k + ½)), to floating-point accuracy.
 
@@ -85,6 +92,11 @@ class RoundedGaussian:
         """
         return GaussianDP.from_mu_squared(vector(sensitivity).l2_squared / self.sigma**2).to_kind(kind)
 
+    def distance(self, sensitivity: Sensitivity) -> float:
+        """Return how far one unit moves the vector in L2, which the loss depends on."""
+        norm: float = float(sensitivity.l2_squared) ** 0.5
+        return norm
+
     @overload
     def release(self, values: IntArray, entropy: Entropy = SYSTEM) -> IntArray: ...
     @overload
@@ -101,6 +113,16 @@ class RoundedGaussian:
     def half_width(self, confidence: Number) -> int:
         """Return the smallest h that is certified to have P(|noise| ≤ h) ≥ confidence."""
         return _half_width(self.sigma, 1 - probability(confidence, "confidence"))
+
+    def record(self) -> list[str]:
+        """Return the parameters as stored answers keep them."""
+        return [str(self.sigma)]
+
+    @classmethod
+    def from_record(cls, parameters: Sequence[str]) -> Self:
+        """Return what `record` was written of."""
+        (sigma,) = map(Fraction, parameters)
+        return cls(sigma=sigma)
 
 
 @lru_cache(maxsize=1 << 10)  # of public numbers, and asked for several times in every question

@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import final
 
 import numpy as np
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.bounds import enclose_tightly
-from lapwing.mechanisms.parameters import SMALLEST_SCALE, integers, whole_number
-from lapwing.mechanisms.sensitivity import ScoreSensitivity, scored
+from lapwing.mechanisms.parameters import SMALLEST_SCALE, integers, rational, whole_number
 from lapwing.mechanisms.within import pure_within, range_within
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.conversions import bounded_range_amount
@@ -19,6 +20,48 @@ from lapwing.privacy.measures import Loss, measure_of
 MOST_CANDIDATES = 1 << 30
 
 _MOST_DISTANCE = np.iinfo(np.int64).max
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreSensitivity:
+    """The most that a score moves between neighbouring data sets, for mechanisms that compare scores.
+
+    Args: bound: the most that any one score moves, in the unit of the scores, ≥ 0; monotonic: whether, between two
+        neighbours, all scores that move do so in the same direction (as counts of rows do when a row is added).
+    """
+
+    bound: Fraction = Fraction(1)
+    monotonic: bool = False
+
+    def __post_init__(self) -> None:
+        bound = rational(self.bound, "The sensitivity bound")
+        if bound < 0:
+            raise InvalidParameter(f"The sensitivity bound is {self.bound}; it must be 0 or more.")
+        if not isinstance(self.monotonic, bool):
+            raise InvalidParameter(f"monotonic is {self.monotonic!r}; it must be True or False.")
+        object.__setattr__(self, "bound", bound)
+
+    @property
+    def range(self) -> Fraction:
+        """The most that the difference of two scores moves: the bound if monotonic, else twice the bound.
+
+        A choice that depends on differences of scores only may be charged by this number alone.
+        """
+        return self.bound if self.monotonic else 2 * self.bound
+
+
+def scored(sensitivity: ScoreSensitivity) -> ScoreSensitivity:
+    """Return the sensitivity of scores that are compared.
+
+    Raises: InvalidParameter if it is anything else.
+    """
+    if not isinstance(sensitivity, ScoreSensitivity):
+        raise InvalidParameter(
+            f"The sensitivity is of type {type(sensitivity).__name__}; scores that are compared need a "
+            "ScoreSensitivity, such as ScoreSensitivity(bound=1, monotonic=True)."
+        )
+    return sensitivity
 
 
 def read_scores(scores: IntArray | Sequence[int]) -> IntArray:

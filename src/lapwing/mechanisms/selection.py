@@ -33,14 +33,15 @@ from lapwing.mechanisms.noisy import add
 from lapwing.mechanisms.parameters import scale_of_noise, whole_number
 from lapwing.mechanisms.scores import (
     MOST_CANDIDATES,
+    ScoreSensitivity,
     below_best,
     bounded_range_loss,
     exponential_shortfall,
     read_scores,
     scale_for_pure,
     scale_for_range,
+    scored,
 )
-from lapwing.mechanisms.sensitivity import ScoreSensitivity, scored
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.privacy.search import smallest

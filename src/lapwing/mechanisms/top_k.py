@@ -16,12 +16,13 @@ from lapwing.mechanisms.noisy import check_positive
 from lapwing.mechanisms.parameters import SMALLEST_SCALE, scale_of_noise, whole_number
 from lapwing.mechanisms.scores import (
     MOST_CANDIDATES,
+    ScoreSensitivity,
     below_best,
     bounded_range_loss,
     exponential_shortfall,
     read_scores,
+    scored,
 )
-from lapwing.mechanisms.sensitivity import ScoreSensitivity, scored
 from lapwing.mechanisms.within import range_within
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import Loss

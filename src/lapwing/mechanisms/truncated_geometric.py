@@ -18,7 +18,7 @@ from lapwing.exact.law import within
 from lapwing.mechanisms import partitions
 from lapwing.mechanisms.contributions import Contributions, checked
 from lapwing.mechanisms.parameters import positive, rational, whole_number
-from lapwing.mechanisms.partitions import MOST_KEYS
+from lapwing.mechanisms.partitions import MOST_KEYS, KeySelection
 from lapwing.privacy.amounts import Number, probability, short
 from lapwing.privacy.measures import ApproxDP
 
@@ -103,6 +103,29 @@ class TruncatedGeometric:
         """
         indices = np.clip(units - (self.minimum - 1), 0, self._chances.count - 1)
         return samplers.coins(self._chances, indices, entropy)
+
+    def selects_as_well_as(self, other: KeySelection) -> bool:
+        """Tell whether keys were selected with no less epsilon and no less delta than by another."""
+        return isinstance(other, TruncatedGeometric) and self.epsilon >= other.epsilon and self.delta >= other.delta
+
+    def record(self) -> list[str | int]:
+        """Return the parameters as stored answers keep them."""
+        return [str(self.epsilon), str(self.delta), self.max_keys, self.minimum]
+
+    @classmethod
+    def from_record(cls, epsilon: str, delta: str, max_keys: int, minimum: int) -> Self:
+        """Return what `record` was written of."""
+        return cls(epsilon=Fraction(epsilon), delta=Fraction(delta), max_keys=max_keys, minimum=minimum)
+
+    @property
+    def noise(self) -> None:
+        """None: it flips coins."""
+        return
+
+    def units_needed(self, confidence: Number) -> tuple[int, int]:
+        """Return how many units make a key's release certain to `confidence`, however many keys each has: twice."""
+        count = self.count_for(confidence)
+        return count, count
 
     def chance(self, units: int) -> Bounds:
         """Bound the chance that a key is released if so many units hold it."""

@@ -14,7 +14,7 @@ from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms import partitions
 from lapwing.mechanisms.contributions import Contributions, checked
 from lapwing.mechanisms.parameters import positive, rational, whole_number
-from lapwing.mechanisms.partitions import MOST_KEYS
+from lapwing.mechanisms.partitions import MOST_KEYS, KeySelection
 from lapwing.privacy.amounts import Number, probability, short
 from lapwing.privacy.measures import ApproxDP, ApproximateGaussianDP, GaussianDP
 
@@ -100,6 +100,31 @@ class WeightedGaussian:
         """
         noisy = partitions.noisy(weights, self._variance, entropy)
         return partitions.reaching(noisy, self.threshold) & (units >= self.minimum)
+
+    def selects_as_well_as(self, other: KeySelection) -> bool:
+        """Tell whether keys were selected with no more noise and no less delta than by another."""
+        return isinstance(other, WeightedGaussian) and self.sigma <= other.sigma and self.delta >= other.delta
+
+    def record(self) -> list[str | int]:
+        """Return the parameters as stored answers keep them."""
+        return [str(self.sigma), str(self.delta), self.max_keys, self.minimum]
+
+    @classmethod
+    def from_record(cls, sigma: str, delta: str, max_keys: int, minimum: int) -> Self:
+        """Return what `record` was written of."""
+        return cls(sigma=Fraction(sigma), delta=Fraction(delta), max_keys=max_keys, minimum=minimum)
+
+    @property
+    def noise(self) -> tuple[float, float]:
+        """Sigma and the threshold, in weights of which those of one unit have length 1."""
+        return float(self.sigma), self.threshold / 2**self.fraction_bits
+
+    def units_needed(self, confidence: Number) -> tuple[int, int]:
+        """Return how many units make a key's release certain to `confidence`: with no other key, and with the most."""
+        return (
+            self.count_for(confidence, keys_per_unit=1),
+            self.count_for(confidence, keys_per_unit=self.max_keys),
+        )
 
     def chance(self, units: int, keys_per_unit: int) -> Bounds:
         """Bound the chance that a key is released if so many units hold it, each with so many keys."""

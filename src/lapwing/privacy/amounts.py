@@ -71,6 +71,16 @@ def non_negative(value: Number, name: str) -> Fraction:
     return number
 
 
+def positive(value: Number | None, name: str) -> Fraction:
+    """Return an exact number above 0."""
+    if value is None:
+        raise InvalidParameter(f"{name} is missing; give a positive number")
+    number = exact(value, name)
+    if number <= 0:
+        raise InvalidParameter(f"{name} is {value}; it must be above 0")
+    return number
+
+
 def probability(value: Number, name: str) -> Fraction:
     """Return a number strictly between 0 and 1, by 10⁻³⁰⁰ at least, as a fraction."""
     number = exact(value, name)

@@ -9,13 +9,13 @@ from fractions import Fraction
 
 from lapwing.catalog.model import Column, Table
 from lapwing.errors import InvalidParameter
-from lapwing.mechanisms import TruncatedGeometric
-from lapwing.query.calibrate import CONFIDENCE, Priced, Selecting
 from lapwing.query.derivation.derived import OrderStatistic, measures_of, parts_of
 from lapwing.query.derivation.ranks import rank_note
 from lapwing.query.measures import Count, Sum
 from lapwing.query.plan import Plan
+from lapwing.query.quote import CONFIDENCE, Priced
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
+from lapwing.query.selections import Selecting
 
 
 def notes_of(plan: Plan, priced: Priced) -> tuple[str, ...]:
@@ -77,16 +77,14 @@ def _bound_of(tables: Sequence[Table], kinds: int) -> str:
 
 
 def units_needed(selecting: Selecting) -> tuple[int, int] | None:
-    """Return how many units make a key appear with 95 % probability: with one key each, and with the most."""
-    mechanism = selecting.mechanism
+    """Return how many units make a key appear with 95 % probability: with one key each, and with the most.
+
+    None if that is more than 2^31.
+    """
     try:
-        if isinstance(mechanism, TruncatedGeometric):
-            count = mechanism.count_for(CONFIDENCE)
-            return count, count
-        fewest, most = (mechanism.count_for(CONFIDENCE, keys_per_unit=keys) for keys in (1, mechanism.max_keys))
-    except InvalidParameter:  # more than 2^31
+        return selecting.mechanism.units_needed(CONFIDENCE)
+    except InvalidParameter:
         return None
-    return fewest, most
 
 
 def _shared(plan: Plan, priced: Priced) -> tuple[str, ...]:

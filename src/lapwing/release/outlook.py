@@ -18,7 +18,7 @@ from lapwing.ledger.state import State
 from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import Loss
-from lapwing.query.calibrate import Priced
+from lapwing.query.quote import Priced
 from lapwing.release.refusals import bears, exhausted
 from lapwing.release.stored import charge_of
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
+from itertools import chain
 from typing import Any, Final
 from zlib import compress, decompress
 from zlib import error as zlib_error
@@ -18,22 +19,18 @@ import numpy as np
 
 from lapwing.errors import InvalidParameter, LedgerFault
 from lapwing.exact.arrays import ROOM, IntArray, integer_array
-from lapwing.mechanisms import (
-    DiscreteLaplace,
-    GeneralisedExponential,
-    RoundedGaussian,
-    TruncatedGeometric,
-    WeightedGaussian,
-)
-from lapwing.mechanisms.additive import MergedGaussian, NoiseLaw
+from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.mechanisms.generalised import GeneralisedExponential
+from lapwing.mechanisms.merged_gaussian import MergedGaussian
+from lapwing.mechanisms.partitions import KeySelection
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.plan import Question
+from lapwing.query.quote import MECHANISMS
+from lapwing.query.selections import KEY_SELECTIONS
 
 PLAIN: Final = 1
 WITH_KEYS: Final = 2
 CHOICE: Final = 3
-
-KeySelection = WeightedGaussian | TruncatedGeometric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,17 +57,16 @@ def written(question: Question, content: Content) -> str:
     record: dict[str, object] = {
         "format": _format(question),
         "measures": [str(measure) for measure in question.measures],
-        "mechanisms": [_mechanism(mechanism) for mechanism in content.mechanisms],
+        "mechanisms": [[mechanism.name, *mechanism.record()] for mechanism in content.mechanisms],
         "values": [_packed(values) for values in content.values],
     }
     if content.keys is not None and content.selection is not None:
         record |= {
             "keys": [[_constant(value) for value in column] for column in content.keys],
-            "selection": _selection(content.selection),
+            "selection": [content.selection.name, *content.selection.record()],
         }
     if content.choice is not None:
-        chosen = content.choice.mechanism
-        record["choice"] = [content.choice.place, str(chosen.scale), str(chosen.margin), *chosen.sensitivities]
+        record["choice"] = [content.choice.place, *content.choice.mechanism.record()]
     return json.dumps(record, separators=(",", ":"))
 
 
@@ -102,19 +98,18 @@ def _unknown() -> LedgerFault:
 
 def _content(record: Mapping[str, Any]) -> Content:
     keys = tuple(tuple(map(_constant_of, column)) for column in record["keys"]) if "keys" in record else None
+    name, *parameters = record.get("selection", [None])
     return Content(
-        mechanisms=tuple(_MECHANISMS[name](*map(Fraction, numbers)) for name, *numbers in record["mechanisms"]),
+        mechanisms=tuple(_NOISES[noise].from_record(numbers) for noise, *numbers in record["mechanisms"]),
         values=tuple(_integers(values) for values in record["values"]),
-        selection=_selection_of(record["selection"]) if "selection" in record else None,
+        selection=_SELECTIONS[name](*parameters) if parameters else None,
         keys=keys,
         choice=_choice_of(*record["choice"]) if "choice" in record else None,
     )
 
 
-def _choice_of(place: int, scale: str, margin: str, *sensitivities: int) -> Choice:
-    mechanism = GeneralisedExponential(
-        scale=Fraction(scale), margin=Fraction(margin), sensitivities=tuple(sensitivities)
-    )
+def _choice_of(place: int, *parameters: Any) -> Choice:
+    mechanism = GeneralisedExponential.from_record(*parameters)
     if place not in range(len(mechanism.sensitivities)):
         raise _unknown()
     return Choice(place=place, mechanism=mechanism)
@@ -142,33 +137,12 @@ def _integers(record: Any) -> IntArray:
     return values.reshape(record["shape"])
 
 
-def _mechanism(mechanism: NoiseLaw) -> list[str]:
-    match mechanism:
-        case DiscreteLaplace():
-            return [mechanism.name, str(mechanism.scale)]
-        case RoundedGaussian():
-            return [mechanism.name, str(mechanism.sigma)]
-        case MergedGaussian():
-            return [mechanism.name, str(mechanism.sigma), str(mechanism.slack)]
-
-
-_MECHANISMS: Mapping[str, Callable[..., NoiseLaw]] = {
-    DiscreteLaplace.name: lambda scale: DiscreteLaplace(scale=scale),
-    RoundedGaussian.name: lambda sigma: RoundedGaussian(sigma=sigma),
-    MergedGaussian.name: lambda sigma, slack: MergedGaussian(sigma=sigma, slack=slack),
+_NOISES: Mapping[str, type[NoiseLaw]] = {
+    **{kind.name: kind for kind in chain(*MECHANISMS.values())},
+    MergedGaussian.name: MergedGaussian,
 }
-
-
-def _selection(mechanism: KeySelection) -> list[object]:
-    first = mechanism.sigma if isinstance(mechanism, WeightedGaussian) else mechanism.epsilon
-    return [mechanism.name, str(first), str(mechanism.delta), mechanism.max_keys, mechanism.minimum]
-
-
-def _selection_of(record: Sequence[Any]) -> KeySelection:
-    name, first, delta, max_keys, minimum = record
-    if name == WeightedGaussian.name:
-        return WeightedGaussian(sigma=Fraction(first), delta=Fraction(delta), max_keys=max_keys, minimum=minimum)
-    return TruncatedGeometric(epsilon=Fraction(first), delta=Fraction(delta), max_keys=max_keys, minimum=minimum)
+_SELECTIONS: Mapping[str, Callable[..., KeySelection]] = {kind.name: kind.from_record for kind in KEY_SELECTIONS}
+"""What a stored answer may name; what was stored once is read for ever."""
 
 
 # A key's value with its type: JSON has no dates and no fractions.

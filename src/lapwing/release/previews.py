@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from lapwing.mechanisms import DiscreteLaplace, WeightedGaussian
 from lapwing.preview import ColumnPreview, MeasurePreview, SelectionPreview
 from lapwing.query.aggregates.approximate_bounds import margin_of
-from lapwing.query.calibrate import CONFIDENCE, Choosing, Priced, Term
 from lapwing.query.derivation.derive import bracket
 from lapwing.query.derivation.derived import Average, Output, Released, keys_of, measures_of
 from lapwing.query.measures import Measure
 from lapwing.query.plan import Plan, Search
+from lapwing.query.quote import CONFIDENCE, Priced, Term
+from lapwing.query.selections import Choosing
 from lapwing.release.notes import units_needed
 
 
@@ -21,17 +21,13 @@ def measure_previews(priced: Priced, names: Mapping[Measure, str]) -> tuple[Meas
 
 
 def _measure(term: Term, name: str) -> MeasurePreview:
-    laplace = isinstance(term.mechanism, DiscreteLaplace)
-    sensitivity = term.candidate.sensitivity
-    norm = float(sensitivity.l1) if laplace else float(sensitivity.l2_squared) ** 0.5
-    scale = term.mechanism.scale if isinstance(term.mechanism, DiscreteLaplace) else term.mechanism.sigma
     step = term.measure.step
     return MeasurePreview(
         measure=name,
-        sensitivity=norm * float(step),
+        sensitivity=term.mechanism.distance(term.candidate.sensitivity) * float(step),
         reason=term.candidate.reason,
         mechanism=term.mechanism.name,
-        scale=float(scale * step),
+        scale=float(term.mechanism.scale * step),
         half_width=float(term.half_width(CONFIDENCE)),
     )
 
@@ -56,17 +52,17 @@ def selection_preview(priced: Priced) -> SelectionPreview | None:
     if priced.selecting is None:
         return None
     mechanism = priced.selecting.mechanism
-    weighted = mechanism if isinstance(mechanism, WeightedGaussian) else None
-    units = units_needed(priced.selecting)
+    scale, threshold = mechanism.noise or (None, None)
+    fewest, most = units_needed(priced.selecting) or (None, None)
     return SelectionPreview(
         keys=tuple(key.name for key in priced.question.private_keys),
         mechanism=mechanism.name,
         price_share=float(priced.selecting.loss.amount / priced.loss.amount),
         delta=float(priced.selecting.delta),
-        scale=None if weighted is None else float(weighted.sigma),
-        threshold=None if weighted is None else weighted.threshold / 2**weighted.fraction_bits,
-        fewest_units=None if units is None else units[0],
-        most_units=None if units is None else units[1],
+        scale=scale,
+        threshold=threshold,
+        fewest_units=fewest,
+        most_units=most,
         keys_per_unit=mechanism.max_keys,
     )
 

@@ -21,46 +21,42 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from lapwing.exact.arrays import IntArray
-from lapwing.mechanisms import Mechanism, RoundedGaussian
 from lapwing.mechanisms.additive import NoiseLaw
-from lapwing.mechanisms.merged_gaussian import MergedGaussian, merged, sharpened
+from lapwing.mechanisms.merged_gaussian import Noisy, gaussians, merged, sharpened
+from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.privacy.measures import PureDP
-from lapwing.query.calibrate import CONFIDENCE, Priced, Term
+from lapwing.query.quote import CONFIDENCE, Priced
 from lapwing.release.released import Released
-
-Bought = RoundedGaussian | MergedGaussian
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refinement:
     """What is still to be bought, for each measure that is not accurate enough yet, by its place.
 
-    Args: terms: the further answers; aims: the sigmas of the means with them.
+    Args: bought: the noise of the stored answer; fresh: of the further ones; aims: the sigmas of the means with them.
     """
 
     wanted: Priced
-    bought: tuple[Bought, ...]
-    terms: Mapping[int, Term]
+    bought: tuple[Noisy, ...]
+    fresh: Mapping[int, RoundedGaussian]
     aims: Mapping[int, Fraction]
 
     @property
     def priced(self) -> Priced:
         """The further answer and its price."""
+        terms = tuple(replace(self.wanted.terms[place], mechanism=noise) for place, noise in self.fresh.items())
         loss = self.wanted.loss.nothing()
-        for term in self.terms.values():
+        for term in terms:
             loss = loss + term.loss(loss.kind)
-        return replace(self.wanted, terms=tuple(self.terms.values()), loss=loss)
+        return replace(self.wanted, terms=terms, loss=loss)
 
     def merge(
-        self, stored: Sequence[IntArray], fresh: Sequence[IntArray]
-    ) -> tuple[tuple[IntArray, ...], tuple[Bought, ...]]:
-        """Return the values of all measures with what they err by; `fresh` are those of the terms, in order."""
+        self, stored: Sequence[IntArray], further: Sequence[IntArray]
+    ) -> tuple[tuple[IntArray, ...], tuple[Noisy, ...]]:
+        """Return the values of all measures with what they err by; `further` are those of the terms, in order."""
         values, noises = list(stored), list(self.bought)
-        for (place, term), added in zip(self.terms.items(), fresh, strict=True):
-            if isinstance(term.mechanism, RoundedGaussian):
-                values[place], noises[place] = merged(
-                    stored[place], self.bought[place], added, term.mechanism, self.aims[place]
-                )
+        for (place, noise), added in zip(self.fresh.items(), further, strict=True):
+            values[place], noises[place] = merged(stored[place], noises[place], added, noise, self.aims[place])
         return tuple(values), tuple(noises)
 
 
@@ -89,32 +85,27 @@ def is_refinable(wanted: Priced) -> bool:
     return not (isinstance(wanted.loss, PureDP) or chosen or wanted.question.distributions)
 
 
-def refinement(wanted: Priced, bought: Sequence[object]) -> Refinement | None:
+def refinement(wanted: Priced, bought: Sequence[NoiseLaw]) -> Refinement | None:
     """Return what a wanted answer needs beyond a stored one; None if it must be bought afresh.
 
     Args: bought: the mechanisms of the stored answer, in the order of the question's measures.
     """
-    if not is_refinable(wanted):
+    stored, asked = gaussians(bought), gaussians(term.mechanism for term in wanted.terms)
+    if not is_refinable(wanted) or stored is None or asked is None:
         return None
-    known = tuple(noise for noise in bought if isinstance(noise, RoundedGaussian | MergedGaussian))
-    if len(known) < len(wanted.terms):
-        return None
-    terms: dict[int, Term] = {}
+    fresh: dict[int, RoundedGaussian] = {}
     aims: dict[int, Fraction] = {}
-    for place, (term, noise) in enumerate(zip(wanted.terms, known, strict=True)):
-        if not isinstance(term.mechanism, RoundedGaussian):
-            return None
-        if as_accurate(noise, term.mechanism):
+    for place, (noise, aim) in enumerate(zip(stored, asked, strict=True)):
+        if as_accurate(noise, aim):
             continue
-        further = sharpened(noise, term.mechanism, CONFIDENCE)
+        further = sharpened(noise, aim, CONFIDENCE)
         if further is None:
             return None
-        fresh, aims[place] = further
-        terms[place] = replace(term, mechanism=fresh)
-    return Refinement(wanted=wanted, bought=known, terms=terms, aims=aims) if terms else None
+        fresh[place], aims[place] = further
+    return Refinement(wanted=wanted, bought=stored, fresh=fresh, aims=aims) if fresh else None
 
 
-def as_accurate(bought: NoiseLaw, asked: Mechanism) -> bool:
+def as_accurate(bought: NoiseLaw, asked: NoiseLaw) -> bool:
     """Tell whether a stored number errs by no more than is asked for."""
     return bought.standard_deviation <= asked.standard_deviation and bought.half_width(CONFIDENCE) <= asked.half_width(
         CONFIDENCE

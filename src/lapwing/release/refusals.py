@@ -15,7 +15,7 @@ from lapwing.ledger.waiting import UnderWay
 from lapwing.privacy.amounts import exact, short
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import Loss
-from lapwing.query.calibrate import Priced, request
+from lapwing.query.quote import Priced, request
 from lapwing.release.stored import parts_charged
 
 MOST_NAMED: Final = 10

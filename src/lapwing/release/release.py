@@ -40,7 +40,7 @@ from lapwing.ledger.state import State
 from lapwing.ledger.waiting import UnderWay
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.privacy.filters import Refused
-from lapwing.query.calibrate import Priced, Term
+from lapwing.query.quote import Priced, Term
 from lapwing.release.cells import cells_of, columns_of, exact_values
 from lapwing.release.refusals import exhausted, stands_against
 from lapwing.release.released import Released
@@ -165,8 +165,7 @@ def _answer(offer: Offer, charged: Charged, exact: Exact, entropy: Entropy) -> R
         values = add_noise(bought.terms, sums, entropy)
         mechanisms: tuple[NoiseLaw, ...] = tuple(term.mechanism for term in bought.terms)
     else:
-        places = further.refinement.terms
-        fresh = add_noise(bought.terms, [sums[place] for place in places], entropy)
+        fresh = add_noise(bought.terms, [sums[place] for place in further.refinement.fresh], entropy)
         values, mechanisms = further.refinement.merge(further.stored.values, fresh)
     return Released(
         question=question,

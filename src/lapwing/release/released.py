@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 from lapwing.exact.samplers import IntArray
 from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.mechanisms.partitions import KeySelection
 from lapwing.privacy.measures import Loss
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.plan import Question
-from lapwing.release.payload import Choice, KeySelection
+from lapwing.release.payload import Choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ from lapwing.engines import Engine, PublicTables
 from lapwing.exact.entropy import Entropy
 from lapwing.ledger.allowances import LimitsNow
 from lapwing.ledger.ledger import Ledger
-from lapwing.query.calibrate import Priced
 from lapwing.query.plan import Plan
+from lapwing.query.quote import Priced
 from lapwing.query.text.parameters import Parameters
 
 

@@ -17,10 +17,11 @@ from lapwing.query.aggregates.scope import Bounded
 from lapwing.query.aggregates.truncation import threshold_from_choice
 from lapwing.query.aggregates.unit_totals import bound_from_counts
 from lapwing.query.bind import bind
-from lapwing.query.calibrate import CONFIDENCE, Priced, calibrate_found, share_of_searches
 from lapwing.query.derivation.derived import Released as Shown
 from lapwing.query.expressions.magnitudes import Bounds
+from lapwing.query.joint_price import calibrate_found, share_of_searches
 from lapwing.query.plan import Plan, Question, Search
+from lapwing.query.quote import CONFIDENCE, Priced
 from lapwing.release.release import release_all
 from lapwing.release.released import Released
 from lapwing.release.request import Access, Request

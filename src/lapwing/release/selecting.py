@@ -19,7 +19,8 @@ from lapwing.engines import Holders
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import Entropy
 from lapwing.ledger.entries import Charged
-from lapwing.query.calibrate import Choosing, Priced
+from lapwing.query.quote import Priced
+from lapwing.query.selections import Choosing
 from lapwing.release.cells import Chosen
 from lapwing.release.payload import Choice
 from lapwing.release.released import Released

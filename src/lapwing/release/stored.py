@@ -13,12 +13,11 @@ from lapwing.ledger.entries import Charge, StoredAnswer
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.parts import Parts
 from lapwing.ledger.state import State
-from lapwing.mechanisms import TruncatedGeometric, WeightedGaussian
 from lapwing.privacy.measures import Loss
-from lapwing.query.calibrate import Priced
 from lapwing.query.keys import Key
 from lapwing.query.parts import parts_read
 from lapwing.query.plan import Question
+from lapwing.query.quote import Priced
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.release import payload
 from lapwing.release.cells import cells_of, columns_of
@@ -145,10 +144,4 @@ def _selects_as_well(released: Released, priced: Priced) -> bool:
     """Tell whether a stored answer selected its keys with no more noise and no less delta than is asked for."""
     if priced.selecting is None:
         return True
-    match released.selection, priced.selecting.mechanism:
-        case WeightedGaussian() as bought, WeightedGaussian() as asked:
-            return bought.sigma <= asked.sigma and bought.delta >= asked.delta
-        case TruncatedGeometric() as bought, TruncatedGeometric() as asked:
-            return bought.epsilon >= asked.epsilon and bought.delta >= asked.delta
-        case _:
-            return False
+    return released.selection is not None and released.selection.selects_as_well_as(priced.selecting.mechanism)

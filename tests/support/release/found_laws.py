@@ -12,9 +12,11 @@ from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import Entropy
 from lapwing.query.aggregates.approximate_bounds import ApproximateBounds
 from lapwing.query.bind import bind
-from lapwing.query.calibrate import Priced, calibrate, calibrate_found
+from lapwing.query.calibrate import calibrate
 from lapwing.query.expressions.magnitudes import Bounds, Magnitudes
+from lapwing.query.joint_price import calibrate_found
 from lapwing.query.plan import Search
+from lapwing.query.quote import Priced
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.release.release import add_noise
 from tests.support.enumeration import Law, law_of

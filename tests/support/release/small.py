@@ -17,8 +17,9 @@ from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.exact.entropy import Entropy
 from lapwing.opening import open_session
 from lapwing.query.bind import bind
-from lapwing.query.calibrate import Priced, calibrate
+from lapwing.query.calibrate import calibrate
 from lapwing.query.plan import Question
+from lapwing.query.quote import Priced
 from lapwing.session import Session
 from tests.support.engines.tables import digests
 from tests.support.fixed_entropy import StreamEntropy

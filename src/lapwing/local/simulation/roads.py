@@ -33,9 +33,9 @@ from lapwing.local.shuffling.bounds import local_epsilon
 from lapwing.local.simulation.drawn_counts import Counts, draw_counts, steps
 from lapwing.local.thresholds import epsilon_of
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
+from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.parameters import integers, whole_number
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
-from lapwing.mechanisms.sensitivity import Sensitivity
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.calibration import loss_for
 

@@ -1,0 +1,48 @@
+"""The cheapest price at which every number of a question errs by at most a wanted half-width."""
+
+from fractions import Fraction
+
+from lapwing.catalog.model import Budget
+from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.privacy.measures import MEASURES
+from lapwing.query.derivation.derived import Released, measures_of
+from lapwing.query.plan import Plan
+from lapwing.query.quote import CONFIDENCE, MECHANISMS, Priced, Term
+from lapwing.query.stability import Candidate
+
+
+def at_error(plan: Plan, bounds: tuple[tuple[Candidate, ...], ...], budget: Budget, error: Fraction) -> Priced:
+    """Price a plan at the cheapest loss whose 95 % half-widths are at most `error`, of each number by itself.
+
+    Raises: QueryRefused where an error is not a public fact, or finer than a number's step.
+    """
+    if plan.searches:
+        raise QueryRefused(
+            "The error of a question whose bounds are found is not a public fact", remedy="Give epsilon instead."
+        )
+    if plan.asked.shares or plan.asked.selection is not None:
+        raise InvalidParameter("An aggregate of the question says its own epsilon; give epsilon, and not error.")
+    if plan.question.private_keys:
+        raise QueryRefused("The error of a question with private keys has no one price", remedy="Give epsilon instead.")
+    for output in plan.outputs:
+        if not isinstance(output.value, Released) and measures_of(output.value):
+            raise QueryRefused(
+                f"The error of '{output.name}' is not a public fact: it depends on the data",
+                remedy="Give epsilon instead, or ask for COUNT and SUM alone.",
+            )
+    if plan.question.distributions:
+        raise QueryRefused("How far a quantile is off depends on the data", remedy="Give epsilon instead.")
+    measure_kind = MEASURES[budget.measure]
+    terms = []
+    for measure, found in zip(plan.question.measures, bounds, strict=True):
+        steps = error // measure.step
+        if steps < 1:
+            raise QueryRefused(
+                f"An error of {float(error):g} is finer than the step {float(measure.step):g}",
+                remedy="Ask for a wider error.",
+            )
+        mechanisms = [kind.for_half_width(int(steps), CONFIDENCE) for kind in MECHANISMS[budget.measure]]
+        options = [Term(measure=measure, candidate=c, mechanism=m) for m in mechanisms for c in found]
+        terms.append(min(options, key=lambda term: term.loss(budget.measure).amount))
+    total = measure_kind.from_amount(sum((term.loss(budget.measure).amount for term in terms), Fraction(0)))
+    return Priced(question=plan.question, terms=tuple(terms), loss=total.rounded_up())

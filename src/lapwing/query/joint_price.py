@@ -1,0 +1,70 @@
+"""One price for several questions: a batch, or a question and the searches for its bounds."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from lapwing.catalog.model import Budget
+from lapwing.errors import InvalidParameter
+from lapwing.privacy.amounts import Number, grid_down, positive
+from lapwing.privacy.measures import Loss
+from lapwing.query.aggregates.approximate_bounds import SHARE
+from lapwing.query.aggregates.truncation import THRESHOLD_SHARE
+from lapwing.query.plan import Plan
+from lapwing.query.quote import Priced, at_loss, at_price, bounds_of, request
+from lapwing.query.relations.contribution import Asked
+from lapwing.query.selections import delta_for_keys
+from lapwing.query.stability import Candidate
+
+
+def calibrate_together(
+    plans: Sequence[Plan], budget: Budget, *, epsilon: Number, delta: Number | None = None
+) -> tuple[Priced, ...]:
+    """Price several plans at one `epsilon` together: every measure of every plan gets the same part of it.
+
+    A question that stands there twice is priced once. Parts are rounded down to the grid of the ledger, which rounds
+    charges up: so a batch never costs more than its price, and one at all that is left fits.
+
+    Args: delta: for all questions with private keys together.
+    Raises: InvalidParameter if a question says a price of its own; QueryRefused as `calibrate`.
+    """
+    if any(plan.asked != Asked(weights=plan.asked.weights) for plan in plans):
+        raise InvalidParameter("A question of a batch says its own price; leave it out, the batch has one.")
+    loss = request(epsilon, budget)
+    questions = {plan.question: plan for plan in plans}
+    choosing = sum(bool(question.private_keys) for question in questions)
+    each = None if delta is None else grid_down(positive(delta, "delta") / max(1, choosing))
+    counts = {question: len(question.measures) + bool(question.private_keys) for question in questions}
+    priced = {}
+    for question, plan in questions.items():
+        part = type(loss).from_amount(grid_down(loss.amount * counts[question] / sum(counts.values())))
+        keys_delta = delta_for_keys(question, budget, each)
+        priced[question] = with_searches(plan, bounds_of(question, budget), part, budget, keys_delta)
+    return tuple(priced[plan.question] for plan in plans)
+
+
+def calibrate_found(plan: Plan, budget: Budget, priced: Priced) -> Priced:
+    """Price a plan whose bounds are found as it was priced before they were: what is charged does not change."""
+    return at_loss(plan, bounds_of(plan.question, budget), priced.loss, budget, priced.delta)
+
+
+def share_of_searches(plan: Plan) -> Fraction:
+    """Return the part of a plan's price that the searches for its bounds take together."""
+    return THRESHOLD_SHARE if any(search.question.choosing for search in plan.searches) else SHARE
+
+
+def with_searches(
+    plan: Plan, bounds: tuple[tuple[Candidate, ...], ...], loss: Loss, budget: Budget, delta: Fraction
+) -> Priced:
+    """Divide a price between a plan and the searches for its bounds, which get a fixed part of it, each the same.
+
+    The parts of the searches are rounded down to the grid of the ledger, so that all charges add up to the price.
+    """
+    each = grid_down(loss.amount * share_of_searches(plan) / len(plan.searches)) if plan.searches else Fraction(0)
+    part = loss.from_amount(each)
+    searches = tuple(
+        at_price(search.question, bounds_of(search.question, budget), part, (each,), Fraction(0))
+        for search in plan.searches
+    )
+    rest = loss.from_amount(loss.amount - each * len(searches)) if searches else loss
+    return replace(at_loss(plan, bounds, rest, budget, delta), searches=searches)
