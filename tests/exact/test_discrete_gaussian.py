@@ -1,4 +1,4 @@
-"""The discrete Gaussian has the stated law: composed by rejection, and drawn ten million times."""
+"""The discrete Gaussian has the stated law: composed by rejection, and drawn millions of times."""
 
 import math
 from fractions import Fraction
@@ -12,7 +12,16 @@ from lapwing.exact.acceptance import Acceptance, Proposals
 from lapwing.exact.discrete_gaussian import discrete_gaussian
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.exact.gaussian import rounded_gaussian
-from tests.support.exact.fit import DRAWS, LEAST_P_VALUE, binned, discrete_gaussian_cumulative, edges_of, p_value
+from tests.support.exact.fit import (
+    AT_SIZES,
+    FEW,
+    FRESH,
+    LEAST_P_VALUE,
+    binned,
+    discrete_gaussian_cumulative,
+    edges_of,
+    p_value,
+)
 from tests.support.exact.independent import discrete_gaussian_probability, exact, number
 from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
 
@@ -30,29 +39,31 @@ VARIANCES = [
 ]
 
 
-def fit(variance: Fraction, claimed: Fraction) -> float:
-    draws = discrete_gaussian(variance, DRAWS, StreamEntropy(f"discrete {variance}"))
-    assert draws.dtype == np.int64
+def fit(variance: Fraction, claimed: Fraction, draws: int) -> float:
+    drawn = discrete_gaussian(variance, draws, StreamEntropy(f"discrete {variance}"))
+    assert drawn.dtype == np.int64
     sigma = Fraction(math.sqrt(claimed))
-    edges = edges_of(sigma, reach=4.0) if sigma > 1 else [-2, -1, 0, 1] if sigma == 1 else [-1, 0]
-    return p_value(*binned(draws.astype(np.int64), edges, discrete_gaussian_cumulative(claimed)))
+    edges = edges_of(sigma, reach=4.0, draws=draws) if sigma > 1 else [-2, -1, 0, 1] if sigma == 1 else [-1, 0]
+    return p_value(*binned(drawn.astype(np.int64), edges, discrete_gaussian_cumulative(claimed)))
 
 
+@AT_SIZES
 @pytest.mark.parametrize("variance", VARIANCES, ids=str)
-def test_ten_million_draws_fit(variance: Fraction) -> None:
-    assert fit(variance, variance) > LEAST_P_VALUE
+def test_draws_fit(variance: Fraction, draws: int) -> None:
+    assert fit(variance, variance, draws) > LEAST_P_VALUE
 
 
+@AT_SIZES
 @pytest.mark.parametrize("variance", VARIANCES, ids=str)
-def test_twin_nine_tenths_of_sigma_do_not_fit(variance: Fraction) -> None:
-    assert fit(variance * Fraction(81, 100), variance) < LEAST_P_VALUE
+def test_twin_nine_tenths_of_sigma_do_not_fit(variance: Fraction, draws: int) -> None:
+    assert fit(variance * Fraction(81, 100), variance, draws) < LEAST_P_VALUE
 
 
 def test_twin_the_rounded_gaussian_does_not_fit() -> None:
     """At σ = 1/2 the two laws differ by a percent or two; this test tells them apart."""
     cumulative = discrete_gaussian_cumulative(Fraction(1, 4))
     for law, fits in ((module.discrete_gaussian, True), (rounded, False)):
-        draws = law(Fraction(1, 4), DRAWS // 10, StreamEntropy("which")).astype(np.int64)
+        draws = law(Fraction(1, 4), FRESH, StreamEntropy("which")).astype(np.int64)
         assert (p_value(*binned(draws, [-2, -1, 0, 1], cumulative)) > LEAST_P_VALUE) is fits
 
 
@@ -133,7 +144,7 @@ def test_one_number_is_the_first_of_many(power: int) -> None:
 @pytest.mark.parametrize("start", [0, 8, 16, 24])
 @pytest.mark.parametrize("variance", [Fraction(1 << 80), Fraction(1 << 100)], ids=str)
 def test_the_bits_of_a_large_sigma_are_even(variance: Fraction, start: int) -> None:
-    draws = discrete_gaussian(variance, DRAWS // 4, StreamEntropy("bits")).astype(np.int64)
+    draws = discrete_gaussian(variance, FEW // 4, StreamEntropy("bits")).astype(np.int64)
     assert p_value(np.bincount(draws >> start & 255), np.full(256, 1 / 256)) > LEAST_P_VALUE
 
 

@@ -7,7 +7,7 @@ from scipy import stats
 
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.exact.gaussian import rounded_gaussian
-from tests.support.exact.fit import DRAWS, LEAST_P_VALUE, binned, edges_of, gaussian_cumulative, p_value
+from tests.support.exact.fit import AT_SIZES, FEW, FRESH, LEAST_P_VALUE, binned, edges_of, gaussian_cumulative, p_value
 from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
 
 SIGMAS = [
@@ -24,40 +24,43 @@ SIGMAS = [
 ]
 
 
-def fit(sigma: Fraction, claimed: Fraction) -> float:
-    draws = rounded_gaussian(sigma**2, DRAWS, StreamEntropy(f"gaussian {sigma}"))
-    assert draws.dtype == np.int64
-    edges = edges_of(claimed, reach=4.0) if claimed > 1 else [-2, -1, 0, 1] if claimed == 1 else [-1, 0]
-    return p_value(*binned(draws.astype(np.int64), edges, gaussian_cumulative(claimed)))
+def fit(sigma: Fraction, claimed: Fraction, draws: int) -> float:
+    drawn = rounded_gaussian(sigma**2, draws, StreamEntropy(f"gaussian {sigma}"))
+    assert drawn.dtype == np.int64
+    edges = edges_of(claimed, reach=4.0, draws=draws) if claimed > 1 else [-2, -1, 0, 1] if claimed == 1 else [-1, 0]
+    return p_value(*binned(drawn.astype(np.int64), edges, gaussian_cumulative(claimed)))
 
 
+@AT_SIZES
 @pytest.mark.parametrize("sigma", SIGMAS, ids=str)
-def test_ten_million_draws_fit(sigma: Fraction) -> None:
-    assert fit(sigma, sigma) > LEAST_P_VALUE
+def test_draws_fit(sigma: Fraction, draws: int) -> None:
+    assert fit(sigma, sigma, draws) > LEAST_P_VALUE
 
 
+@AT_SIZES
 @pytest.mark.parametrize("variance", [Fraction(2), Fraction(50), Fraction(10**7, 3)], ids=str)
-def test_ten_million_draws_of_an_irrational_sigma_fit(variance: Fraction) -> None:
-    draws = rounded_gaussian(variance, DRAWS, StreamEntropy(f"variance {variance}")).astype(np.int64)
+def test_draws_of_an_irrational_sigma_fit(variance: Fraction, draws: int) -> None:
+    drawn = rounded_gaussian(variance, draws, StreamEntropy(f"variance {variance}")).astype(np.int64)
     sigma = Fraction(math.sqrt(variance))
-    assert p_value(*binned(draws, edges_of(sigma, reach=4.0), gaussian_cumulative(sigma))) > LEAST_P_VALUE
+    assert p_value(*binned(drawn, edges_of(sigma, reach=4.0, draws=draws), gaussian_cumulative(sigma))) > LEAST_P_VALUE
 
 
+@AT_SIZES
 @pytest.mark.parametrize("sigma", [Fraction(10), Fraction(1 << 20)], ids=str)
-def test_twin_a_sigma_one_percent_off_does_not_fit(sigma: Fraction) -> None:
-    assert fit(sigma * Fraction(99, 100), sigma) < LEAST_P_VALUE
+def test_twin_a_sigma_one_percent_off_does_not_fit(sigma: Fraction, draws: int) -> None:
+    assert fit(sigma * Fraction(99, 100), sigma, draws) < LEAST_P_VALUE
 
 
 @pytest.mark.parametrize("sigma", [Fraction(7), Fraction(700)], ids=str)
 def test_fresh_randomness_fits(sigma: Fraction) -> None:
-    draws = rounded_gaussian(sigma**2, DRAWS // 10, SystemEntropy()).astype(np.int64)
+    draws = rounded_gaussian(sigma**2, FRESH, SystemEntropy()).astype(np.int64)
     assert p_value(*binned(draws, edges_of(sigma, reach=3.3), gaussian_cumulative(sigma))) > LEAST_P_VALUE
 
 
 @pytest.mark.parametrize(("sigma", "start"), [(1 << 20, 0), (1 << 40, 0), (1 << 40, 16), (1 << 40, 27), (1 << 50, 0)])
 def test_the_bits_of_a_large_sigma_are_even(sigma: int, start: int) -> None:
     """Far below σ, any 8 neighbouring bits are uniform to within (2^(start + 8) / σ)²."""
-    draws = rounded_gaussian(Fraction(sigma**2), DRAWS // 4, StreamEntropy("bits")).astype(np.int64)
+    draws = rounded_gaussian(Fraction(sigma**2), FEW // 4, StreamEntropy("bits")).astype(np.int64)
     assert p_value(np.bincount(draws >> start & 255), np.full(256, 1 / 256)) > LEAST_P_VALUE
 
 

@@ -7,7 +7,7 @@ import pytest
 from lapwing.exact import geometric as module
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.exact.geometric import Geometric, geometric
-from tests.support.exact.fit import DRAWS, LEAST_P_VALUE, binned, edges_of, geometric_cumulative, p_value
+from tests.support.exact.fit import AT_SIZES, LEAST_P_VALUE, binned, edges_of, geometric_cumulative, p_value
 from tests.support.exact.independent import exact, number
 from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
 
@@ -22,22 +22,26 @@ SCALES = [
 ]
 
 
-def fit(scale: Fraction, claimed: Fraction) -> float:
-    draws = geometric(scale, DRAWS, StreamEntropy(f"geometric {scale}"))
-    assert draws.dtype == np.int64
-    assert draws.min() == 0 or scale > 1 << 20
-    edges = [edge for edge in edges_of(claimed, reach=10 if claimed > 1 else 4) if edge >= int(claimed) // 100]
-    return p_value(*binned(draws.astype(np.int64), edges, geometric_cumulative(claimed)))
+def fit(scale: Fraction, claimed: Fraction, draws: int) -> float:
+    drawn = geometric(scale, draws, StreamEntropy(f"geometric {scale}"))
+    assert drawn.dtype == np.int64
+    assert drawn.min() == 0 or scale > 1 << 20
+    edges = [
+        edge for edge in edges_of(claimed, reach=10 if claimed > 1 else 4, draws=draws) if edge >= int(claimed) // 100
+    ]
+    return p_value(*binned(drawn.astype(np.int64), edges, geometric_cumulative(claimed)))
 
 
+@AT_SIZES
 @pytest.mark.parametrize("scale", SCALES, ids=str)
-def test_ten_million_draws_fit(scale: Fraction) -> None:
-    assert fit(scale, scale) > LEAST_P_VALUE
+def test_draws_fit(scale: Fraction, draws: int) -> None:
+    assert fit(scale, scale, draws) > LEAST_P_VALUE
 
 
+@AT_SIZES
 @pytest.mark.parametrize("scale", SCALES, ids=str)
-def test_twin_nine_tenths_of_the_scale_do_not_fit(scale: Fraction) -> None:
-    assert fit(scale * Fraction(9, 10), scale) < LEAST_P_VALUE
+def test_twin_nine_tenths_of_the_scale_do_not_fit(scale: Fraction, draws: int) -> None:
+    assert fit(scale * Fraction(9, 10), scale, draws) < LEAST_P_VALUE
 
 
 @pytest.mark.parametrize("scale", [Fraction(41), Fraction(1000, 3), Fraction(50_000)], ids=str)

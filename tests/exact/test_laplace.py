@@ -8,7 +8,7 @@ from lapwing.exact import laplace
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.exact.geometric import GeometricBlock
 from lapwing.exact.laplace import discrete_laplace
-from tests.support.exact.fit import DRAWS, LEAST_P_VALUE, binned, edges_of, laplace_cumulative, p_value
+from tests.support.exact.fit import AT_SIZES, FEW, FRESH, LEAST_P_VALUE, binned, edges_of, laplace_cumulative, p_value
 from tests.support.exact.independent import discrete_laplace_probability
 from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
 
@@ -26,33 +26,35 @@ SCALES = [
 ]
 
 
-def fit(scale: Fraction, claimed: Fraction) -> float:
-    draws = discrete_laplace(scale, DRAWS, StreamEntropy(f"laplace {scale}"))
-    assert draws.dtype == np.int64
-    edges = edges_of(claimed, reach=10 if claimed > 1 else 4)
-    return p_value(*binned(draws.astype(np.int64), edges, laplace_cumulative(claimed)))
+def fit(scale: Fraction, claimed: Fraction, draws: int) -> float:
+    drawn = discrete_laplace(scale, draws, StreamEntropy(f"laplace {scale}"))
+    assert drawn.dtype == np.int64
+    edges = edges_of(claimed, reach=10 if claimed > 1 else 4, draws=draws)
+    return p_value(*binned(drawn.astype(np.int64), edges, laplace_cumulative(claimed)))
 
 
+@AT_SIZES
 @pytest.mark.parametrize("scale", SCALES, ids=str)
-def test_ten_million_draws_fit(scale: Fraction) -> None:
-    assert fit(scale, scale) > LEAST_P_VALUE
+def test_draws_fit(scale: Fraction, draws: int) -> None:
+    assert fit(scale, scale, draws) > LEAST_P_VALUE
 
 
+@AT_SIZES
 @pytest.mark.parametrize("scale", [Fraction(10), Fraction(1 << 20)], ids=str)
-def test_twin_a_scale_one_percent_off_does_not_fit(scale: Fraction) -> None:
-    assert fit(scale * Fraction(99, 100), scale) < LEAST_P_VALUE
+def test_twin_a_scale_one_percent_off_does_not_fit(scale: Fraction, draws: int) -> None:
+    assert fit(scale * Fraction(99, 100), scale, draws) < LEAST_P_VALUE
 
 
 def test_fresh_randomness_fits() -> None:
     scale = Fraction(333)
-    draws = discrete_laplace(scale, DRAWS // 10, SystemEntropy()).astype(np.int64)
+    draws = discrete_laplace(scale, FRESH, SystemEntropy()).astype(np.int64)
     assert p_value(*binned(draws, edges_of(scale, reach=7), laplace_cumulative(scale))) > LEAST_P_VALUE
 
 
 @pytest.mark.parametrize(("scale", "start"), [(1 << 20, 0), (1 << 40, 0), (1 << 40, 8), (1 << 40, 16), (1 << 40, 27)])
 def test_the_bits_of_a_large_scale_are_even(scale: int, start: int) -> None:
     """Far below the scale, any 8 neighbouring bits are uniform to within 2^(start + 8) / scale."""
-    draws = discrete_laplace(Fraction(scale), DRAWS // 4, StreamEntropy("bits")).astype(np.int64)
+    draws = discrete_laplace(Fraction(scale), FEW // 4, StreamEntropy("bits")).astype(np.int64)
     assert p_value(np.bincount(draws >> start & 255), np.full(256, 1 / 256)) > LEAST_P_VALUE
 
 

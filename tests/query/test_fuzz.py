@@ -19,7 +19,19 @@ from lapwing.query.from_clause import public_joins as joins
 from lapwing.query.relations.set_operations import Union
 from lapwing.query.relations.unit_join import UnitJoin
 from lapwing.query.relations.windowed import Windowed
-from tests.support.query.fuzzing import CASES, LINKED, Place, Values, answered, ask_some, first_found, generous
+from tests.support.query.corpus import corpus as kept
+from tests.support.query.fuzzing import (
+    CASES,
+    LINKED,
+    Case,
+    Place,
+    Values,
+    answered,
+    ask_some,
+    drawn,
+    first_found,
+    generous,
+)
 from tests.support.query.neighbours import catalog
 from tests.support.query.questions import Grower
 from tests.support.query.worlds import VISITS
@@ -42,9 +54,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     facts.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_random_questions(chunk: int, place: Place, tmp_path: Path) -> None:
-    ask_some(chunk, range(chunk, CASES - LINKED, CHUNKS), place, tmp_path)
+    ask_some(drawn(range(chunk, CASES - LINKED, CHUNKS), place), place.elsewhere(chunk), tmp_path)
 
 
 WORDS = [
@@ -58,9 +71,25 @@ WORDS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def corpus(place: Place) -> list[Case]:
+    return kept("one_table", place, WORDS, range(7000))
+
+
+def test_questions_of_the_corpus(corpus: list[Case], place: Place, tmp_path: Path) -> None:
+    ask_some(corpus, place, tmp_path)
+
+
+def test_every_construct_is_in_the_corpus(corpus: list[Case], place: Place) -> None:
+    """Otherwise it would pass by being refused."""
+    found = answered(WORDS, corpus, place)
+    assert min(found[word] for word in WORDS) > 0, found
+
+
+@pytest.mark.long
 def test_every_construct_is_answered(place: Place) -> None:
     """Otherwise the fuzzer would pass by being refused."""
-    found = answered(WORDS, range(0, 1600, 2), place)
+    found = answered(WORDS, (Case.of(seed, place) for seed in range(0, 1600, 2)), place)
     assert min(found[word] for word in WORDS) > 0, found
 
 

@@ -8,7 +8,8 @@ import pytest
 from lapwing.engines.duckdb import cleaned
 from lapwing.engines.duckdb.public_data import PublicData
 from tests.support.query import linked_questions, shop
-from tests.support.query.fuzzing import LINKED, Place, Values, answered, ask_some, first_found, generous
+from tests.support.query.corpus import corpus as kept
+from tests.support.query.fuzzing import LINKED, Case, Place, Values, answered, ask_some, drawn, first_found, generous
 from tests.support.query.linked_bugs import BUGS
 
 CHUNKS = 6
@@ -35,9 +36,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     facts.close()
 
 
+@pytest.fixture(scope="module")
+def worlds(place: Place) -> Place:
+    return place.elsewhere(0)
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_random_questions(chunk: int, place: Place, tmp_path: Path) -> None:
-    ask_some(chunk, range(chunk, LINKED, CHUNKS), place, tmp_path)
+    ask_some(drawn(range(chunk, LINKED, CHUNKS), place), place.elsewhere(chunk), tmp_path)
 
 
 WORDS = [
@@ -50,9 +57,25 @@ WORDS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def corpus(place: Place) -> list[Case]:
+    return kept("linked", place, WORDS, range(3000))
+
+
+def test_questions_of_the_corpus(corpus: list[Case], worlds: Place, tmp_path: Path) -> None:
+    ask_some(corpus, worlds, tmp_path)
+
+
+def test_every_construct_is_in_the_corpus(corpus: list[Case], place: Place) -> None:
+    """Otherwise it would pass by being refused."""
+    found = answered(WORDS, corpus, place)
+    assert min(found[word] for word in WORDS) > 0, found
+
+
+@pytest.mark.long
 def test_every_construct_is_answered(place: Place) -> None:
     """Otherwise the fuzzer would pass by being refused."""
-    found = answered(WORDS, range(900), place)
+    found = answered(WORDS, (Case.of(seed, place) for seed in range(900)), place)
     assert min(found[word] for word in WORDS) > 0, found
 
 
@@ -72,13 +95,8 @@ SHOWN = {
 }
 
 
-@pytest.fixture(scope="module")
-def drawn(place: Place) -> Place:
-    return place.elsewhere(0)
-
-
 @pytest.mark.parametrize("bug", BUGS)
-def test_planted_bugs_are_found(bug: str, place: Place, drawn: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_bugs_are_found(bug: str, place: Place, worlds: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(*BUGS[bug])
-    here = place.elsewhere(0) if BUGS[bug][0] is cleaned else drawn  # what is stored of worlds was cleaned before
+    here = place.elsewhere(0) if BUGS[bug][0] is cleaned else worlds  # what is stored of worlds was cleaned before
     assert first_found(here, SHOWN[bug]) is not None

@@ -5,7 +5,7 @@ The tables are those of `linked_stalls`, whose neighbours lack a customer or an 
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,8 @@ from lapwing.engines.duckdb import cleaned
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
 from tests.support.query import linked_meetings, linked_shares, linked_stalls
-from tests.support.query.fuzzing import CASES, SHARED, Case, Place, Values, ask_some, first_found, generous
+from tests.support.query.corpus import corpus as kept
+from tests.support.query.fuzzing import CASES, SHARED, Case, Place, Values, ask_some, drawn, first_found, generous
 from tests.support.query.linked_bugs import MEETING
 
 CHUNKS = 4
@@ -44,9 +45,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     facts.close()
 
 
+@pytest.fixture(scope="module")
+def worlds(place: Place) -> Place:
+    return place.elsewhere(0)
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_random_questions(chunk: int, place: Place, tmp_path: Path) -> None:
-    ask_some(chunk, range(1 + chunk, MEETINGS, CHUNKS), place, tmp_path)
+    ask_some(drawn(range(1 + chunk, MEETINGS, CHUNKS), place), place.elsewhere(chunk), tmp_path)
 
 
 WORDS = [
@@ -65,19 +72,43 @@ WORDS = [
 ]
 
 
-def test_every_construct_is_answered(place: Place) -> None:
-    """Otherwise the fuzzer would pass by being refused."""
+@pytest.fixture(scope="module")
+def corpus(place: Place) -> list[Case]:
+    return kept("meetings", place, WORDS, range(1, 560))
+
+
+def test_questions_of_the_corpus(corpus: list[Case], worlds: Place, tmp_path: Path) -> None:
+    ask_some(corpus, worlds, tmp_path)
+
+
+def shared(cases: Iterable[Case], place: Place) -> Counter[str]:
+    """Count the questions that are answered of rows of several units, and the words in them."""
     counts: Counter[str] = Counter()
-    for seed in range(1, 560):
-        case = Case.of(seed, place)
+    for case in cases:
         try:
             units = case.bound(place).question.units_of_row
         except QueryRefused:
             continue
         if units > 1:
             counts.update([SHARED, f"{units} units", *(word for word in WORDS if word in case.text)])
+    return counts
+
+
+UNITS = ("2 units", "3 units", "4 units")
+
+
+def test_every_construct_is_in_the_corpus(corpus: list[Case], place: Place) -> None:
+    """Otherwise it would pass by being refused."""
+    counts = shared(corpus, place)
+    assert min(counts[word] for word in (*WORDS, *UNITS)) > 0, counts
+
+
+@pytest.mark.long
+def test_every_construct_is_answered(place: Place) -> None:
+    """Otherwise the fuzzer would pass by being refused."""
+    counts = shared((Case.of(seed, place) for seed in range(1, 560)), place)
     assert counts[SHARED] >= 300, counts
-    assert min(counts[word] for word in (*WORDS, "2 units", "3 units", "4 units")) > 0, counts
+    assert min(counts[word] for word in (*WORDS, *UNITS)) > 0, counts
 
 
 # ---- planted bugs ----------------------------------------------------------------------------------------------------
@@ -94,15 +125,10 @@ SHOWN = {
 }
 
 
-@pytest.fixture(scope="module")
-def drawn(place: Place) -> Place:
-    return place.elsewhere(0)
-
-
 @pytest.mark.parametrize("bug", MEETING)
-def test_planted_bugs_are_found(bug: str, place: Place, drawn: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_bugs_are_found(bug: str, place: Place, worlds: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(*MEETING[bug])
-    here = place.elsewhere(0) if MEETING[bug][0] is cleaned else drawn  # what is stored of worlds was cleaned before
+    here = place.elsewhere(0) if MEETING[bug][0] is cleaned else worlds  # what is stored of worlds was cleaned before
     assert first_found(here, SHOWN[bug]) is not None
 
 
@@ -117,8 +143,8 @@ MOVED = {
 
 
 @pytest.mark.parametrize("bug", MOVED)
-def test_what_moves_too_far_is_seen_by_that(bug: str, drawn: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_moves_too_far_is_seen_by_that(bug: str, worlds: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     for check in ("strayed", "untrue"):
         monkeypatch.setattr(linked_shares, check, lambda *_: [])
     monkeypatch.setattr(*MEETING[bug])
-    assert first_found(drawn, MOVED[bug]) is not None
+    assert first_found(worlds, MOVED[bug]) is not None

@@ -23,14 +23,15 @@ from lapwing.catalog.model import Catalog
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
+from tests.support.effort import numbers
 from tests.support.query import linked_meetings, linked_questions, linked_stalls, shop
 from tests.support.query.fuzzing import CASES
 from tests.support.query.linked_bugs import BUGS, MEETING
 from tests.support.replay import Data, Row, compare, with_budget
 
 PRICE = {"epsilon": 1}
-PAIRS, MEETINGS, TOGETHER = max(12, CASES // 800), max(6, CASES // 1600), 8
-"""How many pairs of data sets there are, and of those where units meet; how many questions are replayed on each."""
+PAIRS, MEETINGS, TOGETHER = numbers(6, CASES // 100), numbers(3, CASES // 200), 8
+"""The numbers of pairs of data sets, and of those where units meet; how many questions are replayed on each."""
 MEASURES = ("gdp", "pure", "zcdp")
 
 
@@ -80,12 +81,12 @@ def data(rows: Any, schemas: Mapping[str, pa.Schema] = shop.SCHEMAS) -> Data:
     return Data(rows=rows, schemas=schemas)
 
 
-@pytest.mark.parametrize("seed", range(PAIRS))
+@pytest.mark.parametrize("seed", PAIRS)
 def test_neighbours_look_the_same(folders: Path, seed: int) -> None:
     assert replayed(folders, seed) == []
 
 
-@pytest.mark.parametrize("seed", range(MEETINGS))
+@pytest.mark.parametrize("seed", MEETINGS)
 def test_neighbours_look_the_same_where_units_meet(folders: Path, seed: int) -> None:
     assert replayed(folders, seed, linked_stalls, linked_meetings) == []
 

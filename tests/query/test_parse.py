@@ -377,7 +377,7 @@ VALUES = st.one_of(
 )  # fmt: skip
 
 
-@examples(600)
+@examples(150)
 @given(
     frame=st.sampled_from(FRAMES),
     words=st.lists(st.sampled_from(WORDS.split()), max_size=14),

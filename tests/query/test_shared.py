@@ -283,9 +283,17 @@ def test_the_order_in_which_tables_stand_makes_no_difference(tmp_path: Path) -> 
 # ---- neighbours ------------------------------------------------------------------------------------------------------
 
 
-def check_neighbours(folder: Path, found: Tables, texts: Sequence[str], neighbouring: str = "add_remove") -> None:
+def at_all_levels(texts: Sequence[str]) -> list[str]:
+    return [limited(text, level) for text in texts for level in LEVELS]
+
+
+def in_turn(texts: Sequence[str]) -> list[str]:
+    """Ask each question at one of the levels."""
+    return [limited(text, LEVELS[place % len(LEVELS)]) for place, text in enumerate(texts)]
+
+
+def check_neighbours(folder: Path, found: Tables, asked: Sequence[str], neighbouring: str = "add_remove") -> None:
     """Take out every unit of every kind, and look how far every measure moves; one for another, if so declared."""
-    asked = [limited(text, level) for text in texts for level in LEVELS]
     with market(folder / "all", found, neighbouring) as world:
         plans = [world.plan(text) for text in asked]
         whole = [world.exact(plan.question) for plan in plans]
@@ -313,12 +321,18 @@ def _check_moved(plan: Plan, one: Any, other: Any, neighbouring: str, text: str)
             assert sum(d * d for d in moved) <= candidate.sensitivity.l2_squared, text
 
 
-def test_no_unit_of_any_kind_moves_a_measure_by_more_than_is_claimed(tmp_path: Path) -> None:
-    check_neighbours(tmp_path, tables(2), list(QUESTIONS))
+@pytest.mark.parametrize("levels", [in_turn, pytest.param(at_all_levels, marks=pytest.mark.long)])
+def test_no_unit_of_any_kind_moves_a_measure_by_more_than_is_claimed(
+    tmp_path: Path, levels: Callable[[Sequence[str]], list[str]]
+) -> None:
+    check_neighbours(tmp_path, tables(2), levels(list(QUESTIONS)))
 
 
-def test_one_unit_for_another_moves_no_measure_by_more(tmp_path: Path) -> None:
-    check_neighbours(tmp_path, tables(3), list(QUESTIONS)[:8], "replace_one")
+@pytest.mark.parametrize("levels", [in_turn, pytest.param(at_all_levels, marks=pytest.mark.long)])
+def test_one_unit_for_another_moves_no_measure_by_more(
+    tmp_path: Path, levels: Callable[[Sequence[str]], list[str]]
+) -> None:
+    check_neighbours(tmp_path, tables(3), levels(list(QUESTIONS)[:8]), "replace_one")
 
 
 SELF = "SELECT COUNT(*) FROM visits a JOIN visits b ON a.place = b.place AND a.guest <> b.guest"
@@ -336,14 +350,14 @@ def crowded() -> Tables:
 
 
 def test_crowded_units_move_nothing_further(tmp_path: Path) -> None:
-    check_neighbours(tmp_path, crowded(), [SELF, OWNED])
+    check_neighbours(tmp_path, crowded(), at_all_levels([SELF, OWNED]))
 
 
 @pytest.mark.parametrize("text", [SELF, OWNED])
 def test_twin_a_sum_that_is_not_truncated_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setattr(packing.SharedRows, "value", lambda self, _: int(self.weights.sum()))
     with pytest.raises(AssertionError):
-        check_neighbours(tmp_path, crowded(), [text])
+        check_neighbours(tmp_path, crowded(), at_all_levels([text]))
 
 
 def spread() -> Tables:
@@ -368,7 +382,7 @@ def test_twin_a_unit_of_a_row_that_is_lost_is_found(
 
     monkeypatch.setattr(engine_shared, "_numbered", one)
     with pytest.raises(AssertionError):
-        check_neighbours(tmp_path, found(), [text])
+        check_neighbours(tmp_path, found(), at_all_levels([text]))
 
 
 MERGED = "SELECT COUNT(*, !) FROM (SELECT DISTINCT o.buyer, s.town FROM orders o JOIN shops s ON o.shop = s.shop)"

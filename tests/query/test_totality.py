@@ -24,6 +24,7 @@ from lapwing.query.expressions.expression import Operation
 from lapwing.query.expressions.strings import length_of
 from lapwing.query.expressions.types import Fixed, Plain, Real
 from lapwing.query.measures import Sum
+from tests.support.effort import SEED
 
 CATALOG = """
 [dataset]
@@ -292,10 +293,16 @@ def astray(value: Any, kind: Fixed | Real) -> bool:
     return (kind.low is not None and exact < kind.low) or (kind.high is not None and exact > kind.high)
 
 
-def test_nothing_raises_and_nothing_strays(catalog: Catalog, engine: duckdb.DuckDBPyConnection) -> None:
-    chance = random.Random(11)
+TRIED = [(700, 11), pytest.param(25_000, SEED, marks=pytest.mark.long)]
+
+
+@pytest.mark.parametrize(("tries", "seed"), TRIED)
+def test_nothing_raises_and_nothing_strays(
+    catalog: Catalog, engine: duckdb.DuckDBPyConnection, tries: int, seed: int
+) -> None:
+    chance = random.Random(seed)
     evaluated = 0
-    for _ in range(2500):
+    for _ in range(tries):
         text = number(chance, chance.randint(1, 5))
         try:
             sql, kind = printed(text, catalog, summed=chance.random() < 0.5)
@@ -304,15 +311,18 @@ def test_nothing_raises_and_nothing_strays(catalog: Catalog, engine: duckdb.Duck
         evaluated += 1
         values = [value for (value,) in engine.execute(f"SELECT {sql} FROM kept").fetchall()]
         assert not [value for value in values if astray(value, kind)], text
-    assert evaluated > 1000
+    assert evaluated > tries * 0.4
 
 
-def test_dates_and_texts_stay_inside_their_bounds(catalog: Catalog, engine: duckdb.DuckDBPyConnection) -> None:
+@pytest.mark.parametrize(("tries", "seed"), TRIED)
+def test_dates_and_texts_stay_inside_their_bounds(
+    catalog: Catalog, engine: duckdb.DuckDBPyConnection, tries: int, seed: int
+) -> None:
     """Of dates the days, of texts the characters, counted in the engine: they may be beyond what Python can hold."""
-    chance = random.Random(12)
+    chance = random.Random(seed)
     longest = max(len(text) for text in TEXT if text is not None)
     evaluated = 0
-    for _ in range(1000):
+    for _ in range(tries):
         text = chance.choice([moment, words])(chance, chance.randint(1, 4))
         try:
             where = bind(f"SELECT COUNT(*) AS n FROM t WHERE ({text}) IS NULL", catalog).question.where
@@ -335,7 +345,7 @@ def test_dates_and_texts_stay_inside_their_bounds(catalog: Catalog, engine: duck
         evaluated += 1
         values = [value for (value,) in engine.execute(f"SELECT {counted} FROM kept").fetchall()]
         assert not [value for value in values if value is not None and not low <= value <= high], text
-    assert evaluated > 500
+    assert evaluated > tries * 0.5
 
 
 def test_an_engine_that_reorders_arithmetic_is_found(catalog: Catalog, engine: duckdb.DuckDBPyConnection) -> None:
@@ -357,4 +367,4 @@ def test_a_bound_that_is_too_narrow_is_found(
         monkeypatch.setattr(module, "nearest", lambda value: value)
         monkeypatch.setattr(module, "in_steps", lambda value, step: value / step)
     with pytest.raises((AssertionError, duckdb.Error)):
-        test_nothing_raises_and_nothing_strays(catalog, engine)
+        test_nothing_raises_and_nothing_strays(catalog, engine, 2500, 11)

@@ -6,8 +6,9 @@ draws the same again.
 """
 
 import os
-from typing import Final
+from typing import Any, Final
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 SEED: Final = int(os.environ.get("LAPWING_SEED", "0"))
@@ -29,6 +30,12 @@ def register() -> None:
 def is_long() -> bool:
     """Return whether this is the long run."""
     return settings.get_current_profile_name() == LONG
+
+
+def numbers(short: int, long: int) -> list[Any]:
+    """Return what to number cases by: the first always the same, and as many more in the long run, from its seed."""
+    fresh = range(SEED * 1_000_000 + short, SEED * 1_000_000 + long)
+    return [*range(short), *(pytest.param(number, marks=pytest.mark.long, id=f"fresh{number}") for number in fresh)]
 
 
 def examples(number: int, most: int | None = None) -> settings:

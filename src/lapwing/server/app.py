@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache, partial
 from typing import Any, Final
 
 from fastapi import FastAPI, Request
@@ -60,14 +61,15 @@ def application(service: Service, address: str) -> Envelope:
     ):
         app.include_router(routes)
     app.include_router(pages.routes(app, service, address))
-    _complete_description(app)
+    # Made when it is first asked for: it takes as long as all the rest of a start.
+    app.openapi = cache(partial(_description, app))  # type: ignore[method-assign]
     settings = service.settings
     return Envelope(app, service.metrics, most_bytes=settings.most_bytes, seconds=settings.request_seconds)
 
 
-def _complete_description(app: FastAPI) -> None:
-    """Say in the description what FastAPI does not know: tokens, problems with their codes, and what is answered."""
-    document = app.openapi()
+def _description(app: FastAPI) -> dict[str, Any]:
+    """Return the description, with what FastAPI does not know: tokens, problems with their codes, what is answered."""
+    document = FastAPI.openapi(app)
     components = document.setdefault("components", {})
     components["securitySchemes"] = BEARER
     components.setdefault("schemas", {}).update({"Problem": problems.SCHEMA, **results.DOCUMENTS})
@@ -79,6 +81,7 @@ def _complete_description(app: FastAPI) -> None:
             named = results.ANSWERED_BY.get(f"{method.upper()} {path}")
             if named is not None:
                 _answer_of(operation)["application/json"] = {"schema": results.reference(named)}
+    return document
 
 
 def _answer_of(operation: dict[str, Any]) -> dict[str, Any]:

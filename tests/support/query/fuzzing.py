@@ -5,6 +5,7 @@ neighbours. Of some, every unit's rows are looked at: there are no more than the
 and without another unit. Some, and those that are refused, go all the way through a session. A question that fails is
 printed with its seed.
 
+The short run asks the questions of a corpus (`corpus`), the long run those and 10,000 others, drawn from its seed.
 `LAPWING_FUZZ=100000` asks more, as `python benchmarks/fuzz.py` does. Of ten questions three are about linked tables.
 """
 
@@ -12,7 +13,7 @@ import os
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -28,6 +29,7 @@ from lapwing.opening import open_session
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
 from lapwing.query.plan import Plan, Question
+from tests.support.effort import SEED
 from tests.support.fixed_entropy import StreamEntropy
 from tests.support.query import linked_shares as shares
 from tests.support.query.worlds import Ground, Worlds, moved_too_far, strayed
@@ -35,6 +37,8 @@ from tests.support.replay import write
 
 CASES: Final = int(os.environ.get("LAPWING_FUZZ", "10000"))
 LINKED: Final = CASES * 3 // 10
+FIRST: Final = SEED * 1_000_000_000
+"""The number of the first random question."""
 RESPELLED, PRICED, AFRESH = 4, 3, 7
 """One question in so many is bound again from another spelling, is priced, cleans and keeps the rows it is asked of."""
 BY_SESSION = 60
@@ -129,9 +133,8 @@ def respelled(text: str, chance: random.Random) -> str:
     return "".join(map(other, PIECES.findall(text)))
 
 
-def found(seed: int, place: Place) -> tuple[Case, str]:
+def found(case: Case, place: Place) -> tuple[Case, str]:
     """Ask one question; return what became of it, or fail."""
-    case = Case.of(seed, place)
     try:
         plan = case.bound(place)
     except QueryRefused as refused:
@@ -230,21 +233,24 @@ def _write(worlds: Worlds, folder: Path) -> None:
         write(rows, folder / f"{name}.parquet", schema)
 
 
-def ask_some(chunk: int, seeds: Sequence[int], place: Place, folder: Path) -> None:
-    """Ask questions in worlds of their own; enough of them have to be answered."""
-    here = place.elsewhere(chunk)
-    asked = [found(seed, here) for seed in seeds]
+def ask_some(cases: Iterable[Case], here: Place, folder: Path) -> None:
+    """Ask questions; enough of them have to be answered."""
+    asked = [found(case, here) for case in cases]
     check_sessions(asked, here, folder)
     outcomes = Counter(outcome for _, outcome in asked)
     # Of a few questions, anything goes.
     assert outcomes["answered"] + outcomes[SHARED] > outcomes.total() * 0.6 - 20, outcomes
 
 
-def answered(words: Sequence[str], seeds: Sequence[int], place: Place) -> Counter[str]:
+def drawn(numbers: Iterable[int], place: Place) -> Iterator[Case]:
+    """Draw random questions, which are others with another seed of the run."""
+    return (Case.of(FIRST + number, place) for number in numbers)
+
+
+def answered(words: Sequence[str], cases: Iterable[Case], place: Place) -> Counter[str]:
     """Count the questions that are answered in which there are words, or private keys."""
     counts: Counter[str] = Counter()
-    for seed in seeds:
-        case = Case.of(seed, place)
+    for case in cases:
         try:
             question = case.bound(place).question
         except QueryRefused:
@@ -258,7 +264,7 @@ def first_found(place: Place, first: int = 0, most: int = 1000) -> int | None:
     """Ask questions until one shows the bug, and return its number."""
     for seed in range(first, first + most):
         try:
-            found(seed, place)
+            found(Case.of(seed, place), place)
         except AssertionError:
             return seed
     return None
