@@ -73,7 +73,7 @@ WORDS = [
 
 @pytest.fixture(scope="module")
 def corpus(place: Place) -> list[Case]:
-    return kept("one_table", place, WORDS, range(7000))
+    return kept("one_table", place, WORDS, range(4000))
 
 
 def test_questions_of_the_corpus(corpus: list[Case], place: Place, tmp_path: Path) -> None:

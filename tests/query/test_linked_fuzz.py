@@ -59,7 +59,7 @@ WORDS = [
 
 @pytest.fixture(scope="module")
 def corpus(place: Place) -> list[Case]:
-    return kept("linked", place, WORDS, range(3000))
+    return kept("linked", place, WORDS, range(1500))
 
 
 def test_questions_of_the_corpus(corpus: list[Case], worlds: Place, tmp_path: Path) -> None:

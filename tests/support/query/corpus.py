@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lapwing.errors import QueryRefused
+from lapwing.query.expressions.expression import Operation
 from lapwing.query.plan import Plan
 from tests.support.query.fuzzing import Case, Place
 
@@ -78,5 +79,7 @@ def _below(node: object, above: str) -> Iterator[tuple[str, str]]:
             yield from _below(item, above)
     elif dataclasses.is_dataclass(node) and ".catalog." not in _name(node):
         yield above, _name(node)
+        if isinstance(node, Operation):
+            yield above, node.function
         for field in dataclasses.fields(node):
             yield from _below(getattr(node, field.name), _name(node))
