@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import cache, partial
 from random import Random
 
 import pytest
@@ -110,28 +111,34 @@ def mixed() -> tuple[LossDistribution, Chance]:
     return compose(parts, width=COARSE), on_lattice(exact.composed(law), TENTH)
 
 
-LATTICES = {
-    "one response": responses(10, 1),
-    "three choices": responses(5, 1, 3),
-    "30 responses": responses(3, 30),
-    "100 responses": responses(1, 100),
-    "40 of five choices": responses(4, 40, 5),
-    "one discrete Laplace": discrete_laplaces(7, 1),
-    "20 discrete Laplace": discrete_laplaces(3, 20),
-    "mixed": mixed(),
+LATTICES: dict[str, Callable[[], tuple[LossDistribution, Chance]]] = {
+    "one response": partial(responses, 10, 1),
+    "three choices": partial(responses, 5, 1, 3),
+    "30 responses": partial(responses, 3, 30),
+    "100 responses": partial(responses, 1, 100),
+    "40 of five choices": partial(responses, 4, 40, 5),
+    "one discrete Laplace": partial(discrete_laplaces, 7, 1),
+    "20 discrete Laplace": partial(discrete_laplaces, 3, 20),
+    "mixed": mixed,
 }
 
-SMOOTH: dict[str, tuple[LossDistribution, Chance]] = {
-    "gaussian": (compose([(GaussianPair(Fraction(1)), 1)]), gaussian(Fraction(1))),
-    "many gaussians": (compose([(GaussianPair(Fraction(1, 100)), 900)]), gaussian(Fraction(9))),
-    "faint gaussian": (compose([(GaussianPair(Fraction(1, 10**4)), 1)]), gaussian(Fraction(1, 10**4))),
-    "laplace": (compose([(LaplacePair(Fraction(2)), 1)]), laplace(Fraction(2))),
+SMOOTH: dict[str, Callable[[], tuple[LossDistribution, Chance]]] = {
+    "gaussian": lambda: (compose([(GaussianPair(Fraction(1)), 1)]), gaussian(Fraction(1))),
+    "many gaussians": lambda: (compose([(GaussianPair(Fraction(1, 100)), 900)]), gaussian(Fraction(9))),
+    "faint gaussian": lambda: (compose([(GaussianPair(Fraction(1, 10**4)), 1)]), gaussian(Fraction(1, 10**4))),
+    "laplace": lambda: (compose([(LaplacePair(Fraction(2)), 1)]), laplace(Fraction(2))),
 }
+
+
+@cache
+def example(name: str) -> tuple[LossDistribution, Chance]:
+    """Return a loss distribution beside its law by another way; made when first asked for."""
+    return (LATTICES | SMOOTH)[name]()
 
 
 @pytest.mark.parametrize("name", LATTICES)
 def test_atoms(name: str) -> None:
-    law, chance = LATTICES[name]
+    law, chance = example(name)
     random = Random(name)
     most = max(n for n in range(2000) if chance(Fraction(n, 10))[1])
     atoms = [Fraction(random.randint(-most, most), 10) for _ in range(5)]
@@ -146,7 +153,7 @@ def test_atoms(name: str) -> None:
 
 @pytest.mark.parametrize("name", SMOOTH)
 def test_densities(name: str) -> None:
-    law, chance = SMOOTH[name]
+    law, chance = example(name)
     spread = Fraction(math.sqrt(float(sum(pair.mu_squared for pair, _ in law.parts if isinstance(pair, GaussianPair)))))
     losses = [Fraction(n, 3) * (spread or Fraction(1, 3)) for n in range(-12, 31)]
     found = law.survival(losses)
@@ -180,7 +187,7 @@ def test_nothing_loses_nothing() -> None:
 
 
 def test_one_by_one_and_together_hold_alike() -> None:
-    law, chance = LATTICES["mixed"]
+    law, chance = example("mixed")
     losses = [Fraction(n, 7) for n in (-20, 3, 31)]
     for loss in losses:
         check(law.survival([loss]), [loss], chance)
@@ -189,12 +196,12 @@ def test_one_by_one_and_together_hold_alike() -> None:
 
 @pytest.mark.parametrize("loss", [Fraction(10) ** 100, -(Fraction(10) ** 100), Fraction(1, 10**90)])
 def test_losses_of_any_size(loss: Fraction) -> None:
-    for law, chance in (SMOOTH["gaussian"], LATTICES["30 responses"]):
+    for law, chance in (example("gaussian"), example("30 responses")):
         check(law.survival([loss]), [loss], chance)
 
 
 def test_wrong_questions_are_refused() -> None:
-    law = SMOOTH["gaussian"][0]
+    law = example("gaussian")[0]
     with pytest.raises(InvalidParameter, match="remove or add"):
         law.survival([1], direction="replace")  # type: ignore[arg-type]
     with pytest.raises(InvalidParameter, match="loss is nan"):
@@ -216,7 +223,7 @@ def wrong_axis(first: Fraction, second: Fraction, h: Fraction) -> Bounds:
 def test_a_ramp_that_is_wrong_is_caught(
     name: str, bug: Callable[[Fraction, Fraction, Fraction], Bounds], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    law, chance = (LATTICES | SMOOTH)[name]
+    law, chance = example(name)
     losses = [Fraction(n, 3) for n in range(-3, 6)]
     monkeypatch.setattr(survival, "_ramp", bug)
     with pytest.raises(AssertionError):
@@ -226,7 +233,7 @@ def test_a_ramp_that_is_wrong_is_caught(
 @pytest.mark.parametrize("name", ["mixed", "gaussian"])
 def test_bounds_on_the_wrong_side_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With δ taken from above where it must be from below, and the other way round."""
-    law, chance = (LATTICES | SMOOTH)[name]
+    law, chance = example(name)
     losses = [Fraction(n, 3) + THIN for n in range(-3, 12)]
     between = survival._between_ramps
 
@@ -256,4 +263,4 @@ def test_a_list_has_a_law_in_each_direction() -> None:
 def test_a_list_without_a_law_says_so() -> None:
     with pytest.raises(InvalidParameter, match="bounded range"):
         losses_of([listed("exponential", epsilon=1)], [0])
-    assert distribution_of([listed("gaussian", mu=1)]) == SMOOTH["gaussian"][0]
+    assert distribution_of([listed("gaussian", mu=1)]) == example("gaussian")[0]

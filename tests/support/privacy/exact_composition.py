@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import reduce
+from functools import cache, reduce
 
 from mpmath import mp, mpf
 
@@ -66,6 +66,7 @@ def response(steps: int, step: Fraction, choices: int = 2) -> Lattice:
     return law
 
 
+@cache
 def discrete_laplace(step: Fraction, sensitivity: int) -> Lattice:
     """The loss of discrete Laplace noise of scale 1/step, from its probabilities one by one."""
     law: Lattice = {}
