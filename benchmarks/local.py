@@ -36,7 +36,7 @@ from lapwing.local import (
     UnaryEncoding,
     estimate,
 )
-from lapwing.local.lists.variance import mean_variance
+from lapwing.local.frequencies.variance import mean_variance
 from lapwing.local.simulation.blocks import simulate_counts
 
 EPSILON = 1

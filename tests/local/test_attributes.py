@@ -28,7 +28,6 @@ from lapwing.local import (
     record_mechanism_of,
     to_toml,
 )
-from lapwing.local.client import answers, asked, listed, numbers
 from tests.local.test_client import DAYS
 from tests.support.fixed_entropy import StreamEntropy
 from tests.support.local.laws import law_of
@@ -52,7 +51,7 @@ def law_of_task(
 ) -> Mapping[Any, Fraction]:
     report = lambda: tuple(json.loads(client.report(task, record, lambda size: bytes(size)))["r"])  # noqa: E731
     with monkeypatch.context() as patched:
-        return law_of(report, patched, asked, answers, listed, numbers)
+        return law_of(report, patched)
 
 
 def check_record(laws: Laws, ratio: float) -> None:

@@ -10,8 +10,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from lapwing.local import BinaryResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding
-from lapwing.local.lists import subset, unary
+from lapwing.local import BinaryResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding, report_formats
+from lapwing.local.frequencies import subset
 from lapwing.local.simulation.blocks import simulate_counts
 from tests.support.exact.fit import LEAST_P_VALUE, p_value
 from tests.support.fixed_entropy import StreamEntropy
@@ -132,7 +132,7 @@ def test_set_bits_are_counted(rows: int, width: int) -> None:
 
 
 def test_twin_a_byte_too_far_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unary, "_MOST_OF_A_BYTE", 256)
+    monkeypatch.setattr(report_formats, "_MOST_OF_A_BYTE", 256)
     with pytest.raises(AssertionError):
         test_set_bits_are_counted(11_000, 100)
 

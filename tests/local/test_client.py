@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 
 from lapwing.local import BinaryResponse, DuchiMean, KaryResponse, LocalHashing, client, grid, new_task, to_toml
-from lapwing.local.client import listed, reading, tasks
+from lapwing.local.client import frequencies, task_text
+from lapwing.local.client import task as task_module
 from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
 from tests.support.local.laws import law_of
 from tests.support.local.shelf import AT_EPSILON, COINS
@@ -70,7 +71,7 @@ print(client.report(task, "v1", os.urandom).decode(), sorted(m for m in sys.modu
 """
     loaded = alone(use)
     assert "'lapwing', 'lapwing.local', 'lapwing.local.client', 'lapwing.local.client." in loaded, loaded
-    assert "not standard" in alone("import lapwing.local.lists.binary")
+    assert "not standard" in alone("import lapwing.local.frequencies.binary")
     assert "not standard" in alone("import numpy")
 
 
@@ -122,17 +123,17 @@ FEW = [(name, make(1)) for name, make in AT_EPSILON if "8" not in name and "hash
 def test_reports_have_exactly_the_law_of_the_matrix(mechanism: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     task, matrix = task_of(mechanism), mechanism.transition_matrix()
     for x, row in enumerate(matrix.rows):
-        law = law_of(lambda x=x: said(mechanism, reported(task, f"v{x}")), monkeypatch, listed)  # type: ignore[misc]
+        law = law_of(lambda x=x: said(mechanism, reported(task, f"v{x}")), monkeypatch)  # type: ignore[misc]
         assert law == dict(zip(matrix.reports, row, strict=True))
 
 
 def test_hashed_reports_have_exactly_their_law(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (client, listed):
+    for module in (client, frequencies):
         monkeypatch.setattr(module, "PRIME", 5)
     mechanism = LocalHashing.for_epsilon(1, 3, 3)
     task = task_of(mechanism)
     for x in range(3):
-        law = law_of(lambda x=x: said(mechanism, reported(task, f"v{x}")), monkeypatch, listed)  # type: ignore[misc]
+        law = law_of(lambda x=x: said(mechanism, reported(task, f"v{x}")), monkeypatch)  # type: ignore[misc]
         for a, b in product(range(5), repeat=2):
             row = mechanism.transition_matrix((a, b)).rows[x]
             assert [law[a, b, face] for face in range(3)] == [chance / 25 for chance in row]
@@ -283,7 +284,7 @@ def test_a_task_that_lies_is_refused() -> None:
 
 
 def test_a_client_that_trusts_the_task_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client.Task, "__post_init__", tasks._check)
+    monkeypatch.setattr(client.Task, "__post_init__", task_module._check)
     with pytest.raises(pytest.fail.Exception):
         check_that_lies_are_refused()
 
@@ -416,7 +417,7 @@ def test_keys_of_three_parts_are_found_where_toml_has_them(monkeypatch: pytest.M
             tomllib.loads(text)
         except (ValueError, RecursionError):
             good = False
-        found = reading.has_long_keys(text)
+        found = task_text.has_long_keys(text)
         assert found or longest < 3, text
         assert longest >= 3 or not (good and found), text
         seen += longest >= 3

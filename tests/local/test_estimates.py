@@ -27,7 +27,7 @@ from lapwing.local import (
     likeliest,
     respondents_needed,
 )
-from lapwing.local.lists.consistency import on_simplex
+from lapwing.local.frequencies.consistency import on_simplex
 from tests.support.fixed_entropy import StreamEntropy
 
 MANY = 10_000

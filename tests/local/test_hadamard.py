@@ -5,8 +5,8 @@ import pytest
 from scipy.linalg import hadamard
 
 from lapwing.local import HadamardSketch
-from lapwing.local.words.hadamard import walsh_hadamard
-from lapwing.local.words.places import meeting
+from lapwing.local.heavy_hitters.hash_functions import meeting
+from lapwing.local.heavy_hitters.sketches import walsh_hadamard
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 7])

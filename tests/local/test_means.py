@@ -20,6 +20,7 @@ from lapwing.local import (
     HybridMean,
     MeanEstimate,
     PiecewiseMean,
+    advice,
     advise_mean,
     client,
     collect_for,
@@ -32,8 +33,6 @@ from lapwing.local import (
     on_grid,
     to_toml,
 )
-from lapwing.local.client import answers, numbers
-from lapwing.local.numbers import advice
 from tests.local.test_client import DAYS
 from tests.support.exact.fit import LEAST_P_VALUE, p_value
 from tests.support.fixed_entropy import StreamEntropy
@@ -153,7 +152,7 @@ def client_law(mechanism: Any, answer: str, monkeypatch: pytest.MonkeyPatch) -> 
     task = task_of(mechanism)
     report = lambda: said(mechanism, client.report(task, answer, lambda size: bytes(size)))  # noqa: E731
     with monkeypatch.context() as patched:
-        return law_of(report, patched, numbers, answers)
+        return law_of(report, patched)
 
 
 @EVERY

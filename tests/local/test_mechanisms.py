@@ -14,7 +14,7 @@ from mpmath import mp, mpf
 from lapwing.errors import InvalidParameter
 from lapwing.exact import samplers
 from lapwing.local import BinaryResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding, client
-from lapwing.local.lists.variance import for_population, for_respondents, mean_variance
+from lapwing.local.frequencies.variance import for_population, for_respondents, mean_variance
 from tests.support.exact.fit import LEAST_P_VALUE, p_value
 from tests.support.fixed_entropy import StreamEntropy
 from tests.support.local.shelf import AT_EPSILON, COINS, EPSILONS, SHELF, supports

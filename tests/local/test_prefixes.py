@@ -13,11 +13,11 @@ from scipy.stats import binom
 
 from lapwing.errors import InvalidParameter
 from lapwing.local import PrefixExtending, client, collect_for, find_words, new_task
-from lapwing.local.client import listed, points
-from lapwing.local.client import prefixes as of_device
-from lapwing.local.words import found
-from lapwing.local.words.found import is_text, search
-from lapwing.local.words.places import meeting
+from lapwing.local.client import frequencies
+from lapwing.local.client import heavy_hitters as device
+from lapwing.local.heavy_hitters import prefix_search
+from lapwing.local.heavy_hitters.hash_functions import meeting
+from lapwing.local.heavy_hitters.prefix_search import is_text, search
 from tests.support.fixed_entropy import StreamEntropy
 from tests.support.local.laws import law_of
 
@@ -34,14 +34,14 @@ def task_of(mechanism: PrefixExtending) -> client.Task:
 
 def small_law(monkeypatch: pytest.MonkeyPatch, mechanism: PrefixExtending, word: str) -> dict[Any, Fraction]:
     """The exact law of a device's report in a field of 3."""
-    for module in (listed, points, of_device):
+    for module in (client, frequencies, device):
         monkeypatch.setattr(module, "PRIME", 3)
     task = task_of(mechanism)
 
     def said() -> tuple[int, ...]:
         return tuple(json.loads(client.report(task, word, lambda size: bytes(size)))["r"])
 
-    return law_of(said, monkeypatch, of_device, listed)
+    return law_of(said, monkeypatch)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2])
@@ -55,7 +55,7 @@ def test_each_person_loses_epsilon_once_whatever_the_groups(epsilon: float, monk
     assert all(sum(law.values()) == 1 and min(law.values()) > 0 for law in laws)
     assert all(law.keys() == laws[0].keys() for law in laws)
     worst = max(one[key] / other[key] for one, other in product(laws, laws) for key in one)
-    assert worst == mechanism.ratio == of_device.prefix_ratio(mechanism.parameters, 2)
+    assert worst == mechanism.ratio == device.prefix_ratio(mechanism.parameters, 2)
     assert {key[0] for key in laws[0]} == {0, 1, 2, 3}
     twice = Fraction(mechanism.threshold, 1 << 64) + Fraction(1, 10)
     assert twice / (1 - twice) > worst  # a face kept a tenth more often would be caught
@@ -71,15 +71,15 @@ def test_rates_are_those_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """Over all functions in a field of 3 and all faces; hashes meet more often than one in g."""
     mechanism = PrefixExtending(most_bytes=2, first=16, step=1, checking=0, range=2, threshold=3 << 62)
     law = small_law(monkeypatch, mechanism, "a")
-    own = points.point(of_device.prefix(b"a\0", 16))
+    own = device.point(device.prefix(b"a\0", 16))
     other = next(
-        points.point(of_device.prefix(data, 16))
+        device.point(device.prefix(data, 16))
         for data in (b"b\0", b"c\0", b"d\0", b"e\0", b"f\0")
-        if points.point(of_device.prefix(data, 16)) != own
+        if device.point(device.prefix(data, 16)) != own
     )
 
     def supports(at: tuple[int, int]) -> Fraction:
-        return sum((c for (_, a, x, b, face), c in law.items() if points.bucket((a, x, b), at, 2) == face), Fraction(0))
+        return sum((c for (_, a, x, b, face), c in law.items() if device.bucket((a, x, b), at, 2) == face), Fraction(0))
 
     assert (supports(own), supports(other)) == mechanism.pair
     assert meeting(2) != Fraction(1, 2)
@@ -89,14 +89,14 @@ def test_rates_are_those_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_prefixes_are_the_first_bits() -> None:
-    assert of_device.prefix(b"\xff\xff\xff", 8) == b"\xff"
-    assert of_device.prefix(b"\xff\xff\xff", 9) == b"\xff\x80"
-    assert of_device.prefix(b"\xff\xff\xff", 15) == b"\xff\xfe"
-    assert found._written(0b110, 3) == b"\xc0"
+    assert device.prefix(b"\xff\xff\xff", 8) == b"\xff"
+    assert device.prefix(b"\xff\xff\xff", 9) == b"\xff\x80"
+    assert device.prefix(b"\xff\xff\xff", 15) == b"\xff\xfe"
+    assert prefix_search._written(0b110, 3) == b"\xc0"
     for bits in range(1, 25):
         data = b"\xa5\x3c\x97"
         number = int.from_bytes(data, "big") >> 24 - bits
-        assert found._written(number, bits) == of_device.prefix(data, bits)
+        assert prefix_search._written(number, bits) == device.prefix(data, bits)
 
 
 def test_groups_end_with_the_whole_word() -> None:
@@ -121,7 +121,7 @@ def test_what_cannot_be_a_text_is_left_out(data: bytes, whole: bool, possible: b
 
 
 def reports_of(mechanism: PrefixExtending, people: dict[str, int], label: str) -> Any:
-    words = [points.as_bytes(word) for word, count in people.items() for _ in range(count)]
+    words = [device.as_bytes(word) for word, count in people.items() for _ in range(count)]
     return mechanism.randomize(words, StreamEntropy(label))
 
 
@@ -166,7 +166,7 @@ def test_nothing_is_found_where_there_is_nothing() -> None:
 def test_noise_ends_where_the_exact_law_says() -> None:
     """Where few reports support a word, the normal law would end too early."""
     for q, reports, tried in ((Fraction(1, 149), 400, 500), (Fraction(1, 4), 40_000, 1024), (Fraction(1, 2), 10, 3)):
-        ends = found._noise_ends(q, reports, tried, 0.95)
+        ends = prefix_search._noise_ends(q, reports, tried, 0.95)
         assert tried * binom.sf(ends - 1, reports, float(q)) <= 0.05 * (1 + 1e-6)
         assert tried * binom.sf(ends - 2, reports, float(q)) > 0.05 * (1 - 1e-6)
     normal = 400 / 149 + NormalDist().inv_cdf(1 - 0.05 / 500) * (400 / 149 * 148 / 149) ** 0.5
@@ -219,7 +219,7 @@ def test_supports_are_counted_one_by_one_too(monkeypatch: pytest.MonkeyPatch) ->
     prefixes = [b"th", b"a\0", b"zz"]
     naive = [
         sum(
-            points.bucket((a, c, b), points.point(each), mechanism.range) == face
+            device.bucket((a, c, b), device.point(each), mechanism.range) == face
             for _, a, c, b, face in reports.tolist()
         )
         for each in prefixes
@@ -233,8 +233,8 @@ def test_supports_are_counted_one_by_one_too(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     "said",
     [
-        None, 1, [], [0, 1, 2, 3], [0, 1, 2, 3, 0, 0], [9, 0, 0, 0, 0], [0, listed.PRIME, 0, 0, 0],
-        [0, 0, listed.PRIME, 0, 0], [0, 0, 0, -1, 0], [0, 0, 0, 0, 99], [0, 0, 0, 0, True], [0, 0, 0, 0, 0.0],
+        None, 1, [], [0, 1, 2, 3], [0, 1, 2, 3, 0, 0], [9, 0, 0, 0, 0], [0, client.PRIME, 0, 0, 0],
+        [0, 0, client.PRIME, 0, 0], [0, 0, 0, -1, 0], [0, 0, 0, 0, 99], [0, 0, 0, 0, True], [0, 0, 0, 0, 0.0],
         [0, 0, 0, 0, "0"],
     ],
 )  # fmt: skip

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from lapwing.errors import InvalidParameter
 from lapwing.local import BasicRappor, Noise, Rappor, UnaryEncoding, client, new_task
 from lapwing.local.client import rappor as device
-from lapwing.local.rappor.noise import law_of_bits
-from lapwing.local.reports import collect_for
+from lapwing.local.client.memoised import bits_again
+from lapwing.local.collection import collect_for
+from lapwing.local.report_formats import law_of_bits
 from tests.support.fixed_entropy import StreamEntropy
 from tests.support.local.laws import law_of
 
@@ -40,6 +41,11 @@ def rows(digits: str, bits: int) -> tuple[int, ...]:
 # The published encoding
 
 
+def shown(permanent: int, bits: int, zero: int, one: int, read: client.Read) -> int:
+    """The instantaneous response, as an integer."""
+    return int.from_bytes(bytes.fromhex(bits_again(permanent, bits, zero, one, read)), "little")
+
+
 def check_pythons_known_answer() -> None:
     """client/python/rappor_test.py: cohort 0, secret "secret", "abc", masks from 0.0, 0.6, 0.0 in turn: 64493."""
     pattern = device.bloom("abc", 0, 16, 2)
@@ -47,7 +53,7 @@ def check_pythons_known_answer() -> None:
     assert (pattern, kept) == (8256, 57576)
     draws = [0.0, 0.6, 0.0]
     words = iter([int(draws[bit % 3] * WHOLE).to_bytes(8, "little") for bit in range(16)])
-    assert device.shown(kept, 16, WHOLE // 2, 3 * WHOLE // 4, lambda size: next(words)) == 64493
+    assert shown(kept, 16, WHOLE // 2, 3 * WHOLE // 4, lambda size: next(words)) == 64493
 
 
 def test_pythons_known_answer() -> None:
@@ -67,7 +73,7 @@ def test_known_answers_of_cpp(cohort: int, pattern: int | None, answer: int) -> 
     random = [17 * i % 256 for i in range(64)]
     chosen = [random[i + 32 * (kept >> i & 1)] for i in range(32)]
     words = iter([bytes(7) + bytes([byte]) for byte in chosen])
-    assert device.shown(kept, 32, 3 * WHOLE // 4, WHOLE // 2, lambda size: next(words)) == answer
+    assert shown(kept, 32, 3 * WHOLE // 4, WHOLE // 2, lambda size: next(words)) == answer
 
 
 @pytest.mark.parametrize("wrong", ["cohort", "text", "byte"])
@@ -114,7 +120,7 @@ def test_devices_have_exactly_the_law_of_independent_bits(mechanism: Rappor, mon
         cohort, digits = json.loads(line)["r"]
         return cohort, rows(digits, mechanism.bits)
 
-    law = law_of(told, monkeypatch, device)
+    law = law_of(told, monkeypatch)
     for cohort in range(mechanism.cohorts):
         pattern = device.bloom("körte", cohort, mechanism.bits, mechanism.hashes)
         for bits, chance in law_of_bits(pattern, mechanism.bits, mechanism.rates).items():
@@ -188,7 +194,7 @@ def law_over_time(mechanism: Rappor, history: Sequence[str], monkeypatch: pytest
         remembering = Device(task)
         return tuple(remembering.tell(text) for text in history)
 
-    return law_of(all_told, monkeypatch, device)
+    return law_of(all_told, monkeypatch)
 
 
 OVER_TIME = Rappor.published(HALF, Fraction(1, 8), Fraction(3, 4), bits=2, hashes=1, cohorts=1)
@@ -404,7 +410,7 @@ def test_basic_devices_have_exactly_the_law_of_the_matrix(monkeypatch: pytest.Mo
         return rows(json.loads(line or b"")["r"], 3)
 
     for value, row in zip("abc", matrix.rows, strict=True):
-        assert law_of(partial(told, value), monkeypatch, device) == dict(zip(matrix.reports, row, strict=True))
+        assert law_of(partial(told, value), monkeypatch) == dict(zip(matrix.reports, row, strict=True))
     assert matrix.worst_ratio() == BASIC.ratio == BASIC.ratio_after(1)
     assert BASIC.ratio_for_ever == 9
 

@@ -12,7 +12,7 @@ import pytest
 from lapwing import local
 from lapwing.cli import main
 from lapwing.local import client
-from lapwing.local.rappor import estimate
+from lapwing.local.rappor import rappor_estimate
 from tests.support.cli.command import Run, run
 from tests.support.fixed_entropy import StreamEntropy
 
@@ -93,7 +93,7 @@ def test_few_reports_have_no_intervals(folder: Path, run: Run) -> None:
 
 def test_intervals_of_few_reports_are_noticed(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     asked(folder, made(run), 10)
-    monkeypatch.setattr(estimate, "FEW", 0)
+    monkeypatch.setattr(rappor_estimate, "FEW", 0)
     with pytest.raises(AssertionError):
         check_few(run)
 

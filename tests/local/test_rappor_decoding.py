@@ -13,10 +13,10 @@ from scipy.stats import false_discovery_control
 from lapwing.errors import InvalidParameter
 from lapwing.local import LocalHashing, Rappor, RapporEstimate, decode
 from lapwing.local.client import rappor as device
-from lapwing.local.lists.variance import mean_variance
-from lapwing.local.rappor import decoding, estimate, fitting
+from lapwing.local.frequencies.variance import mean_variance
+from lapwing.local.rappor import decoding, least_squares, rappor_estimate
+from lapwing.local.rappor.bloom_filters import Patterns
 from lapwing.local.rappor.counts import Counts
-from lapwing.local.rappor.patterns import Patterns
 from tests.support.fixed_entropy import StreamEntropy
 
 ONCE = Rappor.once(2, cohorts=32)
@@ -162,14 +162,14 @@ def test_few_reports_have_no_intervals() -> None:
 
 
 def test_intervals_of_few_reports_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimate, "FEW", 0)
+    monkeypatch.setattr(rappor_estimate, "FEW", 0)
     with pytest.raises(AssertionError):
         check_few_reports()
 
 
 def test_from_thirty_reports_on_intervals_cover() -> None:
     """Of 800; a little narrow still."""
-    assert estimate.FEW == 30
+    assert rappor_estimate.FEW == 30
     assert 0.91 <= covered(ONCE, FIFTY[:4], zipf(4), FIFTY[:4], 30, 200) <= 0.98
 
 
@@ -222,7 +222,7 @@ def problem(seed: int, rows: int, columns: int) -> tuple[Any, Any]:
 
 def check_nonnegative(seed: int) -> None:
     design, right = problem(seed, 60, 40)
-    found = fitting.nonnegative(design.T @ design, design.T @ right)
+    found = least_squares.nonnegative(design.T @ design, design.T @ right)
     assert np.abs(found - nnls(design, right)[0]).max() < 1e-8
 
 
@@ -232,13 +232,13 @@ def test_least_squares_are_scipys(seed: int) -> None:
 
 
 def test_cutting_off_what_is_negative_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "nonnegative", lambda gram, target: np.maximum(np.linalg.solve(gram, target), 0))
+    monkeypatch.setattr(least_squares, "nonnegative", lambda gram, target: np.maximum(np.linalg.solve(gram, target), 0))
     with pytest.raises(AssertionError):
         check_nonnegative(0)
 
 
 def test_the_slow_way_out_of_a_circle_ends_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "_TRIES", 0)
+    monkeypatch.setattr(least_squares, "_TRIES", 0)
     for seed in range(5):
         check_nonnegative(seed)
 
@@ -248,7 +248,7 @@ def test_the_lasso_is_where_its_conditions_hold(seed: int) -> None:
     design, right = problem(seed, 60, 40)
     gram, target = design.T @ design, design.T @ right
     penalty = float(target.max()) / 3
-    found = fitting.nonnegative(gram, target - penalty)
+    found = least_squares.nonnegative(gram, target - penalty)
     slope = gram @ found - target + penalty
     assert 0 < (found > 0).sum() < 40
     assert np.abs(slope[found > 0]).max() < 1e-9
@@ -268,7 +268,7 @@ def _with_penalty(design: Any, right: Any, penalty: float) -> tuple[Any, Any]:
 def test_shares_are_at_most_one_in_all(seed: int) -> None:
     design, right = problem(seed, 40, 12)
     gram, target = design.T @ design, design.T @ (right * 5)
-    found = fitting.shares(gram, target)
+    found = least_squares.shares(gram, target)
     other = minimize(
         lambda x: x @ gram @ x / 2 - target @ x,
         np.full(12, 1 / 24),
@@ -290,7 +290,7 @@ def test_the_working_set_ends_where_the_whole_lasso_does(monkeypatch: pytest.Mon
     penalty = fit.penalty(fit.amounts, 0)
     monkeypatch.setattr(decoding._Fit, "penalty", lambda self, rest, unknowns: penalty)
     gram, target = fit.weighted(fit.patterns.columns(np.arange(700)))
-    whole = fitting.nonnegative(gram + np.eye(700) * 1e-9 * gram[0, 0], target - penalty)
+    whole = least_squares.nonnegative(gram + np.eye(700) * 1e-9 * gram[0, 0], target - penalty)
     assert 5 < (whole > 1e-9).sum() < 100
     assert fit.choose().tolist() == np.flatnonzero(whole > 1e-9).tolist()
 

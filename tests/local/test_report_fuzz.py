@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from lapwing.local import LocalHashing, SubsetSelection, UnaryEncoding, client, collect, reports
+from lapwing.local import LocalHashing, SubsetSelection, UnaryEncoding, client, collect, collection
 from tests.local.test_client import task_of
 from tests.support.fixed_entropy import StreamEntropy
 from tests.support.local.shelf import AT_EPSILON
@@ -207,7 +207,7 @@ def test_random_lines() -> None:
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
-        ("_once", dict),
+        ("unrepeated", dict),
         ("_object", lambda line: json.loads(line)),
         ("_IDENTITY", re.compile("[0-9a-fA-F]{32}")),
         ("_IDENTITY", re.compile(r"[a-f\d]{32}")),
@@ -215,7 +215,7 @@ def test_random_lines() -> None:
 )
 def test_twin_a_careless_reader_is_found(monkeypatch: pytest.MonkeyPatch, name: str, wrong: Any) -> None:
     """Keys that stand there twice, what is no object, and other spellings of an identity."""
-    monkeypatch.setattr(reports, name, wrong)
+    monkeypatch.setattr(collection, name, wrong)
     with pytest.raises((AssertionError, TypeError, RecursionError, AttributeError)):
         fuzz(400)
 
@@ -229,7 +229,7 @@ def test_twin_a_mechanism_that_trusts_is_found(monkeypatch: pytest.MonkeyPatch, 
 
 def test_twin_one_bad_line_spoils_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader that stops at the first malformed line."""
-    right = reports._read
+    right = collection._read
 
     def stubborn(*given: Any) -> Any:
         try:
@@ -237,6 +237,6 @@ def test_twin_one_bad_line_spoils_the_rest(monkeypatch: pytest.MonkeyPatch) -> N
         except ValueError as wrong:
             raise KeyError(str(wrong)) from wrong
 
-    monkeypatch.setattr(reports, "_read", stubborn)
+    monkeypatch.setattr(collection, "_read", stubborn)
     with pytest.raises(KeyError):
         fuzz(5)

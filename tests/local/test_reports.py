@@ -18,7 +18,7 @@ from lapwing.local import (
     estimate,
     mechanism_of,
 )
-from lapwing.local.reports import KEYS
+from lapwing.local.collection import KEYS
 from tests.local.test_client import task_of, tasks_of_vectors
 from tests.support.fixed_entropy import StreamEntropy
 from tests.support.local.shelf import AT_EPSILON

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from lapwing.errors import InvalidParameter
-from lapwing.local import BinaryResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding
-from lapwing.local.lists.randomizer import Randomizer, Rates
-from lapwing.local.shuffling import bounds as module
+from lapwing.local import BinaryResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding, client
+from lapwing.local.frequencies.hashing import meeting
+from lapwing.local.frequencies.randomizer import Randomizer, Rates
+from lapwing.local.shuffling import amplification as module
+from lapwing.local.shuffling.amplification import SYMMETRIC, amplified_delta, amplified_epsilon, local_epsilon
 from lapwing.local.shuffling.binomial import Binomial
-from lapwing.local.shuffling.bounds import SYMMETRIC, amplified_delta, amplified_epsilon, local_epsilon
 from tests.support.docs.pages import DOCS
 from tests.support.effort import examples
 from tests.support.local.shelf import SHELF
@@ -275,7 +276,7 @@ def test_distance_of_two_values_under_a_hash_function() -> None:
     chance = Fraction(mechanism.threshold, 1 << 64)
     apart = chance - (1 - chance) / (mechanism.range - 1)  # of two faces; of one, 0
     p, q = mechanism.rates(1)
-    assert p - q == (1 - mechanism._meeting()) * apart
+    assert p - q == (1 - meeting(mechanism.range, client.PRIME)) * apart
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from lapwing.local import (
     amplified_delta,
     simulate,
 )
-from lapwing.local.lists.advice import MAKERS
+from lapwing.local.registry import FREQUENCY_MAKERS
 from lapwing.local.simulation import drawn_counts as drawing
 from lapwing.local.simulation import roads
 from lapwing.local.simulation.drawn_counts import draw_counts
@@ -130,7 +130,7 @@ def test_errors_are_as_predicted() -> None:
     found = simulate(DATA, epsilons=[1, Fraction(5, 2)], respondents=[300, 3000], repeats=400)
     check_predictions(found, 400)
     assert [one.road for one in found[:5]] == ["plain", "central", "central", "shuffled", "local"]
-    assert {one.mechanism for one in found if one.road == "local"} == MAKERS.keys() - {"binary"}
+    assert {one.mechanism for one in found if one.road == "local"} == FREQUENCY_MAKERS.keys() - {"binary"}
     assert len(found) == 2 * (1 + 2 * (3 + 5))
 
 
@@ -174,7 +174,7 @@ def test_shuffled_reports_keep_what_is_asked(epsilon: Fraction, people: int) -> 
     shuffled = next(one for one in found if one.road == "shuffled")
     assert shuffled.local_epsilon is not None
     assert shuffled.local_epsilon > epsilon
-    made = MAKERS[shuffled.mechanism](Fraction(str(shuffled.local_epsilon)), len(DATA))
+    made = FREQUENCY_MAKERS[shuffled.mechanism](Fraction(str(shuffled.local_epsilon)), len(DATA))
     assert amplified_delta(made, people, epsilon).upper <= delta
     local = min(one.predicted for one in found if one.road == "local")
     central = min(one.predicted for one in found if one.road == "central")

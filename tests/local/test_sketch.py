@@ -22,12 +22,12 @@ from lapwing.local import (
     estimate_sketch,
     new_task,
 )
-from lapwing.local.client import listed, points
-from lapwing.local.client import sketch as of_device
-from lapwing.local.lists.variance import for_respondents
-from lapwing.local.words import sketch
-from lapwing.local.words.places import Numbered, meeting, places, points_of
-from lapwing.local.words.places import points as points_at
+from lapwing.local.client import frequencies
+from lapwing.local.client import heavy_hitters as device
+from lapwing.local.frequencies.variance import for_respondents
+from lapwing.local.heavy_hitters import sketches
+from lapwing.local.heavy_hitters.hash_functions import Numbered, meeting, places, points_of
+from lapwing.local.heavy_hitters.hash_functions import points as points_at
 from tests.support.effort import examples
 from tests.support.exact.fit import LEAST_P_VALUE, p_value
 from tests.support.fixed_entropy import StreamEntropy
@@ -83,7 +83,7 @@ def test_reports_have_exactly_the_law_of_the_matrix(kind: Any, monkeypatch: pyte
     def said(word: str) -> Any:
         return mechanism.read(json.loads(client.report(task, word, lambda size: bytes(size)))["r"])
 
-    laws = [law_of(lambda word=word: said(word), monkeypatch, of_device) for word in WORDS]  # type: ignore[misc]
+    laws = [law_of(lambda word=word: said(word), monkeypatch) for word in WORDS]  # type: ignore[misc]
     reports = [as_report(mechanism, report) for report in matrix.reports]
     assert laws == [dict(zip(reports, row, strict=True)) for row in matrix.rows]
 
@@ -100,7 +100,7 @@ def field(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Make the field so small that all functions can be written out."""
 
     def small_field(prime: int) -> None:
-        for module in (listed, points):
+        for module in (client, frequencies, device):
             monkeypatch.setattr(module, "PRIME", prime)
 
     return small_field
@@ -112,7 +112,7 @@ def test_words_meet_as_often_as_is_counted(field: Any, count: int) -> None:
     plane = [(x, y) for x in range(5) for y in range(5)]
     for one, other in combinations(plane, 2):
         meet = [
-            points.bucket((a, c, b), one, count) == points.bucket((a, c, b), other, count)
+            device.bucket((a, c, b), one, count) == device.bucket((a, c, b), other, count)
             for a, c, b in product(range(5), repeat=3)
         ]
         assert Fraction(sum(meet), len(meet)) == meeting(count) != Fraction(1, count)
@@ -122,7 +122,7 @@ def test_points_on_a_line_only_do_not_do(field: Any) -> None:
     """Without the shift b two words meet at other rates, and that shows: the check of the last test would fail."""
     field(5)
     functions = [(a, c, 0) for a, c in product(range(5), repeat=2)]
-    meet = [points.bucket(f, (0, 0), 2) == points.bucket(f, (1, 2), 2) for f in functions]
+    meet = [device.bucket(f, (0, 0), 2) == device.bucket(f, (1, 2), 2) for f in functions]
     assert Fraction(sum(meet), 25) != meeting(2)
 
 
@@ -131,7 +131,7 @@ def test_two_numbered_functions_are_independent(field: Any) -> None:
     field(3)
     for numbers in ((0, 1), (0, 2), (1, 2)):
         pairs = {
-            tuple(points.numbered(dict(zip(points.SEEDS, seeds, strict=True)), number) for number in numbers)
+            tuple(device.numbered(dict(zip(device.SEEDS, seeds, strict=True)), number) for number in numbers)
             for seeds in product(range(9), repeat=3)
         }
         assert len(pairs) == 27**2
@@ -142,16 +142,16 @@ def test_the_server_puts_words_where_the_device_does() -> None:
     numbers = np.array([0, 1, 2, 1 << 19, (1 << 20) - 1])
     where = places(numbered.at(numbers), points_of(WORDS), 1000)
     for row, number in enumerate(numbers.tolist()):
-        function = points.numbered(SEEDS, number)
-        assert where[row].tolist() == [points.bucket(function, points.point(points.as_bytes(w)), 1000) for w in WORDS]
-    largest = np.array([[listed.PRIME - 1] * 3], dtype=np.uint64)
-    at = np.array([[listed.PRIME - 1] * 2], dtype=np.uint64)
-    assert places(largest, at, 1000)[0, 0] == points.bucket((listed.PRIME - 1,) * 3, (listed.PRIME - 1,) * 2, 1000)
-    assert points_at([b"the"]).tolist() == [list(points.point(b"the"))]
+        function = device.numbered(SEEDS, number)
+        assert where[row].tolist() == [device.bucket(function, device.point(device.as_bytes(w)), 1000) for w in WORDS]
+    largest = np.array([[client.PRIME - 1] * 3], dtype=np.uint64)
+    at = np.array([[client.PRIME - 1] * 2], dtype=np.uint64)
+    assert places(largest, at, 1000)[0, 0] == device.bucket((client.PRIME - 1,) * 3, (client.PRIME - 1,) * 2, 1000)
+    assert points_at([b"the"]).tolist() == [list(device.point(b"the"))]
 
 
 def test_forms_of_a_word_are_one() -> None:
-    assert points.as_bytes("e\u0301te\u0301") == points.as_bytes("été")
+    assert device.as_bytes("e\u0301te\u0301") == device.as_bytes("été")
     with pytest.raises(InvalidParameter):
         CountMeanSketch.for_epsilon(1).among(("été", "e\u0301te\u0301"))
 
@@ -172,7 +172,7 @@ def supporting(mechanism: Any) -> Any:
 def words_of_different_points() -> tuple[str, ...]:
     found: dict[Any, str] = {}
     for i in range(100):
-        found.setdefault(points.point(points.as_bytes(f"w{i}")), f"w{i}")
+        found.setdefault(device.point(device.as_bytes(f"w{i}")), f"w{i}")
     return tuple(found.values())[: len(WORDS)]
 
 
@@ -181,7 +181,7 @@ def test_no_bias_and_the_stated_variance_over_all_functions(kind: Any, field: An
     """Every choice of seeds in a field of 3; as if words met nobody, there would be a bias."""
     field(3)
     candidates, k = words_of_different_points(), 2
-    seeds = [dict(zip(points.SEEDS, each, strict=True)) for each in product(range(9), repeat=3)]
+    seeds = [dict(zip(device.SEEDS, each, strict=True)) for each in product(range(9), repeat=3)]
     made = [small(kind, functions=k, buckets=2, **each).among(candidates) for each in seeds]
     chances = [[row[0] for row in supporting(mechanism)] for mechanism in made]
     (p, q), c, shared = made[0].rates(0), meeting(2), made[0].shared
@@ -227,7 +227,7 @@ def test_reports_cross_the_edges_of_pieces(monkeypatch: pytest.MonkeyPatch) -> N
     mechanism = small(CountMeanSketch, functions=5, buckets=16)
     reports = mechanism.randomize(np.arange(300) % 3, StreamEntropy("pieces"))
     whole = mechanism.support_counts(reports)
-    monkeypatch.setattr(sketch, "_CELLS_AT_ONCE", 100)
+    monkeypatch.setattr(sketches, "_CELLS_AT_ONCE", 100)
     assert mechanism.support_counts(reports).tolist() == whole.tolist()
 
 
@@ -327,7 +327,7 @@ def test_rows_of_too_many_ones_are_rejected() -> None:
     mechanism = CountMeanSketch.for_epsilon(4, entropy=StreamEntropy("ones"))
     with pytest.raises(ValueError, match="1024 bits set"):
         mechanism.read([0, "ff" * 128])
-    mechanism.read(of_device.draw_sketch(mechanism.parameters, 10, "the", StreamEntropy("honest").read))
+    mechanism.read(device.draw_sketch(mechanism.parameters, 10, "the", StreamEntropy("honest").read))
 
 
 @given(said=st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=6))
@@ -353,7 +353,7 @@ def test_whatever_is_said_is_read_or_rejected(mechanism: Any, said: Any) -> None
         lambda: HadamardSketch.for_epsilon(1, order=0),
         lambda: HadamardSketch.for_epsilon(33),
         lambda: CountMeanSketch(**{**small(CountMeanSketch).parameters, "threshold": 1 << 63}),
-        lambda: CountMeanSketch(**{**small(CountMeanSketch).parameters, "seed_x": listed.PRIME**2}),
+        lambda: CountMeanSketch(**{**small(CountMeanSketch).parameters, "seed_x": client.PRIME**2}),
         lambda: small(CountMeanSketch).among([]),
         lambda: small(CountMeanSketch).among(["one", "one"]),
         lambda: small(CountMeanSketch).support_counts(np.zeros(3)),

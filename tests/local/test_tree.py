@@ -15,12 +15,12 @@ import pytest
 from lapwing.errors import InvalidParameter
 from lapwing.local import BinaryResponse, DyadicTree, TreeEstimate, client, collect, estimate_over_time, new_task
 from lapwing.local.client import MemoryRule
-from lapwing.local.client import tree as tree_module
+from lapwing.local.client import dyadic_tree as tree_module
+from lapwing.local.client.dyadic_tree import TREE
 from lapwing.local.client.rules import THRESHOLDS
-from lapwing.local.client.tree import TREE
-from lapwing.local.lists.variance import for_respondents
-from lapwing.local.over_time import tree_estimates as estimating
-from lapwing.local.reports import collect_for
+from lapwing.local.collection import collect_for
+from lapwing.local.frequencies.variance import for_respondents
+from lapwing.local.longitudinal import tree_estimate as estimating
 from tests.local.test_client import DAYS
 from tests.support.exact.fit import LEAST_P_VALUE, p_value
 from tests.support.fixed_entropy import StreamEntropy

@@ -9,106 +9,161 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lapwing.local import client
-    from lapwing.local.attributes import OneAttribute
-    from lapwing.local.lists.advice import Advice, Option, advise, epsilon_needed, respondents_needed
-    from lapwing.local.lists.binary import BinaryResponse
-    from lapwing.local.lists.consistency import Likeliest, likeliest
-    from lapwing.local.lists.estimates import FrequencyEstimate, estimate
-    from lapwing.local.lists.hashing import LocalHashing
-    from lapwing.local.lists.kary import KaryResponse
-    from lapwing.local.lists.randomizer import Randomizer, Rates, Transitions
-    from lapwing.local.lists.subset import SubsetSelection
-    from lapwing.local.lists.unary import UnaryEncoding
-    from lapwing.local.mechanism import Mechanism
-    from lapwing.local.numbers.advice import (
+    from lapwing.local.advice import (
+        Advice,
         MeanAdvice,
         MeanOption,
+        Option,
+        advise,
         advise_mean,
+        epsilon_needed,
         mean_epsilon_needed,
         mean_respondents_needed,
+        respondents_needed,
     )
-    from lapwing.local.numbers.duchi import DuchiMean
-    from lapwing.local.numbers.estimates import MeanEstimate, estimate_mean
-    from lapwing.local.numbers.hybrid import HybridMean
-    from lapwing.local.numbers.means import MeanRandomizer, Parabola, grid, on_grid
-    from lapwing.local.numbers.piecewise import PiecewiseMean
-    from lapwing.local.over_time.memoised import Memoised
-    from lapwing.local.over_time.memoised_unary import MemoisedUnary
-    from lapwing.local.over_time.repeated import Repeated, over_days, repeated_reports
-    from lapwing.local.over_time.tree import DyadicTree
-    from lapwing.local.over_time.tree_estimates import TreeEstimate, estimate_over_time
+    from lapwing.local.attributes import OneAttribute
+    from lapwing.local.collection import Collected, Rejected, collect, collect_for
+    from lapwing.local.frequencies.binary import BinaryResponse
+    from lapwing.local.frequencies.consistency import Likeliest, likeliest
+    from lapwing.local.frequencies.frequency_estimate import FrequencyEstimate, estimate
+    from lapwing.local.frequencies.hashing import LocalHashing
+    from lapwing.local.frequencies.kary import KaryResponse
+    from lapwing.local.frequencies.randomizer import Randomizer, Rates, Transitions
+    from lapwing.local.frequencies.subset import SubsetSelection
+    from lapwing.local.frequencies.unary import UnaryEncoding
+    from lapwing.local.heavy_hitters.prefix_extending import PrefixExtending
+    from lapwing.local.heavy_hitters.prefix_search import FoundWords, find_words
+    from lapwing.local.heavy_hitters.sketch_comparison import Compared, compare_sketches
+    from lapwing.local.heavy_hitters.sketches import CountMeanSketch, HadamardSketch, estimate_sketch
+    from lapwing.local.longitudinal.dyadic_tree import DyadicTree
+    from lapwing.local.longitudinal.memoised import Memoised, MemoisedUnary
+    from lapwing.local.longitudinal.repeated import Repeated, over_days, repeated_reports
+    from lapwing.local.longitudinal.tree_estimate import TreeEstimate, estimate_over_time
+    from lapwing.local.means.duchi import DuchiMean
+    from lapwing.local.means.hybrid import HybridMean
+    from lapwing.local.means.mean_estimate import MeanEstimate, estimate_mean
+    from lapwing.local.means.mean_randomizer import MeanRandomizer, Parabola, grid, on_grid
+    from lapwing.local.means.piecewise import PiecewiseMean
+    from lapwing.local.mechanism import Mechanism
     from lapwing.local.rappor.basic import BasicRappor
+    from lapwing.local.rappor.bit_noise import Noise
     from lapwing.local.rappor.decoding import decode
-    from lapwing.local.rappor.estimate import RapporEstimate
     from lapwing.local.rappor.full import Rappor
-    from lapwing.local.rappor.noise import Noise
+    from lapwing.local.rappor.rappor_estimate import RapporEstimate
     from lapwing.local.record_estimates import estimate_record
-    from lapwing.local.reports import Collected, Rejected, collect, collect_for
-    from lapwing.local.shuffling.bounds import Amplified, amplified_delta, amplified_epsilon, local_epsilon
+    from lapwing.local.registry import mean_randomizer_of, mechanism_of, randomizer_of, record_mechanism_of
+    from lapwing.local.shuffling.amplification import Amplified, amplified_delta, amplified_epsilon, local_epsilon
     from lapwing.local.simulation.roads import Simulated, simulate
-    from lapwing.local.tasks import (
-        mean_randomizer_of,
-        mechanism_of,
-        new_record_task,
-        new_task,
-        randomizer_of,
-        read_task,
-        record_mechanism_of,
-        to_toml,
-    )
-    from lapwing.local.words.compared import Compared, compare_sketches
-    from lapwing.local.words.found import FoundWords, find_words
-    from lapwing.local.words.hadamard import HadamardSketch
-    from lapwing.local.words.prefixes import PrefixExtending
-    from lapwing.local.words.sketch import CountMeanSketch, estimate_sketch
+    from lapwing.local.tasks import new_record_task, new_task, read_task, to_toml
 
 _HOMES = {
+    "advice": (
+        "Advice",
+        "MeanAdvice",
+        "MeanOption",
+        "Option",
+        "advise",
+        "advise_mean",
+        "epsilon_needed",
+        "mean_epsilon_needed",
+        "mean_respondents_needed",
+        "respondents_needed",
+    ),
     "attributes": ("OneAttribute",),
-    "lists.advice": ("Advice", "Option", "advise", "epsilon_needed", "respondents_needed"),
-    "lists.binary": ("BinaryResponse",),
-    "lists.consistency": ("Likeliest", "likeliest"),
-    "numbers.duchi": ("DuchiMean",),
-    "lists.estimates": ("FrequencyEstimate", "estimate"),
-    "lists.hashing": ("LocalHashing",),
-    "numbers.hybrid": ("HybridMean",),
-    "lists.kary": ("KaryResponse",),
-    "over_time.memoised": ("Memoised",),
-    "over_time.memoised_unary": ("MemoisedUnary",),
-    "numbers.advice": ("MeanAdvice", "MeanOption", "advise_mean", "mean_epsilon_needed", "mean_respondents_needed"),
-    "numbers.estimates": ("MeanEstimate", "estimate_mean"),
-    "numbers.means": ("MeanRandomizer", "Parabola", "grid", "on_grid"),
+    "collection": (
+        "Collected",
+        "Rejected",
+        "collect",
+        "collect_for",
+    ),
+    "frequencies.binary": ("BinaryResponse",),
+    "frequencies.consistency": (
+        "Likeliest",
+        "likeliest",
+    ),
+    "frequencies.frequency_estimate": (
+        "FrequencyEstimate",
+        "estimate",
+    ),
+    "frequencies.hashing": ("LocalHashing",),
+    "frequencies.kary": ("KaryResponse",),
+    "frequencies.randomizer": (
+        "Randomizer",
+        "Rates",
+        "Transitions",
+    ),
+    "frequencies.subset": ("SubsetSelection",),
+    "frequencies.unary": ("UnaryEncoding",),
+    "heavy_hitters.prefix_extending": ("PrefixExtending",),
+    "heavy_hitters.prefix_search": (
+        "FoundWords",
+        "find_words",
+    ),
+    "heavy_hitters.sketch_comparison": (
+        "Compared",
+        "compare_sketches",
+    ),
+    "heavy_hitters.sketches": (
+        "CountMeanSketch",
+        "HadamardSketch",
+        "estimate_sketch",
+    ),
+    "longitudinal.dyadic_tree": ("DyadicTree",),
+    "longitudinal.memoised": (
+        "Memoised",
+        "MemoisedUnary",
+    ),
+    "longitudinal.repeated": (
+        "Repeated",
+        "over_days",
+        "repeated_reports",
+    ),
+    "longitudinal.tree_estimate": (
+        "TreeEstimate",
+        "estimate_over_time",
+    ),
+    "means.duchi": ("DuchiMean",),
+    "means.hybrid": ("HybridMean",),
+    "means.mean_estimate": (
+        "MeanEstimate",
+        "estimate_mean",
+    ),
+    "means.mean_randomizer": (
+        "MeanRandomizer",
+        "Parabola",
+        "grid",
+        "on_grid",
+    ),
+    "means.piecewise": ("PiecewiseMean",),
     "mechanism": ("Mechanism",),
-    "numbers.piecewise": ("PiecewiseMean",),
-    "record_estimates": ("estimate_record",),
-    "lists.randomizer": ("Randomizer", "Rates", "Transitions"),
-    "rappor.full": ("Rappor",),
     "rappor.basic": ("BasicRappor",),
+    "rappor.bit_noise": ("Noise",),
     "rappor.decoding": ("decode",),
-    "rappor.estimate": ("RapporEstimate",),
-    "rappor.noise": ("Noise",),
-    "reports": ("Collected", "Rejected", "collect", "collect_for"),
-    "simulation.roads": ("Simulated", "simulate"),
-    "shuffling.bounds": ("Amplified", "amplified_delta", "amplified_epsilon", "local_epsilon"),
-    "lists.subset": ("SubsetSelection",),
-    "tasks": (
+    "rappor.full": ("Rappor",),
+    "rappor.rappor_estimate": ("RapporEstimate",),
+    "record_estimates": ("estimate_record",),
+    "registry": (
         "mean_randomizer_of",
         "mechanism_of",
+        "randomizer_of",
+        "record_mechanism_of",
+    ),
+    "shuffling.amplification": (
+        "Amplified",
+        "amplified_delta",
+        "amplified_epsilon",
+        "local_epsilon",
+    ),
+    "simulation.roads": (
+        "Simulated",
+        "simulate",
+    ),
+    "tasks": (
         "new_record_task",
         "new_task",
-        "randomizer_of",
         "read_task",
-        "record_mechanism_of",
         "to_toml",
     ),
-    "over_time.tree": ("DyadicTree",),
-    "over_time.tree_estimates": ("TreeEstimate", "estimate_over_time"),
-    "words.compared": ("Compared", "compare_sketches"),
-    "words.found": ("FoundWords", "find_words"),
-    "words.hadamard": ("HadamardSketch",),
-    "words.prefixes": ("PrefixExtending",),
-    "over_time.repeated": ("Repeated", "over_days", "repeated_reports"),
-    "words.sketch": ("CountMeanSketch", "estimate_sketch"),
-    "lists.unary": ("UnaryEncoding",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

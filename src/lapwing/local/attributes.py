@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
-from lapwing.local.lists.randomizer import loss_of, whole
 from lapwing.local.mechanism import Mechanism
-from lapwing.privacy.measures import PureDP
+from lapwing.local.report_formats import list_of, number_below
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OneAttribute:
+class OneAttribute(Mechanism):
     """Draw one of d attributes, each as likely, and report it, and which, by its own mechanism.
 
     Guarantee: PureDP(ln ratio) for one respondent's whole record: two records may differ in all attributes. A report
@@ -39,20 +38,15 @@ class OneAttribute:
         """The largest of the attributes'."""
         return max(mechanism.ratio for mechanism in self.each)
 
-    def loss(self) -> PureDP:
-        """Return ε of one report, rounded up."""
-        return loss_of(self.ratio)
-
     def read(self, said: object) -> tuple[int, Hashable]:
         """Return the attribute's number and what is said of it."""
-        if not isinstance(said, list) or len(said) != 2:
-            raise ValueError("r must be a list of 2: an attribute, and what is said of it")
-        chosen = whole(said[0], len(self.each), "the first number of r")
-        return chosen, self.each[chosen].read(said[1])
+        number, report = list_of(said, 2, "a list of 2: an attribute, and what is said of it")
+        chosen = number_below(number, len(self.each), "the first number of r")
+        return chosen, self.each[chosen].read(report)
 
     def gather(self, said: Sequence[tuple[int, Hashable]]) -> tuple[Any, ...]:
         """Return the reports of each attribute, as its mechanism gathers them."""
-        told: list[list[Hashable]] = [[] for _ in self.each]
-        for chosen, value in said:
-            told[chosen].append(value)
-        return tuple(mechanism.gather(values) for mechanism, values in zip(self.each, told, strict=True))
+        reports: list[list[Hashable]] = [[] for _ in self.each]
+        for chosen, report in said:
+            reports[chosen].append(report)
+        return tuple(mechanism.gather(part) for mechanism, part in zip(self.each, reports, strict=True))

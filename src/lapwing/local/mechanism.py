@@ -1,28 +1,47 @@
-"""What every local mechanism can do, whatever is asked: state its integers, and read reports."""
+"""What every local mechanism is, whatever is asked: integers that a task states, an exact loss, and reports to read."""
 
+from abc import abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Protocol
 
+from lapwing.exact.bounds import Ball, dyadic_up, enclose_tightly
+from lapwing.privacy.measures import PureDP
+
+_BITS = 64
+
 
 class Mechanism(Protocol):
-    """A mechanism that a task can state, and whose reports can be collected."""
+    """A mechanism that a task can state, and whose reports can be collected.
+
+    It is public: the privacy of its reports is computed from its integers alone, by the functions that devices run.
+    """
+
+    __slots__ = ()
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """That of the client's rule."""
         ...
 
     @property
+    @abstractmethod
     def parameters(self) -> Mapping[str, int]:
         """The integers that a task states, in the order of the client's rule."""
         ...
 
     @property
+    @abstractmethod
     def ratio(self) -> Fraction:
         """The most by which one report can be likelier for one answer than for another, e^ε exactly."""
         ...
 
+    def loss(self) -> PureDP:
+        """Return ε = ln(ratio), rounded up: neighbours differ in one respondent's answer (`replace_one`)."""
+        return loss_of(self.ratio)
+
+    @abstractmethod
     def read(self, said: object) -> Hashable:
         """Return what a report says, as `gather` takes it.
 
@@ -30,6 +49,14 @@ class Mechanism(Protocol):
         """
         ...
 
+    @abstractmethod
     def gather(self, said: Sequence[Any]) -> Any:
         """Return what many reports say, as the mechanism's estimate takes it."""
         ...
+
+
+def loss_of(ratio: Fraction) -> PureDP:
+    """Return ε = ln(ratio), rounded up."""
+    if ratio == 1:
+        return PureDP(0)
+    return PureDP(dyadic_up(enclose_tightly(Ball.log, ratio, bits=_BITS).upper, _BITS))

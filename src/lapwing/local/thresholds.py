@@ -1,4 +1,7 @@
-"""Integer thresholds of 64-bit words: the exact probabilities of all local mechanisms, rounded towards more privacy."""
+"""How the integers of a mechanism follow from ε: thresholds of 64-bit words, rounded towards more privacy.
+
+Other parameters, such as the size of a set, are those with the least variance (`least`).
+"""
 
 import math
 from collections.abc import Callable
@@ -45,6 +48,20 @@ def epsilon_of(value: Number) -> Fraction:
     if not 0 < number <= LARGEST_EPSILON:
         raise InvalidParameter(f"epsilon is {value}; it must be above 0, and {LARGEST_EPSILON} at most.")
     return number
+
+
+def least(cost: Callable[[int], Fraction], guess: int, allowed: range) -> int:
+    """Return where a cost is least, going downhill from a guess by steps that shrink to 1; of equals the first met."""
+    here = min(max(guess, allowed.start), allowed.stop - 1)
+    best, step = cost(here), max(1, here // 2)
+    while step:
+        for there in (here - step, here + step):
+            if there in allowed and (price := cost(there)) < best:
+                here, best = there, price
+                break
+        else:
+            step //= 2
+    return here
 
 
 def _enclosed(formula: Callable[..., Ball], *arguments: Fraction) -> tuple[Fraction, Fraction]:

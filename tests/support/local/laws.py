@@ -3,21 +3,18 @@
 from collections import defaultdict
 from collections.abc import Callable, Hashable
 from fractions import Fraction
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-from lapwing.local.client import words
+from lapwing.local.client import answers as answers_of_devices
+from lapwing.local.client import dyadic_tree, frequencies, heavy_hitters, means, memoised, randomness, rappor, task
+
+DRAWING = (answers_of_devices, dyadic_tree, frequencies, heavy_hitters, means, memoised, randomness, rappor, task)
 
 
-def law_of(
-    run: Callable[[], Hashable], monkeypatch: pytest.MonkeyPatch, *modules: ModuleType
-) -> dict[Hashable, Fraction]:
-    """The exact law of what is said, over every way that coins and integers can fall.
-
-    Modules that import `coin` or `below` by name are patched too.
-    """
+def law_of(run: Callable[[], Hashable], monkeypatch: pytest.MonkeyPatch) -> dict[Hashable, Fraction]:
+    """The exact law of what is said, over every way that coins and integers can fall."""
     law: dict[Hashable, Fraction] = defaultdict(Fraction)
     path: list[int] = []
     chances: list[list[Fraction]] = []
@@ -31,7 +28,7 @@ def law_of(
     def coin(threshold: int, read: Any) -> bool:
         return bool(choose([1 - Fraction(threshold, 2**64), Fraction(threshold, 2**64)]))
 
-    for module in (words, *modules):
+    for module in DRAWING:  # which import them by name
         monkeypatch.setattr(module, "coin", coin, raising=False)
         monkeypatch.setattr(module, "below", lambda bound, read: choose([Fraction(1, bound)] * bound), raising=False)
     while True:

@@ -13,7 +13,7 @@ from lapwing.cli.local.ranges import check_less, check_unused, check_values, che
 from lapwing.cli.local.task_file import Force, Output, write_task
 from lapwing.cli.options import above_zero
 from lapwing.errors import InvalidParameter
-from lapwing.local.client.tree import MOST_CHANGES, MOST_DAYS, MOST_LEVELS
+from lapwing.local.client.dyadic_tree import MOST_CHANGES, MOST_DAYS, MOST_LEVELS
 
 if TYPE_CHECKING:
     from lapwing.local import Mechanism
@@ -93,7 +93,7 @@ def over_time(
 def _kept(epsilon: Fraction, forever: Fraction, values: Sequence[str]) -> "Mechanism":
     """Return the more accurate of both: a value, or a bit for each value."""
     check_less("--epsilon", epsilon, "--forever", forever)
-    from lapwing.local.lists.variance import mean_variance  # here, so that `lapwing --help` loads no engine
+    from lapwing.local.frequencies.variance import mean_variance  # here, so that `lapwing --help` loads no engine
 
     kary = lw.local.Memoised.for_epsilons(epsilon, forever, len(values))
     unary = lw.local.MemoisedUnary.for_epsilons(epsilon, forever, len(values))

@@ -182,7 +182,7 @@ def _document(found: "RapporEstimate", rows: Sequence[Row]) -> dict[str, Any]:
 
 def _notes(found: "RapporEstimate", wanted: Wanted) -> None:
     """Say what was measured by what, for whom intervals are, and what is left."""
-    from lapwing.local.rappor.estimate import FEW  # here, so that `lapwing --help` loads no engine
+    from lapwing.local.rappor.rappor_estimate import FEW  # here, so that `lapwing --help` loads no engine
 
     if found.chosen_by:
         chose = f"{found.chosen_by:,} reports chose {len(found.texts):,} of {found.candidates:,} candidates"

@@ -8,23 +8,35 @@ random bytes, so each report has an exact rational probability, and ε is the lo
 probabilities between two answers. The client computes that itself, and refuses a task that states another. Whoever
 collects the reports is not trusted with anything: the guarantee rests on this folder and on the random bytes alone.
 
-What may be answered (`answers`) says which mechanisms fit; each is a `Rule` or, if its reports depend on what the
-device kept, a `MemoryRule` (`rules`), and has a row in `mechanisms`.
+What may be answered says which mechanisms fit (`answers`). Each mechanism is a `Rule` or, if its reports depend on
+what the device kept, a `MemoryRule` (`rules`). They stand in files that are named like the folders of `lapwing.local`.
 
 Bytes are read in this order: 16 for the report's identity, then 8 for each word, least significant byte first.
 """
 
-from .answers import DECIMALS, MOST_BYTES, MOST_STEPS, MOST_TEXT, MOST_VALUES, Answers, Number, Text, Values
-from .asked import EPSILON, MOST_ATTRIBUTES, Answer, Asked, Attributes
-from .listed import PRIME
-from .mechanisms import NUMBER_RULES, RULES, TEXT_RULES, VALUE_RULES
-from .numbers import MOST_SHIFT, MOST_WIDTH
-from .reading import MOST_TASK, read_task, task_of
+from .answers import (
+    DECIMALS,
+    MOST_BYTES,
+    MOST_STEPS,
+    MOST_TEXT,
+    MOST_VALUES,
+    NUMBER_RULES,
+    RULES,
+    TEXT_RULES,
+    VALUE_RULES,
+    Answers,
+    Number,
+    Text,
+    Values,
+)
+from .frequencies import PRIME
+from .means import MOST_SHIFT, MOST_WIDTH
+from .randomness import WHOLE, NoRandomness, Read, below, coin, others
 from .refusals import AnswerRefused, TaskRefused
-from .reports import report, report_with_memory
+from .report import report, report_with_memory
 from .rules import ALL, PLACES, UNCHANGED, AnyRule, Memory, MemoryRule, Parameters, Rule, Said, epsilon_up
-from .tasks import VERSION, Task, true_epsilons
-from .words import WHOLE, NoRandomness, Read, below, coin, others
+from .task import EPSILON, MOST_ATTRIBUTES, VERSION, Answer, Asked, Attributes, Task, true_epsilons
+from .task_text import MOST_TASK, read_task, task_of
 
 __all__ = [
     "ALL",

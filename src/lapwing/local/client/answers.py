@@ -1,4 +1,4 @@
-"""What may be answered: one of a list of values, a number on a public grid, or any text."""
+"""What may be answered, and the mechanisms for it: one of a list of values, a number on a public grid, or any text."""
 
 import re
 import unicodedata
@@ -8,10 +8,15 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar, Final, final
 
-from .mechanisms import NUMBER_RULES, TEXT_RULES, VALUE_RULES
+from .dyadic_tree import TREE
+from .frequencies import FREQUENCY_RULES
+from .heavy_hitters import HEAVY_HITTER_RULES
+from .means import MEAN_RULES
+from .memoised import MEMOISED, MEMOISED_UNARY
+from .randomness import Read, below
+from .rappor import RAPPOR_TEXT, RAPPOR_VALUES
 from .refusals import AnswerRefused, TaskRefused
 from .rules import AnyRule, Memory, Parameters, Said
-from .words import Read, below
 
 MOST_VALUES: Final = 100_000
 MOST_TEXT: Final = 500
@@ -20,6 +25,20 @@ MOST_BYTES: Final = 1_000
 """Of a text that may be answered."""
 DECIMALS: Final = 6
 _NUMBER: Final = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,6})?")
+
+VALUE_RULES: Final[Mapping[str, AnyRule[int]]] = {
+    **FREQUENCY_RULES,
+    "memoised": MEMOISED,
+    "memoised-unary": MEMOISED_UNARY,
+    "tree": TREE,
+    **RAPPOR_VALUES,
+}
+"""For one of a list of values, by its number."""
+NUMBER_RULES: Final[Mapping[str, AnyRule[int]]] = MEAN_RULES
+"""For a number, by its point on the grid."""
+TEXT_RULES: Final[Mapping[str, AnyRule[str]]] = {**HEAVY_HITTER_RULES, **RAPPOR_TEXT}
+"""For any text."""
+RULES: Final[Mapping[str, AnyRule[int] | AnyRule[str]]] = {**VALUE_RULES, **NUMBER_RULES, **TEXT_RULES}
 
 
 @final
@@ -56,11 +75,11 @@ class Values:
         return {name: rule for name, rule in VALUE_RULES.items() if name not in of_two}
 
     def say(
-        self, mechanism: str, given: Parameters, answer: str, read: Read, memory: Memory, period: int
+        self, mechanism: str, parameters: Parameters, answer: str, read: Read, memory: Memory, period: int
     ) -> tuple[Said | None, Memory]:
         """Return what a report of an answer says, and the memory to keep."""
         self.check(answer)
-        return VALUE_RULES[mechanism].say(given, self.size, self.texts.index(answer), read, memory, period)
+        return VALUE_RULES[mechanism].say(parameters, self.size, self.texts.index(answer), read, memory, period)
 
     def check(self, answer: str) -> None:
         """Raise AnswerRefused unless this may be answered."""
@@ -110,10 +129,10 @@ class Number:
         return NUMBER_RULES
 
     def say(
-        self, mechanism: str, given: Parameters, answer: str, read: Read, memory: Memory, period: int
+        self, mechanism: str, parameters: Parameters, answer: str, read: Read, memory: Memory, period: int
     ) -> tuple[Said | None, Memory]:
         """Return what a report of an answer says, and the memory to keep."""
-        return NUMBER_RULES[mechanism].say(given, self.size, self.point(answer, read), read, memory, period)
+        return NUMBER_RULES[mechanism].say(parameters, self.size, self.point(answer, read), read, memory, period)
 
     def point(self, answer: str, read: Read) -> int:
         """Return the number of a point of the grid, drawn from one word."""
@@ -160,12 +179,12 @@ class Text:
         return TEXT_RULES
 
     def say(
-        self, mechanism: str, given: Parameters, answer: str, read: Read, memory: Memory, period: int
+        self, mechanism: str, parameters: Parameters, answer: str, read: Read, memory: Memory, period: int
     ) -> tuple[Said | None, Memory]:
         """Return what a report of an answer says, and the memory to keep."""
         self.check(answer)
         text = unicodedata.normalize("NFC", answer)
-        return TEXT_RULES[mechanism].say(given, self.size, text, read, memory, period)
+        return TEXT_RULES[mechanism].say(parameters, self.size, text, read, memory, period)
 
     def check(self, answer: str) -> None:
         """Raise AnswerRefused unless this may be answered; half a surrogate pair is no text."""

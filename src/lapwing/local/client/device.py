@@ -21,14 +21,13 @@ from decimal import ROUND_CEILING, Context, Decimal
 from typing import Final, final
 
 from .answers import plain
-from .asked import Answer
 from .private_file import DeviceRefused, held, put, whole
-from .reading import task_of, unrepeated
+from .randomness import Read
 from .refusals import AnswerRefused, TaskRefused
-from .reports import report_with_memory
+from .report import report_with_memory
 from .rules import Memory, epsilon_up
-from .tasks import Task
-from .words import Read
+from .task import Answer, Task
+from .task_text import task_of, unrepeated
 
 __all__ = [
     "FORMAT", "MOST_REPORTS", "Device", "DeviceRefused", "LimitReached", "Reported", "period_of", "read_device",
@@ -92,8 +91,8 @@ class Device:
         The ε of tasks add up, whatever they ask: neighbours are any two lives of the respondent.
         """
         each = [one.epsilon(one.until(day)) for one in self.reported.values()]
-        known = [epsilon for epsilon in each if epsilon is not None]
-        return _sum(known) if len(known) == len(each) else None
+        bounded = [epsilon for epsilon in each if epsilon is not None]
+        return _sum(bounded) if len(bounded) == len(each) else None
 
     def epsilon_unchanged(self, day: date | None = None) -> Decimal:
         """Return the same, which holds **only if no answer that a task keeps noisy ever changed**."""
@@ -125,8 +124,8 @@ def report_from_device(path: str, task: Task, answer: Answer, read: Read, today:
     """
     if not task.opens <= today <= task.closes:
         raise AnswerRefused(f"The task is open from {task.opens} to {task.closes}; nothing was sent.")
-    with held(path, _content(Device(began=today))) as given:
-        device = _read(given)
+    with held(path, _content(Device(began=today))) as content:
+        device = _read(content)
         before = device.of(task)
         _check_limit(device, before)
         line, memory = report_with_memory(task, answer, read, before.memory, period_of(task, today))
@@ -153,8 +152,8 @@ def set_limit(path: str, limit: Decimal | None, today: date) -> Device:
         raise DeviceRefused(
             "A limit is a number such as 1.5, with 12 digits and 12 places at most; nothing was changed."
         )
-    with held(path, _content(Device(began=today))) as given:
-        device = replace(_read(given), limit=limit)
+    with held(path, _content(Device(began=today))) as content:
+        device = replace(_read(content), limit=limit)
         _write(path, device)
     return device
 
@@ -210,10 +209,10 @@ def _document(device: Device) -> dict[str, object]:
     }
 
 
-def _read(given: bytes) -> Device:
+def _read(content: bytes) -> Device:
     """Read what `_document` makes: a file that says anything else is damaged, and never begun anew in silence."""
     try:
-        document = json.loads(given, object_pairs_hook=unrepeated)
+        document = json.loads(content, object_pairs_hook=unrepeated)
         if document["format"] != FORMAT:
             raise ValueError
         reported = [_reported(each) for each in document["reported"]]
@@ -229,25 +228,25 @@ def _read(given: bytes) -> Device:
         ) from None
 
 
-def _reported(given: Mapping[str, Mapping[str, object]]) -> Reported:
+def _reported(part: Mapping[str, Mapping[str, object]]) -> Reported:
     """Read one task's part; a task that remembers never leaves its memory empty, for it would draw again."""
-    if not all(isinstance(given[part], dict) for part in ("task", "days", "memory")):
+    if not all(isinstance(part[name], dict) for name in ("task", "days", "memory")):
         raise ValueError
-    days = {date.fromisoformat(day): _count(count) for day, count in given["days"].items()}
-    found = Reported(task=task_of(dict(given["task"])), days=days, memory=dict(given["memory"]))
-    if len(days) != len(given["days"]):  # a day that is written in two ways
+    days = {date.fromisoformat(day): _count(count) for day, count in part["days"].items()}
+    one = Reported(task=task_of(dict(part["task"])), days=days, memory=dict(part["memory"]))
+    if len(days) != len(part["days"]):  # a day that is written in two ways
         raise ValueError
-    if found.task.asked.remembers != bool(found.memory) or found.until() > MOST_REPORTS:
+    if one.task.asked.remembers != bool(one.memory) or one.until() > MOST_REPORTS:
         raise ValueError
-    return found
+    return one
 
 
-def _limit(given: object) -> Decimal | None:
-    if given is None:
+def _limit(text: object) -> Decimal | None:
+    if text is None:
         return None
-    if not isinstance(given, str) or not _LIMIT.fullmatch(given):
+    if not isinstance(text, str) or not _LIMIT.fullmatch(text):
         raise ValueError
-    return Decimal(given)
+    return Decimal(text)
 
 
 def _count(number: object) -> int:

@@ -20,9 +20,11 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final
 
+from .frequencies import as_digits
+from .memoised import Chances, bits_again, changing_bits_ratio, kept_bits, unchanged_bits_ratio
+from .randomness import WHOLE, Read, below, coin
 from .refusals import AnswerRefused, TaskRefused
-from .rules import UNCHANGED, Memory, MemoryRule, Parameters, Rule, either
-from .words import WHOLE, Read, below, coin
+from .rules import UNCHANGED, Memory, MemoryRule, Parameters, Rule
 
 MOST_BITS: Final = 256
 """A byte of the digest picks a bit."""
@@ -52,19 +54,11 @@ def bloom(text: str, cohort: int, bits: int, hashes: int) -> int:
     return pattern
 
 
-def flipped(pattern: int, bits: int, threshold_flip: int, read: Read) -> int:
+def permanent_response(pattern: int, bits: int, threshold_flip: int, read: Read) -> int:
     """Return a permanent response: each bit of the pattern, flipped with chance threshold_flip / 2^64."""
     for bit in range(bits):
         pattern ^= coin(threshold_flip, read) << bit
     return pattern
-
-
-def shown(permanent: int, bits: int, threshold_zero: int, threshold_one: int, read: Read) -> int:
-    """Return an instantaneous response: a 1 with chance q for each bit that is set, with chance p for the others."""
-    said = 0
-    for bit in range(bits):
-        said |= coin(threshold_one if permanent >> bit & 1 else threshold_zero, read) << bit
-    return said
 
 
 def permanent_from_secret(pattern: int, bits: int, noisy: int, secret: bytes, prefix: bytes = b"") -> int:
@@ -85,52 +79,45 @@ def permanent_from_secret(pattern: int, bits: int, noisy: int, secret: bytes, pr
 
 def remembered(memory: Memory, pattern: int, bits: int, threshold_flip: int, read: Read) -> tuple[int, Memory]:
     """Return the permanent response of a pattern, drawn if none is kept yet, and the memory that has it."""
-    known, name = memory.get(_KEPT, {}), as_digits(pattern, bits)
-    if not isinstance(known, Mapping) or (_KEPT in memory and not known):
+    responses, name = memory.get(_KEPT, {}), as_digits(pattern, bits)
+    if not isinstance(responses, Mapping) or (_KEPT in memory and not responses):
         raise AnswerRefused(_DAMAGED)
-    kept = known.get(name)
-    if kept is None:
-        drawn = flipped(pattern, bits, threshold_flip, read)
-        return drawn, {**memory, _KEPT: {**known, name: as_digits(drawn, bits)}}
-    if not isinstance(kept, str) or len(kept) != len(name) or not set(kept) <= set("0123456789abcdef"):
-        raise AnswerRefused(_DAMAGED)
-    return int.from_bytes(bytes.fromhex(kept), "little"), memory
+    if responses.get(name) is None:
+        drawn = permanent_response(pattern, bits, threshold_flip, read)
+        return drawn, {**memory, _KEPT: {**responses, name: as_digits(drawn, bits)}}
+    return kept_bits(responses[name], bits, _DAMAGED), memory
 
 
 def report_text(
-    given: Parameters, size: int, text: str, read: Read, memory: Memory, period: int
+    parameters: Parameters, size: int, text: str, read: Read, memory: Memory, period: int
 ) -> tuple[list[int | str], Memory]:
     """Return the device's cohort and the bits of a report on a text, and the memory to keep."""
-    cohort = memory.get(_COHORT) if memory else below(given["cohorts"], read)
-    if not isinstance(cohort, int) or not 0 <= cohort < given["cohorts"] or (memory and _KEPT not in memory):
+    cohort = memory.get(_COHORT) if memory else below(parameters["cohorts"], read)
+    if not isinstance(cohort, int) or not 0 <= cohort < parameters["cohorts"] or (memory and _KEPT not in memory):
         raise AnswerRefused(_DAMAGED)  # one that has a part of its memory must not draw the other again
-    pattern = bloom(text, cohort, given["bits"], given["hashes"])
-    said, kept = _said(given, given["bits"], pattern, read, {**memory, _COHORT: cohort})
+    pattern = bloom(text, cohort, parameters["bits"], parameters["hashes"])
+    said, kept = _report(parameters, parameters["bits"], pattern, read, {**memory, _COHORT: cohort})
     return [cohort, said], kept
 
 
 def report_value(
-    given: Parameters, size: int, value: int, read: Read, memory: Memory, period: int
+    parameters: Parameters, size: int, value: int, read: Read, memory: Memory, period: int
 ) -> tuple[str, Memory]:
     """Return the bits of a report on one of a list of values, and the memory to keep."""
-    return _said(given, size, 1 << value, read, memory)
+    return _report(parameters, size, 1 << value, read, memory)
 
 
-def _said(given: Parameters, bits: int, pattern: int, read: Read, memory: Memory) -> tuple[str, Memory]:
-    permanent, kept = remembered(memory, pattern, bits, given["threshold_flip"], read)
-    return as_digits(shown(permanent, bits, given["threshold_zero"], given["threshold_one"], read), bits), kept
+def _report(parameters: Parameters, bits: int, pattern: int, read: Read, memory: Memory) -> tuple[str, Memory]:
+    flip, zero, one = _thresholds(parameters)
+    permanent, kept = remembered(memory, pattern, bits, flip, read)
+    return bits_again(permanent, bits, zero, one, read), kept
 
 
-def draw_once(given: Parameters, size: int, text: str, read: Read) -> list[int | str]:
+def draw_once(parameters: Parameters, size: int, text: str, read: Read) -> list[int | str]:
     """Return a cohort drawn for this report, and a permanent response that is not kept."""
-    cohort, bits = below(given["cohorts"], read), given["bits"]
-    pattern = bloom(text, cohort, bits, given["hashes"])
-    return [cohort, as_digits(flipped(pattern, bits, given["threshold_flip"], read), bits)]
-
-
-def as_digits(said: int, bits: int) -> str:
-    """Return bits as hexadecimal digits: bit i is bit i mod 8 of byte ⌊i/8⌋."""
-    return said.to_bytes(-(-bits // 8), "little").hex()
+    cohort, bits = below(parameters["cohorts"], read), parameters["bits"]
+    pattern = bloom(text, cohort, bits, parameters["hashes"])
+    return [cohort, as_digits(permanent_response(pattern, bits, parameters["threshold_flip"], read), bits)]
 
 
 def chances(threshold_flip: int, threshold_zero: int, threshold_one: int) -> tuple[Fraction, Fraction]:
@@ -152,27 +139,19 @@ def ratio(hashes: int, threshold_flip: int, threshold_zero: int, threshold_one: 
     hashes of a text meet and it sets fewer bits. If k ≥ 2h there are disjoint patterns of h bits, 2h bits differ, and
     it is attained. For q* < p* all factors are turned over. The cohort is drawn without looking at the text.
     """
-    p, q = chances(threshold_flip, threshold_zero, threshold_one)
-    return either(q * (1 - p) / (p * (1 - q))) ** hashes
+    return ratio_after(1, hashes, threshold_flip, threshold_zero, threshold_one)
 
 
 def ratio_after(reports: int, hashes: int, threshold_flip: int, threshold_zero: int, threshold_one: int) -> Fraction:
     """Return e^ε of so many reports of a device that remembers and has **one text that never changes**.
 
-    Proof. Given its permanent response, the reports of a bit are independent. That m of T say 1 has, up to a factor,
-    the chance (1 − φ)q^m(1 − q)^(T−m) + φp^m(1 − p)^(T−m) if the pattern has a 1, and the same with p and q exchanged
-    if it has a 0. For q > p the ratio of the two grows with m. Patterns differ in h bits of each kind at most, and the
-    worst reports are all ones in those of the one and all zeros in those of the other: to the power of h
-    ((1 − φ)q^T + φp^T)/((1 − φ)p^T + φq^T), times the same with 1 − p for q and 1 − q for p. For T = 1 that is `ratio`;
-    for many reports it tends to `ratio_for_ever`.
+    Proof. The permanent response keeps a bit that the text sets with chance 1 − φ, and sets another with chance φ.
+    `unchanged_bits_ratio` has the worst reports for one bit of each kind. As for one report, patterns differ in h bits
+    of each kind at most, so it is that to the power of h:
+    ((1 − φ)q^T + φp^T)/((1 − φ)p^T + φq^T), times the same with 1 − p for q and 1 − q for p. For many reports it tends
+    to `ratio_for_ever`.
     """
-    flip, zero, one = (Fraction(threshold, WHOLE) for threshold in (threshold_flip, threshold_zero, threshold_one))
-
-    def worst(likelier: Fraction, other: Fraction) -> Fraction:
-        seen, unseen = likelier**reports, other**reports
-        return ((1 - flip) * seen + flip * unseen) / ((1 - flip) * unseen + flip * seen)
-
-    return either(worst(one, zero) * worst(1 - zero, 1 - one)) ** hashes
+    return unchanged_bits_ratio(*_layers(threshold_flip, threshold_zero, threshold_one), reports) ** hashes
 
 
 def ratio_for_ever(hashes: int, threshold_flip: int) -> Fraction:
@@ -188,19 +167,18 @@ def ratio_if_changing(
 ) -> Fraction | None:
     """Return a bound on e^ε of so many reports of a device that remembers, **whatever texts it has and when**.
 
-    It is e^ε₁·(max(q/p, (1 − p)/(1 − q)))^(k(T − 1)); None if that is unbounded, or beyond all use. How many different
-    texts there were does not bound the loss: e^(D·ε∞) for D texts is wrong, and the tests have histories that break it.
-    Proof. The first report by itself is within e^ε₁. Given what was sent before, a later one is drawn from a mixture of
-    permanent responses, whatever the history was. Two of these differ in k bits at most, in each of which the chances
-    differ by that factor at most; and so do two mixtures.
+    It is e^ε₁·(max(q/p, (1 − p)/(1 − q)))^(k(T − 1)), as `changing_bits_ratio` shows; None if that is unbounded, or
+    beyond all use. How many different texts there were does not bound the loss: e^(D·ε∞) for D texts is wrong, and the
+    tests have histories that break it.
     """
-    if reports == 1:
-        return ratio(hashes, threshold_flip, threshold_zero, threshold_one)
-    if threshold_zero == 0 or threshold_one == WHOLE or bits * (reports - 1) > MOST_POWER:
-        return None
-    ones, zeros = Fraction(threshold_one, threshold_zero), Fraction(WHOLE - threshold_zero, WHOLE - threshold_one)
-    again = max(either(ones), either(zeros)) ** (bits * (reports - 1))
-    return ratio(hashes, threshold_flip, threshold_zero, threshold_one) * again
+    layers = _layers(threshold_flip, threshold_zero, threshold_one)
+    return changing_bits_ratio(*layers, bits, reports, pairs=hashes, most=MOST_POWER)
+
+
+def _layers(threshold_flip: int, threshold_zero: int, threshold_one: int) -> tuple[Chances, Chances]:
+    """Return 1 − φ and φ, and q and p."""
+    flip, zero, one = (Fraction(threshold, WHOLE) for threshold in (threshold_flip, threshold_zero, threshold_one))
+    return (1 - flip, flip), (one, zero)
 
 
 _FLIP: Final = {"threshold_flip": range(1, WHOLE // 2)}
@@ -211,37 +189,37 @@ _TEXT: Final = {
 }  # fmt: skip
 
 
-def _after(given: Parameters, bits: int, hashes: int, reports: int) -> tuple[Fraction, Fraction | None]:
-    thresholds = _thresholds(given)
+def _after(parameters: Parameters, bits: int, hashes: int, reports: int) -> tuple[Fraction, Fraction | None]:
+    thresholds = _thresholds(parameters)
     unchanged = (
         ratio_after(reports, hashes, *thresholds)
         if reports * hashes <= MOST_CURVE
-        else ratio_for_ever(hashes, given["threshold_flip"])
+        else ratio_for_ever(hashes, parameters["threshold_flip"])
     )
     return unchanged, ratio_if_changing(reports, bits, hashes, *thresholds)
 
 
-def _hashes(given: Parameters) -> int:
-    if 2 * given["hashes"] > given["bits"]:
+def _hashes(parameters: Parameters) -> int:
+    if 2 * parameters["hashes"] > parameters["bits"]:
         raise TaskRefused("There must be twice as many bits as hashes, or more.")
-    return given["hashes"]
+    return parameters["hashes"]
 
 
-def _thresholds(given: Parameters) -> tuple[int, int, int]:
-    return given["threshold_flip"], given["threshold_zero"], given["threshold_one"]
+def _thresholds(parameters: Parameters) -> tuple[int, int, int]:
+    return parameters["threshold_flip"], parameters["threshold_zero"], parameters["threshold_one"]
 
 
 RAPPOR_TEXT: Final[Mapping[str, Rule[str] | MemoryRule[str]]] = {
     "rappor": MemoryRule(
         ranges=lambda size: {**_TEXT, **_FLIP, **_SHOW},
-        ratio=lambda given, size: ratio(_hashes(given), *_thresholds(given)),
-        more={UNCHANGED: lambda given, size: ratio_for_ever(_hashes(given), given["threshold_flip"])},
+        ratio=lambda parameters, size: ratio(_hashes(parameters), *_thresholds(parameters)),
+        more={UNCHANGED: lambda parameters, size: ratio_for_ever(_hashes(parameters), parameters["threshold_flip"])},
         draw=report_text,
-        after=lambda given, size, reports: _after(given, given["bits"], _hashes(given), reports),
+        after=lambda parameters, size, reports: _after(parameters, parameters["bits"], _hashes(parameters), reports),
     ),
     "rappor-once": Rule(
         ranges=lambda size: {**_TEXT, **_FLIP},
-        ratio=lambda given, size: ratio_for_ever(_hashes(given), given["threshold_flip"]),
+        ratio=lambda parameters, size: ratio_for_ever(_hashes(parameters), parameters["threshold_flip"]),
         draw=draw_once,
     ),
 }
@@ -250,10 +228,10 @@ RAPPOR_TEXT: Final[Mapping[str, Rule[str] | MemoryRule[str]]] = {
 RAPPOR_VALUES: Final[Mapping[str, MemoryRule[int]]] = {
     "basic-rappor": MemoryRule(
         ranges=lambda count: {**_FLIP, **_SHOW},
-        ratio=lambda given, count: ratio(1, *_thresholds(given)),
-        more={UNCHANGED: lambda given, count: ratio_for_ever(1, given["threshold_flip"])},
+        ratio=lambda parameters, count: ratio(1, *_thresholds(parameters)),
+        more={UNCHANGED: lambda parameters, count: ratio_for_ever(1, parameters["threshold_flip"])},
         draw=report_value,
-        after=lambda given, count, reports: _after(given, count, 1, reports),
+        after=lambda parameters, count, reports: _after(parameters, count, 1, reports),
     ),
 }
 """For one of a list of values; the one-time form is `unary` with thresholds 2^64 − T and T."""

@@ -6,7 +6,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import ClassVar, Final, Generic, TypeVar, final
 
-from .words import WHOLE, Read
+from .randomness import WHOLE, Read
 
 PLACES: Final = Decimal("1e-12")
 """Every ε of a task is rounded up to a multiple of this."""
@@ -48,14 +48,14 @@ class Rule(Generic[Code]):
     more: Mapping[str, Ratio] = field(default_factory=dict)
 
     def say(
-        self, given: Parameters, size: int, true: Code, read: Read, memory: Memory, period: int
+        self, parameters: Parameters, size: int, true: Code, read: Read, memory: Memory, period: int
     ) -> tuple[Said | None, Memory]:
         """Return what a report says, and the memory as it was."""
-        return self.draw(given, size, true, read), memory
+        return self.draw(parameters, size, true, read), memory
 
-    def together(self, given: Parameters, size: int, reports: int) -> tuple[Fraction, Fraction | None]:
+    def together(self, parameters: Parameters, size: int, reports: int) -> tuple[Fraction, Fraction | None]:
         """Return the ratio of so many reports together, twice: nothing depends on whether the answer changes."""
-        whole = self.ratio(given, size) ** reports
+        whole = self.ratio(parameters, size) ** reports
         return whole, whole
 
 
@@ -80,12 +80,12 @@ class MemoryRule(Generic[Code]):
     after: After | None = None
 
     def say(
-        self, given: Parameters, size: int, true: Code, read: Read, memory: Memory, period: int
+        self, parameters: Parameters, size: int, true: Code, read: Read, memory: Memory, period: int
     ) -> tuple[Said | None, Memory]:
         """Return what a report says, if one is due, and the memory to keep."""
-        return self.draw(given, size, true, read, memory, period)
+        return self.draw(parameters, size, true, read, memory, period)
 
-    def together(self, given: Parameters, size: int, reports: int) -> tuple[Fraction, Fraction | None]:
+    def together(self, parameters: Parameters, size: int, reports: int) -> tuple[Fraction, Fraction | None]:
         """Return the ratio of so many reports together: for an answer that never changes, and for any; None: no bound.
 
         Raises: KeyError for a rule that says neither `after` nor `epsilon_all`.
@@ -93,8 +93,8 @@ class MemoryRule(Generic[Code]):
         if not reports:
             return Fraction(1), Fraction(1)
         if self.after is not None:
-            return self.after(given, size, reports)
-        whole = self.more[ALL](given, size)
+            return self.after(parameters, size, reports)
+        whole = self.more[ALL](parameters, size)
         return whole, whole
 
 
@@ -106,8 +106,8 @@ def either(ratio: Fraction) -> Fraction:
     return max(ratio, 1 / ratio)
 
 
-def face_ratio(threshold: int, count: int) -> Fraction:
-    """Return p(k − 1)/(1 − p): the true one of k faces is shown with probability p, else one of the others."""
+def response_ratio(threshold: int, count: int) -> Fraction:
+    """Return p(k − 1)/(1 − p): the ratio of k-ary randomized response that tells the truth with probability p."""
     return either(Fraction(threshold * (count - 1), WHOLE - threshold))
 
 

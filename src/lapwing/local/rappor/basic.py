@@ -8,14 +8,22 @@ from typing import ClassVar, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.errors import InvalidParameter
-from lapwing.exact import samplers
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.local.client import MOST_VALUES
 from lapwing.local.client import rappor as device
-from lapwing.local.lists.randomizer import Rates, Reports, Transitions, codes, few, loss_of, supported
-from lapwing.local.rappor.noise import Noise, law_of_bits, read_bits
+from lapwing.local.frequencies.randomizer import Rates, Reports, Transitions, supported
+from lapwing.local.mechanism import Mechanism, loss_of
+from lapwing.local.rappor.bit_noise import Noise
+from lapwing.local.report_formats import (
+    bit_transitions,
+    checked_bits,
+    honest_weights,
+    ones_by_column,
+    random_bits,
+    read_bits,
+    unpacked_bits,
+)
 from lapwing.mechanisms.parameters import whole_number
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import PureDP
@@ -23,7 +31,7 @@ from lapwing.privacy.measures import PureDP
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BasicRappor:
+class BasicRappor(Mechanism):
     """Keep noisy bits of the value, and report them with more noise each time. The one-time form is `UnaryEncoding`.
 
     Guarantee: as of `Rappor` with one hash: PureDP(ln ratio) for the value behind one report, PureDP(ln ratio_for_ever)
@@ -84,10 +92,6 @@ class BasicRappor:
         count = whole_number(reports, "reports", least=1)
         return device.ratio_if_changing(count, self.categories, 1, *self.noise.thresholds)
 
-    def loss(self) -> PureDP:
-        """Return ε₁, rounded up."""
-        return loss_of(self.ratio)
-
     def loss_for_ever(self) -> PureDP:
         """Return ε∞, rounded up: of one value that never changes."""
         return loss_of(self.ratio_for_ever)
@@ -98,38 +102,27 @@ class BasicRappor:
 
     def transition_matrix(self) -> Transitions:
         """Return the law of all bits of one report for every value."""
-        every = few(self.categories)
-        laws = [law_of_bits(1 << value, self.categories, self.noise.rates) for value in every]
-        return Transitions(reports=tuple(laws[0]), rows=tuple(tuple(law.values()) for law in laws))
+        return bit_transitions(self.categories, self.noise.rates)
 
     def randomize(self, values: IntArray, entropy: Entropy = SYSTEM) -> Reports:
         """Return one report, a row of bits, of each respondent, with the law of both layers at once."""
-        given, (present, absent) = codes(values, self.categories), self.noise.rates
-        bits = samplers.bernoulli(absent, given.size * self.categories, entropy).reshape(given.size, self.categories)
-        bits[np.arange(given.size), given] = samplers.bernoulli(present, given.size, entropy)
-        return bits
+        return random_bits(values, self.categories, self.noise.rates, entropy)
 
     def support_counts(self, reports: Reports) -> NDArray[np.int64]:
         """Return how many reports have each bit set."""
-        return np.asarray(self._checked(reports).sum(axis=0, dtype=np.int64))
+        return ones_by_column(checked_bits(reports, self.categories))
 
     def likelihoods(self, reports: Reports) -> NDArray[np.float64]:
         """Return how likely each report is for each value: more so by the ratio for those whose bit is set."""
-        return supported(self._checked(reports), self.ratio)
-
-    def _checked(self, reports: Reports) -> NDArray[np.bool_]:
-        if reports.ndim != 2 or reports.shape[1] != self.categories or reports.dtype != np.bool_:
-            raise InvalidParameter(f"The reports must be rows of {self.categories} bits (bool).")
-        return reports
+        return supported(checked_bits(reports, self.categories), self.ratio)
 
     def read(self, said: object) -> bytes:
         """Return the bits, of a number that honest devices set."""
-        return read_bits(said, self.categories, self.noise.weights(range(1, 2), self.categories))
+        return read_bits(said, self.categories, honest_weights(self.noise.rates, self.categories))
 
     def gather(self, said: Sequence[bytes]) -> Reports:
         """Return the bits as rows."""
-        packed = np.frombuffer(b"".join(said), dtype=np.uint8).reshape(len(said), self.report_bytes)
-        return np.unpackbits(packed, axis=1, count=self.categories, bitorder="little").astype(np.bool_)
+        return unpacked_bits(said, self.categories)
 
     @property
     def report_bytes(self) -> int:

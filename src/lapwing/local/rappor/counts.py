@@ -6,7 +6,7 @@ from typing import Final, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.local.lists.randomizer import Reports
+from lapwing.local.frequencies.randomizer import Reports
 from lapwing.local.rappor.full import Rappor
 
 _AT_ONCE: Final = 1 << 16

@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.errors import InvalidParameter
-from lapwing.local.lists.randomizer import Reports
+from lapwing.local.frequencies.randomizer import Reports
+from lapwing.local.rappor.bloom_filters import Patterns
 from lapwing.local.rappor.counts import Counts
-from lapwing.local.rappor.estimate import RapporEstimate
-from lapwing.local.rappor.fitting import Floats, inverted, nonnegative, shares
 from lapwing.local.rappor.full import Rappor
-from lapwing.local.rappor.patterns import Patterns
+from lapwing.local.rappor.least_squares import Floats, inverted, nonnegative, shares
+from lapwing.local.rappor.rappor_estimate import RapporEstimate
 
 MOST_CANDIDATES: Final = 1_000_000
 _PART: Final = 0.5

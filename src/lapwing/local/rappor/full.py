@@ -13,9 +13,11 @@ from lapwing.exact import samplers
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.local.client import rappor as device
-from lapwing.local.lists.randomizer import Rates, Reports, codes, loss_of, whole
-from lapwing.local.rappor.noise import Noise, read_bits
-from lapwing.local.rappor.patterns import Patterns
+from lapwing.local.frequencies.randomizer import Rates, Reports, codes
+from lapwing.local.mechanism import Mechanism, loss_of
+from lapwing.local.rappor.bit_noise import Noise
+from lapwing.local.rappor.bloom_filters import Patterns
+from lapwing.local.report_formats import honest_weights, list_of, number_below, read_bits
 from lapwing.mechanisms.parameters import whole_number
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import PureDP
@@ -25,7 +27,7 @@ _AT_ONCE: Final = 1 << 15
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rappor:
+class Rappor(Mechanism):
     """Report a cohort, and noisy bits of a text's Bloom filter in that cohort.
 
     Guarantee: PureDP(ln ratio) for the text behind one report. If the device remembers, PureDP(ln ratio_for_ever) for
@@ -51,13 +53,13 @@ class Rappor:
             raise InvalidParameter("A device that keeps nothing needs one layer of noise; leave zero and one out.")
 
     @classmethod
-    def from_parameters(cls, given: Mapping[str, int]) -> Self:
+    def from_parameters(cls, parameters: Mapping[str, int]) -> Self:
         """Return the one of which a task states the integers."""
-        shape = {name: given[name] for name in ("bits", "hashes", "cohorts")}
-        if "threshold_one" not in given:
-            return cls(**shape, noise=Noise(flip=given["threshold_flip"]), remembers=False)
-        zero, one = given["threshold_zero"], given["threshold_one"]
-        return cls(**shape, noise=Noise(flip=given["threshold_flip"], zero=zero, one=one), remembers=True)
+        shape = {name: parameters[name] for name in ("bits", "hashes", "cohorts")}
+        if "threshold_one" not in parameters:
+            return cls(**shape, noise=Noise(flip=parameters["threshold_flip"]), remembers=False)
+        zero, one = parameters["threshold_zero"], parameters["threshold_one"]
+        return cls(**shape, noise=Noise(flip=parameters["threshold_flip"], zero=zero, one=one), remembers=True)
 
     @classmethod
     def once(cls, epsilon: Number, *, bits: int = 32, hashes: int = 1, cohorts: int = 64) -> Self:
@@ -115,10 +117,6 @@ class Rappor:
             return self.ratio**count
         return device.ratio_if_changing(count, self.bits, self.hashes, *self.noise.thresholds)
 
-    def loss(self) -> PureDP:
-        """Return ε₁, rounded up."""
-        return loss_of(self.ratio)
-
     def loss_for_ever(self) -> PureDP:
         """Return ε∞, rounded up: of one text that never changes."""
         return loss_of(self.ratio_for_ever)
@@ -154,13 +152,13 @@ class Rappor:
 
         Args: texts: all that occur. values: the number of each respondent's text in it.
         """
-        given, (present, absent) = codes(values, len(texts)), self.rates
+        own_texts, (present, absent) = codes(values, len(texts)), self.rates
         places = self.patterns(texts).places
-        reports = np.zeros(given.size, dtype=self.record)
-        reports["cohort"] = samplers.uniform_integers(self.cohorts, given.size, entropy)
-        for start in range(0, given.size, _AT_ONCE):
+        reports = np.zeros(own_texts.size, dtype=self.record)
+        reports["cohort"] = samplers.uniform_integers(self.cohorts, own_texts.size, entropy)
+        for start in range(0, own_texts.size, _AT_ONCE):
             piece = reports[start : start + _AT_ONCE]
-            where = places[piece["cohort"], given[start : start + _AT_ONCE]]
+            where = places[piece["cohort"], own_texts[start : start + _AT_ONCE]]
             # The last column is where hashes go that meet an earlier one of the same text.
             bits = samplers.bernoulli(absent, len(piece) * (self.bits + 1), entropy).reshape(len(piece), -1)
             own = samplers.bernoulli(present, where.size, entropy).reshape(where.shape)
@@ -177,13 +175,12 @@ class Rappor:
     @property
     def weights(self) -> range:
         """The numbers of set bits that an honest report has, but for a probability of 1e-9."""
-        return self.noise.weights(range(1, self.hashes + 1), self.bits)
+        return honest_weights(self.rates, self.bits, range(1, self.hashes + 1))
 
     def read(self, said: object) -> bytes:
         """Return cohort and bits, packed; the number of set bits is one that honest devices have."""
-        if not isinstance(said, list) or len(said) != 2:
-            raise ValueError("r must be a cohort and bits")
-        cohort, digits = whole(said[0], self.cohorts, "the cohort of r"), said[1]
+        number, digits = list_of(said, 2, "a cohort and bits")
+        cohort = number_below(number, self.cohorts, "the cohort of r")
         return cohort.to_bytes(2, "little") + read_bits(digits, self.bits, self.weights)
 
     def gather(self, said: Sequence[bytes]) -> Reports:

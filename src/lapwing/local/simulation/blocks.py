@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import SYSTEM, Entropy
-from lapwing.local.lists.randomizer import Randomizer, codes
+from lapwing.local.frequencies.randomizer import Randomizer, codes
 
 _BYTES_AT_ONCE = 1 << 19
 """A block holds reports of so many bytes, packed; as arrays they take up to 64 times as many."""

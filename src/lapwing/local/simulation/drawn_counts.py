@@ -17,11 +17,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.local.lists.binary import BinaryResponse
-from lapwing.local.lists.kary import KaryResponse
-from lapwing.local.lists.randomizer import Randomizer
-from lapwing.local.lists.subset import SubsetSelection
-from lapwing.local.lists.unary import UnaryEncoding
+from lapwing.local.frequencies.binary import BinaryResponse
+from lapwing.local.frequencies.kary import KaryResponse
+from lapwing.local.frequencies.randomizer import Randomizer
+from lapwing.local.frequencies.subset import SubsetSelection
+from lapwing.local.frequencies.unary import UnaryEncoding
 from lapwing.local.simulation.blocks import simulate_counts
 
 Counts = NDArray[np.int64]

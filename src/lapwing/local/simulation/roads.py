@@ -25,11 +25,12 @@ from numpy.typing import NDArray
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact.entropy import SYSTEM, Entropy
-from lapwing.local.lists.advice import MAKERS, advise
-from lapwing.local.lists.estimates import FrequencyEstimate
-from lapwing.local.lists.randomizer import Randomizer
-from lapwing.local.lists.variance import mean_variance
-from lapwing.local.shuffling.bounds import local_epsilon
+from lapwing.local.advice import advise
+from lapwing.local.frequencies.frequency_estimate import FrequencyEstimate
+from lapwing.local.frequencies.randomizer import Randomizer
+from lapwing.local.frequencies.variance import mean_variance
+from lapwing.local.registry import FREQUENCY_MAKERS
+from lapwing.local.shuffling.amplification import local_epsilon
 from lapwing.local.simulation.drawn_counts import Counts, draw_counts, steps
 from lapwing.local.thresholds import epsilon_of
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
@@ -190,7 +191,7 @@ def _shuffled(sample: _Sample, epsilon: Fraction, delta: Fraction, generator: np
 
 
 def _maker(name: str, categories: int) -> Callable[[Fraction], Randomizer]:
-    return lambda epsilon: MAKERS[name](epsilon, categories)
+    return lambda epsilon: FREQUENCY_MAKERS[name](epsilon, categories)
 
 
 def _local(sample: _Sample, epsilon: Fraction, generator: np.random.Generator) -> Iterator[Simulated]:

@@ -1,0 +1,246 @@
+"""A task: what is asked, and exactly how an answer is made noisy. One that states another ε than it has is refused."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from typing import ClassVar, Final, final
+
+from .answers import Answers, Text, Values, plain, printable
+from .randomness import Read, below
+from .refusals import AnswerRefused, TaskRefused
+from .rules import ALL, UNCHANGED, Memory, Said, epsilon_up
+
+VERSION: Final = 1
+MOST_ATTRIBUTES: Final = 100
+EPSILON: Final = "epsilon"
+"""The ε of one report."""
+_OF: Final = {UNCHANGED: "all reports of an answer that never changes", ALL: "all reports together"}
+
+Answer = str | Mapping[str, str]
+"""The answer as a text; or, to several questions, each question with its answer."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What may be answered, and the mechanism that makes it noisy.
+
+    Args: answers: what may be answered. mechanism: the name of one for such answers. parameters: its integers, by name.
+    Raises: TaskRefused if that cannot be meant.
+    """
+
+    answers: Answers
+    mechanism: str
+    parameters: tuple[tuple[str, int], ...]
+
+    def __post_init__(self) -> None:
+        rules = self.answers.rules
+        if self.mechanism not in rules:
+            raise TaskRefused(f"The mechanism of such {self.answers.kind} must be one of {', '.join(rules)}.")
+        ranges = rules[self.mechanism].ranges(self.answers.size)
+        if [name for name, _ in self.parameters] != list(ranges):
+            raise TaskRefused(f"The mechanism {self.mechanism} has the parameters {', '.join(ranges)}, in this order.")
+        for name, value in self.parameters:
+            if value not in ranges[name]:
+                raise TaskRefused(f"{name} must be from {ranges[name].start} to {ranges[name].stop - 1}.")
+
+    @property
+    def remembers(self) -> bool:
+        """Whether reports depend on what the device kept."""
+        return self.answers.rules[self.mechanism].remembers
+
+    @property
+    def ratios(self) -> Mapping[str, Fraction]:
+        """e^ε, exactly, of each ε that a task states."""
+        rule, parameters = self.answers.rules[self.mechanism], dict(self.parameters)
+        ratios = {EPSILON: rule.ratio, **rule.more}
+        return {name: ratio(parameters, self.answers.size) for name, ratio in ratios.items()}
+
+    @property
+    def document(self) -> dict[str, object]:
+        """What a task says of it, as JSON holds it; integers that may have 64 bits are texts."""
+        mechanism = {"name": self.mechanism, **{name: str(value) for name, value in self.parameters}}
+        return {self.answers.kind: self.answers.document, "mechanism": mechanism}
+
+    def together(self, reports: int) -> tuple[Fraction, Fraction | None]:
+        """Return e^ε of so many reports together: for an answer that never changes, and for any; None: no bound."""
+        rule = self.answers.rules[self.mechanism]
+        return rule.together(dict(self.parameters), self.answers.size, reports)
+
+    def say(self, answer: Answer, read: Read, memory: Memory, period: int) -> tuple[Said | None, Memory]:
+        """Return what a report of an answer says, and the memory to keep."""
+        if not isinstance(answer, str):
+            raise AnswerRefused("The answer must be a text; nothing was sent.")
+        return self.answers.say(self.mechanism, dict(self.parameters), answer, read, memory, period)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """Several questions of one person, of whose answers a report tells one: which one, is drawn.
+
+    Which one is told does not depend on the answers. So a report is at most as much likelier for one record than for
+    another as that of the attribute is: the ratio is the largest of theirs, though two records may differ in all.
+
+    Args: each: the questions, with what is asked.
+    Raises: TaskRefused unless there are 2 to 100 questions, no two the same, for values or numbers, with mechanisms
+        that keep nothing.
+    Source: Wang et al. 2019, "Collecting and analyzing multidimensional data with local differential privacy".
+    """
+
+    kind: ClassVar[str] = "attributes"
+    mechanism: ClassVar[str] = "one-attribute"
+    parameters: ClassVar[tuple[tuple[str, int], ...]] = ()
+    remembers: ClassVar[bool] = False
+    each: tuple[tuple[str, Asked], ...]
+
+    def __post_init__(self) -> None:
+        for question, asked in self.each:
+            printable("question", question)
+            if asked.remembers or isinstance(asked.answers, Text):
+                raise TaskRefused(f"The mechanism {asked.mechanism} is not for one of several attributes.")
+        if not 2 <= len(self.each) <= MOST_ATTRIBUTES or len(dict(self.each)) != len(self.each):
+            raise TaskRefused(f"There must be 2 to {MOST_ATTRIBUTES} attributes, no two questions the same.")
+
+    @property
+    def ratios(self) -> Mapping[str, Fraction]:
+        """e^ε of a report, exactly."""
+        return {EPSILON: max(asked.ratios[EPSILON] for _, asked in self.each)}
+
+    @property
+    def document(self) -> dict[str, object]:
+        """What a task says of them, as JSON holds it."""
+        each = [{"question": question, **asked.document} for question, asked in self.each]
+        return {self.kind: each, "mechanism": {"name": self.mechanism}}
+
+    def together(self, reports: int) -> tuple[Fraction, Fraction | None]:
+        """Return e^ε of so many reports together, twice: nothing is kept."""
+        whole = self.ratios[EPSILON] ** reports
+        return whole, whole
+
+    def say(self, answer: Answer, read: Read, memory: Memory, period: int) -> tuple[Said | None, Memory]:
+        """Return the number of an attribute and what is said of it; all answers are checked, one is told."""
+        if isinstance(answer, str) or set(answer) != {question for question, _ in self.each}:
+            raise AnswerRefused("There must be an answer to each question; nothing was sent.")
+        for question, asked in self.each:
+            asked.answers.check(answer[question])
+        chosen = below(len(self.each), read)
+        question, asked = self.each[chosen]
+        said, _ = asked.say(answer[question], read, memory, period)
+        return (None if said is None else [chosen, said]), memory
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What is asked, and exactly how an answer is made noisy; all of it is public.
+
+    Args: asked: what may be answered, and the mechanism. epsilons: every ε that applies, by name; "epsilon" is that of
+        one report. unit: whose answer is hidden. opens, closes: the days on which reports are taken. retention_days:
+        for how long after that they are kept.
+    Raises: TaskRefused if that cannot be meant, or an ε is not that of the thresholds.
+    """
+
+    question: str
+    asked: Asked | Attributes
+    epsilons: tuple[tuple[str, Decimal], ...]
+    unit: str
+    opens: date
+    closes: date
+    retention_days: int
+
+    def __post_init__(self) -> None:
+        _check(self)
+        true = true_epsilons(self.asked)
+        if [name for name, _ in self.epsilons] != [name for name, _ in true]:
+            raise TaskRefused(f"The mechanism {self.mechanism} has {', '.join(name for name, _ in true)}; state them.")
+        for (name, stated), (_, computed) in zip(self.epsilons, true, strict=True):
+            if stated != computed:
+                raise TaskRefused(
+                    f"The task states {name} {stated}, but its thresholds have {name} {plain(computed)}; send nothing."
+                )
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """What may be answered, if that is a list, and else nothing."""
+        answers = self.asked.answers if isinstance(self.asked, Asked) else None
+        return answers.texts if isinstance(answers, Values) else ()
+
+    @property
+    def mechanism(self) -> str:
+        """The mechanism's name."""
+        return self.asked.mechanism
+
+    @property
+    def parameters(self) -> tuple[tuple[str, int], ...]:
+        """The mechanism's integers, by name."""
+        return self.asked.parameters
+
+    @property
+    def epsilon(self) -> Decimal:
+        """ε of one report."""
+        return dict(self.epsilons)[EPSILON]
+
+    @property
+    def ratio(self) -> Fraction:
+        """The most by which a report can be likelier for one answer than for another."""
+        return self.asked.ratios[EPSILON]
+
+    @property
+    def document(self) -> dict[str, object]:
+        """The task as JSON holds it; integers that may have 64 bits, and each ε, are texts."""
+        return {
+            "version": VERSION,
+            "question": self.question,
+            **self.asked.document,
+            **{name: plain(epsilon) for name, epsilon in self.epsilons},
+            "unit": self.unit,
+            "opens": self.opens.isoformat(),
+            "closes": self.closes.isoformat(),
+            "retention_days": self.retention_days,
+        }
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the document in JSON with sorted keys, without spaces, in UTF-8."""
+        text = json.dumps(self.document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+    @property
+    def id(self) -> str:
+        """The first 128 bits of the digest, which every report names."""
+        return self.digest[:32]
+
+    @property
+    def promise(self) -> str:
+        """What reports can tell at most, in words; the percentage is rounded up."""
+        sure = -(-1000 * self.ratio.numerator // (self.ratio.numerator + self.ratio.denominator)) / 10
+        one = (
+            f"epsilon {plain(self.epsilon)}: whoever held two answers for equally likely can, after any report, "
+            f"hold one of them for {sure:g} % likely at most"
+        )
+        more = (f"{_OF[name]} have epsilon {plain(epsilon)}" for name, epsilon in self.epsilons if name in _OF)
+        return "; ".join([one, *more, *self._links])
+
+    @property
+    def _links(self) -> list[str]:
+        """What tells reports of one device from those of others, whatever its answers are."""
+        cohorts = dict(self.parameters).get("cohorts")
+        linked = cohorts is not None and self.asked.remembers
+        return [f"every report names the device's cohort, one of {cohorts:,}, always the same"] if linked else []
+
+
+def true_epsilons(asked: Asked | Attributes) -> tuple[tuple[str, Decimal], ...]:
+    """Return every ε that a task has to state, computed from its thresholds and rounded up."""
+    return tuple((name, epsilon_up(ratio)) for name, ratio in asked.ratios.items())
+
+
+def _check(task: Task) -> None:
+    printable("question", task.question)
+    printable("unit", task.unit)
+    if task.opens > task.closes or not 0 <= task.retention_days <= 36_500:
+        raise TaskRefused("A task opens before it closes, and keeps its reports for 0 to 36500 days after that.")

@@ -1,0 +1,88 @@
+"""What the same question costs that is answered again and again, each time with fresh noise.
+
+A limit of ε "a day", or a budget that is reset every month, bounds one day or month. What a person has lost since the
+first day is this.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, final
+
+from lapwing.local.frequencies.binary import BinaryResponse
+from lapwing.local.shuffling.binomial import Binomial
+from lapwing.local.thresholds import chance, epsilon_of
+from lapwing.mechanisms.parameters import whole_number
+from lapwing.privacy.amounts import Number, probability
+from lapwing.privacy.certified_curve import Interval
+from lapwing.privacy.loss_distribution import compose
+from lapwing.privacy.measures import PureDP
+from lapwing.privacy.pairs import RandomizedResponsePair
+
+MOST_REPORTS: Final = 100_000
+DELTA: Final = Fraction(1, 10**6)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeated:
+    """What so many reports of one person reveal together, each ε-DP with fresh noise.
+
+    Args: reports: how many. epsilon: of all together, in pure differential privacy: the sum. Randomized response with
+        an unchanged answer attains it, by a run of equal reports. concentrated: the ε at `delta` that zCDP states.
+        tight: bounds on the least ε at `delta` that holds for every ε-DP mechanism, from the exact law of the privacy
+        loss. mistaken: with which probability who takes the majority of the reports for the answer, of yes or no by
+        randomized response, is wrong; a tie is decided by a coin. No other guess is better at equal odds. It is exact
+        to nine digits, or at most that where it is below 1e-40.
+    """
+
+    reports: int
+    epsilon: Fraction
+    delta: Fraction
+    concentrated: float
+    tight: Interval
+    mistaken: float
+
+    @property
+    def recovered(self) -> float:
+        """With which probability the majority is the answer."""
+        return 1 - self.mistaken
+
+
+def repeated_reports(epsilon: Number, reports: int, delta: Number = DELTA) -> Repeated:
+    """Return what so many reports reveal together, if each is ε-DP, has fresh noise, and is of an unchanged answer.
+
+    Guarantee: for two answers, or sequences of answers, of one person (`replace_one`), the reports together are
+        Tε-DP, and (tight.upper, delta)-DP: every ε-DP mechanism is a post-processing of randomized response at ε, and
+        the T-fold composition of one of T such responses, whose privacy loss is computed exactly.
+    Source: Kairouz, Oh and Viswanath 2015 (every mechanism); Bun and Steinke 2016, Steinke 2024 (zCDP).
+    """
+    amount, count = epsilon_of(epsilon), whole_number(reports, "reports", least=1, most=MOST_REPORTS)
+    failure = probability(delta, "delta")
+    return Repeated(
+        reports=count,
+        epsilon=amount * count,
+        delta=failure,
+        concentrated=(count * PureDP(amount).to_kind("zcdp")).to_epsilon(delta=failure),
+        tight=compose([(RandomizedResponsePair(amount), count)]).to_epsilon(failure),
+        mistaken=majority_mistaken(amount, count),
+    )
+
+
+def over_days(epsilon: Number, reports_a_day: int, days: int, delta: Number = DELTA) -> tuple[Repeated, ...]:
+    """Return what has been revealed by the end of each day; that a limit is reset every night changes nothing."""
+    whole_number(days, "days", least=1, most=MOST_REPORTS)
+    whole_number(reports_a_day, "reports_a_day", least=1, most=MOST_REPORTS // days)
+    return tuple(repeated_reports(epsilon, day * reports_a_day, delta) for day in range(1, days + 1))
+
+
+def majority_mistaken(epsilon: Number, reports: int) -> float:
+    """Return with which probability the majority of T fresh randomized responses is not the answer.
+
+    It is P(X < T/2) + P(X = T/2)/2 for X of Binomial(T, p), p = e^ε/(1 + e^ε) to 64 bits. By the lemma of Neyman and
+    Pearson no guess is right more often for both answers, as the likelihood ratio grows with X.
+    """
+    truth = chance(BinaryResponse.for_epsilon(epsilon).threshold_yes)
+    right = Binomial.of(reports, truth)
+    fewer = max(0, -(-reports // 2) - right.first)
+    even = right.mass[fewer] / 2 if reports % 2 == 0 and right.first <= reports // 2 else 0.0
+    return float(right.mass[:fewer].sum() + even) + right.below

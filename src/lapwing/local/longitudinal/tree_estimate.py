@@ -1,0 +1,158 @@
+"""How many say yes in each period, from the reports of a dyadic tree."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lapwing.errors import InvalidParameter
+from lapwing.local.frequencies.consistency import Shares
+from lapwing.local.frequencies.randomizer import Reports
+from lapwing.local.longitudinal.dyadic_tree import DyadicTree
+from lapwing.privacy.amounts import Number, probability
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeEstimate:
+    """What the reports of a tree say about the share of yes in the periods that they reach.
+
+    Those are the first periods up to which every block has reports: while a task is open, or where it closes before its
+    last period, later ones have none. Which blocks have any depends on levels and on who answers, never on answers, so
+    estimates of the others stay unbiased.
+
+    Args: tree: of the reports. counts, sums: how many reports a block has, and how many more 1 than 0 they say; the
+        blocks of level 0 come first, then those of level 1, …. weights: of each block in the share after each period.
+    """
+
+    tree: DyadicTree
+    counts: NDArray[np.int64] = field(repr=False)
+    sums: NDArray[np.int64] = field(repr=False)
+    weights: Shares = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", _least_squares(self.tree, self.counts))
+
+    @property
+    def reached(self) -> int:
+        """How many periods, from the first, are estimated."""
+        return len(self.weights)
+
+    @property
+    def raw(self) -> Shares:
+        """Unbiased shares: the sum of the scaled means of the blocks that the periods up to each consist of.
+
+        A block's bit is 1 or −1 with mean (e^ε − 1)/(e^ε + 1) times the kept change in it, and each change is kept with
+        probability 1/c: so the scaled mean is on average the change of the share over the block.
+        """
+        return self._prefixes() @ self._changes()
+
+    @property
+    def shares(self) -> Shares:
+        """Unbiased shares from all blocks together, by least squares: a block is what the two in it are together.
+
+        Source: Hay, Rastogi, Miklau and Suciu 2010, with weights, as levels have different numbers of reports.
+        """
+        return self.weights @ self._changes()
+
+    def standard_error(self, *, raw: bool = False) -> Shares:
+        """Return a bound of the standard error of each share, if respondents are a random sample.
+
+        The bits of one device, as −1 and 1, have the covariance I − μμᵀ, as no two of them are other than fair: the
+        variance is at most that of fair coins. So a block of m reports errs by scale/√m at most.
+        """
+        weights = self._prefixes() if raw else self.weights
+        shares: Shares = float(self.tree.scale) * np.sqrt(weights**2 @ (1 / np.maximum(self.counts, 1)))
+        return shares
+
+    def interval(self, confidence: Number = 0.95, *, together: bool = False) -> tuple[Shares, Shares]:
+        """Return the ends of an interval for each of the `shares` of a population of which respondents are a sample.
+
+        By the normal law of many reports, not certified. It is a little wider than it need be, more so for those who
+        sent reports. It does not cover changes beyond those that count.
+
+        Args: together: all intervals hold at once with this confidence (Bonferroni).
+        """
+        level = 1 - float(probability(confidence, "confidence"))
+        z = NormalDist().inv_cdf(1 - level / (self.tree.periods if together else 1) / 2)
+        shares, reach = self.shares, z * self.standard_error()
+        return shares - reach, shares + reach
+
+    def rows(self, confidence: Number = 0.95, *, together: bool = False) -> list[dict[str, int | float]]:
+        """Return one record a period that is reached."""
+        low, high = self.interval(confidence, together=together)
+        columns = zip(self.shares, self.standard_error(), low, high, self.raw, strict=True)
+        names = ("share", "standard_error", "low", "high", "raw")
+        return [
+            {"period": t, **{name: float(number) for name, number in zip(names, numbers, strict=True)}}
+            for t, numbers in enumerate(columns, 1)
+        ]
+
+    def _changes(self) -> Shares:
+        """Return the estimated change over each block; 0 over those without reports, which have no weight."""
+        changes: Shares = float(self.tree.scale) * self.sums / np.maximum(self.counts, 1)
+        return changes
+
+    def _prefixes(self) -> Shares:
+        """Return which blocks the periods up to each consist of: one a level whose bit is set in their number."""
+        rows = np.zeros((self.reached, self.counts.size))
+        for t in range(1, self.reached + 1):
+            for level, block in pieces(t):
+                rows[t - 1, _first(self.tree.levels, level) + block] = 1
+        return rows
+
+
+def estimate_over_time(tree: DyadicTree, reports: Reports) -> TreeEstimate:
+    """Return what reports say about the share of yes in the periods that they reach.
+
+    Raises: InvalidParameter if that is none: nothing can be said before the first block has reports.
+    """
+    if reports.ndim != 2 or reports.shape[1] != 3:
+        raise InvalidParameter("The reports must be rows of a level, a block and a bit.")
+    level, block, bit = reports.T
+    first = np.array([_first(tree.levels, h) for h in range(tree.levels + 1)])
+    cells, size = first[level] + block, 2 * tree.periods - 1
+    counts = np.bincount(cells, minlength=size)
+    if not counts[0]:
+        raise InvalidParameter("No report is about the first period alone; wait for more.")
+    sums = np.bincount(cells, weights=2 * bit - 1, minlength=size)
+    return TreeEstimate(tree=tree, counts=counts, sums=np.rint(sums).astype(np.int64))
+
+
+def pieces(periods: int) -> Iterator[tuple[int, int]]:
+    """Yield the level and number of the blocks that the first periods consist of, the largest first."""
+    done = 0
+    for level in reversed(range(periods.bit_length())):
+        if periods >> level & 1:
+            yield level, done >> level
+            done += 1 << level
+
+
+def _first(levels: int, level: int) -> int:
+    """Return where the blocks of a level begin."""
+    return sum((1 << levels) >> h for h in range(level))
+
+
+def _least_squares(tree: DyadicTree, counts: NDArray[np.int64]) -> Shares:
+    """Return the weights of the blocks in each share, by weighted least squares: S(AᵀWA)⁻¹AᵀW, S adding up."""
+    reached, ends = _reached(tree, counts), _ends(tree)
+    levels = range(tree.levels + 1)
+    inside = np.concatenate([np.kron(np.eye(tree.periods >> h), np.ones(1 << h)) for h in levels])
+    inside = (inside * (ends <= reached)[:, None])[:, :reached]
+    weighted = inside.T * counts
+    weights: Shares = np.cumsum(np.linalg.solve(weighted @ inside, weighted), axis=0)
+    return weights
+
+
+def _reached(tree: DyadicTree, counts: NDArray[np.int64]) -> int:
+    """Return up to which period every block has reports."""
+    missing = _ends(tree)[counts == 0]
+    return int(missing.min()) - 1 if missing.size else tree.periods
+
+
+def _ends(tree: DyadicTree) -> NDArray[np.int64]:
+    """Return the last period of each block."""
+    return np.concatenate([np.arange(1, (tree.periods >> h) + 1) << h for h in range(tree.levels + 1)])

@@ -1,0 +1,80 @@
+"""The noise of RAPPOR on a bit: a permanent layer, and one for each report."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
+from typing import Self, final
+
+from lapwing.errors import InvalidParameter
+from lapwing.local.client import WHOLE
+from lapwing.local.client import rappor as device
+from lapwing.local.frequencies.randomizer import Rates, informative
+from lapwing.local.thresholds import epsilon_of, odds_down, odds_up
+from lapwing.mechanisms.parameters import whole_number
+from lapwing.privacy.amounts import Number, share
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """The two layers of noise on a bit, as thresholds of 64-bit words.
+
+    Args: flip: 2^64·f/2, for the permanent response. zero, one: 2^64·p and 2^64·q, for each report; 0 and 2^64 for no
+        second layer.
+    """
+
+    flip: int
+    zero: int = 0
+    one: int = WHOLE
+
+    def __post_init__(self) -> None:
+        whole_number(self.flip, "threshold_flip", least=1, most=WHOLE // 2 - 1)
+        whole_number(self.zero, "threshold_zero", most=WHOLE - 1)
+        whole_number(self.one, "threshold_one", least=1, most=WHOLE)
+        informative(self.rates)
+
+    @classmethod
+    def once(cls, epsilon: Number, differing: int) -> Self:
+        """Return one layer with loss ε over so many differing bits: f/2 = 1/(e^(ε/differing) + 1), rounded up."""
+        return cls(flip=odds_up(epsilon_of(epsilon) / differing))
+
+    @classmethod
+    def twice(cls, one: Number, forever: Number, differing: int) -> Self:
+        """Return two layers with p = 1 − q: ε∞ = `forever` of the first alone, ε₁ = `one` of both; rounded down.
+
+        With φ of the first layer and q* = 1/(1 + e^(−ε₁/differing)) of both, q = (q* − φ)/(1 − 2φ).
+
+        Raises: InvalidParameter unless ε₁ < ε∞.
+        """
+        first, flip = epsilon_of(one), odds_up(epsilon_of(forever) / differing)
+        both = odds_down(first / differing, Fraction(1))
+        truth = floor(Fraction((both - flip) * WHOLE, WHOLE - 2 * flip))
+        if first >= epsilon_of(forever) or truth <= WHOLE // 2:
+            one_, all_ = float(first), float(epsilon_of(forever))
+            raise InvalidParameter(f"One report cannot lose {one_:g} if all may lose {all_:g}; it must be less.")
+        return cls(flip=flip, zero=WHOLE - truth, one=truth)
+
+    @classmethod
+    def published(cls, f: Number, p: Number, q: Number) -> Self:
+        """Return the noise with the parameters of the paper, to 2^-64: f and p rounded up, q down, for more privacy."""
+        return cls(
+            flip=ceil(share(f, "f") * WHOLE / 2),
+            zero=ceil(share(p, "p") * WHOLE),
+            one=floor(share(q, "q") * WHOLE),
+        )
+
+    @property
+    def rates(self) -> Rates:
+        """q* and p*: how often a bit is reported as 1 if it is set, and if not."""
+        absent, present = device.chances(self.flip, self.zero, self.one)
+        return Rates(present, absent)
+
+    @property
+    def thresholds(self) -> tuple[int, int, int]:
+        """All three."""
+        return self.flip, self.zero, self.one
+
+    @property
+    def instantaneous(self) -> bool:
+        """Whether there is a second layer."""
+        return (self.zero, self.one) != (0, WHOLE)
