@@ -25,7 +25,7 @@ from lapwing.engines.duckdb.cleaned import WHOLE, Pass, stored
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
-from lapwing.query.from_clause import select_list, sources, unit_joins
+from lapwing.query.from_clause import select_list, subqueries, unit_joins
 from lapwing.query.plan import Plan, Question
 from tests.query import test_linked as shop
 from tests.support.engines.tables import by_value
@@ -268,7 +268,7 @@ def test_twin_a_place_that_is_not_known_gives_what_sql_does_not_mean(
     def unplaced(*given: Any) -> select_list.SelectList:
         return replace(real(*given), unit_place=None)
 
-    monkeypatch.setattr(sources, "bind_list", unplaced)
+    monkeypatch.setattr(subqueries, "bind_list", unplaced)
     found = crowded() | {"visits": shop._table({"vid": [1, 2, 3], "w": [2, 1, 9]})}
     with world(tmp_path, found) as whole:
         ((ours,),) = whole.exact(whole.plan(text).question).cells.values()

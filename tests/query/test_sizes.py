@@ -8,7 +8,7 @@ import pytest
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
-from lapwing.query.from_clause import memberships, sources
+from lapwing.query.from_clause import memberships, subqueries
 from lapwing.query.plan import Plan
 from lapwing.query.relations import size
 from tests.support.query import neighbours
@@ -38,14 +38,14 @@ def nested(depth: int, member: str) -> str:
 def bound_subqueries(ask: Any, depth: int, monkeypatch: pytest.MonkeyPatch) -> int:
     """Return how many subqueries are bound for one that is nested so deep."""
     calls = []
-    real = sources._subquery
+    real = subqueries._subquery
 
     def counted(*arguments: Any) -> Any:
         calls.append(arguments)
         return real(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(sources, "_subquery", counted)
+        patched.setattr(subqueries, "_subquery", counted)
         ask(f"SELECT COUNT(*) FROM visits WHERE person IN ({nested(depth, 'person IN ({})')})")
     return len(calls)
 

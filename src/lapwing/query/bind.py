@@ -72,7 +72,8 @@ def bind(
     sets = _keys(select, rows, bound.selection, facts)
     keys = tuple(dict.fromkeys(key for grouped in sets for key in grouped))
     _check_cells(sets)
-    check_options(options, keys, rows)
+    if options.written:
+        check_options(options, keys, rows)
     scope = SelectScope(rows=rows, selection=bound.selection, keys=keys, sets=sets, arguments=parsed.arguments)
     requests = Requests(bounds=found)
     outputs = _outputs(select, scope, requests)
@@ -89,7 +90,7 @@ def bind(
         check_shared(sets, measures, requests)
     _check_mixture(measures)
     sorted_keys = tuple(sorted(keys, key=str))
-    selection = limited(bound.selection, sorted_keys, options)
+    selection = limited(bound.selection, sorted_keys, options) if options.written else bound.selection
     question = Question(
         selection=_without_unread(selection, sorted_keys, measures),
         keys=sorted_keys,

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from lapwing.catalog.model import Catalog
+from lapwing.catalog.model import Catalog, Table
 from lapwing.query.expressions import functions
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.normal_forms import TRUE
-from lapwing.query.expressions.rows import Rows, Source
+from lapwing.query.expressions.rows import Rows, Source, same_name
 from lapwing.query.expressions.types import BOOLEAN, describe
 from lapwing.query.relations.public import PublicFacts, PublicRows
-from lapwing.query.relations.relation import Selection
+from lapwing.query.relations.relation import Kept, Selection, unit_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +80,33 @@ def renamed(bound: Input | PublicInput, name: str) -> Input | PublicInput:
     if isinstance(bound, PublicInput):
         return replace(bound, source=replace(bound.source, name=name))
     return replace(bound, sources=tuple(replace(source, name=name) for source in bound.sources))
+
+
+# ---- tables ---------------------------------------------------------------------------------------------------------
+
+
+def alias_of(node: exp.Expression, scope: Scope, *further: str) -> str | None:
+    """Return the name that AS gives to an item of a FROM clause."""
+    alias = node.args.get("alias")
+    if alias is None:
+        return None
+    scope.nowhere.only(alias, "this", *further)
+    scope.nowhere.only(alias.this, "this", "quoted")
+    return str(alias.name)
+
+
+def protected_table(name: exp.Identifier, scope: Scope) -> Table | None:
+    """Return the protected table of a name, if there is one."""
+    return next((table for table in scope.catalog.tables if same_name(name, table.name)), None)
+
+
+def kept(table: Table, name: str) -> Input:
+    """Return the rows of a protected table that exist, under a name."""
+    relation = Kept(table=table)
+    columns: dict[str, Expression] = {column.name: column for column in relation.columns}
+    return Input(
+        selection=Selection(relation=relation), sources=(Source(name=name, columns=columns, unit=unit_of(table)),)
+    )
 
 
 # ---- conditions -----------------------------------------------------------------------------------------------------

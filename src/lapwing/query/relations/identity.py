@@ -81,14 +81,6 @@ def _ends(parent: Table, column: str, key: frozenset[str]) -> Iterator[tuple[Nam
         yield from _up(parent, column)
 
 
-def unit_of(table: Table) -> str | None:
-    """Return the column of a table whose value is the unit's: its own, or a linked one that equals the parent's."""
-    if table.link is None:
-        return None if table.unit_is_row else table.privacy_unit
-    above = unit_of(table.link.parent)
-    return next((here for here, there in table.link.on if there == above), None) if len(table.link.on) == 1 else None
-
-
 def _names(found: Origin, catalog: Catalog) -> dict[Name, int]:
     """Return the names of the unit that a column is a part of, and how many columns each has."""
     names = dict(_up(found.table, found.column))

@@ -238,6 +238,14 @@ def public_tables_of(relation: Relation) -> frozenset[tuple[str, str]]:
     return own.union(*(public_tables_of(source.relation) for source in relation.sources))
 
 
+def unit_of(table: Table) -> str | None:
+    """Return the column of a table whose value is the unit's: its own, or a linked one that equals the parent's."""
+    if table.link is None:
+        return None if table.unit_is_row else table.privacy_unit
+    above = unit_of(table.link.parent)
+    return next((here for here, there in table.link.on if there == above), None) if len(table.link.on) == 1 else None
+
+
 def unique_keys(table: Table, catalog: Catalog) -> Iterator[frozenset[str]]:
     """Return the sets of columns that are unique among the rows of a table, by the catalog's premise."""
     for other in catalog.tables:

@@ -1,0 +1,327 @@
+"""Bind a FROM clause with joins, subqueries, views or WITH, as a relation over rows that carry the privacy unit.
+
+A subquery that only chooses and computes columns leaves no trace: its expressions are put where its columns are named.
+One that groups by the privacy unit, removes duplicates, unites, joins or looks around in windows becomes a relation.
+What would mix the rows of different units (GROUP BY without the unit, LIMIT, a window over all) is refused.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from lapwing.catalog.public import PublicTable
+from lapwing.errors import QueryRefused
+from lapwing.query.expressions.expression import Column, Expression, require_small
+from lapwing.query.expressions.rows import Rows, Source, same_name
+from lapwing.query.from_clause.comma_joins import bind_listed, is_inner, is_listed
+from lapwing.query.from_clause.groupings import bind_aggregates, is_aggregated
+from lapwing.query.from_clause.memberships import bind_where
+from lapwing.query.from_clause.outer_joins import check_aggregates
+from lapwing.query.from_clause.public_joins import bind_join
+from lapwing.query.from_clause.scope import (
+    Input,
+    PublicInput,
+    Scope,
+    alias_of,
+    condition,
+    conjunction,
+    conjuncts,
+    filtered,
+    kept,
+    protected_table,
+    renamed,
+    rows_of,
+)
+from lapwing.query.from_clause.select_list import SelectList, bind_list, with_aliases
+from lapwing.query.from_clause.unions import aligned, parts_of, united
+from lapwing.query.from_clause.unit_joins import compared
+from lapwing.query.from_clause.windows import bind_windows, definitions_in, windows_in
+from lapwing.query.relations.public import PublicRows
+from lapwing.query.relations.relation import Selection, fresh, units_of_row
+from lapwing.query.relations.set_operations import Distinct
+from lapwing.query.relations.size import MOST_NESTED, MOST_VIEWS, require_bounded_size
+from lapwing.query.text.parse import parse
+
+
+def bind_composed(select: exp.Select, scope: Scope) -> tuple[Input, Scope]:
+    """Bind the WITH, FROM, JOIN and WHERE clauses of a question, whatever they have."""
+    first, scope = _first(select, scope)
+    bound = _from(select, first, scope)
+    if bound.dark is not None:
+        check_aggregates(select, rows_of(bound, scope), bound.dark)
+    return bound, scope
+
+
+def _first(select: exp.Select, scope: Scope) -> tuple[Input | PublicInput, Scope]:
+    """Bind the WITH clause of a SELECT, and what FROM begins with."""
+    scope = _with(select, scope)
+    clause = select.args.get("from_")
+    if clause is None:
+        raise scope.nowhere.refusal(select, "The question has no FROM", scope.tables)
+    scope.nowhere.only(clause, "this")
+    return _item(clause.this, scope), scope
+
+
+def _from(select: exp.Select, first: Input | PublicInput, scope: Scope) -> Input:
+    """Bind the JOIN and WHERE clauses of a SELECT."""
+    joins = list(select.args.get("joins") or [])
+    if len(joins) >= MOST_NESTED:
+        raise scope.nowhere.refusal(select, f"FROM has more than {MOST_NESTED} tables", "Use fewer.")
+    clause = select.args.get("where")
+    where: Sequence[exp.Expression] = []
+    if clause is not None:
+        scope.nowhere.only(clause, "this")
+        where = conjuncts(clause.this, scope.nowhere)
+    if any(map(is_listed, joins)) or (scope.sharing and joins and all(map(is_inner, joins))):
+
+        def asked(part: exp.Expression, rows: Input) -> Input:
+            return bind_where([part], rows, scope, subquery=_unnamed, item=_item)
+
+        bound, where = bind_listed(select, first, joins, where, scope, _item, asked)
+    else:
+        bound = _joined(select, first, joins, scope)
+    bound = bind_where(where, bound, scope, subquery=_unnamed, item=_item)
+    require_bounded_size(bound.selection, select, scope.nowhere)
+    return bound
+
+
+def _joined(select: exp.Select, first: Input | PublicInput, joins: list[exp.Expression], scope: Scope) -> Input:
+    """Bind joins that say what they join on, one after the other."""
+    bound = (
+        _mirrored(select, first, joins.pop(0) if joins else None, scope) if isinstance(first, PublicInput) else first
+    )
+    for join in joins:
+        bound = bind_join(join, bound, _item(join.this, scope), scope)
+    return bound
+
+
+def _mirrored(select: exp.Select, first: PublicInput, join: exp.Expression | None, scope: Scope) -> Input:
+    """Bind FROM public JOIN protected, which is the other way round what a protected table joins."""
+    place, name = select.args["from_"].this, first.source.name
+    second = None if join is None else _item(join.this, scope)
+    if second is None:
+        reason = f"'{name}' is a public table: no answer about it alone needs protection"
+        raise scope.nowhere.refusal(place, reason, "Begin FROM with a protected table and join the public one.")
+    if join is None or isinstance(second, PublicInput):
+        reason = f"'{name}' and what is joined to it first are public tables"
+        raise scope.nowhere.refusal(place, reason, "Begin FROM with the protected table and join the public ones.")
+    return bind_join(join, second, first, scope, mirrored=True)
+
+
+# ---- what FROM may name ---------------------------------------------------------------------------------------------
+
+
+def _with(select: exp.Expression, scope: Scope) -> Scope:
+    clause = select.args.get("with_")
+    if clause is None:
+        return scope
+    scope.nowhere.only(clause, "expressions")
+    for node in clause.expressions:
+        scope.nowhere.only(node, "this", "alias")
+        alias = node.args["alias"]
+        scope.nowhere.only(alias, "this")
+        scope.nowhere.only(alias.this, "this", "quoted")
+        name = alias.this.name
+        if any(name.casefold() == known.casefold() for known in scope.named):
+            raise scope.nowhere.refusal(node, f"Two subqueries are called '{name}'", "Rename one.")
+        scope = replace(scope, named={**scope.named, name: _subquery(node.this, name, scope)})
+    return scope
+
+
+def _item(node: exp.Expression, scope: Scope) -> Input | PublicInput:
+    """Bind a table, a view, a common table expression or a subquery in parentheses."""
+    if isinstance(node, exp.Subquery):
+        scope.nowhere.only(node, "this", "alias")
+        alias = node.args.get("alias")
+        named = alias.args.get("columns") if alias is not None else None
+        further = ["columns"] if isinstance(named, list) else []
+        found = _subquery(node.this, alias_of(node, scope, *further) or "subquery", scope)
+        return _with_names(node, found, named, scope) if isinstance(named, list) and named else found
+    if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+        raise scope.nowhere.refusal(node, "FROM takes tables of the catalog and subqueries", scope.tables)
+    scope.nowhere.only(node, "this", "alias")
+    scope.nowhere.only(node.this, "this", "quoted")
+    name = alias_of(node, scope)
+    for known, bound in scope.named.items():
+        if same_name(node.this, known):
+            return renamed(bound, name or known)
+    table = protected_table(node.this, scope)
+    if table is not None:
+        return kept(table, name or table.name)
+    for public in scope.catalog.public_tables:
+        if same_name(node.this, public.name):
+            return _public(public, name or public.name, scope)
+    for view in scope.catalog.views:
+        if same_name(node.this, view.name):
+            return _view(view.name, view.sql, name or view.name, node, scope)
+    raise scope.nowhere.refusal(node, f"There is no table '{node.name}'", scope.tables)
+
+
+def _with_names(
+    node: exp.Expression, found: Input | PublicInput, names: Sequence[exp.Expression], scope: Scope
+) -> Input | PublicInput:
+    """Rename the columns of a subquery: (SELECT …) AS s (a, b)."""
+    source = found.source if isinstance(found, PublicInput) else found.sources[0]
+    old = list(source.columns)
+    if isinstance(found, Input) and source.unit is not None and source.unit not in source.columns:
+        if found.unit_place is None:
+            reason = "The subquery shows all columns, the privacy unit somewhere among them"
+            raise scope.nowhere.refusal(node, reason, "Name the columns in its SELECT list.")
+        old.insert(found.unit_place, source.unit)
+    for name in names:
+        scope.nowhere.only(name, "this", "quoted")
+    new = [str(name.name) for name in names]
+    if len(new) != len(old) or len({name.casefold() for name in new}) < len(new):
+        raise scope.nowhere.refusal(node, f"The subquery has {len(old)} columns", "Name each of them, all different.")
+    called = dict(zip(old, new, strict=True))
+    columns = {called[name]: value for name, value in source.columns.items()}
+    shown = replace(source, columns=columns, unit=called.get(source.unit or ""))
+    return replace(found, source=shown) if isinstance(found, PublicInput) else replace(found, sources=(shown,))
+
+
+def _public(table: PublicTable, name: str, scope: Scope) -> PublicInput:
+    columns = scope.facts.columns(table)
+    named: dict[str, Expression] = {column.name: column for column in columns}
+    return PublicInput(
+        rows=PublicRows(table=table, digest=f"{table.digest} {scope.facts.digest(table)}", columns=columns),
+        source=Source(name=name, columns=named),
+    )
+
+
+def _view(view: str, sql: str, name: str, node: exp.Expression, scope: Scope) -> Input | PublicInput:
+    """Open a view of the catalog: a text of the curator's, with names of its own."""
+    if view in scope.within:
+        raise scope.nowhere.refusal(node, f"The view '{view}' opens itself", "Let the curator mend the catalog.")
+    if len(scope.within) == MOST_VIEWS:
+        raise scope.nowhere.refusal(node, f"More than {MOST_VIEWS} views open one another", "Use fewer.")
+    inner = replace(scope, text=sql, named={}, within=(*scope.within, view))
+    try:
+        return _subquery(_of_view(sql, inner), name, inner)
+    except QueryRefused as refused:
+        raise scope.nowhere.refusal(node, f"In the view '{view}': {refused.reason}", refused.remedy) from None
+
+
+def _of_view(sql: str, scope: Scope) -> exp.Expression:
+    """Return what a view's text says in parentheses, which is what it means; so it may also be a UNION ALL."""
+    whole = parse(f"SELECT * FROM (\n{sql.rstrip().rstrip(';')}\n)").plain()
+    scope.nowhere.only(whole, "expressions", "from_")
+    inner = whole.args["from_"].this
+    if not isinstance(inner, exp.Subquery) or not isinstance(inner.this, exp.Select | exp.SetOperation):
+        raise scope.nowhere.refusal(whole, "It is not a subquery", "Let the curator mend the catalog.")
+    scope.nowhere.only(inner, "this")
+    return inner.this
+
+
+# ---- subqueries -----------------------------------------------------------------------------------------------------
+
+
+def _unnamed(node: exp.Expression, scope: Scope) -> Input | PublicInput:
+    return _subquery(node, "subquery", scope)
+
+
+def _subquery(node: exp.Expression, name: str, scope: Scope) -> Input | PublicInput:
+    """Bind a SELECT, or a UNION, INTERSECT or EXCEPT of them, inside another."""
+    if isinstance(node, exp.Subquery):
+        scope.nowhere.only(node, "this")
+        return _subquery(node.this, name, scope)
+    if isinstance(node, exp.SetOperation):
+        parts = parts_of(node, scope)
+        scope = _with(node, scope)
+        sides = [_subquery(part, name, scope) for part in parts]
+        for side in sides:
+            if isinstance(side, Input):
+                require_bounded_size(side.selection, node, scope.nowhere)
+        if not isinstance(node, exp.Union):
+            left, right = aligned(node, sides, scope)
+            return compared(node, _without_duplicates(node, left, scope), right, scope)
+        found = united(node, sides, name, scope)
+        return _without_duplicates(node, found, scope) if node.args.get("distinct") else found
+    if not isinstance(node, exp.Select):
+        what = "A join in parentheses" if isinstance(node, exp.Table) else f"{node.key.upper()} in parentheses"
+        raise scope.nowhere.refusal(node, f"{what} is not answered", "Write (SELECT … FROM …).")
+    for clause in ("order", "limit", "offset"):
+        if node.args.get(clause) is not None:
+            raise scope.nowhere.refusal(
+                node.args[clause],
+                f"{clause.upper()} in a subquery would choose among the rows of different units",
+                "Leave it out, or rank within the unit: ROW_NUMBER() OVER (PARTITION BY unit ORDER BY …).",
+            )
+    scope.nowhere.only(node, *_CLAUSES)
+    first, inner = _first(node, scope)
+    if isinstance(first, PublicInput) and not node.args.get("joins"):
+        return _public_subquery(node, first, name, inner)
+    return _protected_subquery(node, first, name, inner)
+
+
+def _without_duplicates(node: exp.Expression, found: Input, scope: Scope) -> Input:
+    """Bind UNION, which is UNION ALL made distinct."""
+    (source,) = found.sources
+    shown = SelectList(columns=source.columns, unit=source.unit, unit_place=found.unit_place)
+    bound, shown = _distinct(node, found, shown, rows_of(found, scope), "UNION")
+    return replace(bound, sources=(replace(source, columns=shown.columns),))
+
+
+_CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "distinct", "qualify", "windows", "with_")
+
+
+def _public_subquery(node: exp.Select, bound: PublicInput, name: str, scope: Scope) -> PublicInput:
+    """Bind a SELECT over one public table: its columns and a condition."""
+    scope.nowhere.only(node, "expressions", "from_", "where", "distinct", "with_")
+    rows = rows_of(bound, scope)
+    columns: dict[str, Expression] = {}
+    for shown, expression in bind_list(node, rows).columns.items():
+        if not isinstance(expression, Column):
+            raise rows.refusal(node, "A subquery over a public table takes its columns alone", "Name columns.")
+        columns[shown] = expression
+    where = conjunction(bound.rows.where, condition(node.args.get("where"), rows, "WHERE"))
+    if where is not None:
+        with rows.pointing(node):
+            require_small(where)
+    chosen = replace(bound.rows, where=where)
+    if node.args.get("distinct") is not None:
+        rows.only(node.args["distinct"])
+        distinct = tuple(column for column in chosen.columns if column in columns.values())
+        chosen = replace(chosen, columns=distinct, distinct=True)
+    return PublicInput(rows=chosen, source=Source(name=name, columns=columns))
+
+
+def _protected_subquery(node: exp.Select, first: Input | PublicInput, name: str, scope: Scope) -> Input:
+    bound = _from(node, first, scope)
+    rows = rows_of(bound, scope)
+    if is_aggregated(node):
+        selection, rows = bind_aggregates(node, bound.selection, rows, scope.catalog)
+        having = condition(node.args.get("having"), with_aliases(node.args.get("having"), node, rows), "HAVING")
+        bound = Input(selection=filtered(selection, having), sources=())
+    elif node.args.get("having") is not None:
+        raise rows.refusal(node.args["having"], "HAVING without GROUP BY", "Write WHERE.")
+    found, definitions = windows_in(node), definitions_in(node, rows)
+    if found:
+        selection, rows = bind_windows(found, definitions, bound.selection, rows)
+        bound = replace(bound, selection=selection)
+    qualify = condition(node.args.get("qualify"), with_aliases(node.args.get("qualify"), node, rows), "QUALIFY")
+    bound = replace(bound, selection=filtered(bound.selection, qualify))
+    shown = bind_list(node, rows)
+    if node.args.get("distinct") is not None:
+        rows.only(node.args["distinct"])
+        bound, shown = _distinct(node, bound, shown, rows)
+    require_bounded_size(bound.selection, node, scope.nowhere)
+    if units_of_row(bound.selection.relation) > 1:  # none of them is the unit
+        shown = replace(shown, unit=None, unit_place=None)
+    source = Source(name=name, columns=shown.columns, unit=shown.unit)
+    return Input(selection=bound.selection, sources=(source,), unit_place=shown.unit_place)
+
+
+def _distinct(
+    node: exp.Expression, bound: Input, shown: SelectList, rows: Rows, name: str = "DISTINCT"
+) -> tuple[Input, SelectList]:
+    if shown.unit is None:
+        reason = f"{name} without the privacy unit would merge the rows of different units"
+        remedy = "Add the privacy unit to the SELECT list, or ask for COUNT(DISTINCT x)."
+        raise rows.refusal(node, reason, remedy)
+    expressions = tuple(sorted(dict.fromkeys(shown.columns.values()), key=str))
+    named = fresh("d", [expression.type for expression in expressions], bound.selection.relation)
+    relation = Distinct(source=bound.selection, columns=named, expressions=expressions)
+    places = dict(zip(expressions, named, strict=True))
+    columns: dict[str, Expression] = {name: places[value] for name, value in shown.columns.items()}
+    return replace(bound, selection=Selection(relation=relation)), replace(shown, columns=columns)
