@@ -35,14 +35,16 @@ class _Item:
     kept: bool = False
 
 
-def require_all_arguments(statement: exp.Expr, tokens: Sequence[Token], text: str) -> None:
-    """Refuse a question of which a part in parentheses is not in the tree.
+def require_all_arguments(nodes: Sequence[exp.Expr], tokens: Sequence[Token], text: str) -> None:
+    """Refuse a question of which a part in parentheses is not in its tree, which is made of `nodes`.
 
     Raises: QueryRefused at the part.
     """
-    places = {node.meta["start"] for node in statement.walk() if "start" in node.meta}
-    loose = Counter(word for node in statement.walk() if (word := _loose(node)) is not None)
+    places = {node.meta["start"] for node in nodes if "start" in node.meta}
     missing = [item for item in _items(tokens) if not any(word.start in places for word in item.words)]
+    if not missing:
+        return
+    loose = Counter(word for node in nodes if (word := _loose(node)) is not None)
     unknown = []
     for item in missing:
         word = next((word.text.casefold() for word in item.words if loose[word.text.casefold()] > 0), None)
@@ -50,7 +52,9 @@ def require_all_arguments(statement: exp.Expr, tokens: Sequence[Token], text: st
             unknown.append(item)
         else:
             loose[word] -= 1
-    units = sum(loose[node.name.casefold()] > 0 for node in statement.find_all(exp.Var) if "start" not in node.meta)
+    units = sum(
+        loose[node.name.casefold()] > 0 for node in nodes if isinstance(node, exp.Var) and "start" not in node.meta
+    )
     for item in unknown[units:]:  # units of time are kept in words of the parser's own: 'd' as DAY
         called = item.name if item.name is not None and item.name.start in places else item.around or item.name
         name = called.text[:40].upper() if called is not None else "This"

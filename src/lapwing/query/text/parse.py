@@ -163,6 +163,29 @@ def _tree(tokens: list[Token], text: str) -> exp.Select:
     if not isinstance(statement, exp.Select):
         what = "A set operation" if isinstance(statement, exp.SetOperation) else type(statement).__name__.upper()
         raise QueryRefused(f"{what} is not a question", remedy=_ALLOWED)
+    nodes, depth = _nodes(statement)
+    if any(isinstance(node, exp.CTE) for node in nodes):
+        _require_selects(statement, text)
+    if depth > MAX_TREE_DEPTH:
+        raise QueryRefused("A chain of operators is too long", remedy="Use IN for many alternatives.")
+    require_all_arguments(nodes, tokens, text)
+    for node in nodes:  # the parser gives names of its own to several functions
+        if isinstance(node, exp.Func | exp.IgnoreNulls) and "start" in node.meta:
+            node.meta[WRITTEN] = text[node.meta["start"] : node.meta["end"] + 1]
+    return statement
+
+
+def _nodes(statement: exp.Expression) -> tuple[list[exp.Expression], int]:
+    """Return all nodes of a tree, and its depth: long chains of operators nest without a parenthesis in the text."""
+    nodes, level, depth = list[exp.Expression](), [statement], 0
+    while level:
+        nodes += level
+        depth += 1
+        level = [child for node in level for child in node.iter_expressions()]
+    return nodes, depth
+
+
+def _require_selects(statement: exp.Select, text: str) -> None:
     for part in statement.find_all(exp.CTE):
         if not isinstance(part.this, exp.Query):
             raise QueryRefused(
@@ -170,27 +193,6 @@ def _tree(tokens: list[Token], text: str) -> exp.Select:
                 remedy="Write WITH name AS (SELECT …).",
                 position=position_of(part.args["alias"], text),
             )
-    _measure_depth(statement)
-    require_all_arguments(statement, tokens, text)
-    _keep_names(statement, text)
-    return statement
-
-
-def _keep_names(statement: exp.Select, text: str) -> None:
-    """Remember how functions are written: the parser gives its own names to several of them."""
-    for node in statement.walk():
-        if isinstance(node, exp.Func | exp.IgnoreNulls) and "start" in node.meta:
-            node.meta[WRITTEN] = text[node.meta["start"] : node.meta["end"] + 1]
-
-
-def _measure_depth(statement: exp.Expression) -> None:
-    """Refuse long chains of operators too: they nest in the tree without a parenthesis in the text."""
-    pending = [(statement, 1)]
-    while pending:
-        node, depth = pending.pop()
-        if depth > MAX_TREE_DEPTH:
-            raise QueryRefused("A chain of operators is too long", remedy="Use IN for many alternatives.")
-        pending.extend((child, depth + 1) for child in node.iter_expressions())
 
 
 def _measure(tokens: list[Token], text: str) -> None:
