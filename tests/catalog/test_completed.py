@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lapwing.catalog import Column, completed
+from lapwing.catalog import Column, public
 from lapwing.catalog.column import FLOAT_STEPS
-from lapwing.catalog.completed import EXACT_STEPS, FINEST, float_step
+from lapwing.catalog.public import EXACT_STEPS, FINEST, float_step
 
 FLOATS = st.floats(-1e17, 1e17).map(Fraction)
 
@@ -31,14 +31,14 @@ def number(kind: str, step: str | None = None) -> Column:
     ],
 )
 def test_bounds_are_whole_steps(column: Column, least: str, greatest: str, bounds: tuple[str, str, str]) -> None:
-    found = completed.completed(column, Fraction(least), Fraction(greatest))
+    found = public.completed(column, Fraction(least), Fraction(greatest))
     assert (found.lower, found.upper, found.step) == tuple(map(Fraction, bounds))
 
 
 @given(FLOATS, FLOATS)
 def test_every_value_lies_inside(first: Fraction, second: Fraction) -> None:
     least, greatest = sorted((first, second))
-    found = completed.completed(number("float"), least, greatest)
+    found = public.completed(number("float"), least, greatest)
     assert isinstance(found.lower, Fraction)
     assert isinstance(found.upper, Fraction)
     assert holds(found, least, greatest)
@@ -70,12 +70,12 @@ def test_steps_of_floats_are_fine_and_exact(first: Fraction, second: Fraction) -
     ],
 )
 def test_what_a_catalog_cannot_hold_stays_as_it_is(column: Column, least: Fraction, greatest: Fraction) -> None:
-    assert completed.completed(column, least, greatest) == column
+    assert public.completed(column, least, greatest) == column
 
 
 def test_declared_bounds_and_listed_values_stay() -> None:
     column = Column(name="x", type="integer", lower=Fraction(0), upper=Fraction(9), values=(5, 2))
-    found = completed.completed(column, Fraction(3), Fraction(4))
+    found = public.completed(column, Fraction(3), Fraction(4))
     assert found == Column(name="x", type="integer", lower=Fraction(2), upper=Fraction(5), values=(5, 2))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.catalog.facts import column_facts
+from lapwing.catalog.digests import column_facts
 from tests.support.catalog.examples import catalog, changed
 
 MEANS_ANOTHER = {

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.catalog import Catalog, Column, Link, Table
-from lapwing.catalog.links import parents_first
-from lapwing.catalog.table import MOST_LINKS
-from lapwing.catalog.toml import dumps, loads
+from lapwing.catalog.checks import MOST_LINKS
+from lapwing.catalog.toml import dumps, loads, parents_first
 from lapwing.errors import CatalogError, InvalidParameter
 from tests.support.catalog.examples import FOLDER, catalog
 from tests.support.catalog.linked import LINKED, linked, table

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.catalog import Budget, Catalog, Column, Link, Table, spelling
-from lapwing.catalog.table import KEY_TYPES
+from lapwing.catalog.checks import KEY_TYPES
 from lapwing.catalog.toml import dumps, load, loads, write
 from lapwing.errors import CatalogError
 from lapwing.privacy.calibration import loss_for

@@ -18,7 +18,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from lapwing.catalog import completed as completion
+from lapwing.catalog import public as completion
 from lapwing.catalog.model import PublicTable
 from lapwing.catalog.toml import loads
 from lapwing.engines.duckdb import files

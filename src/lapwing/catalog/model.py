@@ -2,18 +2,17 @@
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from os.path import normpath
 from pathlib import Path
 from typing import Self, final
 
 from lapwing.catalog import spelling
+from lapwing.catalog.checks import ROW, check_tables, check_text, one_of, refuse_same_names
 from lapwing.catalog.column import Column
-from lapwing.catalog.facts import digest
+from lapwing.catalog.digests import digest
 from lapwing.catalog.ledger import place_of
-from lapwing.catalog.names import check_text, one_of, refuse_same_names
 from lapwing.catalog.place import refuse
 from lapwing.catalog.public import PublicTable
-from lapwing.catalog.table import ROW, Link, Table
+from lapwing.catalog.table import Link, Table
 from lapwing.catalog.view import View
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.measures import Loss
@@ -134,8 +133,7 @@ class Catalog:
         tables = [*(table.name for table in self.tables), *(table.name for table in self.public_tables)]
         refuse_same_names("tables", tables)
         refuse_same_names("views", (*tables, *(view.name for view in self.views)))
-        for check in (_check_links, _check_units, _check_parts, _check_sources):
-            check(self)
+        check_tables(self)
 
     @property
     def ledger_path(self) -> Path:
@@ -178,50 +176,3 @@ def _relinked(table: Table, fresh: Table) -> Table:
     if table.link is None:
         return table
     return replace(table, link=replace(table.link, parent=_relinked(table.link.parent, fresh)))
-
-
-def _check_links(catalog: Catalog) -> None:
-    """Refuse a link to anything but a table of this catalog."""
-    for table in catalog.tables:
-        if table.link is None or table.link.parent in catalog.tables:
-            continue
-        place, parent = f"tables.{spelling.key(table.name)}.link.table", table.link.parent.name
-        if parent in (other.name for other in catalog.tables):
-            reason = f"leads to another {spelling.text(parent)} than the one of this catalog"
-            refuse(place, f"{reason}; link to that one, or change a table by Catalog.with_table")
-        refuse(place, f"there is no table {spelling.text(parent)}; put it into the catalog")
-
-
-def _check_units(catalog: Catalog) -> None:
-    """Refuse units of one name that cannot be compared: they would be different people where they are the same."""
-    first: dict[str, Table] = {}
-    for table in catalog.tables:
-        if table.unit is None:
-            continue
-        place, other = f"tables.{spelling.key(table.name)}.unit", first.setdefault(table.unit.casefold(), table)
-        if table.unit != other.unit:
-            both = f"{spelling.text(other.unit or '')} and {spelling.text(table.unit)}"
-            refuse(place, f"{both} differ only by case; write both alike, or choose another name")
-        if table.unit_type != other.unit_type:
-            here, there = (f"{spelling.text(t.unit_column)} of {spelling.text(t.name)}" for t in (table, other))
-            reason = f"{here} is of type {table.unit_type}, but {there} is of type {other.unit_type}"
-            refuse(place, f"{reason}; declare both alike")
-
-
-def _check_parts(catalog: Catalog) -> None:
-    """Refuse parts of two tables: a person may be in one part of this and in another of that."""
-    divided = [table.name for table in catalog.tables if table.part is not None]
-    for name in divided[1:]:
-        place, other = f"tables.{spelling.key(name)}.part", spelling.text(divided[0])
-        refuse(place, f"the table {other} has parts already, and people may be in both tables; remove one of the two")
-
-
-def _check_sources(catalog: Catalog) -> None:
-    """Refuse a public table that shows the file of a protected one."""
-    protected = {normpath(catalog.source_path(table)): table for table in catalog.tables}
-    for table in catalog.public_tables:
-        other = protected.get(normpath(catalog.source_path(table)))
-        if other is not None:
-            place, given = f"tables.{spelling.key(table.name)}.source", spelling.text(table.source)
-            reason = f"{given} is also the source of the protected table {spelling.text(other.name)}"
-            refuse(place, f"{reason}; what is protected is not public, name another file")

@@ -6,16 +6,17 @@ Numbers are read exactly (0.1 is one tenth) and what is written reads back as th
 import os
 import threading
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
 from typing import cast
 
 from lapwing.catalog import spelling
+from lapwing.catalog.checks import MOST_LINKS
 from lapwing.catalog.column import TYPES, Column, Value, default_step
-from lapwing.catalog.links import parents_first
 from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, ROW, Budget, Catalog, Link, PublicTable, Table, View
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.section import Section
@@ -157,6 +158,66 @@ def _column(section: Section, name: str, table: str) -> Column:
         return Column(
             name=name, type=kind, lower=lower, upper=upper, step=step, values=values, other=other, nullable=nullable
         )
+
+
+# ---- the order of tables ---------------------------------------------------------------------------------------------
+
+
+def parents_first(links: Mapping[str, str | None], public: Collection[str]) -> tuple[str, ...]:
+    """Return the names of tables, each after its parent.
+
+    Args: links: every protected table, and the name of its parent or None. public: the names of public tables.
+    Raises: CatalogError, starting with `tables.<name>.link.table`, if a link leads nowhere, or round in a circle.
+    """
+    for name, parent in links.items():
+        if parent is not None:
+            _check_parent(name, parent, links, public)
+    depths = {name: _depth(name, links) for name in links}
+    return tuple(sorted(links, key=lambda name: depths[name]))
+
+
+def _check_parent(name: str, parent: str, links: Mapping[str, str | None], public: Collection[str]) -> None:
+    place, given = _link_place(name), spelling.text(parent)
+    if parent == name:
+        refuse(place, f"{given} is this table itself; name the table that its rows belong to")
+    if parent in public:
+        reason = f"{given} is a public table, to whose rows nobody belongs"
+        refuse(place, f"{reason}; name a protected one, and join the public one in questions")
+    if parent in links:
+        return
+    for other in (*links, *public):
+        if other.casefold() == parent.casefold():
+            refuse(place, f"{given} differs only by case from the table {spelling.text(other)}; write both alike")
+    close = get_close_matches(parent, links, n=1)
+    meant = f" (did you mean {spelling.text(close[0])}?)" if close else ""
+    refuse(place, f"there is no table {given}{meant}; name a protected table of this catalog")
+
+
+def _depth(name: str, links: Mapping[str, str | None]) -> int:
+    """Return how many links there are from a table to the end."""
+    path, parent = [name], links[name]
+    while parent is not None:
+        if parent in path:
+            circle = " to ".join(map(spelling.text, (*path[path.index(parent) :], parent)))
+            refuse(
+                _link_place(path[-1]),
+                f"links go round in a circle, {circle}; give one of these tables a privacy_unit",
+            )
+        if len(path) > MOST_LINKS:
+            refuse(
+                _link_place(name),
+                f"more than {MOST_LINKS} links up to the privacy unit; link to a table nearer to it",
+            )
+        path.append(parent)
+        parent = links[parent]
+    return len(path) - 1
+
+
+def _link_place(name: str) -> str:
+    return f"tables.{spelling.key(name)}.link.table"
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
 
 
 def dumps(catalog: Catalog) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import final
 
 from lapwing.catalog import spelling
-from lapwing.catalog.names import check_text
+from lapwing.catalog.checks import check_text
 from lapwing.catalog.place import refuse, within
 
 LONGEST_VIEW = 65_536  # bytes of UTF-8

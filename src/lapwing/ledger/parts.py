@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self, cast, final
 
-from lapwing.catalog.facts import column_facts, digest, value_text
+from lapwing.catalog.digests import column_facts, digest, value_text
 from lapwing.catalog.model import Catalog, Table
 from lapwing.errors import CatalogMismatch, InvalidParameter
 from lapwing.ledger.entries import Charge

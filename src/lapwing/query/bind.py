@@ -219,7 +219,7 @@ def _key(node: exp.Expression, rows: Rows, selection: Selection, facts: PublicFa
         )
     if has_aggregate(node):
         raise rows.refusal(node, "GROUP BY takes columns, not aggregates", "Aggregate in a subquery first.")
-    expression = bind_expression(node, rows)
+    expression = rows.column(node) if is_column(node) else bind_expression(node, rows)
     if isinstance(expression, Literal):
         raise rows.refusal(node, "GROUP BY takes columns, not constants", "Leave it out.")
     found = values_of(expression, selection.relation, facts)

@@ -22,7 +22,7 @@ A FILTER of one aggregate is an argument of a measure, not a condition on the se
 
 from collections.abc import Mapping, Sequence
 
-from lapwing.catalog.facts import value_text
+from lapwing.catalog.digests import value_text
 from lapwing.query.expressions.expression import Column, Constant, Expression, Literal, Operation
 from lapwing.query.expressions.normal_forms import FALSE, TRUE
 from lapwing.query.plan import Question

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, final
 
-from lapwing.catalog.facts import Facts, column_facts
+from lapwing.catalog.digests import Facts, column_facts
 from lapwing.catalog.ledger import place_of
 from lapwing.catalog.model import Catalog
 from lapwing.errors import InvalidParameter, LapwingError

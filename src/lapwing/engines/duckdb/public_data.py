@@ -19,9 +19,9 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Final, Protocol, final
 
-from lapwing.catalog.completed import completed
 from lapwing.catalog.model import Catalog, PublicTable
 from lapwing.catalog.model import Column as Declared
+from lapwing.catalog.public import completed
 from lapwing.engines.duckdb import files
 from lapwing.engines.duckdb.cleaned import Source, clean
 from lapwing.engines.duckdb.database import Database
@@ -86,7 +86,7 @@ class PublicData:
     def described(self, table: PublicTable) -> PublicTable:
         """Return the table with bounds and step on every number, from the data where the catalog has none.
 
-        See `catalog.completed`. A column without any finite number stays without bounds.
+        See `catalog.public`. A column without any finite number stays without bounds.
         """
         return self._opened(table).described
 

@@ -1,0 +1,258 @@
+"""What may stand in a catalog: names, what a table says of its rows, and what tables say of one another.
+
+A column checks itself (`column`). Each check refuses with the place of what is wrong, and what to write instead.
+"""
+
+from collections.abc import Iterable
+from os.path import normpath
+from typing import TYPE_CHECKING
+
+from lapwing.catalog import spelling
+from lapwing.catalog.place import refuse
+
+if TYPE_CHECKING:  # the values below call these checks when they are made
+    from lapwing.catalog.column import Column
+    from lapwing.catalog.model import Catalog
+    from lapwing.catalog.table import Table
+
+ROW = "row"
+
+MOST_COLUMNS = 10_000
+MOST_ROWS_PER_UNIT = 10**9
+MOST_LINKS = 16
+KEY_TYPES = ("integer", "string", "date", "timestamp")  # those whose cleaned value is the value itself
+
+
+# ---- names -----------------------------------------------------------------------------------------------------------
+
+
+def one_of(place: str, given: str, allowed: tuple[str, ...]) -> None:
+    """Refuse a word that is not on a list."""
+    if given not in allowed:
+        refuse(place, f"{spelling.value(given)} is unknown; write one of {', '.join(allowed)}")
+
+
+def check_text(place: str, given: str) -> None:
+    """Refuse a text that is empty or that some engine cannot hold."""
+    if not given or not spelling.storable(given):
+        refuse(place, "use at least one character, valid UTF-8, no NUL")
+
+
+def refuse_same_names(place: str, names: Iterable[str]) -> None:
+    """Refuse names that are equal, or differ only by case, because questions fold it."""
+    seen: dict[str, str] = {}
+    for name in names:
+        folded = name.casefold()
+        if folded in seen:
+            both = f"{spelling.text(seen[folded])} and {spelling.text(name)}"
+            refuse(place, f"{both} are the same name for a question, which ignores case; rename or remove one")
+        seen[folded] = name
+
+
+def check_columns(names: tuple[str, ...], most: int) -> None:
+    """Refuse too many columns, and columns that a question cannot tell apart."""
+    if len(names) > most:
+        refuse(".columns", f"{len(names)} columns; at most {most} are allowed, list only those to ask about")
+    refuse_same_names(".columns", names)
+
+
+# ---- a table ---------------------------------------------------------------------------------------------------------
+
+
+def check_table(table: "Table") -> None:
+    """Refuse a protected table that cannot be meant."""
+    check_text("", table.name)
+    check_text(".source", table.source)
+    check_columns(tuple(column.name for column in table.columns), MOST_COLUMNS)
+    for check in (
+        _check_whose, _check_privacy_unit, _check_name_of_units, _check_link_of, _check_most_rows, _check_part_of,
+    ):  # fmt: skip
+        check(table)
+
+
+def _check_whose(table: "Table") -> None:
+    """Refuse a table that does not say whose rows it has, or says it twice."""
+    if table.link is None:
+        if table.privacy_unit is None:
+            reason = "missing; name the column that says whose row it is, or link the table to one that has it"
+            refuse(".privacy_unit", reason)
+        return
+    parent = spelling.text(table.link.parent.name)
+    if table.privacy_unit is not None:
+        refuse(".privacy_unit", f"the rows belong to the units of {parent} by the link; remove one of the two")
+    if table.unit is not None:
+        refuse(".unit", f"the rows belong to the units of {parent} by the link; remove it, or write it at their table")
+    if table.part is not None:
+        refuse(".part", f"a unit's part is told by the table at the end of the links from {parent}; remove it here")
+
+
+def _check_privacy_unit(table: "Table") -> None:
+    if table.privacy_unit is None:
+        return
+    place = ".privacy_unit"
+    check_text(place, table.privacy_unit)
+    for column in table.columns:
+        if column.name.casefold() != table.privacy_unit.casefold():
+            continue
+        unit, listed = spelling.text(table.privacy_unit), spelling.text(column.name)
+        if table.unit_is_row:
+            refuse(place, f"{unit} means that each row stands alone, but there is a column {listed}; leave it out")
+        if column.name != table.privacy_unit:
+            refuse(place, f"{unit} differs only by case from the column {listed}; write both alike")
+        if column.type in ("float", "boolean"):
+            remedy = "store identifiers as integers or strings"
+            refuse(place, f"{unit} is of type {column.type}, which cannot tell people apart reliably; {remedy}")
+
+
+def _check_name_of_units(table: "Table") -> None:
+    """Refuse a name for units that cannot be the same in two tables, or whose type is not said."""
+    if table.unit is None or table.privacy_unit is None:
+        return
+    place = ".unit"
+    check_text(place, table.unit)
+    if table.unit_is_row:
+        refuse(place, "each row stands alone, so that no other table can have the same units; remove it")
+    column, named = table.column(table.privacy_unit), spelling.text(table.privacy_unit)
+    if column is None:
+        refuse(place, f"needs the type of the privacy unit, to find it in other tables; declare the column {named}")
+    if column.type not in KEY_TYPES:
+        reason = f"{named} is of type {column.type}; units are found in other tables by one of {', '.join(KEY_TYPES)}"
+        refuse(place, f"{reason}, declare it as such")
+
+
+def _check_link_of(table: "Table") -> None:
+    link = table.link
+    if link is None:
+        return
+    parent = link.parent
+    if parent.unit_is_row:
+        unit = spelling.text(link.on[0][1] if len(link.on) == 1 else "person_id")
+        reason = f"each row of {spelling.text(parent.name)} stands alone, so that nothing else can belong to it"
+        refuse(".link.table", f"{reason}; declare its key there, for example privacy_unit = {unit}")
+    if len(parent.lineage) > MOST_LINKS:
+        refuse(".link.table", f"more than {MOST_LINKS} links up to the privacy unit; link to a table nearer to it")
+    if not link.on:
+        refuse(".link.on", 'no columns; write which column here equals which there, like { order_id = "id" }')
+    if len({there for _, there in link.on}) < len(link.on) or len({here for here, _ in link.on}) < len(link.on):
+        refuse(".link.on", "a column is there more than once; write pairs of different columns")
+    for here, there in link.on:
+        _check_key(table, parent, here, there)
+
+
+def _check_key(table: "Table", parent: "Table", here: str, there: str) -> None:
+    """Refuse a pair of columns whose equality, as they are cleaned, is not that of the data's own keys."""
+    place = f".link.on.{spelling.key(here)}"
+    child, other = _key_column(table, here, place), _key_column(parent, there, place)
+    if child.type != other.type:
+        reason = f"{child.type}, but {spelling.text(there)} of {spelling.text(parent.name)} is of type {other.type}"
+        refuse(place, f"is of type {reason}; declare both alike")
+    if child.type not in KEY_TYPES:
+        refuse(place, f"is of type {child.type}, which cannot tell keys apart reliably; use {', '.join(KEY_TYPES)}")
+    for owner, column in ((table, child), (parent, other)):
+        at = f"[tables.{spelling.key(owner.name)}.columns]"
+        if column.bounded or column.step is not None:
+            reason = f"{spelling.text(column.name)} has bounds or a step, which make different keys one"
+            refuse(place, f"{reason}; remove lower, upper and step in {at}")
+        if not column.nullable:
+            reason = (
+                f"{spelling.text(column.name)} promises not to be NULL, so that a missing key would count as a value"
+            )
+            refuse(place, f"{reason}; remove nullable in {at}")
+
+
+def _key_column(table: "Table", name: str, place: str) -> "Column":
+    """Return a declared column that a link compares."""
+    column = table.column(name)
+    if column is not None:
+        return column
+    given, at = spelling.text(name), f"[tables.{spelling.key(table.name)}.columns]"
+    like = next((other.name for other in table.columns if other.name.casefold() == name.casefold()), None)
+    if like is not None:
+        refuse(place, f"{given} differs only by case from {spelling.text(like)} in {at}; write both alike")
+    return refuse(place, f"there is no column {given} in {at}; declare it there with its type")
+
+
+def _check_most_rows(table: "Table") -> None:
+    rows, place = table.max_rows_per_unit, ".max_rows_per_unit"
+    if type(rows) is not int:
+        refuse(place, f"{spelling.value(rows)} is not an integer; write the most rows that one unit may have, like 10")
+    if not 1 <= rows <= MOST_ROWS_PER_UNIT:
+        refuse(place, f"{rows} is not allowed; write an integer from 1 to {MOST_ROWS_PER_UNIT}")
+    if table.unit_is_row and rows != 1:
+        refuse(place, f"{rows}, but the privacy unit is the row; write 1 or remove it")
+
+
+def _check_part_of(table: "Table") -> None:
+    """Refuse a part that is not a list of public values.
+
+    A unit that is a row may have parts: it has one row, hence one value, and the rule says that this is its part.
+    """
+    if table.part is None:
+        return
+    place, part = ".part", spelling.text(table.part)
+    column = table.part_column
+    if column is None:
+        listed = ", ".join(spelling.key(column.name) for column in table.columns if column.values is not None)
+        refuse(place, f"there is no column {part}; write one of those with values: {listed or 'none has any'}")
+    if column.name == table.privacy_unit:
+        refuse(place, f"{part} is the privacy unit, so that every unit would be a part; name another column")
+    if column.values is None:
+        refuse(place, f"the column {part} lists no values; list the public parts there")
+    if column.other is not None:
+        refuse(place, f"the column {part} has other, which is no part; list the value instead, or remove other")
+
+
+# ---- the tables of a catalog -----------------------------------------------------------------------------------------
+
+
+def check_tables(catalog: "Catalog") -> None:
+    """Refuse tables that contradict one another."""
+    for check in (_check_links, _check_units, _check_parts, _check_sources):
+        check(catalog)
+
+
+def _check_links(catalog: "Catalog") -> None:
+    """Refuse a link to anything but a table of this catalog."""
+    for table in catalog.tables:
+        if table.link is None or table.link.parent in catalog.tables:
+            continue
+        place, parent = f"tables.{spelling.key(table.name)}.link.table", table.link.parent.name
+        if parent in (other.name for other in catalog.tables):
+            reason = f"leads to another {spelling.text(parent)} than the one of this catalog"
+            refuse(place, f"{reason}; link to that one, or change a table by Catalog.with_table")
+        refuse(place, f"there is no table {spelling.text(parent)}; put it into the catalog")
+
+
+def _check_units(catalog: "Catalog") -> None:
+    """Refuse units of one name that cannot be compared: they would be different people where they are the same."""
+    first: dict[str, Table] = {}
+    for table in catalog.tables:
+        if table.unit is None:
+            continue
+        place, other = f"tables.{spelling.key(table.name)}.unit", first.setdefault(table.unit.casefold(), table)
+        if table.unit != other.unit:
+            both = f"{spelling.text(other.unit or '')} and {spelling.text(table.unit)}"
+            refuse(place, f"{both} differ only by case; write both alike, or choose another name")
+        if table.unit_type != other.unit_type:
+            here, there = (f"{spelling.text(t.unit_column)} of {spelling.text(t.name)}" for t in (table, other))
+            reason = f"{here} is of type {table.unit_type}, but {there} is of type {other.unit_type}"
+            refuse(place, f"{reason}; declare both alike")
+
+
+def _check_parts(catalog: "Catalog") -> None:
+    """Refuse parts of two tables: a person may be in one part of this and in another of that."""
+    divided = [table.name for table in catalog.tables if table.part is not None]
+    for name in divided[1:]:
+        place, other = f"tables.{spelling.key(name)}.part", spelling.text(divided[0])
+        refuse(place, f"the table {other} has parts already, and people may be in both tables; remove one of the two")
+
+
+def _check_sources(catalog: "Catalog") -> None:
+    """Refuse a public table that shows the file of a protected one."""
+    protected = {normpath(catalog.source_path(table)): table for table in catalog.tables}
+    for table in catalog.public_tables:
+        other = protected.get(normpath(catalog.source_path(table)))
+        if other is not None:
+            place, given = f"tables.{spelling.key(table.name)}.source", spelling.text(table.source)
+            reason = f"{given} is also the source of the protected table {spelling.text(other.name)}"
+            refuse(place, f"{reason}; what is protected is not public, name another file")
