@@ -15,7 +15,7 @@ from lapwing.errors import EntropyFault
 from lapwing.exact import coins as module
 from lapwing.exact.bounds import Bracket
 from lapwing.exact.coins import CoinTable, bernoulli, bernoulli_exp, coins, exponential_coins
-from lapwing.exact.decay import NATS, Place, places
+from lapwing.exact.decay import NATS, Digit, digits_of
 from lapwing.exact.uniform import LazyUniform
 from tests.exact.test_integers import Short
 from tests.support.exact.fit import LEAST_P_VALUE
@@ -41,7 +41,7 @@ def root(k: int) -> mpf:
     return 1 / exact.sqrt(exact.mpf(k + 1))
 
 
-def decayed(place: Place, digit: int) -> mpf:
+def decayed(place: Digit, digit: int) -> mpf:
     return exact.exp(-exact.mpf(digit << place.shift) / number(place.scale))
 
 
@@ -83,19 +83,19 @@ def test_twin_a_scale_off_by_a_billionth_is_caught() -> None:
 @pytest.mark.parametrize("nats", [NATS, 9 * NATS])
 def test_the_digits_make_up_the_distance(scale: Fraction, nats: int) -> None:
     """Digits add up to the distance, tables are short, and the top one reaches as far as it must."""
-    top, *low = digits = places(scale, nats)
+    top, *low = digits = digits_of(scale, nats)
     assert top.is_top
     assert not any(place.is_top for place in low)
     assert all(place.count <= (1 << 12) + 2 for place in digits)
     assert Fraction((top.count - 1) << top.shift) >= nats * scale
     for distance in [0, 1, 5, 4095, 4096, 10**6, (1 << 62) + 12345, 1 << 90, 3**100]:
-        assert sum(place.digit(distance) << place.shift for place in digits) == distance
+        assert sum(place.value(distance) << place.shift for place in digits) == distance
         arrays = [np.array([distance], dtype=object)]
         if distance < 1 << 63:
             arrays.append(np.array([distance], dtype=np.int64))
         for place in digits:
             for array in arrays:
-                assert place.digits(array).tolist() == [min(place.digit(distance), place.count - 1)]
+                assert place.indices(array).tolist() == [min(place.value(distance), place.count - 1)]
 
 
 def heads_of_all_words(table: CoinTable, index: int, bracket: Callable[[int, int], Bracket], rest: bytes) -> int:

@@ -11,7 +11,7 @@ from lapwing.exact import discrete_gaussian as module
 from lapwing.exact.acceptance import Acceptance, Proposals
 from lapwing.exact.discrete_gaussian import discrete_gaussian
 from lapwing.exact.entropy import SystemEntropy
-from lapwing.exact.gaussian import rounded_gaussian
+from lapwing.exact.rounded_gaussian import rounded_gaussian
 from tests.support.exact.fit import (
     AT_SIZES,
     FEW,

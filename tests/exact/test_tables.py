@@ -10,8 +10,7 @@ import pytest
 
 from lapwing.errors import EntropyFault
 from lapwing.exact.bounds import Bracket
-from lapwing.exact.law import Boundaries, Law, quantile
-from lapwing.exact.tables import Table
+from lapwing.exact.tables import Boundaries, IntegerLaw, InversionTable
 from lapwing.exact.uniform import LazyUniform
 from tests.support.exact.independent import Cumulative, exact
 from tests.support.exact.laws import CASES, Case, discrete_normal, geometric, heights, laplace, normal
@@ -31,16 +30,16 @@ WALKED = [
 ]
 
 
-def floors(case: Case, table: Table) -> list[int]:
+def floors(case: Case, table: InversionTable) -> list[int]:
     """Return ⌊2^64 F⌋ at each boundary, from the independent formula."""
     return [int(exact.floor(case.cumulative(table.first + j) * 2**64)) for j in range(table.boundaries)]
 
 
-def ceils(case: Case, table: Table) -> list[int]:
+def ceils(case: Case, table: InversionTable) -> list[int]:
     return [int(exact.ceil(case.cumulative(table.first + j) * 2**64)) for j in range(table.boundaries)]
 
 
-def certify(table: Table, case: Case) -> None:
+def certify(table: InversionTable, case: Case) -> None:
     """Check every bracket and every decided cell against the independent distribution function."""
     boundaries, ceilings = floors(case, table), ceils(case, table)
     # Either tail that the table leaves out is below 2^-64, and the table does not claim to decide it.
@@ -63,7 +62,7 @@ def certify(table: Table, case: Case) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_brackets_and_cells_are_certified(name: str) -> None:
-    certify(Table.of(CASES[name].law), CASES[name])
+    certify(InversionTable.of(CASES[name].law), CASES[name])
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -87,7 +86,7 @@ def case_value(case: Case, outcome: int, bits: int) -> int:
 @pytest.mark.parametrize("name", CASES)
 def test_the_guide_decides_the_right_measure(name: str) -> None:
     """Kolmogorov: what the cells have given an outcome so far, and could still give it, brackets its probability."""
-    case, table = CASES[name], Table.of(CASES[name].law)
+    case, table = CASES[name], InversionTable.of(CASES[name].law)
     cells = Counter(table.guide.tolist())
     undecided = cells.pop(0)
     for position, count in cells.items():
@@ -101,7 +100,7 @@ def test_the_guide_decides_the_right_measure(name: str) -> None:
 @pytest.mark.parametrize("end", [b"\x00", b"\xff"])
 def test_every_word_draws_the_inverse(name: str, end: bytes) -> None:
     """All 65,536 first words, followed by the lowest or the highest further bits: X = min {k : U < F(k)}."""
-    case, table = CASES[name], Table.of(CASES[name].law)
+    case, table = CASES[name], InversionTable.of(CASES[name].law)
     words = np.arange(65536, dtype="<u2")
     undecided = int(np.count_nonzero(table.guide == 0))
     entropy = RecordedEntropy(words.tobytes() + end * (8 * undecided), then=StreamEntropy(name))
@@ -123,7 +122,7 @@ def test_enumerating_all_short_bit_strings(case: Case) -> None:
         decided: Counter[int] = Counter()
         for prefix in range(1 << bits):
             try:
-                decided[quantile(case.law, LazyUniform(prefix=prefix, bits=bits, entropy=DRY))] += 1
+                decided[LazyUniform(prefix=prefix, bits=bits, entropy=DRY).quantile(case.law.cumulative)] += 1
             except EntropyFault:
                 continue
         undecided = (1 << bits) - decided.total()
@@ -149,7 +148,7 @@ def uniform_of(log: bytes) -> tuple[int, int]:
     return prefix, 8 * len(log)
 
 
-def draw_one(table: Table, start: bytes, label: str) -> tuple[int, int, int]:
+def draw_one(table: InversionTable, start: bytes, label: str) -> tuple[int, int, int]:
     entropy, again = (LoggedEntropy(RecordedEntropy(start, then=StreamEntropy(label))) for _ in range(2))
     outcome = int(table.draw(1, entropy)[0])
     assert (table.draw_one(again), again.log) == (outcome, entropy.log)
@@ -163,7 +162,7 @@ def is_inverse(cumulative: Cumulative, outcome: int, prefix: int, bits: int) -> 
         return bool(cumulative(outcome - 1) * unit <= prefix and prefix + 1 <= cumulative(outcome) * unit)
 
 
-def forced(case: Case, table: Table) -> Iterator[bytes]:
+def forced(case: Case, table: InversionTable) -> Iterator[bytes]:
     """Yield starts of U that need an escalation: long runs of equal bits, and 192 bits of a boundary."""
     for length in (8, 16, 32):
         yield b"\x00" * length
@@ -174,7 +173,7 @@ def forced(case: Case, table: Table) -> Iterator[bytes]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_forced_escalation_is_the_exact_inverse(name: str) -> None:
-    case, table = CASES[name], Table.of(CASES[name].law)
+    case, table = CASES[name], InversionTable.of(CASES[name].law)
     for start in forced(case, table):
         outcome, prefix, bits = draw_one(table, start, name)
         assert is_inverse(case.cumulative, outcome, prefix, bits)
@@ -183,7 +182,7 @@ def test_forced_escalation_is_the_exact_inverse(name: str) -> None:
 
 def test_the_tail_has_no_end() -> None:
     """Zeros without end lead ever deeper: the outcome of 2^-n is near −scale · n · ln 2."""
-    table = Table.of(laplace(Fraction(1)).law)
+    table = InversionTable.of(laplace(Fraction(1)).law)
     for length in (96, 1000, 5000):
         outcome, _, bits = draw_one(table, bytes(length), "tail")
         assert -0.6932 * bits - 3 < outcome < -0.6931 * 8 * length + 3
@@ -191,23 +190,23 @@ def test_the_tail_has_no_end() -> None:
 
 def test_twin_a_wrong_scale_is_caught() -> None:
     with pytest.raises(AssertionError):
-        certify(Table.of(laplace(Fraction(99, 100)).law), laplace(Fraction(1)))
+        certify(InversionTable.of(laplace(Fraction(99, 100)).law), laplace(Fraction(1)))
     with pytest.raises(AssertionError):
-        certify(Table.of(normal(Fraction(99, 100)).law), normal(Fraction(1)))
+        certify(InversionTable.of(normal(Fraction(99, 100)).law), normal(Fraction(1)))
     with pytest.raises(AssertionError):
-        certify(Table.of(geometric(Fraction(99, 100)).law), geometric(Fraction(1)))
+        certify(InversionTable.of(geometric(Fraction(99, 100)).law), geometric(Fraction(1)))
     with pytest.raises(AssertionError):
-        certify(Table.of(discrete_normal(Fraction(99, 100)).law), discrete_normal(Fraction(1)))
+        certify(InversionTable.of(discrete_normal(Fraction(99, 100)).law), discrete_normal(Fraction(1)))
 
 
 def test_twin_the_weights_of_another_zero_are_caught() -> None:
     with pytest.raises(AssertionError):
-        certify(Table.of(heights(Fraction(1, 5000)).law), discrete_normal(Fraction(2500)))
+        certify(InversionTable.of(heights(Fraction(1, 5000)).law), discrete_normal(Fraction(2500)))
 
 
 def test_twin_an_off_by_one_guide_is_caught() -> None:
     case = laplace(Fraction(3))
-    table = Table.of(case.law)
+    table = InversionTable.of(case.law)
     with pytest.raises(AssertionError):
         certify(replace(table, guide=np.roll(table.guide, 1)), case)
     with pytest.raises(AssertionError):
@@ -218,7 +217,7 @@ def test_twin_an_off_by_one_guide_is_caught() -> None:
 class Tampered:
     """A law whose table claims something else than its formula."""
 
-    law: Law
+    law: IntegerLaw
     brackets: Boundaries
 
     def cumulative(self, outcome: int, bits: int) -> Bracket:
@@ -235,7 +234,7 @@ def test_twin_a_lumped_tail_is_caught() -> None:
     cut = next(j for j, bracket in enumerate(brackets) if bracket.upper > 2**64 - 2**50)
     lumped = [*brackets[:cut], Bracket(2**64, 2**64)]
     with pytest.raises(AssertionError):
-        certify(Table.of(Tampered(case.law, Boundaries(first, lumped))), case)
+        certify(InversionTable.of(Tampered(case.law, Boundaries(first, lumped))), case)
 
 
 @pytest.mark.parametrize(("lower", "upper"), [(3, 3), (-3, -3)])
@@ -245,12 +244,12 @@ def test_twin_a_bracket_beside_the_truth_is_caught(lower: int, upper: int) -> No
     middle = len(brackets) // 2
     brackets[middle] = Bracket(brackets[middle].lower + lower, brackets[middle].upper + upper)
     with pytest.raises(AssertionError):
-        certify(Table.of(Tampered(case.law, Boundaries(first, brackets))), case)
+        certify(InversionTable.of(Tampered(case.law, Boundaries(first, brackets))), case)
 
 
 def test_a_small_draw_does_the_same_work_whatever_is_drawn() -> None:
     """Each number takes eight bytes, the middle and the far tail alike, and gives what the guide gives."""
-    table = Table.of(laplace(Fraction(40)).law)
+    table = InversionTable.of(laplace(Fraction(40)).law)
     near, far = (RecordedEntropy(start * 8 * 100) for start in (b"\x80", b"\x01"))
     assert set(table.draw(100, near).tolist()) == {0}
     assert max(table.draw(100, far).tolist()) < -190
@@ -258,7 +257,7 @@ def test_a_small_draw_does_the_same_work_whatever_is_drawn() -> None:
 
 
 def test_small_and_large_draws_have_the_same_inverse() -> None:
-    table = Table.of(discrete_normal(Fraction(1000)).law)
+    table = InversionTable.of(discrete_normal(Fraction(1000)).law)
     prefixes = np.frombuffer(StreamEntropy("both").read(8 * 50_000), dtype="<u8")
     words = (prefixes >> np.uint64(48)).astype("<u2")
     undecided = table.guide[words] == 0
@@ -271,6 +270,6 @@ def test_small_and_large_draws_have_the_same_inverse() -> None:
 def test_a_table_does_not_take_too_many_outcomes() -> None:
     law = laplace(Fraction(1)).law
     with pytest.raises(ValueError, match="boundaries"):
-        Table.of(Tampered(law, Boundaries(0, [Bracket(0, 1)])))
+        InversionTable.of(Tampered(law, Boundaries(0, [Bracket(0, 1)])))
     with pytest.raises(ValueError, match="boundaries"):
-        Table.of(Tampered(law, Boundaries(0, [Bracket(0, 1)] * (1 << 15))))
+        InversionTable.of(Tampered(law, Boundaries(0, [Bracket(0, 1)] * (1 << 15))))

@@ -133,6 +133,16 @@ def _integer(point: Ball) -> int:
     return int(whole)
 
 
+def within(bracket: Bracket, bits: int) -> Bracket:
+    """Use that a probability lies between 0 and 1."""
+    return Bracket(max(bracket.lower, 0), min(bracket.upper, 1 << bits))
+
+
+def complement(bracket: Bracket, bits: int) -> Bracket:
+    """Return the bracket of 1 − p from the bracket of p."""
+    return Bracket((1 << bits) - bracket.upper, (1 << bits) - bracket.lower)
+
+
 def exp(x: Fraction, bits: int = 128) -> Bounds:
     """Bound e^x."""
     return enclose(arb.exp, x, bits=bits)

@@ -37,11 +37,10 @@ from numpy.typing import NDArray
 
 from lapwing.exact import bounds
 from lapwing.exact.arrays import IntArray
-from lapwing.exact.bounds import Ball, Bracket
-from lapwing.exact.decay import NATS, Place, places
+from lapwing.exact.bounds import Ball, Bracket, within
+from lapwing.exact.decay import NATS, Digit, digits_of
 from lapwing.exact.entropy import Entropy, read_exactly
 from lapwing.exact.integers import uniform_integers
-from lapwing.exact.law import within
 from lapwing.exact.uniform import LazyUniform
 
 _CHUNK = 1 << 14
@@ -88,26 +87,26 @@ class _Hats(NamedTuple):
     `reach` is the distance from which on the top digit is looked up as the last entry.
     """
 
-    tables: tuple[tuple[Place, NDArray[np.float64]], ...]
+    tables: tuple[tuple[Digit, NDArray[np.float64]], ...]
     reach: int
 
     def of(self, distances: IntArray) -> NDArray[np.float64]:
         """Return numbers that are at least e^(−distances/scale), for distances ≥ 0."""
         (top, table), *low = self.tables
-        hats = table.take(top.digits(distances), mode="clip")
-        for place, factors in low:
-            hats *= factors.take(place.digits(distances), mode="clip")
+        hats = table.take(top.indices(distances), mode="clip")
+        for digit, factors in low:
+            hats *= factors.take(digit.indices(distances), mode="clip")
         return hats
 
 
 @lru_cache(maxsize=16)
 def _hats(scale: Fraction, nats: int) -> _Hats:
     tables = []
-    for place in places(scale, nats):
-        uppers = [bracket.upper for bracket in place.brackets(_HAT_BITS)]
-        if place.is_top:
+    for digit in digits_of(scale, nats):
+        uppers = [bracket.upper for bracket in digit.brackets(_HAT_BITS)]
+        if digit.is_top:
             uppers = [upper + (upper >> _GAIN_BITS) + 1 for upper in uppers]
-        tables.append((place, np.array([_float_up(upper, _HAT_BITS) for upper in uppers])))
+        tables.append((digit, np.array([_float_up(upper, _HAT_BITS) for upper in uppers])))
     top = tables[0][0]
     return _Hats(tuple(tables), (top.count - 1) << top.shift)
 

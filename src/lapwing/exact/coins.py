@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.bounds import Bracket
-from lapwing.exact.decay import NATS, Place, decay, places
+from lapwing.exact.decay import NATS, Digit, decay, digits_of
 from lapwing.exact.entropy import Entropy, read_exactly
 from lapwing.exact.uniform import LazyUniform
 
@@ -221,15 +221,15 @@ def exponential_coins(distances: IntArray, scale: Fraction, entropy: Entropy) ->
     return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.bool_)
 
 
-def _all_heads(distances: IntArray, tables: tuple[tuple[Place, CoinTable], ...], entropy: Entropy) -> NDArray[np.bool_]:
+def _all_heads(distances: IntArray, tables: tuple[tuple[Digit, CoinTable], ...], entropy: Entropy) -> NDArray[np.bool_]:
     """Flip the coins of every digit."""
     heads = np.ones(distances.size, dtype=np.bool_)
-    for place, table in tables:
+    for digit, table in tables:
 
-        def bracket(position: int, bits: int, place: Place = place) -> Bracket:
-            return place.bracket(place.digit(int(distances[position])), bits)
+        def bracket(position: int, bits: int, digit: Digit = digit) -> Bracket:
+            return digit.bracket(digit.value(int(distances[position])), bits)
 
-        heads &= table.flip(place.digits(distances), bracket, entropy)
+        heads &= table.flip(digit.indices(distances), bracket, entropy)
     return heads
 
 
@@ -239,5 +239,5 @@ def _table(chances: Chances) -> CoinTable:
 
 
 @lru_cache(maxsize=16)
-def _decay_tables(scale: Fraction) -> tuple[tuple[Place, CoinTable], ...]:
-    return tuple((place, CoinTable.of(place.brackets(64))) for place in places(scale, NATS))
+def _decay_tables(scale: Fraction) -> tuple[tuple[Digit, CoinTable], ...]:
+    return tuple((digit, CoinTable.of(digit.brackets(64))) for digit in digits_of(scale, NATS))

@@ -7,7 +7,7 @@ digits are blocks of bits. Then
 
 so short tables, one a digit, serve every d and every scale. A top digit from which on the decay is below e^(−nats) is
 looked up as the last entry of its table, which therefore bounds it from above only; who needs the true value takes
-the true digit (`digit`). So nothing is cut off.
+the true digit ((`value`)). So nothing is cut off.
 """
 
 from dataclasses import dataclass
@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from lapwing.exact import bounds
 from lapwing.exact.arrays import IntArray
-from lapwing.exact.bounds import Ball, Bracket
-from lapwing.exact.law import within
+from lapwing.exact.bounds import Ball, Bracket, within
 
 # e^(−45) < 2^−64.
 NATS = 45
@@ -33,7 +32,7 @@ _INT64_SHIFT = 62
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Digit:
     """One digit of a distance: its weight 2^shift, and how many values its table has."""
 
     scale: Fraction
@@ -41,7 +40,7 @@ class Place:
     count: int
     is_top: bool
 
-    def digits(self, distances: IntArray) -> NDArray[np.int64]:
+    def indices(self, distances: IntArray) -> NDArray[np.int64]:
         """Return where the table has each distance's digit."""
         if self.shift > _INT64_SHIFT and distances.dtype == np.int64:
             return np.zeros(distances.size, dtype=np.int64)
@@ -49,7 +48,7 @@ class Place:
         found = np.minimum(shifted, self.count - 1) if self.is_top else shifted & (self.count - 1)
         return found.astype(np.int64, copy=False)
 
-    def digit(self, distance: int) -> int:
+    def value(self, distance: int) -> int:
         """Return a distance's digit, whatever its size."""
         return distance >> self.shift if self.is_top else (distance >> self.shift) & (self.count - 1)
 
@@ -77,17 +76,17 @@ class Place:
 
 
 @lru_cache(maxsize=64)
-def places(scale: Fraction, nats: int) -> tuple[Place, ...]:
+def digits_of(scale: Fraction, nats: int) -> tuple[Digit, ...]:
     """Return the digits for a scale, from the top down; the top one's table reaches down to e^(−nats)."""
     bits = 0
     while nats * scale > 1 << (bits + _ENTRY_BITS):
         bits += 1
-    top = Place(scale=scale, shift=bits, count=ceil(nats * scale / (1 << bits)) + 1, is_top=True)
+    top = Digit(scale=scale, shift=bits, count=ceil(nats * scale / (1 << bits)) + 1, is_top=True)
     low = []
     for piece in range(-(-bits // _ENTRY_BITS), 0, -1):
         width = -(-bits // piece)
         bits -= width
-        low.append(Place(scale=scale, shift=bits, count=1 << width, is_top=False))
+        low.append(Digit(scale=scale, shift=bits, count=1 << width, is_top=False))
     return (top, *low)
 
 

@@ -19,11 +19,10 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.exact.acceptance import COIN_BITS, Acceptance, beyond
+from lapwing.exact.acceptance import COIN_BITS, Acceptance, SignedWeights, beyond
 from lapwing.exact.arrays import IntArray, assign, in_chunks, single
 from lapwing.exact.entropy import Entropy, read_exactly
-from lapwing.exact.tables import Table
-from lapwing.exact.theta import SignedWeights
+from lapwing.exact.tables import InversionTable
 from lapwing.exact.uniform import LazyUniform
 
 # Up to here (σ = 64) the law has a table of its own; beyond, that of the heights has σ/2^k from 32 to 64.
@@ -57,8 +56,8 @@ def discrete_gaussian(variance: Fraction, size: int, entropy: Entropy) -> IntArr
 
 
 @lru_cache(maxsize=32)
-def _table(variance: Fraction) -> Table:
-    return Table.of(SignedWeights(rate=1 / (2 * variance), zeros=1))
+def _table(variance: Fraction) -> InversionTable:
+    return InversionTable.of(SignedWeights(rate=1 / (2 * variance), zeros=1))
 
 
 @lru_cache(maxsize=32)

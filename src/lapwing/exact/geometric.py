@@ -20,10 +20,9 @@ import numpy as np
 
 from lapwing.exact import bounds
 from lapwing.exact.arrays import IntArray, in_chunks, single
-from lapwing.exact.bounds import Ball, Bracket
+from lapwing.exact.bounds import Ball, Bracket, complement, within
 from lapwing.exact.entropy import Entropy
-from lapwing.exact.law import Boundaries, complement, within
-from lapwing.exact.tables import Table
+from lapwing.exact.tables import Boundaries, InversionTable
 
 # One table holds scales up to this; a larger scale is halved, a bit a time, until it is not above it.
 _TABLE_SCALE = 40
@@ -112,16 +111,16 @@ def geometric(scale: Fraction, size: int, entropy: Entropy) -> IntArray:
 
 
 @lru_cache(maxsize=16)
-def _tables(scale: Fraction) -> tuple[Table, "LowBits"]:
+def _tables(scale: Fraction) -> tuple[InversionTable, "LowBits"]:
     """Build the tables of a scale; a function of the scale alone, so any thread may share them."""
     low = LowBits.of(scale)
-    return Table.of(Geometric(rate=Fraction(1 << low.bits) / scale)), low
+    return InversionTable.of(Geometric(rate=Fraction(1 << low.bits) / scale)), low
 
 
 class Block(NamedTuple):
     """Some neighbouring bits of a geometric number."""
 
-    table: Table
+    table: InversionTable
     width: int
 
 
@@ -143,7 +142,9 @@ class LowBits(NamedTuple):
         for piece in range(pieces, 0, -1):
             width = -(-remaining // piece)
             remaining -= width
-            blocks.append(Block(Table.of(GeometricBlock(rate=Fraction(1 << remaining) / scale, width=width)), width))
+            blocks.append(
+                Block(InversionTable.of(GeometricBlock(rate=Fraction(1 << remaining) / scale, width=width)), width)
+            )
         return cls(bits, tuple(blocks))
 
 

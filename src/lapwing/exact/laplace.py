@@ -22,11 +22,10 @@ import numpy as np
 
 from lapwing.exact import bounds
 from lapwing.exact.arrays import IntArray, in_chunks, single
-from lapwing.exact.bounds import Ball, Bracket
+from lapwing.exact.bounds import Ball, Bracket, complement, within
 from lapwing.exact.entropy import Entropy
 from lapwing.exact.geometric import GUARD_BITS, INT64_SCALE, TAIL, LowBits, extend, extend_one, power, powers
-from lapwing.exact.law import Boundaries, complement, within
-from lapwing.exact.tables import Table
+from lapwing.exact.tables import Boundaries, InversionTable
 
 
 @final
@@ -79,13 +78,13 @@ def discrete_laplace(scale: Fraction, size: int, entropy: Entropy) -> IntArray:
 
 
 @lru_cache(maxsize=16)
-def _tables(scale: Fraction) -> tuple[Table, LowBits]:
+def _tables(scale: Fraction) -> tuple[InversionTable, LowBits]:
     """Build the tables of a scale; a function of the scale alone, so any thread may share them."""
     low = LowBits.of(scale)
-    return Table.of(SignedGeometric(scale=scale, shift=low.bits)), low
+    return InversionTable.of(SignedGeometric(scale=scale, shift=low.bits)), low
 
 
-def _draw(top: Table, low: LowBits, count: int, entropy: Entropy, *, wide: bool) -> IntArray:
+def _draw(top: InversionTable, low: LowBits, count: int, entropy: Entropy, *, wide: bool) -> IntArray:
     """Draw every block and put the bits together; the sign mask complements them all at the end."""
     signed = top.draw(count, entropy)
     if not low.bits:
@@ -96,7 +95,7 @@ def _draw(top: Table, low: LowBits, count: int, entropy: Entropy, *, wide: bool)
     return magnitude
 
 
-def _draw_one(top: Table, low: LowBits, entropy: Entropy) -> int:
+def _draw_one(top: InversionTable, low: LowBits, entropy: Entropy) -> int:
     signed = top.draw_one(entropy)
     sign = -(signed < 0)
     return extend_one(signed ^ sign, low, entropy) ^ sign

@@ -9,7 +9,7 @@ and X is a function of U alone, whatever the order in which things are found out
 2. Otherwise 48 more bits of the same U, so that U lies in [u, u + 1) / 2^64. With brackets a_k ≤ 2^64 F(k) ≤ b_k,
    b_k ≤ u proves F(k) ≤ U, and a_k ≥ u + 1 proves F(k) > U. If the number of boundaries that are proven to lie at
    or below U equals the number that may, that number gives the outcome.
-3. Otherwise (about 2^-53 of the draws; the tails beyond the table are among them) the search of `law.quantile`
+3. Otherwise (about 2^-53 of the draws; the tails beyond the table are among them) the search of `LazyUniform.quantile`
    continues with integers of any size, ball arithmetic of any precision and as many more bits of U as it takes.
 
 No step approximates: the brackets are proven, an undecided case is always passed on, and the last step has no limit.
@@ -21,7 +21,7 @@ uses the guide, and its time tells about how many of its more than two thousand 
 """
 
 from dataclasses import dataclass, field
-from typing import Self, final
+from typing import NamedTuple, Protocol, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 from lapwing.exact.arrays import IntArray, assign
 from lapwing.exact.bounds import Bracket
 from lapwing.exact.entropy import Entropy, read_exactly
-from lapwing.exact.law import Law, quantile
 from lapwing.exact.uniform import LazyUniform
 
 _CELLS = 1 << 16
@@ -40,9 +39,31 @@ _UNDECIDED = 0
 FIXED_WORK = 1 << 11
 
 
+class Boundaries(NamedTuple):
+    """Brackets on 2^64 · F(first), 2^64 · F(first + 1), and so on without a gap."""
+
+    first: int
+    brackets: list[Bracket]
+
+
+class IntegerLaw(Protocol):
+    """What a table needs to know of a law on the integers: brackets on F(k) = P(X ≤ k), at any precision."""
+
+    def cumulative(self, outcome: int, bits: int) -> Bracket:
+        """Return integers lower ≤ 2^bits · F(outcome) ≤ upper, both within 0 … 2^bits.
+
+        upper − lower stays bounded as `bits` grows, so more bits always tell more.
+        """
+        ...
+
+    def boundaries(self) -> Boundaries:
+        """Return brackets for all outcomes but a tail of probability about 2^−64 on either side."""
+        ...
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Table:
+class InversionTable:
     """A law with its boundaries at 64 bits and its guide of 65,536 cells.
 
     A position counts the boundaries at or below U, so position i ≥ 1 is the outcome `first` + i; position 0, and a
@@ -54,7 +75,7 @@ class Table:
     for each value of U's first 16 bits, 0 where they do not decide it.
     """
 
-    law: Law
+    law: IntegerLaw
     first: int
     possible: NDArray[np.uint64] = field(repr=False)
     certain: NDArray[np.uint64] = field(repr=False)
@@ -62,7 +83,7 @@ class Table:
     guide: NDArray[np.int16] = field(repr=False)
 
     @classmethod
-    def of(cls, law: Law) -> Self:
+    def of(cls, law: IntegerLaw) -> Self:
         """Build the table of a law."""
         first, brackets = law.boundaries()
         if not 2 <= len(brackets) <= _MOST_BOUNDARIES:
@@ -92,7 +113,7 @@ class Table:
         # The boundaries that may lie at or below U are no more than `least` if the next one's bracket begins above U.
         if 0 < least < self.boundaries and (least == self.possible.size or self.possible[least] > key):
             return least + self.first
-        return quantile(self.law, LazyUniform(prefix=prefix, bits=64, entropy=entropy))
+        return LazyUniform(prefix=prefix, bits=64, entropy=entropy).quantile(self.law.cumulative)
 
     def _search(
         self, outcomes: IntArray, indices: NDArray[np.intp], prefixes: NDArray[np.uint64], entropy: Entropy
@@ -103,7 +124,7 @@ class Table:
         outcomes[indices] = least + self.first
         for i in np.flatnonzero(~_decided(least, most, self.boundaries)):
             uniform = LazyUniform(prefix=int(prefixes[i]), bits=64, entropy=entropy)
-            outcomes = assign(outcomes, int(indices[i]), quantile(self.law, uniform))
+            outcomes = assign(outcomes, int(indices[i]), uniform.quantile(self.law.cumulative))
         return outcomes
 
 

@@ -46,6 +46,30 @@ class LazyUniform:
                 return False
             self.reveal()
 
+    def quantile(self, cumulative: Callable[[int, int], Bracket]) -> int:
+        """Return the outcome F⁻¹(U) = min {k : U < F(k)}, exactly, where cumulative(k, bits) encloses 2^bits · F(k).
+
+        Two outcomes around the answer are found by doubling, then halved apart. Each step asks whether U < F(k), and
+        the question is answered with certainty (`below`), so the search cannot go wrong and no tail is cut off: its
+        length is the logarithm of the answer.
+        """
+
+        def below(outcome: int) -> bool:
+            return self.below(lambda bits: cumulative(outcome, bits))
+
+        step = 1
+        while below(-step):
+            step *= 2
+        under = -step
+        step = 1
+        while not below(step):
+            step *= 2
+        over = step
+        while over - under > 1:
+            middle = (under + over) // 2
+            under, over = (under, middle) if below(middle) else (middle, over)
+        return over
+
     @property
     def lower(self) -> Fraction:
         """The least value that the number can still have."""

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact import samplers
-from lapwing.exact.bounds import Ball, Bounds, Bracket, enclose_tightly, fixed_point
+from lapwing.exact.bounds import Ball, Bounds, Bracket, enclose_tightly, fixed_point, within
 from lapwing.exact.entropy import SYSTEM, Entropy
-from lapwing.exact.law import within
 from lapwing.mechanisms import partitions
 from lapwing.mechanisms.contributions import Contributions, checked
 from lapwing.mechanisms.parameters import positive, rational, whole_number

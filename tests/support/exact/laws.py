@@ -3,17 +3,17 @@
 from fractions import Fraction
 from typing import NamedTuple
 
-from lapwing.exact.gaussian import RoundedNormal
+from lapwing.exact.acceptance import SignedWeights
 from lapwing.exact.geometric import Geometric, GeometricBlock
 from lapwing.exact.laplace import SignedGeometric
-from lapwing.exact.law import Law
-from lapwing.exact.theta import SignedWeights
+from lapwing.exact.rounded_gaussian import RoundedNormal
+from lapwing.exact.tables import IntegerLaw
 from tests.support.exact import independent
 from tests.support.exact.independent import Cumulative
 
 
 class Case(NamedTuple):
-    law: Law
+    law: IntegerLaw
     cumulative: Cumulative
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lapwing.exact import normal
+from lapwing.exact import rounded_gaussian as law
 from lapwing.exact.acceptance import Acceptance, Proposal, Proposals
-from lapwing.exact.normal import _accepts, _rounded, _Scaling, _settled
+from lapwing.exact.rounded_gaussian import _accepts, _rounded, _Scaling, _settled
 from lapwing.exact.uniform import LazyUniform
 from tests.exact.test_acceptance import rejection
 from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
@@ -21,8 +21,8 @@ RATE = Fraction(1, 8192)
 
 
 def test_fast_and_slow_acceptance_agree() -> None:
-    given = normal._acceptance().propose(4000, StreamEntropy("agree"))
-    accepted, unsettled = normal._acceptance().review(given)
+    given = law._acceptance().propose(4000, StreamEntropy("agree"))
+    accepted, unsettled = law._acceptance().review(given)
     for i in np.setdiff1d(np.arange(4000), unsettled):
         u = LazyUniform(prefix=int(given.words[i]) >> 10, bits=54, entropy=StreamEntropy("u"))
         coin = LazyUniform(prefix=int(given.coins[i]), bits=32, entropy=StreamEntropy("coin"))
@@ -139,8 +139,8 @@ def test_slow_rounding_is_exact(variance: Fraction) -> None:
 
 @pytest.mark.parametrize("variance", [Fraction(1601), Fraction(1 << 80)], ids=str)
 def test_fast_and_slow_paths_give_the_same_numbers(variance: Fraction) -> None:
-    given = normal._acceptance().propose(5000, StreamEntropy("same"))
-    accepted, unsettled = normal._acceptance().review(given)
+    given = law._acceptance().propose(5000, StreamEntropy("same"))
+    accepted, unsettled = law._acceptance().review(given)
     values, unrounded = _Scaling.of(variance).round(given.signed, given.words)
     for i in np.setdiff1d(np.flatnonzero(accepted & ~unrounded), unsettled):
         proposal = Proposal(*(int(column[i]) for column in given))
@@ -153,9 +153,9 @@ def test_the_slow_path_alone_gives_the_same_law(monkeypatch: pytest.MonkeyPatch)
     def nothing_is_settled(self: Acceptance, given: Proposals) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
         return np.zeros(given.signed.size, dtype=bool), np.arange(given.signed.size)
 
-    fast = normal.rounded_multiples(Fraction(1000), 300, StreamEntropy("alone"))
+    fast = law._rounded_multiples(Fraction(1000), 300, StreamEntropy("alone"))
     monkeypatch.setattr(Acceptance, "review", nothing_is_settled)
-    slow = normal.rounded_multiples(Fraction(1000), 300, StreamEntropy("alone"))
+    slow = law._rounded_multiples(Fraction(1000), 300, StreamEntropy("alone"))
     assert fast.tolist() == slow.tolist()
 
 
@@ -163,15 +163,15 @@ def test_the_slow_path_alone_gives_the_same_law(monkeypatch: pytest.MonkeyPatch)
 def test_one_number_is_the_first_of_many(variance: Fraction) -> None:
     """A single number takes the bits of its proposal in a row; an array of proposals takes them column by column."""
     for label in ("one", "two", "three"):
-        single = normal.rounded_multiple(variance, StreamEntropy(label))
+        single = law._rounded_multiple(variance, StreamEntropy(label))
         stream = StreamEntropy(label)
         data = stream.read(20)
         given = Proposals(
-            normal._acceptance().table.draw(1, RecordedEntropy(data[:8])).astype(np.int64),
+            law._acceptance().table.draw(1, RecordedEntropy(data[:8])).astype(np.int64),
             np.frombuffer(data[8:16], dtype="<u8"),
             np.frombuffer(data[16:], dtype="<u4"),
         )
-        assert normal._acceptance().review(given)[0].all()
+        assert law._acceptance().review(given)[0].all()
         u = LazyUniform(prefix=int(given.words[0]) >> 10, bits=54, entropy=stream)
         assert abs(single) == _rounded(variance, int(given.signed[0]), u)
 
@@ -179,5 +179,5 @@ def test_one_number_is_the_first_of_many(variance: Fraction) -> None:
 @pytest.mark.parametrize("start", [b"\x00", b"\xff"])
 def test_equal_bits_lead_far_out(start: bytes) -> None:
     """A proposal deep in the table's tail is beyond the fast path's products, and is settled by the slow one."""
-    value = normal._accepted_multiples(Fraction(10_000), 1, RecordedEntropy(start * 42, then=StreamEntropy("far")))
+    value = law._accepted_multiples(Fraction(10_000), 1, RecordedEntropy(start * 42, then=StreamEntropy("far")))
     assert value.size == 0 or abs(int(value[0])) > 100 * 512 // 64

@@ -1,6 +1,9 @@
-"""A standard normal number with bits on demand, and its rounded multiples round(σN) for large σ.
+"""The rounded Gaussian law, round(N(0, σ²)) on the integers, for any rational σ².
 
-Theory of operation. An accepted point p of `acceptance` at rate 1/8192, with u uniform on [0, 1), has density
+Theory of operation. A small σ is one table of P(≤ k) = Φ((k + ½)/σ). A larger σ takes a standard normal number whose
+bits are revealed as they are needed, multiplies it by σ and rounds: one table serves every such σ.
+
+An accepted point p of `acceptance` at rate 1/8192, with u uniform on [0, 1), has density
 ∝ e^(−p²/8192): it is 64 N. The result is the integer nearest to σp/64, found by its magnitude ⌊σ(h + x)/64 + ½⌋. Halves
 have probability 0.
 
@@ -23,11 +26,18 @@ from typing import Self, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
+from lapwing.exact import bounds
 from lapwing.exact.acceptance import COIN_BITS, Acceptance, Proposal, beyond
-from lapwing.exact.arrays import IntArray, assign
+from lapwing.exact.arrays import IntArray, assign, in_chunks, single
+from lapwing.exact.bounds import Ball, Bracket, complement, within
 from lapwing.exact.entropy import Entropy
+from lapwing.exact.tables import Boundaries, InversionTable
 from lapwing.exact.uniform import LazyUniform
 
+# Up to here the law has a table of its own: at most about 750 boundaries, built in a few milliseconds.
+_TABLE_VARIANCE = 40**2
+# Φ(−9.3) < 2^−64.
+_TAIL_SQUARED = Fraction(93, 10) ** 2
 _GRID = 64
 _RATE = Fraction(1, 2 * _GRID**2)
 _FRACTION_BITS = 54
@@ -36,7 +46,66 @@ _UNREAD_BITS = 64 - _FRACTION_BITS
 INT64_VARIANCE = 1 << 100
 
 
-def rounded_multiples(variance: Fraction, count: int, entropy: Entropy) -> IntArray:
+def rounded_gaussian(variance: Fraction, size: int, entropy: Entropy) -> IntArray:
+    """Draw `size` independent numbers distributed as round(N(0, variance)), exactly.
+
+    `tables` and `acceptance` say how the work depends on what is drawn.
+
+    Args: variance, that is σ², any rational above 0 (tables are kept for the last few); size, how many, ≥ 0; entropy,
+        the randomness.
+    Returns: int64 up to σ = 2^50, Python integers beyond, and also below it where a number would not fit int64
+        (probability under 2^-4000). The numbers are a function of (variance, size, the bytes read).
+    """
+    if variance <= 0 or size < 0:
+        raise ValueError("the variance must be above 0 and the size at least 0")
+    if variance <= _TABLE_VARIANCE:
+        table = _table(variance)
+        if size == 1:
+            return single(table.draw_one(entropy), wide=False)
+        return in_chunks(lambda count: table.draw(count, entropy), size)
+    if size == 1:
+        return single(_rounded_multiple(variance, entropy), wide=variance > INT64_VARIANCE)
+    return in_chunks(lambda count: _rounded_multiples(variance, count, entropy), size)
+
+
+# Small σ.
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundedNormal:
+    """The law of round(N(0, σ²)): P(≤ k) = Φ((k + ½)/σ). Halves are rounded either way; they have probability 0."""
+
+    variance: Fraction
+
+    def cumulative(self, outcome: int, bits: int) -> Bracket:
+        """Bracket 2^bits · P(≤ outcome)."""
+        half_odd = Fraction(2 * outcome + 1, 2)
+        return within(bounds.fixed_point(_cumulative_ball, half_odd, self.variance, bits=bits), bits)
+
+    def boundaries(self) -> Boundaries:
+        """Bracket the boundaries k < 0, and by symmetry P(≤ −1 − k) = 1 − P(≤ k) the others."""
+        count = isqrt(int(_TAIL_SQUARED * self.variance)) + 2
+        rows = ((Fraction(-2 * k - 1, 2), self.variance) for k in range(count, -1, -1))
+        below = [within(bracket, 64) for bracket in bounds.fixed_points(_cumulative_ball, rows, bits=64)]
+        return Boundaries(
+            first=-1 - count, brackets=[*below, *(complement(bracket, 64) for bracket in reversed(below))]
+        )
+
+
+@lru_cache(maxsize=32)
+def _table(variance: Fraction) -> InversionTable:
+    return InversionTable.of(RoundedNormal(variance=variance))
+
+
+def _cumulative_ball(half_odd: Ball, variance: Ball) -> Ball:
+    return bounds.normal_cdf_ball(half_odd / variance.sqrt())
+
+
+# Large σ.
+
+
+def _rounded_multiples(variance: Fraction, count: int, entropy: Entropy) -> IntArray:
     """Draw `count` independent numbers distributed as round(σN), N standard normal, variance = σ² ≥ 2^10.
 
     Proposals are independent and taken in order, so surplus accepted ones may be dropped.
@@ -50,7 +119,7 @@ def rounded_multiples(variance: Fraction, count: int, entropy: Entropy) -> IntAr
     return cast("IntArray", np.concatenate(pieces)) if pieces else np.empty(0, dtype=np.int64)
 
 
-def rounded_multiple(variance: Fraction, entropy: Entropy) -> int:
+def _rounded_multiple(variance: Fraction, entropy: Entropy) -> int:
     """Draw one such number."""
     while True:
         proposal = _acceptance().propose_one(entropy)

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from lapwing.exact.entropy import SystemEntropy
-from lapwing.exact.gaussian import rounded_gaussian
+from lapwing.exact.rounded_gaussian import rounded_gaussian
 from tests.support.exact.fit import AT_SIZES, FEW, FRESH, LEAST_P_VALUE, binned, edges_of, gaussian_cumulative, p_value
 from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
 
