@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from mpmath import mp, mpf
 
-from lapwing.privacy import conversions
+from lapwing.privacy import bounded_range
 from tests.support.privacy import oracle
 from tests.support.privacy.oracle import real
 
@@ -52,7 +52,7 @@ def check(pairs: Iterator[Pair], eta: Fraction, mu_squared: Fraction, rho: Fract
 
 @pytest.mark.parametrize("eta", ETAS)
 def test_random_pairs_are_covered(eta: Fraction) -> None:
-    mu_squared, rho = conversions.bounded_range_amount("gdp", eta), conversions.bounded_range_amount("zcdp", eta)
+    mu_squared, rho = bounded_range.bounded_range_amount("gdp", eta), bounded_range.bounded_range_amount("zcdp", eta)
     check(random_pairs(eta, 150), eta, mu_squared, rho)
     check(iter([symmetric(eta)]), eta, mu_squared, rho)
 
@@ -60,7 +60,7 @@ def test_random_pairs_are_covered(eta: Fraction) -> None:
 @pytest.mark.parametrize("eta", ETAS)
 def test_twins_with_less_are_caught(eta: Fraction) -> None:
     """The symmetric pair attains μ; and its ρ is nearly η²/8 for a small η, so a tenth less is too little there."""
-    mu_squared, rho = conversions.bounded_range_amount("gdp", eta), conversions.bounded_range_amount("zcdp", eta)
+    mu_squared, rho = bounded_range.bounded_range_amount("gdp", eta), bounded_range.bounded_range_amount("zcdp", eta)
     with pytest.raises(AssertionError):
         check(iter([symmetric(eta)]), eta, mu_squared * Fraction(999, 1000), rho)
     if eta <= 1:
@@ -82,8 +82,8 @@ def test_the_slope_in_the_proof_falls() -> None:
 @pytest.mark.parametrize("kind", ["pure", "gdp", "zcdp"])
 def test_inverses(kind: str) -> None:
     for amount in (Fraction(1, 10**9), Fraction("0.0153"), Fraction(1, 2), Fraction(2), Fraction(30)):
-        implied = conversions.bounded_range_amount(kind, conversions.bounded_range_down(kind, amount))
+        implied = bounded_range.bounded_range_amount(kind, bounded_range.bounded_range_down(kind, amount))
         assert amount * (1 - Fraction(1, 10**14)) <= implied <= amount * (1 + Fraction(1, 10**15))
-    assert conversions.bounded_range_down("zcdp", Fraction(1, 2)) == 2
-    steps = [conversions.bounded_range_amount(kind, eta) for eta in ETAS]
+    assert bounded_range.bounded_range_down("zcdp", Fraction(1, 2)) == 2
+    steps = [bounded_range.bounded_range_amount(kind, eta) for eta in ETAS]
     assert all(less < more for less, more in pairwise(steps))

@@ -11,7 +11,7 @@ from mpmath import mp, mpf
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import dyadic_unit
-from lapwing.privacy import conversions
+from lapwing.privacy import concentrated_profile, conversions, gaussian_profile
 from lapwing.privacy.measures import ApproxDP, GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from tests.support import zoo
 from tests.support.privacy import oracle
@@ -36,8 +36,8 @@ def check_above(stated: Fraction, true: mpf, *, relative: float = 1e-9) -> None:
 @pytest.mark.parametrize("amount", AMOUNTS)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_delta_of_each_measure(amount: Fraction, epsilon: Fraction) -> None:
-    check_above(conversions.gdp_delta_up(amount, epsilon), oracle.gdp_delta(amount, epsilon), relative=1e-15)
-    check_above(conversions.zcdp_delta_up(amount, epsilon), oracle.zcdp_delta(amount, epsilon), relative=1e-12)
+    check_above(gaussian_profile.gdp_delta_up(amount, epsilon), oracle.gdp_delta(amount, epsilon), relative=1e-15)
+    check_above(concentrated_profile.zcdp_delta_up(amount, epsilon), oracle.zcdp_delta(amount, epsilon), relative=1e-12)
     gain = (mp.exp(real(amount)) - mp.exp(real(epsilon))) / (1 + mp.exp(real(amount)))
     check_above(conversions.pure_delta_up(amount, epsilon), max(gain, mpf(0)), relative=1e-15)
 
@@ -46,8 +46,8 @@ def test_delta_of_each_measure(amount: Fraction, epsilon: Fraction) -> None:
 @pytest.mark.parametrize("delta", DELTAS)
 def test_epsilon_of_each_measure(amount: Fraction, delta: Fraction) -> None:
     for convert, delta_at in (
-        (conversions.gdp_epsilon_up, oracle.gdp_delta),
-        (conversions.zcdp_epsilon_up, oracle.zcdp_delta),
+        (gaussian_profile.gdp_epsilon_up, oracle.gdp_delta),
+        (concentrated_profile.zcdp_epsilon_up, oracle.zcdp_delta),
     ):
         epsilon = real(convert(amount, delta))
         assert delta_at(amount, epsilon) <= real(delta) * (1 + mpf(10) ** -30)
@@ -71,16 +71,16 @@ def check_epsilon_is_enough(convert: Convert) -> None:
 
 
 def test_the_stated_epsilon_is_enough() -> None:
-    check_epsilon_is_enough(conversions.gdp_epsilon_up)
+    check_epsilon_is_enough(gaussian_profile.gdp_epsilon_up)
 
 
 def test_twin_a_bisection_that_returns_its_lower_end_is_caught() -> None:
     def rounded_down(amount: Fraction, delta: Fraction) -> Fraction:
-        epsilon = conversions.gdp_epsilon_up(amount, delta)
+        epsilon = gaussian_profile.gdp_epsilon_up(amount, delta)
         return epsilon - dyadic_unit(epsilon, 60) if epsilon else epsilon
 
     def to_nearest_float(amount: Fraction, delta: Fraction) -> Fraction:
-        return Fraction(float(conversions.gdp_epsilon_up(amount, delta)))
+        return Fraction(float(gaussian_profile.gdp_epsilon_up(amount, delta)))
 
     for twin in (rounded_down, to_nearest_float):
         with pytest.raises(AssertionError):

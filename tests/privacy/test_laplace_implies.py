@@ -10,8 +10,8 @@ from mpmath import mp, mpf
 
 from lapwing.errors import InvalidParameter
 from lapwing.privacy import laplace_implies
+from lapwing.privacy.conversions import gdp_from_pure_up, zcdp_from_pure_up
 from lapwing.privacy.measures import Loss, PureDP
-from lapwing.privacy.pure_implies import gdp_from_pure_up, zcdp_from_pure_up
 from lapwing.privacy.renyi_curves import discrete_laplace_up, laplace_up
 from tests.support.privacy import oracle
 from tests.support.privacy.oracle import real

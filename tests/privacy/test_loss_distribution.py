@@ -13,8 +13,9 @@ from scipy import stats
 
 from lapwing.privacy.atoms import AtomLaw, BinomialCurve
 from lapwing.privacy.combined_pairs import MixturePair, SubsampledPair
-from lapwing.privacy.conversions import gdp_delta_up, zcdp_delta_up
+from lapwing.privacy.concentrated_profile import zcdp_delta_up
 from lapwing.privacy.discrete_pairs import DiscreteGaussianPair, DiscreteLaplacePair
+from lapwing.privacy.gaussian_profile import gdp_delta_up
 from lapwing.privacy.loss_distribution import LossDistribution, compose
 from lapwing.privacy.pairs import (
     ApproximatePair,

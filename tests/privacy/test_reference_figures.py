@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import pytest
 
-from lapwing.privacy import conversions
+from lapwing.privacy import bounded_range
 from lapwing.privacy.advanced_composition import advanced_rho_down
 from lapwing.privacy.combined_pairs import SubsampledPair
 from lapwing.privacy.laplace_implies import laplace_loss
@@ -103,7 +103,7 @@ EXPONENTIAL = """
 def test_many_exponential_mechanisms(row: str) -> None:
     """By ρ = kε²/8 of bounded range, and by ρ = kε·tanh(ε/2) of any ε-DP mechanism."""
     times, size, by_range, by_pure = row.split()
-    amount = int(times) * conversions.bounded_range_amount("zcdp", Fraction(size))
+    amount = int(times) * bounded_range.bounded_range_amount("zcdp", Fraction(size))
     check(ZeroConcentratedDP(amount).to_epsilon(delta=MILLIONTH), by_range)
     check((int(times) * PureDP(Fraction(size)).to_kind("zcdp")).to_epsilon(delta=MILLIONTH), by_pure)
 

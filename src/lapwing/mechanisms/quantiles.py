@@ -46,7 +46,7 @@ from lapwing.mechanisms.noisy import SCALE_BITS, check_positive
 from lapwing.mechanisms.parameters import SMALLEST_SCALE, Rational, scale_of_noise, whole_number
 from lapwing.mechanisms.quantile import choose, clamped, grid, largest_distance, share, width_at_one
 from lapwing.privacy.amounts import Number, probability
-from lapwing.privacy.conversions import bounded_range_amount, bounded_range_down
+from lapwing.privacy.bounded_range import bounded_range_amount, bounded_range_down
 from lapwing.privacy.measures import Loss, PureDP, measure_of
 from lapwing.privacy.search import smallest
 

@@ -14,7 +14,7 @@ from lapwing.exact.bounds import enclose_tightly
 from lapwing.mechanisms.parameters import SMALLEST_SCALE, integers, rational, whole_number
 from lapwing.mechanisms.within import pure_within, range_within
 from lapwing.privacy.amounts import Number, probability
-from lapwing.privacy.conversions import bounded_range_amount
+from lapwing.privacy.bounded_range import bounded_range_amount
 from lapwing.privacy.measures import Loss, measure_of
 
 MOST_CANDIDATES = 1 << 30

@@ -5,7 +5,8 @@ from fractions import Fraction
 
 from lapwing.exact.bounds import dyadic_unit
 from lapwing.mechanisms.noisy import SCALE_BITS, check_positive
-from lapwing.privacy.conversions import bounded_range_amount, bounded_range_down, pure_epsilon_down
+from lapwing.privacy.bounded_range import bounded_range_amount, bounded_range_down
+from lapwing.privacy.conversions import pure_epsilon_down
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.privacy.search import largest
 

@@ -13,7 +13,7 @@ from typing import ClassVar, Self, final
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import float_up, square_root_up
-from lapwing.privacy import conversions
+from lapwing.privacy import concentrated_profile, conversions, gaussian_profile
 from lapwing.privacy.amounts import (
     Number,
     count,
@@ -198,11 +198,11 @@ class GaussianDP(AdditiveLoss):
 
     def to_delta(self, *, epsilon: Number) -> float:
         """Return the δ of this loss at ε, rounded up."""
-        return float_up(conversions.gdp_delta_up(self.amount, non_negative(epsilon, "epsilon")))
+        return float_up(gaussian_profile.gdp_delta_up(self.amount, non_negative(epsilon, "epsilon")))
 
     def to_epsilon(self, *, delta: Number) -> float:
         """Return the ε of this loss at δ, rounded up."""
-        return float_up(conversions.gdp_epsilon_up(self.amount, probability(delta, "delta")))
+        return float_up(gaussian_profile.gdp_epsilon_up(self.amount, probability(delta, "delta")))
 
     def __repr__(self) -> str:
         root = square_root_up(self.amount)
@@ -240,11 +240,11 @@ class ZeroConcentratedDP(AdditiveLoss):
 
     def to_delta(self, *, epsilon: Number) -> float:
         """Return a δ that this loss implies at ε, rounded up."""
-        return float_up(conversions.zcdp_delta_up(self.amount, non_negative(epsilon, "epsilon")))
+        return float_up(concentrated_profile.zcdp_delta_up(self.amount, non_negative(epsilon, "epsilon")))
 
     def to_epsilon(self, *, delta: Number) -> float:
         """Return an ε that this loss implies at δ, rounded up."""
-        return float_up(conversions.zcdp_epsilon_up(self.amount, probability(delta, "delta")))
+        return float_up(concentrated_profile.zcdp_epsilon_up(self.amount, probability(delta, "delta")))
 
     def __repr__(self) -> str:
         return f"ZeroConcentratedDP({literal(self.amount)})"

@@ -24,8 +24,8 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import Ball, enclose_tightly
 from lapwing.privacy.amounts import Number, exact, grid_down, probability, share
 from lapwing.privacy.concentrated_profile import zcdp_rho_down
+from lapwing.privacy.conversions import zcdp_from_pure_up
 from lapwing.privacy.measures import ApproxDP, ApproximateZeroConcentratedDP, PureDP
-from lapwing.privacy.pure_implies import zcdp_from_pure_up
 
 
 def advanced_budget(epsilon: Number, delta: Number, failures: Number = 0) -> ApproximateZeroConcentratedDP:
@@ -44,7 +44,7 @@ def advanced_budget(epsilon: Number, delta: Number, failures: Number = 0) -> App
 def advanced_loss(loss: PureDP | ApproxDP) -> ApproximateZeroConcentratedDP:
     """Return what is charged for an (ε, δ) loss: ρ = ε·tanh(ε/2), rounded up, and δ.
 
-    Source: Steinke 2024 for ρ (see `pure_implies`); Kairouz, Oh and Viswanath 2015 for what happens but for δ.
+    Source: Steinke 2024 for ρ (see `conversions`); Kairouz, Oh and Viswanath 2015 for what happens but for δ.
     """
     delta = loss.delta if isinstance(loss, ApproxDP) else Fraction(0)
     return ApproximateZeroConcentratedDP(zcdp_from_pure_up(loss.epsilon), delta)

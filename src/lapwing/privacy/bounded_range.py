@@ -4,7 +4,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from lapwing.exact.bounds import square_root_up
-from lapwing.privacy.pure_implies import gdp_from_pure_up, pure_from_gdp_down
+from lapwing.privacy.conversions import gdp_from_pure_up, pure_from_gdp_down
 
 
 def gdp_from_bounded_range_up(eta: Fraction) -> Fraction:

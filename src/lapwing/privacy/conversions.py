@@ -1,50 +1,98 @@
-"""What a loss in one measure implies in another: the table, and the names of every formula of it.
+"""What a loss in one measure implies in another: the table, and what ε-differential privacy implies, with inverses.
 
-Each formula is written once, with its source: in `gaussian_profile`, `concentrated_profile`, `pure_implies`,
-`bounded_range`, `groups`. Losses err upwards, budgets downwards, so that no rounding makes a stated loss too small.
+Losses err upwards, budgets downwards, so that no rounding makes a stated loss too small. Every ε-DP pair of laws is a
+post-processing of randomized response, P = (e^ε, 1)/(1 + e^ε) and Q = (1, e^ε)/(1 + e^ε) (Kairouz, Oh and Viswanath
+2015), so that a bound for that pair is one for all.
+
+Each formula is written once, with its source: what μ and ρ mean in (ε, δ) in `gaussian_profile` and
+`concentrated_profile`, what bounded range implies in `bounded_range`, what Laplace noise implies beyond its ε in
+`laplace_implies`, groups in `groups`.
 """
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 
 from lapwing.errors import InvalidParameter
-from lapwing.privacy.bounded_range import (
-    bounded_range_amount,
-    bounded_range_down,
-    gdp_from_bounded_range_up,
-    zcdp_from_bounded_range,
-)
-from lapwing.privacy.concentrated_profile import zcdp_delta_up, zcdp_epsilon_up, zcdp_rho_down
-from lapwing.privacy.gaussian_profile import gdp_delta_up, gdp_epsilon_up, gdp_mu_squared_down
-from lapwing.privacy.groups import group_delta_up
-from lapwing.privacy.pure_implies import (
-    gdp_from_pure_up,
-    pure_delta_up,
-    pure_from_gdp_down,
-    pure_from_zcdp_down,
-    zcdp_from_pure_up,
-)
+from lapwing.exact.bounds import Ball, dyadic_unit, dyadic_up, enclose_tightly, normal_cdf_ball
+from lapwing.privacy.search import largest, rising_root
 
-__all__ = [
-    "amount_in",
-    "bounded_range_amount",
-    "bounded_range_down",
-    "gdp_delta_up",
-    "gdp_epsilon_up",
-    "gdp_from_bounded_range_up",
-    "gdp_from_pure_up",
-    "gdp_mu_squared_down",
-    "group_delta_up",
-    "pure_delta_up",
-    "pure_epsilon_down",
-    "pure_from_gdp_down",
-    "pure_from_zcdp_down",
-    "zcdp_delta_up",
-    "zcdp_epsilon_up",
-    "zcdp_from_bounded_range",
-    "zcdp_from_pure_up",
-    "zcdp_rho_down",
-]
+_BITS = 64
+_SENSIBLE = 10**12
+
+
+@lru_cache(maxsize=1 << 12)
+def pure_delta_up(loss: Fraction, epsilon: Fraction) -> Fraction:
+    """Return the δ for which `loss`-DP is (ε, δ)-DP.
+
+    δ = (e^loss − e^ε)/(1 + e^loss), attained by randomized response, of which every loss-DP pair is a
+    post-processing; 0 from ε = loss upwards.
+
+    Source: Kairouz, Oh and Viswanath 2015 (The Composition Theorem for Differential Privacy), on one mechanism.
+    """
+    if epsilon >= loss:
+        return Fraction(0)
+    bounds = enclose_tightly(lambda gap, x: (1 - (-gap).exp()) / (1 + (-x).exp()), loss - epsilon, loss, bits=_BITS)
+    return min(Fraction(1), bounds.upper)
+
+
+@lru_cache(maxsize=1 << 12)
+def gdp_from_pure_up(epsilon: Fraction) -> Fraction:
+    """Return the μ² of any ε-DP mechanism: μ = 2·Φ⁻¹(e^ε/(1 + e^ε)), rounded up.
+
+    An ε-DP mechanism's trade-off function is at least max(0, 1 − e^ε·x, e^(−ε)·(1 − x)) (Wasserman and Zhou 2010),
+    which is made of two chords, from (0, 1) to (c, c) to (1, 0) with c = 1/(1 + e^ε). That of μ-GDP is convex with
+    the same ends, so it lies below both as soon as it is at most c at c: Φ(Φ⁻¹(1 − c) − μ) ≤ c, so μ ≥ 2·Φ⁻¹(1 − c).
+    """
+    if epsilon == 0:
+        return epsilon
+    return dyadic_up(
+        enclose_tightly(lambda e: 8 * (2 / (1 + e.exp())).erfcinv() ** 2, epsilon, bits=_BITS).upper, _BITS
+    )
+
+
+@lru_cache(maxsize=1 << 12)
+def zcdp_from_pure_up(epsilon: Fraction) -> Fraction:
+    """Return the ρ of any ε-DP mechanism: ρ = ε·tanh(ε/2), rounded up; at most the classical ε²/2.
+
+    By post-processing it suffices to bound randomized response (Kairouz, Oh and Viswanath 2015), whose divergence of
+    order α = t + ½ is ln(cosh(εt)/cosh(ε/2))/(α−1), and α(α−1) = t² − ¼. As a function of u = t², ln cosh(ε√u) is
+    concave, its slope ε·tanh(ε√u)/(2√u) being decreasing; so it stays below its tangent at u = ¼, whose slope is
+    ε·tanh(ε/2). Hence the divergence is at most α·ε·tanh(ε/2), with equality as α → 1.
+
+    Source: Steinke 2024 (Tight RDP & zCDP Bounds from Pure DP); the tangent argument is ours.
+    """
+    if epsilon == 0:
+        return epsilon
+    return dyadic_up(enclose_tightly(lambda e: e * (e / 2).tanh(), epsilon, bits=_BITS).upper, _BITS)
+
+
+@lru_cache(maxsize=1 << 12)
+def pure_from_gdp_down(mu_squared: Fraction) -> Fraction:
+    """Return an ε at which every ε-DP mechanism is μ-GDP: ln(Φ(μ/2)/Φ(−μ/2)), the inverse of `gdp_from_pure_up`.
+
+    For μ² > 10¹² it is μ²/8, which is less, as Φ(−μ/2) ≤ e^(−μ²/8)/2 ≤ 1/(1 + e^(μ²/8)).
+    """
+    if mu_squared == 0 or mu_squared > _SENSIBLE:
+        return mu_squared / 8
+
+    def bound(m: Ball) -> Ball:
+        return normal_cdf_ball(m.sqrt() / 2).log() - normal_cdf_ball(-m.sqrt() / 2).log()
+
+    return enclose_tightly(bound, mu_squared, bits=_BITS).lower
+
+
+@lru_cache(maxsize=1 << 12)
+def pure_from_zcdp_down(rho: Fraction) -> Fraction:
+    """Return the largest ε of 60 binary digits at which every ε-DP mechanism is ρ-zCDP (see `zcdp_from_pure_up`)."""
+    if rho == 0:
+        return rho
+    near = float(rho)
+    guess = rising_root(lambda e: e * math.tanh(e / 2) - near)
+    unit = dyadic_unit(guess, 60)
+    return unit * largest(lambda n: zcdp_from_pure_up.__wrapped__(n * unit) <= rho, guess=math.floor(guess / unit))
+
 
 _AMOUNTS: dict[tuple[str, str], Callable[[Fraction], Fraction]] = {
     ("pure", "gdp"): gdp_from_pure_up,

@@ -36,8 +36,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 from lapwing.exact.bounds import Ball, dyadic_up, enclose_tightly, normal_two_sided_quantile_ball
+from lapwing.privacy.conversions import gdp_from_pure_up
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
-from lapwing.privacy.pure_implies import gdp_from_pure_up
 
 _BITS = 64
 _SENSIBLE = 10**4

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Protocol, Self, final
 
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.additive import MEASURES
-from lapwing.privacy.conversions import bounded_range_amount
+from lapwing.privacy.bounded_range import bounded_range_amount
 from lapwing.privacy.discrete_pairs import DiscreteGaussianPair, DiscreteLaplacePair
 from lapwing.privacy.laplace_implies import discrete_laplace_loss, laplace_loss
 from lapwing.privacy.measures import ApproxDP, GaussianDP, Loss, PureDP, ZeroConcentratedDP
