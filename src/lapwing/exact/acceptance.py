@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from lapwing.exact import bounds
 from lapwing.exact.bounds import Bracket, complement, within
 from lapwing.exact.entropy import Entropy, read_exactly
-from lapwing.exact.tables import Boundaries, FIXED_WORK, InversionTable
+from lapwing.exact.tables import FIXED_WORK, Boundaries, InversionTable
 from lapwing.exact.uniform import LazyUniform
 
 COIN_BITS = 32
