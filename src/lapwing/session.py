@@ -128,7 +128,7 @@ class Session:
         pairs = [(question, ()) if isinstance(question, str) else question for question in questions]
         if not pairs:
             raise InvalidParameter("The batch holds no question; give at least one.")
-        plans = [bind(text, self.catalog, self._public, parameters) for text, parameters in pairs]
+        plans = [self._bound(text, parameters) for text, parameters in pairs]
         for plan in plans:
             _require_answered(plan, answered=True)
         batch = calibrate_together(plans, self.catalog.budget, epsilon=epsilon, delta=delta)
@@ -137,6 +137,9 @@ class Session:
             for (text, parameters), plan, priced in zip(pairs, plans, batch, strict=True)
         ]
         return answer_all(requests, self._access())
+
+    def _bound(self, text: str, parameters: Parameters) -> Plan:
+        return bind(text, self.catalog, self._public, parameters, capabilities=self._engine.capabilities)
 
     def _planned(
         self,
@@ -155,7 +158,7 @@ class Session:
         catalog = self.catalog
 
         def make() -> tuple[Plan, Priced]:
-            plan = bind(text, catalog, self._public, parameters)
+            plan = self._bound(text, parameters)
             _require_answered(plan, answered=answered)
             return plan, calibrate(plan, catalog.budget, epsilon=epsilon, error=error, delta=delta)
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lapwing.catalog.model import Catalog, Table
 from lapwing.engines.holders import Holders
+from lapwing.query.capabilities import Capabilities
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.measures import Distribution
 from lapwing.query.plan import Question
@@ -51,6 +52,11 @@ class PublicTables(PublicFacts, Protocol):
 
 class Engine(Protocol):
     """Runs questions over the tables of one catalog."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can run. Questions that need more are refused when they are bound."""
+        ...
 
     def digest(self, table: Table) -> str:
         """Return a fingerprint of a table's data (SHA-256, hexadecimal).

@@ -21,6 +21,7 @@ from lapwing.query.aggregates.scope import Bounded, Requests, SelectScope, has_a
 from lapwing.query.aggregates.shared_rows import check_shared
 from lapwing.query.aggregates.truncation import threshold_search
 from lapwing.query.aggregates.unit_totals import name_of_total, unit_total_search
+from lapwing.query.capabilities import EVERYTHING, Capabilities
 from lapwing.query.derivation.derived import Derived, KeyValue, Output, measures_of
 from lapwing.query.expressions.calls import bind_expression, exact_number
 from lapwing.query.expressions.expression import Literal, columns_of, require_bounded
@@ -56,10 +57,12 @@ def bind(
     facts: PublicFacts = NOTHING_PUBLIC,
     parameters: Parameters = (),
     found: Mapping[Bounded, Bounds] = NOTHING_FOUND,
+    capabilities: Capabilities = EVERYTHING,
 ) -> Plan:
     """Parse a question and return its plan.
 
     Args: found: the bounds that the plan's searches have found; without them it stands with the widest.
+        capabilities: what the engine that will run the plan has.
     Raises: QueryRefused with reason, position and remedy; nothing has been read but the text, the catalog and what is
         public. InvalidParameter for a parameter's value.
     """
@@ -98,6 +101,10 @@ def bind(
         fewest_units=options.min_privacy_units_per_group or 1,
         sets=tuple(tuple(sorted(grouped, key=str)) for grouped in sets) if len(sets) > 1 else (),
     )
+    searches = _searches(requests, selection, sets) if requests.searches else ()
+    if capabilities.missing:
+        for part in (question, *(search.question for search in searches)):
+            capabilities.require(part)
     return Plan(
         question=question,
         keys=keys,
@@ -115,7 +122,7 @@ def bind(
             selection=options.group_selection_epsilon,
         ),
         explain=parsed.explain,
-        searches=_searches(requests, selection, sets) if requests.searches else (),
+        searches=searches,
         unsettled=frozenset(requests.unsettled) if requests.searches and not found else frozenset(),
     )
 

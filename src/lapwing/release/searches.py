@@ -40,7 +40,8 @@ def searched(batch: Sequence[Priced], access: Access) -> dict[Question, Released
 def settled(request: Request, answers: Mapping[Question, Released], access: Access) -> tuple[Request, tuple[str, ...]]:
     """Return a question with the bounds that its searches found, at the price that was said, and notes on them."""
     found = findings(request.plan, answers)
-    plan = bind(request.text, access.catalog, access.public, request.parameters, bounds_of(found))
+    bounds, able = bounds_of(found), access.engine.capabilities
+    plan = bind(request.text, access.catalog, access.public, request.parameters, bounds, able)
     priced = calibrate_found(plan, access.catalog.budget, request.priced)
     return replace(request, plan=plan, priced=priced), notes_of_found(plan, found)
 

@@ -42,10 +42,12 @@ from lapwing.engines.duckdb.link_keys import is_repeated, keys_of, linked_column
 from lapwing.engines.duckdb.public_data import PublicSources
 from lapwing.engines.holders import BYTES_A_PAIR
 from lapwing.errors import DataFault, EngineFault, Fault
+from lapwing.query.capabilities import Capabilities
 from lapwing.query.plan import Question
 
 MEMORY: Final = 1_000_000_000  # bytes
 SECONDS: Final = 600.0
+CAPABILITIES: Final = Capabilities(engine="DuckDB")
 INDEXED_FROM: Final = 64 * 1024**2
 """Bytes of a large file; smaller ones are bounded in less than half a second."""
 INDEXED_AT: Final = 2
@@ -105,6 +107,11 @@ class DuckDB:
             seconds=seconds,
         )
         self._connection = self._database.connection
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Everything that a plan can have."""
+        return CAPABILITIES
 
     def digest(self, table: Table) -> str:
         """Return the SHA-256 of a table's file, remembered for as long as the file's stamp does not change.

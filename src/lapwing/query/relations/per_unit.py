@@ -48,6 +48,7 @@ class PerUnit:
     aggregates: tuple[UnitAggregate, ...]
     columns: tuple[Column, ...]
 
+    construct = "GROUP BY the privacy unit"
     row_by_row = False
     meets = False
     hands_on = False
@@ -111,6 +112,7 @@ class FirstRows:
     source: Selection
     most: int
 
+    construct = "limits of rows"
     row_by_row = False
     meets = False
     hands_on = True
@@ -169,6 +171,7 @@ class FirstGroups:
     keys: tuple[Key, ...]
     most: int
 
+    construct = "limits of groups"
     row_by_row = False
     meets = False
     hands_on = True

@@ -36,6 +36,7 @@ class PublicJoin:
     multiplicity: int
     added: tuple[Column, ...]
 
+    construct = "joins to public tables"
     row_by_row = True
     meets = False
     hands_on = True

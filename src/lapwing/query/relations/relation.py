@@ -41,6 +41,11 @@ class Relation(Protocol):
         ...
 
     @property
+    def construct(self) -> str:
+        """What an engine must have for it (`capabilities`)."""
+        ...
+
+    @property
     def columns(self) -> tuple[Column, ...]:
         """Its columns, each under a name of its own."""
         ...
@@ -123,6 +128,7 @@ class Kept:
 
     table: Table
 
+    construct = "tables"
     sources = ()
     computed = ()
     row_by_row = False

@@ -21,6 +21,7 @@ class Distinct:
     columns: tuple[Column, ...]
     expressions: tuple[Expression, ...]
 
+    construct = "DISTINCT"
     row_by_row = False
     meets = False
     hands_on = False
@@ -88,6 +89,7 @@ class Union:
     parts: tuple[Part, ...]
     columns: tuple[Column, ...]
 
+    construct = "UNION"
     row_by_row = False
     meets = False
     hands_on = False

@@ -33,6 +33,7 @@ class SharedJoin:
     on: tuple[tuple[Expression, Expression], ...]
     apart: tuple[int, ...] = ()
 
+    construct = "joins of different units' rows"
     row_by_row = True
     meets = True
     hands_on = True

@@ -42,6 +42,7 @@ class UnitJoin:
     matched: int
     where: Expression | None = None
 
+    construct = "joins of a unit's rows"
     row_by_row = False
     meets = False
     hands_on = True

@@ -112,6 +112,7 @@ class Windowed:
     windows: tuple[Window, ...]
     added: tuple[Column, ...]
 
+    construct = "window functions"
     row_by_row = False
     meets = False
     hands_on = True
