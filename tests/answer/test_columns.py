@@ -13,7 +13,7 @@ import pytest
 from lapwing.answer import Answer
 from lapwing.mechanisms import DiscreteLaplace, Mechanism, RoundedGaussian
 from lapwing.privacy.measures import GaussianDP
-from lapwing.query.derivation import brackets, column_functions, numbers, ordering
+from lapwing.query.derivation import columns, functions, intervals, rationals
 from lapwing.query.derivation.derived import Average, Derived, KeyValue, Order, Output, Released
 from lapwing.query.plan import Plan, Question
 from tests.support.answer.cell_by_cell import CellByCell
@@ -91,7 +91,7 @@ def nearly_equal() -> list[list[int]]:
 def test_order_is_exact_where_doubles_are_equal(descending: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     plan, values = order_by(Average(total=CENTRED, count=PAID), descending=descending), nearly_equal()
     same(plan, values)
-    monkeypatch.setattr(ordering, "ranks", lambda x: x.floats())
+    monkeypatch.setattr(columns, "exact_ranks", lambda x: x.floats())
     with pytest.raises(AssertionError):
         same(plan, values)
 
@@ -166,20 +166,20 @@ def careless_floats(self: Any) -> Any:
 @pytest.mark.parametrize(
     ("place", "name", "bug"),
     [
-        (numbers, "product", wrapped),
-        (numbers, "total", lambda x, y: x + y),
-        (numbers.Numbers, "floats", careless_floats),
-        (numbers, "either", lambda x, y: x),
-        (brackets, "at_most", lambda x, y: column_functions.at_most(x.numbers, y.numbers)),
-        (brackets, "_flags", lambda x: np.zeros(1, dtype=np.int64)),
-        (brackets, "_turned", lambda _mask, part: part),
-        (column_functions, "_skipping_null", None),
+        (rationals, "product", wrapped),
+        (rationals, "total", lambda x, y: x + y),
+        (rationals.Rationals, "floats", careless_floats),
+        (rationals, "either", lambda x, y: x),
+        (intervals, "at_most", lambda x, y: rationals.at_most(x.numbers, y.numbers)),
+        (intervals, "_flags", lambda x: np.zeros(1, dtype=np.int64)),
+        (intervals, "_turned", lambda _mask, part: part),
+        (functions, "_skipping_null", None),
     ],
 )
 def test_a_planted_bug_is_found(place: Any, name: str, bug: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if bug is None:
-        forms = vars(column_functions)["COLUMN_FUNCTIONS"]
-        monkeypatch.setitem(forms, "least", column_functions._arithmetic(column_functions.lesser))
+        entry = replace(functions.FUNCTIONS["least"], column=functions._arithmetic(rationals.lesser))
+        monkeypatch.setitem(vars(functions)["FUNCTIONS"], "least", entry)
     else:
         monkeypatch.setattr(place, name, bug)
     with pytest.raises(AssertionError):

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.errors import QueryRefused
-from lapwing.query.derivation import roots
-from lapwing.query.derivation.derive import bracket, compute, evaluate, has_interval, interval_end, rests_on_ends
+from lapwing.query.derivation import elementary, intervals
+from lapwing.query.derivation.derive import compute, interval_end, rests_on_ends
 from lapwing.query.derivation.derived import Average, Derived, Fixture, KeyValue, Part, Released, measures_of
 from lapwing.query.measures import Measure
+from tests.support.answer.one_cell import bracket, evaluate
 from tests.support.answer.plans import CENTRED, DAY, NULL, OPEN, PAID, PLAN, ROWS, SIZE, TOTAL, number, power
 
 COUNT = Released(measure=ROWS)
@@ -89,9 +90,16 @@ def test_roots_logarithms_and_exponentials_are_doubles_near_the_true_ones(x: Fra
 tiny_to_huge = st.builds(lambda m, e: Fraction(m) * Fraction(10) ** e, st.integers(1, 10**6), st.integers(-400, 400))
 
 
+def root_ends(low: Fraction | float, high: Fraction | float) -> tuple[Any, Any]:
+    ((first,), (last,)) = (
+        end.values() for end in intervals.square_root((intervals.of_ends([low]), intervals.of_ends([high])))
+    )
+    return (first, last)
+
+
 @given(x=tiny_to_huge)
 def test_the_ends_of_a_root_hold_the_true_root(x: Fraction) -> None:
-    low, high = roots.square_root_ends((x, x))
+    low, high = root_ends(x, x)
     assert not isinstance(low, float)
     assert not isinstance(high, float)
     assert low**2 <= x <= high**2
@@ -100,7 +108,7 @@ def test_the_ends_of_a_root_hold_the_true_root(x: Fraction) -> None:
 
 
 def test_a_root_whose_ends_are_not_moved_outwards_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roots, "OUTWARDS", Fraction(0))
+    monkeypatch.setattr(elementary, "OUTWARDS", Fraction(0))
     with pytest.raises(AssertionError):
         test_the_ends_of_a_root_hold_the_true_root()
 
@@ -110,7 +118,7 @@ def test_a_root_whose_ends_are_not_moved_outwards_is_noticed(monkeypatch: pytest
     [((-inf, -1), (0, 0)), ((-1, inf), (0, inf)), ((4, inf), (2, inf)), ((-inf, inf), (0, inf))],
 )
 def test_ends_of_roots_at_infinity(part: Any, ends: Any) -> None:
-    found = roots.square_root_ends(tuple(end if isinstance(end, float) else Fraction(end) for end in part))  # type: ignore[arg-type]
+    found = root_ends(*(end if isinstance(end, float) else Fraction(end) for end in part))
     assert all(isclose(float(one), other, rel_tol=1e-12) for one, other in zip(found, ends, strict=True))
 
 
@@ -178,10 +186,10 @@ def test_an_end_is_that_of_the_interval_of_its_value() -> None:
     assert asked == [(CENTRED, PAID)] * 2
     assert measures_of(low) == (CENTRED, PAID)
     width = compute("subtract", high, low)
-    assert evaluate(width, released, {}, margins) == found[1] - found[0]  # type: ignore[operator]
+    assert evaluate(width, released, {}, margins) == found[1] - found[0]
     assert bracket(width, released, room, {}) is None
     assert rests_on_ends(width)
-    assert not has_interval(width)
+    assert not width.has_interval
 
 
 def test_an_infinite_end_is_null() -> None:

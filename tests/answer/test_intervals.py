@@ -1,5 +1,6 @@
 """If every measure is within its margin, every derived value is within its interval: over random expressions."""
 
+from dataclasses import replace
 from fractions import Fraction
 from math import inf
 from typing import Any
@@ -8,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lapwing.query.derivation import derivations
-from lapwing.query.derivation.derivations import Function
-from lapwing.query.derivation.derive import bracket, compute, evaluate
+from lapwing.query.derivation import functions, intervals
+from lapwing.query.derivation.derive import compute
 from lapwing.query.derivation.derived import Average, Derived, Fixture, Released
 from lapwing.query.expressions.expression import Column
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import Count, Measure, Sum
+from tests.support.answer.one_cell import bracket, evaluate, interval_of_columns
 from tests.support.effort import examples
 
 PAY = Column(name="pay", type=Fixed(step=Fraction(1, 2), low=-20, high=60))
@@ -89,13 +90,13 @@ def test_a_division_that_forgets_zero_is_noticed(monkeypatch: pytest.MonkeyPatch
     assert bracket(ratio, released, room, {}) == (-inf, inf)
 
     def careless(first: Any, second: Any) -> Any:
-        corners = [x / y for x in first for y in second if y]
-        return (min(corners), max(corners))
+        corners = [intervals.over(x, y) for x in first for y in second]
+        return (intervals.lesser(*corners), intervals.greater(*corners))
 
-    entry = Function(value=lambda x, y: x / y, interval=careless)
-    monkeypatch.setitem(vars(derivations)["FUNCTIONS"], "divide", entry)
-    possible: dict[Measure, Fraction] = {COUNT: Fraction(1, 2), TOTAL: Fraction(1)}
-    assert not contained(evaluate(ratio, possible, {}), bracket(ratio, released, room, {}))
+    entry = replace(functions.FUNCTIONS["divide"], interval=careless)
+    monkeypatch.setitem(vars(functions)["FUNCTIONS"], "divide", entry)
+    possible: dict[Measure, Fraction] = {COUNT: Fraction(1), TOTAL: Fraction(1)}
+    assert not contained(evaluate(ratio, possible, {}), interval_of_columns(ratio, released, room, {}))
 
 
 def test_a_mean_is_divided_over_possible_counts_only_and_stays_in_bounds() -> None:

@@ -22,9 +22,9 @@ from lapwing.query import stability
 from lapwing.query.aggregates.order_statistics import MOST_NODES, NODES_BY_CHOICE
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
-from lapwing.query.derivation import ranks
-from lapwing.query.derivation.derived import OrderStatistic, RankKind
-from lapwing.query.derivation.noisy_trees import NoisyTrees
+from lapwing.query.derivation import noisy_trees
+from lapwing.query.derivation.derived import OrderStatistic
+from lapwing.query.derivation.noisy_trees import NoisyTrees, RankKind
 from lapwing.query.expressions.expression import Column
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import Distribution
@@ -259,7 +259,7 @@ def test_intervals_cover(noise: Mechanism, chance: Fraction) -> None:
 
 
 def test_twin_intervals_of_a_quarter_of_the_width_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    narrow = ranks.rank_margins
+    narrow = noisy_trees.rank_margins
     monkeypatch.setattr("lapwing.query.derivation.noisy_trees.rank_margins", lambda *all_: narrow(*all_) / 4)
     with pytest.raises(AssertionError):
         check_coverage(NOISES[0], Fraction(1, 20))
@@ -301,7 +301,7 @@ def test_the_error_of_a_rank_has_the_variance_of_its_weight(noise: Mechanism) ->
         ratio = (errors**2).mean(axis=0)[:-1] / weights[:-1]
         assert 0.7 < ratio.min() < 1 < ratio.max() < 1.35
         for confidence in (Fraction(1, 2), Fraction(95, 100)):
-            far = np.abs(errors) > ranks.rank_error(MEASURE, noise, confidence, Fraction(q))
+            far = np.abs(errors) > noisy_trees.rank_error(MEASURE, noise, confidence, Fraction(q))
             assert not any(too_many(int(count), 1 - confidence) for count in far.sum(axis=0))
 
 

@@ -17,8 +17,8 @@ from lapwing.engines.duckdb.cleaned import Source
 from lapwing.errors import LapwingError, QueryRefused
 from lapwing.opening import open_session
 from lapwing.query.bind import bind
-from lapwing.query.derivation.derive import evaluate
 from lapwing.session import Session
+from tests.support.answer.one_cell import evaluate
 from tests.support.query import clean, golden
 
 DEEP = 10_000

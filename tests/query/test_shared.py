@@ -224,7 +224,7 @@ def test_answers_are_those_of_sql_where_nothing_is_cut(tmp_path: Path, seed: int
         for text, units in QUESTIONS.items():
             plan = world.plan(limited(text, ROOMY))
             assert plan.question.units_of_row == units, text
-            order = [plan.question.measures.index(output.value.measure) for output in plan.outputs[len(plan.keys) :]]  # type: ignore[union-attr]
+            order = [plan.question.measures.index(output.value.measure) for output in plan.outputs[len(plan.keys) :]]  # type: ignore[attr-defined]
             ours = {
                 (*keys, *(values[place] for place in order))
                 for keys, values in world.exact(plan.question).items()

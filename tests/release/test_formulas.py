@@ -10,7 +10,7 @@ import pytest
 import lapwing as lw
 from lapwing.query.aggregates import formulas
 from lapwing.query.derivation.derived import Derived
-from tests.release.test_over import rows_of, said
+from tests.release.test_window_values import rows_of, said
 from tests.support.release.tables import repeatable, visits
 
 BASE = "SELECT plan, COUNT(*) AS n, AVG(cost) AS m FROM visits GROUP BY plan"

@@ -8,12 +8,13 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from html import escape
+from math import prod
 from typing import Final, final
 
 import numpy as np
 import pyarrow as pa
 
-from lapwing.answer.cells import given_keys, kept, public_keys, shown
+from lapwing.answer.cells import kept, private_keys, public_keys, shown
 from lapwing.answer.consistent import ConsistentAnswer, adjusted
 from lapwing.answer.drawing import bars
 from lapwing.answer.facts import ColumnFacts, facts
@@ -24,23 +25,21 @@ from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.plots import Plot
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import Loss
-from lapwing.query.derivation.calendar import TEMPORAL
-from lapwing.query.derivation.columns import Column
-from lapwing.query.derivation.derivations import Value
+from lapwing.query.derivation.columns import NUMERIC, TEMPORAL, Column, IndexArray, Value
 from lapwing.query.derivation.derive import rests_on_ends
 from lapwing.query.derivation.derived import (
-    INTERVAL_CONFIDENCE,
-    NUMERIC,
+    Derived,
     KeyValue,
+    NoisyCells,
     OrderStatistic,
     Output,
     Part,
     measures_of,
     parts_of,
 )
-from lapwing.query.derivation.frame import Frame, column, ends_of
+from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
 from lapwing.query.derivation.noisy_trees import NoisyTrees
-from lapwing.query.derivation.over import with_over
+from lapwing.query.derivation.window_values import with_over
 from lapwing.query.measures import Measure
 from lapwing.query.plan import Plan
 
@@ -84,26 +83,54 @@ class Answer:
         self.stored = stored
         self.notes = tuple(notes)
         self._shares = None if shares is None else dict(zip(question.measures, shares, strict=True))
-        columns = public_keys(question) if keys is None else given_keys(keys)
-        size = columns[0].size if columns else 1
-        if any(len(numbers) != size for numbers in values):
+        self._numbers = {m: integer_array(v) for m, v in zip(question.measures, values, strict=True)}
+        self._keys = keys
+        size = prod(len(key.domain) for key in question.keys) if keys is None else len(keys[0]) if keys else 1
+        if any(len(numbers) != size for numbers in self._numbers.values()):
             raise InvalidParameter(f"An answer of {size} cells needs as many released numbers of each measure.")
-        numbers = {m: integer_array(v) for m, v in zip(question.measures, values, strict=True)}
-        self._released = Frame(
-            size=size,
-            measures={measure: numbers[measure] for measure in question.numbers},
-            trees={m: NoisyTrees.of(m, self.mechanisms[m], numbers[m]) for m in question.distributions},
+        self._last_intervals: tuple[Fraction, dict[str, tuple[EndArray, EndArray]]] | None = None
+
+    # Everything below follows from the released integers alone, and is computed when it is first read.
+
+    @cached_property
+    def _released(self) -> NoisyCells:
+        """Every cell."""
+        question = self.plan.question
+        columns = public_keys(question) if self._keys is None else private_keys(self._keys)
+        return NoisyCells(
+            size=columns[0].size if columns else 1,
+            measures={measure: self._numbers[measure] for measure in question.numbers},
+            trees={m: NoisyTrees.of(m, self.mechanisms[m], self._numbers[m]) for m in question.distributions},
             keys={str(key): labels for key, labels in zip(question.keys, columns, strict=True)},
             margins=lambda parts: self._margins(parts, INTERVAL_CONFIDENCE),
         )
+
+    @cached_property
+    def _places_kept(self) -> IndexArray:
+        """The cells that HAVING keeps, in the order of the keys."""
+        return kept(self.plan, self._released)
+
+    @cached_property
+    def _kept(self) -> NoisyCells:
+        """These cells, with the window functions over them."""
+        return with_over(self._released.taken(self._places_kept), self._values)
+
+    @cached_property
+    def _places_shown(self) -> IndexArray:
+        """Which of these cells are shown, in order."""
+        return shown(self.plan, self._kept)
+
+    @cached_property
+    def _rows(self) -> NoisyCells:
+        """The cells that are shown."""
+        return self._kept.taken(self._places_shown)
+
+    @property
+    def _values(self) -> list[Derived]:
+        """What is computed of each cell: the columns, and what QUALIFY and ORDER BY look at."""
+        plan = self.plan
         conditions = [] if plan.qualify is None else [plan.qualify]
-        shown_by = (*conditions, *(term.value for term in plan.order))
-        self._derived = [*(output.value for output in plan.outputs), *shown_by]
-        self._kept_cells = kept(plan, self._released)
-        self._kept = with_over(self._released.taken(self._kept_cells), self._derived)
-        self._places = shown(plan, self._kept)
-        self._frame = self._kept.taken(self._places)
-        self._known: tuple[Fraction, dict[str, tuple[EndArray, EndArray]]] | None = None  # the last intervals
+        return [*(output.value for output in plan.outputs), *conditions, *(term.value for term in plan.order)]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -111,7 +138,7 @@ class Answer:
         return tuple(output.name for output in self.plan.outputs)
 
     def __len__(self) -> int:
-        return self._frame.size
+        return self._rows.size
 
     def __repr__(self) -> str:
         return f"<Answer: {len(self)} rows of {', '.join(self.columns)}; cost {self.cost}>"
@@ -129,7 +156,7 @@ class Answer:
 
     @cached_property
     def _columns(self) -> Mapping[str, Column]:
-        return {output.name: column(output.value, self._frame) for output in self.plan.outputs}
+        return {output.name: self._rows.column(output.value) for output in self.plan.outputs}
 
     def interval(self, confidence: Number = CONFIDENCE) -> dict[str, tuple[EndArray, EndArray]]:
         """Return, for each noisy column of numbers, dates or timestamps, the ends of an interval in every row.
@@ -145,27 +172,27 @@ class Answer:
         Args: confidence: between 0 and 1, of each cell by itself, before HAVING and LIMIT chose cells.
         """
         level = probability(confidence, "confidence")
-        if self._known is None or self._known[0] != level:
+        if self._last_intervals is None or self._last_intervals[0] != level:
             noisy = [output for output in self.plan.outputs if is_noisy(output)]
-            self._known = level, {output.name: self._ends(output, level) for output in noisy}
-        return {name: (low.copy(), high.copy()) for name, (low, high) in self._known[1].items()}
+            self._last_intervals = level, {output.name: self._ends(output, level) for output in noisy}
+        return {name: (low.copy(), high.copy()) for name, (low, high) in self._last_intervals[1].items()}
 
     def _ends(self, output: Output, confidence: Fraction) -> tuple[EndArray, EndArray]:
-        found = ends_of(output.value, self._frame, self._margins(parts_of(output.value), confidence))
+        interval = output.value.interval(self._rows, self._margins(parts_of(output.value), confidence))
         unknown = np.full(len(self), np.nan)
-        low, high = (unknown, unknown) if found is None else (end.floats(len(self)) for end in found)
+        low, high = (unknown, unknown) if interval is None else (end.floats(len(self)) for end in interval)
         return ends_shown(low, output.value.shape), ends_shown(high, output.value.shape)
 
     def _margins(self, parts: Sequence[Part], confidence: Fraction) -> Mapping[Measure, Fraction]:
         """Return margins within which all parts are at once with this confidence (union bound)."""
         chance = (1 - confidence) / len(parts)
-        found: dict[Measure, Fraction] = {}
+        margins: dict[Measure, Fraction] = {}
         for part in parts:
             if isinstance(part, OrderStatistic):
-                found[part.distribution] = chance
+                margins[part.distribution] = chance
             else:
-                found[part] = self.mechanisms[part].half_width(1 - chance) * part.step
-        return found
+                margins[part] = self.mechanisms[part].half_width(1 - chance) * part.step
+        return margins
 
     def to_arrow(self, confidence: Number | None = None) -> pa.Table:
         """Return a PyArrow table; with a confidence, also `<column>_low` and `<column>_high`."""
@@ -190,9 +217,9 @@ class Answer:
         """
         deviations = {m: self.mechanisms[m].standard_deviation for m in self._released.measures}
         measures, changed = adjusted(self.plan.question, self._released.measures, deviations)
-        adjusted_rows = replace(self._kept, measures={m: values[self._kept_cells] for m, values in measures.items()})
-        frame = with_over(adjusted_rows, self._derived).taken(self._places)
-        return ConsistentAnswer(self.plan, self._frame, frame, changed)
+        kept = replace(self._kept, measures={m: values[self._places_kept] for m, values in measures.items()})
+        rows = with_over(kept, self._values).taken(self._places_shown)
+        return ConsistentAnswer(self.plan, self._rows, rows, changed)
 
     def describe(self) -> tuple[ColumnFacts, ...]:
         """Return what is public about each column: its noise, the half-width of its 95 % interval, its price."""

@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from lapwing.query.derivation.columns import IndexArray, Labels, Truths, of_labels, sortable
-from lapwing.query.derivation.derivations import Value
-from lapwing.query.derivation.derived import Order
-from lapwing.query.derivation.frame import Frame, column
-from lapwing.query.derivation.numbers import mask_of
+from lapwing.query.derivation.columns import IndexArray, Labels, Truths, Value, of_labels, sortable
+from lapwing.query.derivation.derived import NoisyCells, Order
+from lapwing.query.derivation.rationals import mask_of
 from lapwing.query.keys import Key
 from lapwing.query.plan import Plan, Question
 
@@ -30,39 +28,39 @@ def _labels(places: IndexArray, domain: Sequence[Value]) -> Labels:
     return Labels(places=np.where(np.isin(places, missing), -1, places) if missing else places, labels=domain)
 
 
-def given_keys(keys: Sequence[Sequence[Value]]) -> tuple[Labels, ...]:
+def private_keys(keys: Sequence[Sequence[Value]]) -> tuple[Labels, ...]:
     """Return keys as they were released, one entry a cell."""
     return tuple(of_labels(values) for values in keys)
 
 
-def kept(plan: Plan, frame: Frame) -> IndexArray:
+def kept(plan: Plan, cells: NoisyCells) -> IndexArray:
     """Return the cells that HAVING keeps, in the order of the keys."""
-    places = _in_order_of_keys(plan, frame)
+    places = _in_order_of_keys(plan, cells)
     if plan.having is not None:
-        condition = column(plan.having, frame)
+        condition = cells.column(plan.having)
         if isinstance(condition, Truths):
             places = places[condition.holds[places]]
     return places
 
 
-def shown(plan: Plan, frame: Frame) -> IndexArray:
+def shown(plan: Plan, cells: NoisyCells) -> IndexArray:
     """Return which of the cells that HAVING keeps are shown, in order: after QUALIFY, sorted, from OFFSET to LIMIT."""
-    places = np.arange(frame.size)
+    places = np.arange(cells.size)
     if plan.qualify is not None:
-        condition = column(plan.qualify, frame)
+        condition = cells.column(plan.qualify)
         if isinstance(condition, Truths):
             places = places[condition.holds[places]]
     for term in reversed(plan.order):
-        places = _sorted(places, term, frame)
+        places = _sorted(places, term, cells)
     end = None if plan.limit is None else plan.offset + plan.limit
     return places[plan.offset : end]
 
 
-def _in_order_of_keys(plan: Plan, frame: Frame) -> IndexArray:
+def _in_order_of_keys(plan: Plan, cells: NoisyCells) -> IndexArray:
     """Return all cells, the first key of GROUP BY turning slowest: each key's values in the order of its domain."""
-    ranks = [_ranks(key, frame.keys[str(key)]) for key in plan.keys]
+    ranks = [_ranks(key, cells.keys[str(key)]) for key in plan.keys]
     if not ranks:
-        return np.arange(frame.size)
+        return np.arange(cells.size)
     return np.lexsort(ranks[::-1])  # stable; the last key given is the first to sort by
 
 
@@ -82,10 +80,10 @@ def _any(value: Any) -> Any:  # all of one type, and not NULL
     return value
 
 
-def _sorted(places: IndexArray, term: Order, frame: Frame) -> IndexArray:
+def _sorted(places: IndexArray, term: Order, cells: NoisyCells) -> IndexArray:
     """Sort cells by one term, keeping the order of ties, NULLs to one end."""
-    values = column(term.value, frame)
-    null = np.broadcast_to(mask_of(values.null), frame.size)[places]
+    values = cells.column(term.value)
+    null = np.broadcast_to(mask_of(values.null), cells.size)[places]
     nulls, known = places[null], places[~null]
     keys = sortable(values)[known]
     known = known[np.argsort(-keys if term.descending else keys, kind="stable")]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.exact.arrays import IntArray
-from lapwing.query.derivation.integers import product, single
+from lapwing.query.derivation.rationals import product, single
 from lapwing.query.expressions.conversion import nullable
 from lapwing.query.measures import Count, CountDistinct, CountUnits, Measure, Sum
 

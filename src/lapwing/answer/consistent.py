@@ -23,8 +23,7 @@ from lapwing.answer.showing import Cell, arrow, cells
 from lapwing.answer.whole_numbers import Wholes, in_whole_numbers
 from lapwing.exact.arrays import IntArray
 from lapwing.query.derivation.columns import Column, IndexArray, differ
-from lapwing.query.derivation.derived import measures_of
-from lapwing.query.derivation.frame import Frame, column
+from lapwing.query.derivation.derived import NoisyCells, measures_of
 from lapwing.query.measures import Measure
 from lapwing.query.plan import Plan, Question
 
@@ -36,14 +35,14 @@ class ConsistentAnswer:
     `changed` names the columns of which some number differs from the raw answer.
     """
 
-    def __init__(self, plan: Plan, raw: Frame, frame: Frame, adjusted: Sequence[Measure]) -> None:
+    def __init__(self, plan: Plan, raw: NoisyCells, adjusted_cells: NoisyCells, adjusted: Sequence[Measure]) -> None:
         self.plan = plan
-        self._columns: Mapping[str, Column] = {o.name: column(o.value, frame) for o in plan.outputs}
+        self._columns: Mapping[str, Column] = {o.name: adjusted_cells.column(o.value) for o in plan.outputs}
         moved = set(adjusted)
         self.changed: tuple[str, ...] = tuple(
             output.name
             for output in plan.outputs
-            if moved & set(measures_of(output.value)) and differ(self._columns[output.name], column(output.value, raw))
+            if moved & set(measures_of(output.value)) and differ(self._columns[output.name], raw.column(output.value))
         )
 
     @property

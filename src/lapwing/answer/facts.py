@@ -6,20 +6,19 @@ from fractions import Fraction
 
 from lapwing.exact.bounds import float_near
 from lapwing.mechanisms.additive import NoiseLaw
-from lapwing.query.derivation.derive import has_interval, rests_on_ends
+from lapwing.query.derivation.columns import NUMERIC
+from lapwing.query.derivation.derive import rests_on_ends
 from lapwing.query.derivation.derived import (
-    INTERVAL_CONFIDENCE,
-    NUMERIC,
     Average,
-    Compute,
     Derived,
-    IntervalEnd,
     OrderStatistic,
     Released,
     measures_of,
     parts_of,
+    values_in,
 )
-from lapwing.query.derivation.ranks import rank_error, rank_note
+from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
+from lapwing.query.derivation.noisy_trees import rank_error
 from lapwing.query.measures import Distribution, Measure
 from lapwing.query.names import measure_names
 from lapwing.query.plan import Plan
@@ -99,11 +98,11 @@ def _notes(value: Derived) -> list[str]:
     if rests_on_ends(value):
         return ["computed from ends of 95 % intervals, so that it has no interval of its own"]
     notes = []
-    if _holds_average(value):
+    if any(isinstance(part, Average) for part in values_in(value)):
         notes.append("NULL where the noisy count of a mean is below 1")
     if isinstance(value, Average):
         notes.append("inside the bounds of its argument")
-    if value.shape in NUMERIC and not has_interval(value):
+    if value.shape in NUMERIC and not value.has_interval:
         notes.append("no interval follows")
     return notes
 
@@ -111,16 +110,4 @@ def _notes(value: Derived) -> list[str]:
 def _rank_notes(value: Derived, mechanisms: Mapping[Measure, NoiseLaw]) -> list[str]:
     """Say how far ranks are off, and from how wide a step values are read."""
     ranked = [part for part in parts_of(value) if isinstance(part, OrderStatistic)]
-    return [rank_note(part, mechanisms[part.distribution]) for part in ranked]
-
-
-def _holds_average(value: Derived) -> bool:
-    match value:
-        case Average():
-            return True
-        case Compute():
-            return any(map(_holds_average, value.arguments))
-        case IntervalEnd():
-            return _holds_average(value.value)
-        case _:
-            return False
+    return [part.note(mechanisms[part.distribution]) for part in ranked]

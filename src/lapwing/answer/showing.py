@@ -15,11 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lapwing.exact.bounds import float_near
-from lapwing.query.derivation.columns import Column, Labels, Truths
-from lapwing.query.derivation.derivations import Value
-from lapwing.query.derivation.derived import Shape
-from lapwing.query.derivation.integers import product
-from lapwing.query.derivation.numbers import BoolArray, Numbers
+from lapwing.query.derivation.columns import Column, Labels, Shape, Truths, Value
+from lapwing.query.derivation.rationals import BoolArray, Rationals, product
 
 Cell = bool | int | float | Decimal | str | date | datetime | None
 _LARGEST: Final = 10**308
@@ -63,12 +60,12 @@ def ends_shown(ends: NDArray[np.float64], shape: Shape) -> EndArray:
 
 def cells(column: Column, shape: Shape) -> list[Cell]:
     """Return an expanded column as Python values: integers, Decimals or floats by its type, NULL as None."""
-    if not isinstance(column, Numbers):
+    if not isinstance(column, Rationals):
         return cast(list[Cell], column.values())
     return _known_cells(column, shape) or [cell(value, shape) for value in column.values()]
 
 
-def _known_cells(column: Numbers, shape: Shape) -> list[Cell] | None:
+def _known_cells(column: Rationals, shape: Shape) -> list[Cell] | None:
     """Return the values of common columns at once; None if there is no such form."""
     found: list[Cell]
     if shape == "real":
@@ -86,7 +83,7 @@ def _known_cells(column: Numbers, shape: Shape) -> list[Cell] | None:
     )
 
 
-def _is_whole(column: Numbers) -> bool:
+def _is_whole(column: Rationals) -> bool:
     """Tell whether a column is of whole numbers of at most 64 bits."""
     return (
         column.bottoms is None
@@ -96,7 +93,7 @@ def _is_whole(column: Numbers) -> bool:
     )
 
 
-def _scaled(column: Numbers) -> tuple[NDArray[np.int64], int] | None:
+def _scaled(column: Rationals) -> tuple[NDArray[np.int64], int] | None:
     """Return whole numbers of 10^−places that a column consists of, if they are few digits; else None."""
     if column.bottoms is not None or column.scale >= 2**62:
         return None
@@ -154,12 +151,12 @@ def arrow(column: Column, shape: Shape) -> pa.Array:
             return labels.take(pa.array(places))
         case Truths():
             return pa.array(column.truths, mask=_mask(column.null))
-        case Numbers() if shape == "real":
+        case Rationals() if shape == "real":
             return pa.array(column.floats(), mask=_mask(column.null))
-        case Numbers() if shape == "integer" and _is_whole(column):
+        case Rationals() if shape == "integer" and _is_whole(column):
             values = product(column.tops, np.array([int(column.scale)]))
             return pa.array(values, mask=_mask(column.null))
-        case Numbers() if shape == "decimal" and (scaled := _scaled(column)) is not None:
+        case Rationals() if shape == "decimal" and (scaled := _scaled(column)) is not None:
             return _decimals(*scaled, column.null)
         case _:
             return _from_cells(cells(column, shape), shape)

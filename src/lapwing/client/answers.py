@@ -18,7 +18,7 @@ from lapwing.errors import ServiceFault
 from lapwing.plots import Plot
 from lapwing.privacy.amounts import Number, exact, probability, written
 from lapwing.privacy.measures import Loss, from_record
-from lapwing.query.derivation.derived import NUMERIC
+from lapwing.query.derivation.columns import NUMERIC
 
 USUAL_CONFIDENCE: Final = Fraction(95, 100)
 

@@ -19,7 +19,7 @@ from lapwing.privacy.amounts import Number, positive
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.measures import MEASURES, Loss
 from lapwing.query.aggregates.order_statistics import check_nodes
-from lapwing.query.derivation.ranks import rank_error
+from lapwing.query.derivation.noisy_trees import rank_error
 from lapwing.query.measures import Distribution, Measure
 from lapwing.query.plan import Plan, Question
 from lapwing.query.relations.contribution import Share

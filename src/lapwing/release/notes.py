@@ -10,7 +10,6 @@ from fractions import Fraction
 from lapwing.catalog.model import Column, Table
 from lapwing.errors import InvalidParameter
 from lapwing.query.derivation.derived import OrderStatistic, measures_of, parts_of
-from lapwing.query.derivation.ranks import rank_note
 from lapwing.query.measures import Count, Sum
 from lapwing.query.plan import Plan
 from lapwing.query.quote import CONFIDENCE, Priced
@@ -126,7 +125,7 @@ def _ranks(plan: Plan, priced: Priced) -> tuple[str, ...]:
     terms = {term.measure: term for term in priced.terms}
     found = {part: output.name for output in plan.outputs for part in parts_of(output.value)}
     ranked = [(part, name) for part, name in found.items() if isinstance(part, OrderStatistic)]
-    return tuple(f"{name}: {rank_note(part, terms[part.distribution].mechanism)}" for part, name in ranked)
+    return tuple(f"{name}: {part.note(terms[part.distribution].mechanism)}" for part, name in ranked)
 
 
 def _range(column: Column) -> str:

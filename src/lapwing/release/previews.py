@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from lapwing.exact.arrays import integer_array
 from lapwing.preview import ColumnPreview, MeasurePreview, SelectionPreview
 from lapwing.query.aggregates.approximate_bounds import margin_of
-from lapwing.query.derivation.derive import bracket
-from lapwing.query.derivation.derived import Average, Output, Released, keys_of, measures_of
+from lapwing.query.derivation.derived import Average, NoisyCells, Output, Released, keys_of, measures_of
 from lapwing.query.measures import Measure
 from lapwing.query.plan import Plan, Search
 from lapwing.query.quote import CONFIDENCE, Priced, Term
@@ -91,15 +91,20 @@ def _average_half_width(average: Average, terms: Mapping[Measure, Term], count: 
     if low is None or high is None:
         raise ValueError("a sum's argument is bounded")
     origin = average.total.origin * average.total.step
-    worst = Fraction(0)
-    for mean in (low, high):
-        centre: dict[Measure, Fraction] = {average.total: (mean - origin) * count, average.count: Fraction(count)}
-        for total in (-margins[average.total], margins[average.total]):
-            shifted = {**centre, average.total: centre[average.total] + total}
-            ends = bracket(average, shifted, {**margins, average.total: Fraction(0)}, {})
-            if ends is not None:
-                worst = max(worst, *(abs(Fraction(end) - mean) for end in ends))
-    return float(worst)
+    away = margins[average.total]
+    cases = [(mean, (mean - origin) * count + error) for mean in (low, high) for error in (-away, away)]
+    cells = NoisyCells(
+        size=len(cases),
+        measures={
+            average.total: integer_array([int(total / average.total.step) for _, total in cases]),
+            average.count: integer_array([count] * len(cases)),
+        },
+        keys={},
+        margins=lambda _parts: margins,
+    )
+    ends = average.interval(cells, {**margins, average.total: Fraction(0)})
+    errors = [abs(Fraction(end) - mean) for side in ends for end, (mean, _) in zip(side.values(), cases, strict=True)]
+    return float(max(errors))
 
 
 def previews_of(priced: Priced, searches: Sequence[Search]) -> tuple[MeasurePreview, ...]:

@@ -1,4 +1,4 @@
-"""An answer computed one cell after the other, by the definitions in `derive`: what columns must agree with."""
+"""An answer computed one cell after the other, in plain Python: what columns must agree with."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -12,10 +12,12 @@ import pyarrow as pa
 from lapwing.answer.showing import Cell
 from lapwing.exact.bounds import float_near
 from lapwing.mechanisms import Mechanism
-from lapwing.query.derivation.derive import Margins, bracket, evaluate, rests_on_ends
-from lapwing.query.derivation.derived import NUMERIC, Derived, OrderStatistic, Part, Shape, measures_of
+from lapwing.query.derivation.columns import NUMERIC, Shape
+from lapwing.query.derivation.derive import rests_on_ends
+from lapwing.query.derivation.derived import Derived, Margins, OrderStatistic, Part, measures_of
 from lapwing.query.measures import Measure
 from lapwing.query.plan import Plan
+from tests.support.answer.plain import bracket, evaluate
 
 Row = tuple[Mapping[Measure, Fraction], Mapping[str, Any]]
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any, cast
 
 from lapwing.query.derivation import moments
-from lapwing.query.derivation.derive import compute, has_interval, interval_end
+from lapwing.query.derivation.derive import compute, interval_end
 from lapwing.query.derivation.derived import Average, Derived, Fixture, KeyValue, Order, Output, Released, measures_of
 from lapwing.query.expressions.expression import Column
 from lapwing.query.expressions.types import BOOLEAN, DATE, TEXT, Fixed
@@ -82,7 +82,7 @@ class Maker:
             case 8:
                 return power(first, self.random.randint(-3, 3))
             case 9:
-                if measures_of(first) and has_interval(first) and self.random.random() < 0.5:
+                if measures_of(first) and first.has_interval and self.random.random() < 0.5:
                     return interval_end(first, self.random.choice(("low", "high")))
                 return compute("within", first, self.number(depth - 1), self.number(0))
             case 10:

@@ -30,7 +30,7 @@ from typing import Final
 from lapwing.errors import QueryRefused
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.query.aggregates.scope import Requests
-from lapwing.query.derivation.derived import INTERVAL_CONFIDENCE
+from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
 from lapwing.query.expressions.expression import Expression, written_in
 from lapwing.query.expressions.magnitudes import Bounds, Magnitudes, class_of, magnitudes_of
 from lapwing.query.from_clause.groupings import only_where

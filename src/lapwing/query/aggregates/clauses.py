@@ -8,7 +8,7 @@ from lapwing.query.aggregates.grouping_sets import Sets
 from lapwing.query.aggregates.outputs import bind_output
 from lapwing.query.aggregates.scope import Requests, SelectScope
 from lapwing.query.derivation.derived import Derived, KeyValue, Order, Output
-from lapwing.query.derivation.over import over_in
+from lapwing.query.derivation.window_values import over_in
 from lapwing.query.expressions.calls import exact_number
 from lapwing.query.expressions.rows import Rows
 
@@ -17,7 +17,7 @@ def bind_having(clause: exp.Expression, scope: SelectScope, requests: Requests) 
     """Bind HAVING: which cells are in the answer."""
     scope.rows.only(clause, "this")
     condition = bind_output(clause.this, scope, requests)
-    if any(True for _ in over_in(condition)):
+    if over_in(condition):
         raise scope.rows.refusal(clause, "HAVING comes before window functions", "Use QUALIFY.")
     return _boolean(condition, "HAVING", clause, scope)
 

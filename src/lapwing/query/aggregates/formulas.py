@@ -9,8 +9,9 @@ from sqlglot import exp
 
 from lapwing.query.aggregates.scope import shape_of
 from lapwing.query.derivation import calendar
-from lapwing.query.derivation.derive import compute
-from lapwing.query.derivation.derived import NUMERIC, Compute, Derived, Fixture, KeyValue, Side
+from lapwing.query.derivation.columns import NUMERIC
+from lapwing.query.derivation.derive import Compute, Side, compute
+from lapwing.query.derivation.derived import Derived, Fixture, KeyValue
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.expressions.naming import name_of

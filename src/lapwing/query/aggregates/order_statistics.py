@@ -22,7 +22,9 @@ from sqlglot import exp
 from lapwing.errors import QueryRefused
 from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope
 from lapwing.query.derivation import calendar
-from lapwing.query.derivation.derived import Compute, Derived, OrderStatistic, RankKind, Shape
+from lapwing.query.derivation.columns import Shape
+from lapwing.query.derivation.derived import Derived, OrderStatistic
+from lapwing.query.derivation.noisy_trees import RankKind
 from lapwing.query.expressions import conversion, temporal
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, Literal, is_number
@@ -167,7 +169,7 @@ def _in_whole_numbers(argument: Expression, named: NamedArguments | None) -> Exp
     return temporal.whole_number(argument)
 
 
-def _as_time(statistic: OrderStatistic, kind: Type) -> Compute:
+def _as_time(statistic: OrderStatistic, kind: Type) -> Derived:
     """Write a number of days or seconds as what the argument is; between two dates are times of day, as in SQL."""
     if describe(kind) == "timestamp":
         return calendar.moment_of(replace(statistic, unit="seconds"))

@@ -1,7 +1,7 @@
 """Bind what an answer shows: aggregates become measures, and everything around them post-processing.
 
 An aggregate's argument is an expression over one row (`calls`); what stands outside is computed from released numbers
-(`formulas`, `windows`), and checked here for types so that nothing can fail once the answer is paid.
+(`formulas`, `answer_windows`), and checked here for types so that nothing can fail once the answer is paid.
 """
 
 from collections.abc import Mapping
@@ -11,13 +11,13 @@ from typing import Final
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
+from lapwing.query.aggregates.answer_windows import bind_over
 from lapwing.query.aggregates.counts_and_sums import COUNTS_AND_SUMS
 from lapwing.query.aggregates.formulas import FORMULAS, Formula
 from lapwing.query.aggregates.order_statistics import ORDER_STATISTICS
 from lapwing.query.aggregates.privacy_arguments import with_privacy_arguments
 from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope, bound_condition, has_aggregate, shape_of
 from lapwing.query.aggregates.statistics import STATISTICS
-from lapwing.query.aggregates.windows import bind_over
 from lapwing.query.derivation.derived import Derived, KeyValue
 from lapwing.query.expressions.calls import bind_expression, require_present
 from lapwing.query.expressions.naming import instead_of_aggregate, name_of

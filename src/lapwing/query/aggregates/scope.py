@@ -6,7 +6,8 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from lapwing.query.derivation.derived import Derived, Shape
+from lapwing.query.derivation.columns import Shape
+from lapwing.query.derivation.derived import Derived
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.magnitudes import Bounds, Magnitudes

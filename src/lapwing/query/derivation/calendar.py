@@ -10,11 +10,11 @@ from fractions import Fraction
 from typing import Final
 
 from lapwing.errors import QueryRefused
-from lapwing.query.derivation.derive import compute, interval_end
-from lapwing.query.derivation.derived import Compute, Derived, Fixture, Shape, Side, measures_of
+from lapwing.query.derivation.columns import TEMPORAL
+from lapwing.query.derivation.derive import Compute, Side, compute, interval_end
+from lapwing.query.derivation.derived import Derived, Fixture, measures_of
 from lapwing.query.expressions.temporal import unit_of
 
-TEMPORAL: Final[tuple[Shape, ...]] = ("date", "timestamp")
 _WRITTEN: Final = ("date_at", "moment_at")
 _SECONDS: Final[Mapping[str, int]] = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
 

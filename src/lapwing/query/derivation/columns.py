@@ -5,19 +5,25 @@ A column has one entry a cell, or a single one that stands for all.
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, cast, final
+from typing import Any, Final, cast, final
+from typing import Literal as Choice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.query.derivation import numbers, ordering
-from lapwing.query.derivation.derivations import Value
-from lapwing.query.derivation.derived import NUMERIC, Shape
-from lapwing.query.derivation.numbers import BoolArray, FloatArray, Numbers, mask_of, some
+from lapwing.exact.arrays import IntArray
+from lapwing.query.derivation import rationals
+from lapwing.query.derivation.rationals import BoolArray, FloatArray, Rationals, bottoms_of, mask_of, product, some
+from lapwing.query.expressions.expression import Constant
 
 IndexArray = NDArray[np.int64]
+Value = Constant
+Shape = Choice["integer", "decimal", "real", "text", "boolean", "date", "timestamp", "null"]
+"""The SQL type of a column of the answer, as the analyst sees it."""
+NUMERIC: Final[tuple[Shape, ...]] = ("integer", "decimal", "real")
+TEMPORAL: Final[tuple[Shape, ...]] = ("date", "timestamp")
 
 
 @final
@@ -95,29 +101,29 @@ class Labels:
         return np.asarray(by_place[self.places], dtype=np.int64)
 
 
-Column = Numbers | Truths | Labels
+Column = Rationals | Truths | Labels
 
 
 def of_labels(values: Sequence[Value]) -> Labels:
     """Return a column of labels, each held once."""
-    found: dict[Value, int] = {}
-    places = [-1 if value is None else found.setdefault(value, len(found)) for value in values]
-    return Labels(places=np.array(places, dtype=np.int64), labels=tuple(found))
+    distinct: dict[Value, int] = {}
+    places = [-1 if value is None else distinct.setdefault(value, len(distinct)) for value in values]
+    return Labels(places=np.array(places, dtype=np.int64), labels=tuple(distinct))
 
 
 def of_values(values: Sequence[Value], shape: Shape) -> Column:
     """Return a column of a type from its entries."""
     if shape in NUMERIC:
-        return numbers.of_values(cast(Sequence[Fraction | None], values))
+        return rationals.of_values(cast(Sequence[Fraction | None], values))
     if shape == "boolean":
         truths = np.array([value is True for value in values], dtype=np.bool_)
         return Truths(truths=truths, null=some(np.array([value is None for value in values], dtype=np.bool_)))
     return of_labels(values)
 
 
-def as_numbers(column: Column) -> Numbers:
-    """Return a numeric column as it is, and one of NULL alone as numbers."""
-    return column if isinstance(column, Numbers) else numbers.of_values([None])
+def as_numbers(column: Column) -> Rationals:
+    """Return a numeric column as it is, and one of NULL alone as rationals."""
+    return column if isinstance(column, Rationals) else rationals.of_values([None])
 
 
 def as_truths(column: Column) -> Truths:
@@ -142,7 +148,7 @@ def as_shape(column: Column, shape: Shape) -> Column:
 def choose(mask: BoolArray, first: Column, second: Column, shape: Shape) -> Column:
     """Return the first column where the mask says so, else the second, both of one type."""
     if shape in NUMERIC:
-        return numbers.choose(mask, as_numbers(first), as_numbers(second))
+        return rationals.choose(mask, as_numbers(first), as_numbers(second))
     if shape == "boolean":
         x, y = as_truths(first), as_truths(second)
         null = np.where(mask, mask_of(x.null), mask_of(y.null))
@@ -152,22 +158,11 @@ def choose(mask: BoolArray, first: Column, second: Column, shape: Shape) -> Colu
     return Labels(places=np.where(mask, a.places, moved), labels=(*a.labels, *b.labels))
 
 
-def sortable(column: Column) -> NDArray[np.int64] | NDArray[np.object_] | FloatArray:
-    """Return what sorts as an expanded column does, ties included; what is NULL sorts somehow."""
-    match column:
-        case Numbers():
-            return ordering.ranks(column)
-        case Truths():
-            return column.truths.astype(np.int64)
-        case Labels():
-            return column.ranks()
-
-
 def differ(x: Column, y: Column) -> bool:
     """Tell whether two expanded columns differ in some cell."""
-    if isinstance(x, Numbers) and isinstance(y, Numbers):
+    if isinstance(x, Rationals) and isinstance(y, Rationals):
         one, other = mask_of(x.null), mask_of(y.null)
-        unequal = numbers.compared(operator.ne, x, y) & ~one
+        unequal = rationals.compared(operator.ne, x, y) & ~one
         return bool((one != other).any() or unequal.any())
     return x.values() != y.values()
 
@@ -175,3 +170,56 @@ def differ(x: Column, y: Column) -> bool:
 def _comparable(value: Value) -> Any:
     """Return a label as what it is: those of one key are all of one type."""
     return value
+
+
+# ---- order -----------------------------------------------------------------------------------------------------------
+
+
+def sortable(column: Column) -> NDArray[np.int64] | NDArray[np.object_] | FloatArray:
+    """Return what sorts as an expanded column does, ties included; what is NULL sorts somehow."""
+    match column:
+        case Rationals():
+            return exact_ranks(column)
+        case Truths():
+            return column.truths.astype(np.int64)
+        case Labels():
+            return column.ranks()
+
+
+def exact_ranks(x: Rationals) -> IntArray | FloatArray:
+    """Return what sorts as an expanded column does, ties included; what is NULL sorts somehow.
+
+    Proof: rounding to doubles never turns two numbers around, so that only numbers of one double are left to compare;
+    they are sorted as fractions wherever two neighbours among them differ.
+    """
+    if x.bottoms is None:
+        return x.tops
+    near = x.floats()
+    order = np.argsort(near, kind="stable")
+    sorted_near, sorted_x = near[order], x.taken(order)
+    tied = sorted_near[1:] == sorted_near[:-1]
+    differ = _neighbours_differ(sorted_x)
+    if not (tied & differ).any():
+        return near
+    starts = np.flatnonzero(np.concatenate(([True], ~tied)))
+    mixed = np.unique(np.searchsorted(starts, np.flatnonzero(tied & differ), side="right") - 1)
+    stops = np.append(starts[1:], len(order))
+    for start, stop in zip(starts[mixed].tolist(), stops[mixed].tolist(), strict=True):
+        run = order[start:stop]
+        fractions = [value or Fraction(0) for value in x.taken(run).values()]
+        order[start:stop] = run[sorted(range(len(run)), key=fractions.__getitem__)]
+    steps = np.concatenate(([0], np.cumsum(_neighbours_differ(x.taken(order)))))
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = steps[: len(order)]
+    return ranks
+
+
+def _neighbours_differ(x: Rationals) -> BoolArray:
+    later, earlier = (
+        replace(x, tops=x.tops[part], bottoms=None if x.bottoms is None else x.bottoms[part], null=None)
+        for part in (slice(1, None), slice(None, -1))
+    )
+    if x.bottoms is None:
+        return np.asarray(later.tops != earlier.tops, dtype=np.bool_)
+    left, right = product(later.tops, bottoms_of(earlier.bottoms)), product(earlier.tops, bottoms_of(later.bottoms))
+    return np.asarray(left != right, dtype=np.bool_)

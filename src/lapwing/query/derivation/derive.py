@@ -1,44 +1,125 @@
-"""Post-processing: values and intervals that follow from released numbers alone.
+"""Make derived values, checking what a function of released numbers may be applied to, and the type of its result.
 
-Nothing here touches data, so nothing here costs anything or can leak. Numbers are exact rationals (`Fraction`), with
-`None` for NULL; an interval is a pair of rationals or infinities that contains the true value whenever the intervals of
-its parts do. This module says what a derived value is in one cell; `columns` computes the same for many at once.
+Everything is checked when the question is bound, so that nothing can fail once the answer is paid.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time
 from fractions import Fraction
-from typing import Final
+from typing import ClassVar, Final, final
+from typing import Literal as Choice
 
 from lapwing.errors import QueryRefused
-from lapwing.query.derivation import ends
-from lapwing.query.derivation.derivations import FUNCTIONS, Value
-from lapwing.query.derivation.derived import (
-    NUMERIC,
-    Average,
-    Compute,
-    Derived,
-    Fixture,
-    IntervalEnd,
-    KeyValue,
-    OrderStatistic,
-    Over,
-    Part,
-    Released,
-    Side,
-    measures_of,
-    parts_of,
-)
-from lapwing.query.derivation.ends import Interval
-from lapwing.query.derivation.shapes import alike, shape_of
+from lapwing.query.derivation import intervals
+from lapwing.query.derivation.columns import NUMERIC, Column, Shape
+from lapwing.query.derivation.derived import Derived, Fixture, NoisyCells, Part, measures_of, parts_of, values_in
+from lapwing.query.derivation.functions import FUNCTIONS
+from lapwing.query.derivation.intervals import Interval
+from lapwing.query.derivation.rationals import constant, either, some
+from lapwing.query.expressions.conversion import temporal
+from lapwing.query.expressions.types import DATE, TIMESTAMP, Plain
 from lapwing.query.measures import Measure
 
-Margins = Callable[[Sequence[Part]], Mapping[Measure, Fraction]]
-"""Given what an interval rests on, the margins within which all of it is at once with `INTERVAL_CONFIDENCE`.
+_SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "negate": "-", "concatenate": "||"}
+_SPELLED = {
+    "absolute": "ABS",
+    "square_root": "SQRT",
+    "logarithm": "LN",
+    "exponential": "EXP",
+    "null_if": "NULLIF",
+    "modulo": "MOD",
+}
 
-Of a distribution it is the probability with which the interval of each order statistic may miss.
-"""
+MOST_EXPONENT: Final = 64
+MOST_DEGREE: Final = 256
+"""How many factors a power may multiply in all: powers of powers would let numbers grow without end."""
 
+_TEMPORAL: Mapping[Shape, Plain] = {"date": DATE, "timestamp": TIMESTAMP}
 _COMPARED: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "between", "in", "null_if", "coalesce", "case"})
+
+
+Side = Choice["low", "high"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compute:
+    """A function of `functions.FUNCTIONS` over derived values. Made by `compute`, which checks it."""
+
+    function: str
+    arguments: tuple[Derived, ...]
+    shape: Shape
+
+    parts: ClassVar[tuple[Part, ...]] = ()
+
+    @property
+    def children(self) -> tuple[Derived, ...]:
+        """What it is computed from."""
+        return self.arguments
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether intervals pass through the function, and each argument has one."""
+        return FUNCTIONS[self.function].interval is not None and all(part.has_interval for part in self.arguments)
+
+    @property
+    def never_null(self) -> bool:
+        """Whether it has a value in every cell: LEAST and GREATEST skip what has none."""
+        return not FUNCTIONS[self.function].partial and all(part.never_null for part in self.arguments)
+
+    def column(self, cells: NoisyCells) -> Column:
+        """Return its value in every cell."""
+        return FUNCTIONS[self.function].column([part.column(cells) for part in self.arguments], self.shape)
+
+    def interval(self, cells: NoisyCells, margins: Mapping[Measure, Fraction]) -> Interval | None:
+        """Return where the true value is in every cell, if every argument is in its interval; None: none follows."""
+        function = FUNCTIONS[self.function]
+        every = [argument.interval(cells, margins) for argument in self.arguments]
+        parts = [part for part in every if part is not None]
+        if len(parts) < len(every) or function.interval is None:
+            return None
+        if function.skips_null and not all(argument.never_null for argument in self.arguments):
+            return intervals.hull(*parts)
+        return function.interval(*parts)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalEnd:
+    """An end of a noisy number's 95 % interval; NULL where it is infinite. Made by `interval_end`.
+
+    It is computed from released numbers and hides nothing itself, so that it has no interval of its own.
+    """
+
+    value: Derived
+    side: Side
+
+    parts: ClassVar[tuple[Part, ...]] = ()
+    has_interval: ClassVar[bool] = False
+    never_null: ClassVar[bool] = False
+
+    @property
+    def children(self) -> tuple[Derived, ...]:
+        """What it is an end of."""
+        return (self.value,)
+
+    @property
+    def shape(self) -> Shape:
+        """The type of the value as the analyst sees it."""
+        return self.value.shape
+
+    def column(self, cells: NoisyCells) -> Column:
+        """Return the end in every cell."""
+        interval = self.value.interval(cells, cells.margins(parts_of(self.value)))
+        if interval is None:
+            return constant(None)
+        end = interval[0 if self.side == "low" else 1]
+        infinite = None if end.infinite is None else some(end.infinite != 0)
+        return replace(end.numbers, null=either(end.numbers.null, infinite))
+
+    def interval(self, _cells: NoisyCells, _margins: Mapping[Measure, Fraction]) -> None:
+        """Return that it has none."""
 
 
 def compute(function: str, *arguments: Derived) -> Compute:
@@ -46,8 +127,8 @@ def compute(function: str, *arguments: Derived) -> Compute:
 
     Raises: QueryRefused if they do not fit.
     """
-    parts = alike(arguments) if function in _COMPARED else arguments
-    return Compute(function=function, arguments=tuple(parts), shape=shape_of(function, parts))
+    parts = _alike(arguments) if function in _COMPARED else arguments
+    return Compute(function=function, arguments=tuple(parts), shape=_shape_of(function, parts))
 
 
 def interval_end(value: Derived, side: Side) -> IntervalEnd:
@@ -57,165 +138,181 @@ def interval_end(value: Derived, side: Side) -> IntervalEnd:
     """
     if value.shape not in NUMERIC or not measures_of(value):
         raise QueryRefused("An interval is that of a noisy number", remedy="Name a COUNT, SUM, AVG or a formula.")
-    if not has_interval(value):
+    if not value.has_interval:
         raise QueryRefused(
             "No interval follows for this column", remedy="CASE, COALESCE, conditions and ends of intervals have none."
         )
     return IntervalEnd(value=value, side=side)
 
 
-def has_interval(derived: Derived) -> bool:
-    """Tell whether an interval follows for a value: a fact of the question."""
-    match derived:
-        case Compute():
-            return FUNCTIONS[derived.function].interval is not None and all(map(has_interval, derived.arguments))
-        case Fixture():
-            return isinstance(derived.value, Fraction)
-        case KeyValue():
-            return derived.shape in NUMERIC
-        case _:
-            return not isinstance(derived, IntervalEnd | Over)
-
-
 def rests_on_ends(derived: Derived) -> bool:
     """Tell whether a value is computed from ends of intervals, so that there is no true value that it hides."""
-    match derived:
-        case IntervalEnd():
-            return True
-        case Compute():
-            return any(map(rests_on_ends, derived.arguments))
-        case Over():
-            return any(map(rests_on_ends, derived.inside))
-        case _:
-            return False
+    return any(isinstance(value, IntervalEnd) for value in values_in(derived))
 
 
-# ---- values in one cell ----------------------------------------------------------------------------------------------
+def _alike(arguments: Sequence[Derived]) -> tuple[Derived, ...]:
+    """Read constant texts as dates or timestamps where other arguments are, and constant dates as timestamps.
 
-
-def evaluate(
-    derived: Derived,
-    measures: Mapping[Measure, Fraction],
-    keys: Mapping[str, Value],
-    margins: Margins | None = None,
-) -> Value:
-    """Return the value of a derived expression in one cell, given released numbers and the keys by their texts.
-
-    Order statistics are of vectors; they have no form for one cell (`noisy_trees`).
+    Raises: QueryRefused if a text is none.
     """
-    match derived:
-        case Released():
-            return measures[derived.measure]
-        case Average():
-            return _average(derived, measures[derived.total], measures[derived.count])
-        case OrderStatistic() | Over():
-            raise ValueError("order statistics and functions over rows are computed for all cells at once")
-        case KeyValue():
-            return keys[str(derived.key)]
-        case Fixture():
-            return derived.value
-        case IntervalEnd():
-            return _end(derived, measures, keys, margins)
-        case Compute():
-            function = FUNCTIONS[derived.function]
-            arguments = [evaluate(argument, measures, keys, margins) for argument in derived.arguments]
-            return None if function.strict and None in arguments else function.value(*arguments)
+    kinds = {argument.shape for argument in arguments} & _TEMPORAL.keys()
+    if len(kinds) == 2:
+        arguments = [_at_midnight(argument) for argument in arguments]
+        kinds = {argument.shape for argument in arguments} & _TEMPORAL.keys()
+    if len(kinds) != 1:
+        return tuple(arguments)
+    (kind,) = kinds
+    return tuple(_as_temporal(argument, kind) for argument in arguments)
 
 
-def _average(average: Average, total: Fraction, count: Fraction) -> Fraction | None:
-    if count < 1:
-        return None
-    mean = _origin(average) + total / count
-    low, high = _bounds(average)
-    return min(max(mean, low), high)
+def _as_temporal(argument: Derived, kind: Shape) -> Derived:
+    if isinstance(argument, Fixture) and isinstance(argument.value, str):
+        return Fixture(value=temporal(argument.value, _TEMPORAL[kind]).value, shape=kind)
+    return argument
 
 
-def _origin(average: Average) -> Fraction:
-    return average.total.origin * average.total.step
+def _at_midnight(argument: Derived) -> Derived:
+    if isinstance(argument, Fixture) and isinstance(argument.value, date) and argument.shape == "date":
+        return Fixture(value=datetime.combine(argument.value, time()), shape="timestamp")
+    return argument
 
 
-def _bounds(average: Average) -> tuple[Fraction, Fraction]:
-    """Return the bounds of the argument, which every summed argument has."""
-    low, high = average.total.type.interval()
-    if low is None or high is None:
-        raise ValueError("a sum is taken over bounded values")
-    return low, high
+def _shape_of(function: str, arguments: Sequence[Derived]) -> Shape:
+    """Return the type of a function's result.
 
-
-def _end(
-    derived: IntervalEnd,
-    measures: Mapping[Measure, Fraction],
-    keys: Mapping[str, Value],
-    margins: Margins | None,
-) -> Fraction | None:
-    if margins is None:
-        raise ValueError("ends of intervals need the margins of measures")
-    found = bracket(derived.value, measures, margins(parts_of(derived.value)), keys)
-    end = None if found is None else found[0 if derived.side == "low" else 1]
-    return end if isinstance(end, Fraction) else None
-
-
-# ---- intervals in one cell -------------------------------------------------------------------------------------------
-
-
-def bracket(
-    derived: Derived,
-    measures: Mapping[Measure, Fraction],
-    margins: Mapping[Measure, Fraction],
-    keys: Mapping[str, Value],
-) -> Interval | None:
-    """Return an interval that holds the true value if every measure is within its margin of the released one.
-
-    `None` where no such interval follows (conditions, text, ends of intervals).
+    Raises: QueryRefused if the arguments do not fit it.
     """
-    match derived:
-        case Released():
-            return _around(derived.measure, measures, margins)
-        case Average():
-            return _average_bracket(derived, measures, margins)
-        case OrderStatistic():
-            raise ValueError("order statistics are computed for all cells at once")
-        case KeyValue() | Fixture():
-            value = derived.value if isinstance(derived, Fixture) else keys[str(derived.key)]
-            return (value, value) if isinstance(value, Fraction) else None
-        case IntervalEnd() | Over():
-            return None
-        case Compute():
-            function = FUNCTIONS[derived.function]
-            parts = [bracket(argument, measures, margins, keys) for argument in derived.arguments]
-            known = [part for part in parts if part is not None]
-            if function.interval is None or len(known) < len(parts):
-                return None
-            if function.skips_null and not all(map(is_never_null, derived.arguments)):
-                return ends.hull(*known)
-            return function.interval(*known)
+    return _RULES.get(function, _numeric)(function, arguments)
 
 
-def is_never_null(derived: Derived) -> bool:
-    """Tell whether a number has a value in every cell: LEAST and GREATEST skip those that have none."""
-    match derived:
-        case Released():
-            return True
-        case Fixture():
-            return derived.value is not None
-        case Compute():
-            return not FUNCTIONS[derived.function].partial and all(map(is_never_null, derived.arguments))
-        case _:
-            return False
+def _numeric(function: str, arguments: Sequence[Derived]) -> Shape:
+    for argument in arguments:
+        if argument.shape not in NUMERIC:
+            name = _SYMBOLS.get(function) or _SPELLED.get(function, function.upper())
+            raise QueryRefused(f"{name} over the answer needs numbers, not {argument.shape}")
+    return NUMERIC[max(NUMERIC.index(argument.shape) for argument in arguments)]
 
 
-def _around(measure: Measure, measures: Mapping[Measure, Fraction], margins: Mapping[Measure, Fraction]) -> Interval:
-    return (measures[measure] - margins[measure], measures[measure] + margins[measure])
+def _real(function: str, arguments: Sequence[Derived]) -> Shape:
+    _numeric(function, arguments)
+    return "real"
 
 
-def _average_bracket(
-    average: Average, measures: Mapping[Measure, Fraction], margins: Mapping[Measure, Fraction]
-) -> Interval:
-    """Divide the sum's interval by the count's, over the counts that are possible (a mean needs at least one row)."""
-    fewest, most = _around(average.count, measures, margins)
-    low, high = _bounds(average)
-    if most < 1:
-        return (low, high)
-    ratios = ends.divide(_around(average.total, measures, margins), (max(fewest, Fraction(1)), most))
-    first, last = (min(max(_origin(average) + ratio, low), high) for ratio in ratios)
-    return (first, last)
+def _whole(function: str, arguments: Sequence[Derived]) -> Shape:
+    _numeric(function, arguments)
+    return "integer"
+
+
+def _rounded(function: str, arguments: Sequence[Derived]) -> Shape:
+    _numeric(function, arguments)
+    return "decimal" if len(arguments) > 1 else "integer"
+
+
+def _power(function: str, arguments: Sequence[Derived]) -> Shape:
+    shape = _numeric(function, arguments[:1])
+    base, exponent = arguments
+    value = exponent.value if isinstance(exponent, Fixture) else None
+    if not isinstance(value, Fraction) or value.denominator != 1 or abs(value) > MOST_EXPONENT:
+        raise QueryRefused(
+            f"POWER over the answer takes a whole exponent up to {MOST_EXPONENT}",
+            remedy="Write POWER(x, 2); the square root is SQRT(x).",
+        )
+    if abs(value) * _degree(base) > MOST_DEGREE:
+        raise QueryRefused(
+            f"POWER over the answer would multiply more than {MOST_DEGREE} numbers", remedy="Use a smaller exponent."
+        )
+    return shape if value >= 0 else "real"
+
+
+def _degree(derived: Derived) -> int:
+    """Return how many numbers are multiplied in a value, at most."""
+    if isinstance(derived, IntervalEnd):
+        return _degree(derived.value)
+    if not isinstance(derived, Compute):
+        return 1
+    if derived.function == "power":
+        base, exponent = derived.arguments
+        value = exponent.value if isinstance(exponent, Fixture) else None
+        return _degree(base) * max(1, abs(int(value)) if isinstance(value, Fraction) else 1)
+    if derived.function == "exponential":  # a double's 1,100 binary digits
+        return 16
+    return sum(map(_degree, derived.arguments))
+
+
+def _common(_function: str, arguments: Sequence[Derived]) -> Shape:
+    shapes = [argument.shape for argument in arguments if argument.shape != "null"]
+    if not shapes:
+        return "null"
+    if all(shape in NUMERIC for shape in shapes):
+        return NUMERIC[max(NUMERIC.index(shape) for shape in shapes)]
+    if len(set(shapes)) > 1:
+        raise QueryRefused(f"{' and '.join(sorted(set(shapes)))} do not go together in the answer")
+    return shapes[0]
+
+
+def _first(function: str, arguments: Sequence[Derived]) -> Shape:
+    _common(function, arguments)
+    return arguments[0].shape
+
+
+def _chosen(function: str, arguments: Sequence[Derived]) -> Shape:
+    _require(("boolean", "null"), "A condition over the answer is needed", arguments[:-1:2], "Write a comparison.")
+    return _common(function, [*arguments[1::2], arguments[-1]])
+
+
+def _condition(_function: str, arguments: Sequence[Derived]) -> Shape:
+    _require(("boolean", "null"), "A condition over the answer is needed", arguments, "Write a comparison.")
+    return "boolean"
+
+
+def _comparison(function: str, arguments: Sequence[Derived]) -> Shape:
+    _common(function, arguments)
+    return "boolean"
+
+
+def _text(function: str, arguments: Sequence[Derived]) -> Shape:
+    name = _SYMBOLS.get(function, function.upper())
+    _require(("text", "null"), f"{name} over the answer needs text", arguments)
+    return "text"
+
+
+def _written(shape: Shape) -> "_Rule":
+    def rule(function: str, arguments: Sequence[Derived]) -> Shape:
+        _numeric(function, arguments)
+        return shape
+
+    return rule
+
+
+def _counted(shape: Shape) -> "_Rule":
+    def rule(_function: str, arguments: Sequence[Derived]) -> Shape:
+        _require(tuple(_TEMPORAL), "A date or timestamp of the answer is needed", arguments)
+        return shape
+
+    return rule
+
+
+def _require(allowed: Sequence[Shape], reason: str, arguments: Sequence[Derived], remedy: str = "") -> None:
+    for argument in arguments:
+        if argument.shape not in allowed:
+            raise QueryRefused(f"{reason}, not {argument.shape}", remedy=remedy)
+
+
+_Rule = Callable[[str, Sequence[Derived]], Shape]
+_RULES: Mapping[str, _Rule] = {
+    **dict.fromkeys(("divide", "square_root", "logarithm", "exponential", "sample_factor"), _real),
+    **dict.fromkeys(("round", "floor", "ceiling"), _rounded),
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "between", "in"), _comparison),
+    **dict.fromkeys(("and", "or", "not"), _condition),
+    **dict.fromkeys(("concatenate", "upper", "lower"), _text),
+    "sign": _whole,
+    "date_at": _written("date"),
+    "moment_at": _written("timestamp"),
+    "day_number": _counted("integer"),
+    "second_number": _counted("real"),
+    "power": _power,
+    "coalesce": _common,
+    "null_if": _first,
+    "case": _chosen,
+    "is_null": lambda _function, _arguments: "boolean",
+}

@@ -1,35 +1,94 @@
-"""What is derived: post-processing of released numbers and keys, which costs nothing and cannot leak."""
+"""What is derived: post-processing of released numbers and keys, which costs nothing and cannot leak.
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+A derived value is a tree. Each node states what it rests on, what it is in every cell of an answer, and where the true
+value is in every cell if every released number is within its margin of the true one. `derive` makes trees, and checks
+that their parts fit together, so that nothing can fail once the answer is paid.
+"""
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Final
-from typing import Literal as Choice
+from typing import ClassVar, Protocol, final
 
+import numpy as np
+
+from lapwing.exact.arrays import IntArray
+from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.query.derivation import intervals, rationals
+from lapwing.query.derivation.columns import NUMERIC, Column, IndexArray, Labels, Shape, as_shape, of_labels, of_values
+from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE, Ends, Interval
+from lapwing.query.derivation.noisy_trees import NoisyTrees, RankKind, rank_error
+from lapwing.query.derivation.rationals import Rationals, constant, product, single, some, total
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.keys import Key
 from lapwing.query.measures import Count, Distribution, Measure, Sum
 
-Shape = Choice["integer", "decimal", "real", "text", "boolean", "date", "timestamp", "null"]
-NUMERIC: Final[tuple[Shape, ...]] = ("integer", "decimal", "real")
-Side = Choice["low", "high"]
-RankKind = Choice["discrete", "continuous", "extreme"]
-INTERVAL_CONFIDENCE: Final = Fraction(95, 100)
-"""The confidence of the intervals whose ends a question may use."""
+_ONE = constant(Fraction(1))
 
 
+class Derived(Protocol):
+    """A derived value: a node of the tree, final and frozen."""
+
+    @property
+    def shape(self) -> Shape:
+        """The type of the value as the analyst sees it."""
+
+    @property
+    def children(self) -> tuple["Derived", ...]:
+        """The derived values that it is computed from, in order."""
+
+    @property
+    def parts(self) -> tuple["Part", ...]:
+        """The released numbers that it reads itself."""
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether an interval follows for it: a fact of the question."""
+
+    @property
+    def never_null(self) -> bool:
+        """Whether it is a number that has a value in every cell."""
+
+    def column(self, cells: "NoisyCells") -> Column:
+        """Return its value in every cell."""
+
+    def interval(self, cells: "NoisyCells", margins: Mapping[Measure, Fraction]) -> Interval | None:
+        """Return where the true value is in every cell if every measure is within its margin; None: none follows."""
+
+
+@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Released:
     """The released value of a measure."""
 
     measure: Measure
 
+    children: ClassVar[tuple["Derived", ...]] = ()
+    has_interval: ClassVar[bool] = True
+    never_null: ClassVar[bool] = True
+
     @property
     def shape(self) -> Shape:
         """The type of the value as the analyst sees it."""
         return "integer" if self.measure.step.denominator == 1 else "decimal"
 
+    @property
+    def parts(self) -> tuple["Part", ...]:
+        """The released numbers that it reads itself."""
+        return (self.measure,)
 
+    def column(self, cells: "NoisyCells") -> Rationals:
+        """Return its value in every cell."""
+        return Rationals(tops=cells.measures[self.measure], scale=self.measure.step)
+
+    def interval(self, cells: "NoisyCells", margins: Mapping[Measure, Fraction]) -> Interval:
+        """Return where the true value is in every cell."""
+        middle, margin = self.column(cells), constant(margins[self.measure])
+        return (Ends(numbers=rationals.subtract(middle, margin)), Ends(numbers=rationals.add(middle, margin)))
+
+
+@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Average:
     """origin + sum/count, clamped to the argument's bounds; NULL where the released count is below 1."""
@@ -38,7 +97,52 @@ class Average:
     count: Count
     shape: Shape = "real"
 
+    children: ClassVar[tuple["Derived", ...]] = ()
+    has_interval: ClassVar[bool] = True
+    never_null: ClassVar[bool] = False
 
+    @property
+    def parts(self) -> tuple["Part", ...]:
+        """The released numbers that it reads itself."""
+        return (self.total, self.count)
+
+    def column(self, cells: "NoisyCells") -> Rationals:
+        """Return its value in every cell, as integers over the count."""
+        sums, counts = cells.measures[self.total], cells.measures[self.count]
+        few = counts < 1
+        counts = np.where(few, 1, counts)
+        low, high = (product(counts, single(bound)) for bound in self._bounds)
+        tops = total(product(counts, single(self.total.origin)), sums)
+        return Rationals(
+            tops=np.minimum(np.maximum(tops, low), high), bottoms=counts, scale=self.total.step, null=some(few)
+        )
+
+    def interval(self, cells: "NoisyCells", margins: Mapping[Measure, Fraction]) -> Interval:
+        """Divide the sum's interval by the count's, over the counts that are possible: a mean is of at least one row.
+
+        Where no count is, the mean may be anywhere inside its bounds.
+        """
+        fewest, most = (end.numbers for end in Released(measure=self.count).interval(cells, margins))
+        sums = Released(measure=self.total).interval(cells, margins)
+        none = rationals.compared(operator.lt, most, _ONE)
+        counts = (Ends(numbers=rationals.greater(fewest, _ONE)), Ends(numbers=rationals.greater(most, _ONE)))
+        ratios = intervals.divide(sums, counts)
+        step = self.total.step
+        low, high = (constant(bound * step) for bound in self._bounds)
+        origin = constant(self.total.origin * step)
+        first, last = (rationals.within(rationals.add(origin, ratio.numbers), low, high) for ratio in ratios)
+        return (Ends(numbers=rationals.choose(none, low, first)), Ends(numbers=rationals.choose(none, high, last)))
+
+    @property
+    def _bounds(self) -> tuple[int, int]:
+        """The bounds of the argument in steps, which every summed argument has."""
+        low, high = self.total.type.low, self.total.type.high
+        if low is None or high is None:
+            raise ValueError("a sum is taken over bounded values")
+        return low, high
+
+
+@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderStatistic:
     """The value of a row by its rank in a distribution; NULL where the noisy number of rows is below 1.
@@ -55,7 +159,37 @@ class OrderStatistic:
     shape: Shape
     unit: str = ""
 
+    children: ClassVar[tuple["Derived", ...]] = ()
+    has_interval: ClassVar[bool] = True
+    never_null: ClassVar[bool] = False
 
+    @property
+    def parts(self) -> tuple["Part", ...]:
+        """Itself: what is read off one distribution may miss the truth each by itself."""
+        return (self,)
+
+    def column(self, cells: "NoisyCells") -> Rationals:
+        """Return its value in every cell."""
+        return cells.trees[self.distribution].values(self)
+
+    def interval(self, cells: "NoisyCells", margins: Mapping[Measure, Fraction]) -> Interval:
+        """Return where the true value is in every cell; the margin of a distribution is the chance to miss it."""
+        low, high = cells.trees[self.distribution].ends(self, margins[self.distribution])
+        return (Ends(numbers=low), Ends(numbers=high))
+
+    def note(self, noise: NoiseLaw) -> str:
+        """Say how far its rank is off, and from how wide a step its value is read."""
+        measure = self.distribution
+        width = f"{float(measure.width * measure.type.step):g} {self.unit}".rstrip()
+        read_off = f"; read off steps of {width}" if measure.width > 1 else ""
+        if self.kind == "extreme":
+            beyond = rank_error(measure, noise, 2 * INTERVAL_CONFIDENCE - 1, self.share)
+            side = "below" if self.share == 0 else "above"
+            return f"about {beyond:,} rows are {side} it, as noise hides the outermost{read_off}"
+        return f"its rank is within {rank_error(measure, noise, INTERVAL_CONFIDENCE, self.share):,} rows{read_off}"
+
+
+@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyValue:
     """The value of a key."""
@@ -63,7 +197,28 @@ class KeyValue:
     key: Key
     shape: Shape
 
+    children: ClassVar[tuple["Derived", ...]] = ()
+    parts: ClassVar[tuple["Part", ...]] = ()
+    never_null: ClassVar[bool] = False
 
+    @property
+    def has_interval(self) -> bool:
+        """Whether it is a number, which is its own interval."""
+        return self.shape in NUMERIC
+
+    def column(self, cells: "NoisyCells") -> Column:
+        """Return its value in every cell."""
+        labels = cells.keys[str(self.key)]
+        if self.shape not in NUMERIC and self.shape != "boolean":
+            return labels
+        return of_values([*labels.labels, None], self.shape).taken(labels.places)  # NULL is at place −1
+
+    def interval(self, cells: "NoisyCells", _margins: Mapping[Measure, Fraction]) -> Interval | None:
+        """Return the number itself in every cell."""
+        return _exactly(self.column(cells))
+
+
+@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fixture:
     """A constant of the question."""
@@ -71,127 +226,44 @@ class Fixture:
     value: Constant
     shape: Shape
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compute:
-    """A function of `derivations.FUNCTIONS` over derived values. Made by `derive.compute`, which checks it."""
-
-    function: str
-    arguments: tuple["Derived", ...]
-    shape: Shape
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntervalEnd:
-    """An end of a noisy number's 95 % interval; NULL where it is infinite. Made by `derive.interval_end`.
-
-    It is computed from released numbers and hides nothing itself, so that it has no interval of its own.
-    """
-
-    value: "Derived"
-    side: Side
+    children: ClassVar[tuple["Derived", ...]] = ()
+    parts: ClassVar[tuple["Part", ...]] = ()
 
     @property
-    def shape(self) -> Shape:
-        """The type of the value as the analyst sees it."""
-        return self.value.shape
-
-
-OverFunction = Choice[
-    "sum", "rows", "average", "least", "greatest", "row_at", "rank", "dense_rank", "row_number"
-]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
-    """Which rows around its own a function sees, in order: from `start` to `end`, both included, 0 being its own.
-
-    Args: start, end: None for the first or the last row of the partition; peers: whether rows that tie with the first
-        or the last are among them.
-    """
-
-    start: int | None = None
-    end: int | None = None
-    peers: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Over:
-    """A function over the rows of the answer with the same values of `partition`, as HAVING leaves them (`over`).
-
-    Args: span: which of these rows it is over; `row_at` takes the first of them.
-    """
-
-    function: OverFunction
-    argument: "Derived | None"
-    partition: tuple["Derived", ...]
-    order: tuple["Order", ...]
-    shape: Shape
-    span: Span = Span()
+    def has_interval(self) -> bool:
+        """Whether it is a number, which is its own interval."""
+        return isinstance(self.value, Fraction)
 
     @property
-    def inside(self) -> tuple["Derived", ...]:
-        """What it is computed from."""
-        own = () if self.argument is None else (self.argument,)
-        return (*own, *self.partition, *(term.value for term in self.order))
+    def never_null(self) -> bool:
+        """Whether it has a value."""
+        return self.value is not None
+
+    def column(self, _cells: "NoisyCells") -> Column:
+        """Return the constant, which stands for all cells."""
+        if self.shape == "null":
+            return of_labels([None])
+        return constant(self.value) if isinstance(self.value, Fraction) else of_values([self.value], self.shape)
+
+    def interval(self, cells: "NoisyCells", _margins: Mapping[Measure, Fraction]) -> Interval | None:
+        """Return the number itself."""
+        return _exactly(self.column(cells)) if self.has_interval else None
 
 
-Derived = Released | Average | OrderStatistic | KeyValue | Fixture | Compute | IntervalEnd | Over
+def _exactly(column: Column) -> Interval | None:
+    return (Ends(numbers=column), Ends(numbers=column)) if isinstance(column, Rationals) else None
 
 
 Part = Measure | OrderStatistic
 """What an interval rests on: released numbers, and order statistics, each of which may miss the truth by itself."""
+Margins = Callable[[Sequence[Part]], Mapping[Measure, Fraction]]
+"""Given what an interval rests on, the margins within which all of it is at once with `INTERVAL_CONFIDENCE`.
+
+Of a distribution it is the probability with which the interval of each order statistic may miss.
+"""
 
 
-def measures_of(derived: Derived) -> tuple[Measure, ...]:
-    """Return the measures that a derived value rests on, each once, in order of appearance."""
-    return tuple(dict.fromkeys(measure for value in _values_in(derived) for measure in _measures(value)))
-
-
-def keys_of(derived: Derived) -> tuple[Key, ...]:
-    """Return the keys whose values a derived value shows, each once, in order of appearance."""
-    return tuple(dict.fromkeys(value.key for value in _values_in(derived) if isinstance(value, KeyValue)))
-
-
-def parts_of(derived: Derived) -> tuple[Part, ...]:
-    """Return the parts that a derived value's interval rests on, each once, in order of appearance."""
-    return tuple(dict.fromkeys(part for value in _values_in(derived) for part in _parts(value)))
-
-
-def _measures(value: Derived) -> tuple[Measure, ...]:
-    match value:
-        case Released():
-            return (value.measure,)
-        case Average():
-            return (value.total, value.count)
-        case OrderStatistic():
-            return (value.distribution,)
-        case _:
-            return ()
-
-
-def _parts(value: Derived) -> tuple[Part, ...]:
-    return (value,) if isinstance(value, OrderStatistic) else _measures(value)
-
-
-def _values_in(derived: Derived) -> Iterator[Derived]:
-    """Yield a derived value and those inside it, from left to right; one that is used in many places, once."""
-    waiting, seen = [derived], set[int]()
-    while waiting:
-        value = waiting.pop()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        yield value
-        match value:
-            case IntervalEnd():
-                waiting.append(value.value)
-            case Compute():
-                waiting.extend(reversed(value.arguments))
-            case Over():
-                waiting.extend(reversed(value.inside))
-
-
+@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
     """A column of the answer."""
@@ -200,6 +272,7 @@ class Output:
     value: Derived
 
 
+@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """One ORDER BY term."""
@@ -207,3 +280,70 @@ class Order:
     value: Derived
     descending: bool
     nulls_first: bool
+
+
+# ---- what a value rests on -------------------------------------------------------------------------------------------
+
+
+def measures_of(derived: Derived) -> tuple[Measure, ...]:
+    """Return the measures that a derived value rests on, each once, in order of appearance."""
+    parts = (part for value in values_in(derived) for part in value.parts)
+    return tuple(dict.fromkeys(part.distribution if isinstance(part, OrderStatistic) else part for part in parts))
+
+
+def parts_of(derived: Derived) -> tuple[Part, ...]:
+    """Return the parts that a derived value's interval rests on, each once, in order of appearance."""
+    return tuple(dict.fromkeys(part for value in values_in(derived) for part in value.parts))
+
+
+def keys_of(derived: Derived) -> tuple[Key, ...]:
+    """Return the keys whose values a derived value shows, each once, in order of appearance."""
+    return tuple(dict.fromkeys(value.key for value in values_in(derived) if isinstance(value, KeyValue)))
+
+
+def values_in(derived: Derived) -> Iterator[Derived]:
+    """Yield a derived value and those inside it, from left to right; one that is used in many places, once."""
+    waiting, seen = [derived], set[int]()
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        yield value
+        waiting.extend(reversed(value.children))
+
+
+# ---- what it is computed from ----------------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NoisyCells:
+    """Released integers and keys, one entry a cell.
+
+    Args: size: the number of cells; measures: integers, in steps of their measure; keys: by the texts of keys;
+        margins: of the intervals whose ends a question uses; trees: of the measures that are distributions; over: what
+        window functions are in each (`window_values`).
+    """
+
+    size: int
+    measures: Mapping[Measure, IntArray]
+    keys: Mapping[str, Labels]
+    margins: Margins
+    trees: Mapping[Distribution, NoisyTrees] = field(default_factory=dict)
+    over: Mapping[Derived, Column] = field(default_factory=dict)
+
+    def taken(self, places: IndexArray) -> "NoisyCells":
+        """Return some cells, in the order of `places`."""
+        return replace(
+            self,
+            size=len(places),
+            measures={measure: values[places] for measure, values in self.measures.items()},
+            keys={name: labels.taken(places) for name, labels in self.keys.items()},
+            trees={measure: trees.taken(places) for measure, trees in self.trees.items()},
+            over={over: column.taken(places) for over, column in self.over.items()},
+        )
+
+    def column(self, derived: Derived) -> Column:
+        """Return a derived value in every cell."""
+        return as_shape(derived.column(self), derived.shape).expanded(self.size)

@@ -12,8 +12,8 @@ of the rows.
 
 from fractions import Fraction
 
-from lapwing.query.derivation.derive import compute
-from lapwing.query.derivation.derived import Average, Compute, Derived, Fixture, Released
+from lapwing.query.derivation.derive import Compute, compute
+from lapwing.query.derivation.derived import Average, Derived, Fixture, Released
 from lapwing.query.measures import Count, Sum
 
 

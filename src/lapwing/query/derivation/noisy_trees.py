@@ -25,18 +25,18 @@ passes the median, which it is where there are few rows.
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
-from typing import Final, Self, final
+from functools import cached_property, lru_cache
+from typing import Final, Literal, Protocol, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.exact.arrays import IntArray
 from lapwing.mechanisms.additive import NoiseLaw
-from lapwing.mechanisms.trees import Floats, consistent
-from lapwing.query.derivation.derived import INTERVAL_CONFIDENCE, OrderStatistic
-from lapwing.query.derivation.numbers import Numbers, some
-from lapwing.query.derivation.ranks import rank_margins
+from lapwing.mechanisms.noisy_sums import sum_half_width
+from lapwing.mechanisms.trees import Floats, consistent, largest_weight, spreads
+from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
+from lapwing.query.derivation.rationals import Rationals, some
 from lapwing.query.measures import Distribution
 
 _FINE: Final = 1 << 16
@@ -44,8 +44,25 @@ _FINE: Final = 1 << 16
 _BETWEEN: Final = 10**6
 """Values between two steps are rounded to this part of a step."""
 _CLOSE: Final = 1e-9
+_AN_OCTAVE: Final = 8
+"""Weights are rounded up to so many values between one power of two and the next, to have few bounds to compute."""
+_LEAST: Final = 2.0**-6
+"""Smaller weights, down to 0 for what is estimated to be nothing, are rounded up to this."""
 
 Places = NDArray[np.int64]
+RankKind = Literal["discrete", "continuous", "extreme"]
+
+
+class Ranked(Protocol):
+    """What is read off a distribution: the share of the rows up to it, and how (`derived.OrderStatistic`)."""
+
+    @property
+    def share(self) -> Fraction:
+        """The share of the rows up to it."""
+
+    @property
+    def kind(self) -> RankKind:
+        """Whether it is the value of a row, between two, or the outermost that is seen through the noise."""
 
 
 @final
@@ -75,24 +92,24 @@ class NoisyTrees:
 
     # ---- values ------------------------------------------------------------------------------------------------------
 
-    def values(self, statistic: OrderStatistic) -> Numbers:
+    def values(self, statistic: Ranked) -> Rationals:
         """Return an order statistic of every cell; NULL where the estimated number of rows is below 1."""
-        few = self.totals < 1
-        if statistic.kind == "extreme":
-            found = self._edge(self._extreme(statistic), upper=statistic.share == 1)
-            return Numbers(tops=found, scale=self.measure.type.step, null=some(few))
+        few, share, kind = self.totals < 1, statistic.share, statistic.kind
+        if kind == "extreme":
+            steps = self._edge(self._extreme(share), upper=share == 1)
+            return Rationals(tops=steps, scale=self.measure.type.step, null=some(few))
         ranks = np.maximum(self.totals, 1)
-        if statistic.kind == "discrete":
-            wanted = np.clip(np.ceil(float(statistic.share) * ranks - _CLOSE), 1, ranks)
-            steps = np.floor(self._at(wanted) + 0.5).astype(np.int64)
-            return Numbers(tops=steps + self.measure.low, scale=self.measure.type.step, null=some(few))
-        place = float(statistic.share) * (ranks - 1)
+        if kind == "discrete":
+            rank = np.clip(np.ceil(float(share) * ranks - _CLOSE), 1, ranks)
+            steps = np.floor(self._at(rank) + 0.5).astype(np.int64)
+            return Rationals(tops=steps + self.measure.low, scale=self.measure.type.step, null=some(few))
+        place = float(share) * (ranks - 1)
         before = np.floor(place + _CLOSE)
         first, second = (self._at(np.minimum(before + more, ranks)) for more in (1, 2))
         between = first + np.maximum(place - before, 0) * (second - first)
         fine = np.floor(between * _BETWEEN + 0.5).astype(np.int64)
         scale = self.measure.type.step / _BETWEEN
-        return Numbers(tops=fine + self.measure.low * _BETWEEN, scale=scale, null=some(few))
+        return Rationals(tops=fine + self.measure.low * _BETWEEN, scale=scale, null=some(few))
 
     @cached_property
     def _ascending(self) -> Floats:
@@ -117,11 +134,11 @@ class NoisyTrees:
         first = self.measure.low + leaf * self.measure.width
         return np.minimum(first + self.measure.width - 1, self.measure.high) if upper else first
 
-    def _extreme(self, statistic: OrderStatistic) -> Places:
+    def _extreme(self, share: Fraction) -> Places:
         """Return the outermost leaf that noise lets one see, no further in than the median."""
-        noise = rank_margins(self.measure, self.noise, statistic.share, 2 * (1 - INTERVAL_CONFIDENCE))
+        noise = rank_margins(self.measure, self.noise, share, 2 * (1 - INTERVAL_CONFIDENCE))
         totals, ascending = self.totals[:, None], self._ascending
-        if statistic.share == 1:
+        if share == 1:
             median = _first(ascending >= np.minimum((totals + 3) / 2, np.maximum(totals, 0)))
             return np.maximum(_first(totals - self.up_to <= noise), median)
         median = _first(ascending >= np.maximum((totals - 1) / 2, 0.5))
@@ -129,21 +146,22 @@ class NoisyTrees:
 
     # ---- intervals ---------------------------------------------------------------------------------------------------
 
-    def ends(self, statistic: OrderStatistic, chance: Fraction) -> tuple[Numbers, Numbers]:
+    def ends(self, statistic: Ranked, chance: Fraction) -> tuple[Rationals, Rationals]:
         """Return an interval in every cell that misses the true value with a probability of at most `chance`."""
-        share = float(statistic.share)
-        margins = rank_margins(self.measure, self.noise, statistic.share, chance) + 2**-10
+        share = statistic.share
+        q = float(share)
+        margins = rank_margins(self.measure, self.noise, share, chance) + 2**-10
         margins = margins + _CLOSE * np.abs(self.up_to).max(axis=-1, keepdims=True, initial=0)
-        above = self.up_to - share * self.totals[:, None]
-        low = _first(above >= -share - margins)
-        high = _last(above[:, :-1] <= 1 - share + margins[:, :-1]) + 1
+        above = self.up_to - q * self.totals[:, None]
+        low = _first(above >= -q - margins)
+        high = _last(above[:, :-1] <= 1 - q + margins[:, :-1]) + 1
         if statistic.kind == "extreme":
-            seen = self._extreme(statistic)
+            seen = self._extreme(share)
             low, high = np.minimum(low, seen), np.maximum(high, seen)
         step = self.measure.type.step
         return (
-            Numbers(tops=self._edge(low, upper=False), scale=step),
-            Numbers(tops=self._edge(high, upper=True), scale=step),
+            Rationals(tops=self._edge(low, upper=False), scale=step),
+            Rationals(tops=self._edge(high, upper=True), scale=step),
         )
 
 
@@ -158,3 +176,39 @@ def _last(holds: NDArray[np.bool_]) -> Places:
         return np.full(len(holds), -1)
     last = holds.shape[-1] - 1 - holds[:, ::-1].argmax(axis=-1)
     return np.where(holds.any(axis=-1), last, -1)
+
+
+# ---- how far ranks stray ---------------------------------------------------------------------------------------------
+# These are public facts of a tree and of the noise in its nodes. The estimate of #{x ≤ v} − q·n errs by a weighted sum
+# of that noise (`mechanisms.trees`), of which `noisy_sums` bounds how large it is. The bound is for one point v and one
+# q: what follows from it for a quantile needs it at two points alone, the quantile and the one before, not at all.
+
+
+def rank_error(measure: Distribution, noise: NoiseLaw, confidence: Fraction, share: Fraction | None = None) -> int:
+    """Return an e such that at each point v the estimate of #{x ≤ v} − q·n is within e rows, with this confidence.
+
+    Args: share: the q; None for any q.
+    """
+    if share is None:
+        return _bound(noise, largest_weight(measure.sizes, measure.branching), 1 - confidence)
+    return int(rank_margins(measure, noise, share, 1 - confidence).max())
+
+
+def rank_margins(measure: Distribution, noise: NoiseLaw, share: Fraction, tail: Fraction) -> Floats:
+    """Return at each leaf an e with P(|the estimate of #{x ≤ leaf} − share·n errs by| > e) ≤ tail."""
+    weights = np.maximum(spreads(measure.sizes, measure.branching).weights(float(share)), _LEAST)
+    steps = np.ceil(np.log2(weights) * _AN_OCTAVE).astype(np.int64)
+    values, places = np.unique(steps, return_inverse=True)
+    bounds = [_bound(noise, _weight(int(step)), tail) for step in values]
+    margins: Floats = np.array(bounds, dtype=np.float64)[places]
+    return margins
+
+
+def _weight(step: int) -> Fraction:
+    """Return 2^(step/8), rounded up far beyond what logarithms err by."""
+    return Fraction(2.0 ** (step / _AN_OCTAVE)) * Fraction(1_000_001, 1_000_000)
+
+
+@lru_cache(maxsize=4096)
+def _bound(noise: NoiseLaw, weight: Fraction, tail: Fraction) -> int:
+    return sum_half_width(noise, weight, tail)

@@ -5,8 +5,9 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from lapwing.query.derivation.derived import NUMERIC, Derived, Fixture, Order, Over, OverFunction, Span
-from lapwing.query.derivation.over import over_in
+from lapwing.query.derivation.columns import NUMERIC
+from lapwing.query.derivation.derived import Derived, Fixture, Order
+from lapwing.query.derivation.window_values import Over, OverFunction, Span, over_in
 from lapwing.query.expressions.naming import name_of
 from lapwing.query.expressions.rows import Rows
 from lapwing.query.from_clause.window_frames import bind_frame
@@ -41,7 +42,7 @@ def bind_over(node: exp.Expression, rows: Rows, derived: Bind) -> Derived:
     function, argument = _function(inner, rows, derived)
     span = _span(node, bool(order), rows)
     inside = [*partition, *(term.value for term in order), *([] if argument is None else [argument])]
-    if any(True for value in inside for _ in over_in(value)):
+    if any(over_in(value) for value in inside):
         raise rows.refusal(node, "A window function stands inside another", "Ask for each by itself.")
     shape = "integer" if argument is None else "real" if function == "average" else argument.shape
     if span == Span():  # all rows, in whatever order

@@ -6,6 +6,7 @@ they are Python's own, of any size. So every operation is exact, and fractions a
 numbers grow out of int64. Arrays of one entry stand for the same number in every cell.
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -15,8 +16,7 @@ from typing import Final, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.exact.arrays import IntArray, integer_array
-from lapwing.query.derivation.integers import product, raised, single, total
+from lapwing.exact.arrays import IntArray, integer_array, largest
 from lapwing.query.expressions.types import common_step
 
 BoolArray = NDArray[np.bool_]
@@ -24,11 +24,13 @@ FloatArray = NDArray[np.float64]
 
 _EXACT: Final = 1 << 53
 """Integers up to here are doubles."""
+_FITS: Final = 1 << 63
+"""What is smaller in size fits 64 bits."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Numbers:
+class Rationals:
     """tops/bottoms·scale in every cell, and NULL where `null` says so (tops and bottoms are valid there, too).
 
     Args: tops: integers; bottoms: positive integers, None for 1; scale: > 0; null: None for nowhere.
@@ -39,7 +41,7 @@ class Numbers:
     scale: Fraction = Fraction(1)
     null: BoolArray | None = None
 
-    def expanded(self, size: int) -> "Numbers":
+    def expanded(self, size: int) -> "Rationals":
         """Return the column with one entry a cell."""
         return replace(
             self,
@@ -48,7 +50,7 @@ class Numbers:
             null=None if self.null is None else np.broadcast_to(self.null, size),
         )
 
-    def taken(self, places: NDArray[np.int64]) -> "Numbers":
+    def taken(self, places: NDArray[np.int64]) -> "Rationals":
         """Return the entries at some places of an expanded column."""
         return replace(
             self,
@@ -69,8 +71,8 @@ class Numbers:
         full = self.expanded(self.size)
         tops: list[int] = full.tops.tolist()
         bottoms: list[int] = [1] * len(tops) if full.bottoms is None else full.bottoms.tolist()
-        found: list[Fraction | None] = [Fraction(t * p, b * q) for t, b in zip(tops, bottoms, strict=True)]
-        return found if full.null is None else [None if n else v for v, n in zip(found, full.null, strict=True)]
+        values: list[Fraction | None] = [Fraction(t * p, b * q) for t, b in zip(tops, bottoms, strict=True)]
+        return values if full.null is None else [None if n else v for v, n in zip(values, full.null, strict=True)]
 
     def integers(self) -> tuple[IntArray, IntArray | None]:
         """Return numerators and denominators (None: 1) without a scale, not in lowest terms."""
@@ -89,11 +91,11 @@ class Numbers:
             return tops.astype(np.float64)
         if self.bottoms is None and _is_power_of_two(self.scale.denominator):
             return tops.astype(np.float64) / float(self.scale.denominator)
-        found = np.asarray(tops / bottoms, dtype=np.float64)  # of two doubles: rounded once, as IEEE 754 does
-        wide = np.broadcast_to((np.abs(tops) > _EXACT) | (bottoms > _EXACT), found.shape)
+        near = np.asarray(tops / bottoms, dtype=np.float64)  # of two doubles: rounded once, as IEEE 754 does
+        wide = np.broadcast_to((np.abs(tops) > _EXACT) | (bottoms > _EXACT), near.shape)
         if wide.any():
-            found[wide] = _divided_one_by_one(_spread(tops, found.shape)[wide], _spread(bottoms, found.shape)[wide])
-        return found
+            near[wide] = _divided_one_by_one(_spread(tops, near.shape)[wide], _spread(bottoms, near.shape)[wide])
+        return near
 
 
 def _spread(values: IntArray, shape: tuple[int, ...]) -> IntArray:
@@ -118,30 +120,64 @@ def _divided(top: int, bottom: int) -> float:
         return inf if top > 0 else -inf
 
 
+# ---- integers that never wrap ----------------------------------------------------------------------------------------
+
+
+def product(x: IntArray, y: IntArray) -> IntArray:
+    """Multiply exactly."""
+    if x.dtype == y.dtype == np.int64 and largest(x) * largest(y) < _FITS:
+        narrow: IntArray = x * y
+        return narrow
+    exact: IntArray = x.astype(object) * y.astype(object)
+    return exact
+
+
+def total(x: IntArray, y: IntArray) -> IntArray:
+    """Add exactly."""
+    if x.dtype == y.dtype == np.int64 and largest(x) + largest(y) < _FITS:
+        narrow: IntArray = x + y
+        return narrow
+    exact: IntArray = x.astype(object) + y.astype(object)
+    return exact
+
+
+def single(value: int) -> IntArray:
+    """Return one integer, which stands for the same in every cell."""
+    return integer_array([value])
+
+
+def raised(values: IntArray, k: int) -> IntArray:
+    """Raise to a whole power ≥ 0 exactly."""
+    if values.dtype == np.int64 and largest(values) ** k < _FITS:
+        narrow: IntArray = values**k
+        return narrow
+    return values.astype(object) ** k
+
+
 # ---- making columns --------------------------------------------------------------------------------------------------
 
 
-def constant(value: Fraction | None) -> Numbers:
+def constant(value: Fraction | None) -> Rationals:
     """Return the same number in every cell."""
     if value is None:
         return replace(constant(Fraction(0)), null=np.ones(1, dtype=np.bool_))
     sign = (value > 0) - (value < 0)
-    return Numbers(tops=np.full(1, sign, dtype=np.int64), scale=abs(value) if value else Fraction(1))
+    return Rationals(tops=np.full(1, sign, dtype=np.int64), scale=abs(value) if value else Fraction(1))
 
 
-def of_values(values: Sequence[Fraction | None]) -> Numbers:
+def of_values(values: Sequence[Fraction | None]) -> Rationals:
     """Return a column of fractions."""
-    known = [Fraction(0) if value is None else value for value in values]
-    denominators = {value.denominator for value in known}
+    fractions = [Fraction(0) if value is None else value for value in values]
+    denominators = {value.denominator for value in fractions}
     common = lcm(*denominators) if len(denominators) <= 64 else 0
     null = np.array([value is None for value in values], dtype=np.bool_)
-    tops = integer_array([v.numerator * (common // v.denominator) if common else v.numerator for v in known])
-    bottoms = None if common else integer_array([value.denominator for value in known])
+    tops = integer_array([v.numerator * (common // v.denominator) if common else v.numerator for v in fractions])
+    bottoms = None if common else integer_array([value.denominator for value in fractions])
     scale = Fraction(1, common) if common else Fraction(1)
-    return Numbers(tops=tops, bottoms=bottoms, scale=scale, null=null if null.any() else None)
+    return Rationals(tops=tops, bottoms=bottoms, scale=scale, null=null if null.any() else None)
 
 
-def of_floats(values: FloatArray) -> Numbers:
+def of_floats(values: FloatArray) -> Rationals:
     """Return a column of the exact values of finite doubles."""
     mantissas, exponents = np.frexp(values)
     digits = (mantissas * 2.0**53).astype(np.int64)
@@ -154,10 +190,10 @@ def of_floats(values: FloatArray) -> Numbers:
         tops: IntArray = digits << shifts
     else:
         tops = digits.astype(object) << shifts.astype(object)
-    return Numbers(tops=tops, scale=Fraction(2) ** least)
+    return Rationals(tops=tops, scale=Fraction(2) ** least)
 
 
-def _lowest_terms(numbers: Numbers) -> Numbers:
+def _lowest_terms(numbers: Rationals) -> Rationals:
     """Keep fractions small where they have grown out of int64."""
     tops, bottoms = numbers.tops, numbers.bottoms
     if bottoms is None or (tops.dtype == np.int64 and bottoms.dtype == np.int64):
@@ -187,7 +223,7 @@ def some(mask: BoolArray) -> BoolArray | None:
 # ---- arithmetic ------------------------------------------------------------------------------------------------------
 
 
-def _scaled(x: Numbers, y: Numbers) -> tuple[IntArray, IntArray, Fraction]:
+def _scaled(x: Rationals, y: Rationals) -> tuple[IntArray, IntArray, Fraction]:
     """Return the tops of two columns over one scale."""
     if x.scale == y.scale:
         return x.tops, y.tops, x.scale
@@ -200,7 +236,7 @@ def _times(values: IntArray, factor: int) -> IntArray:
     return values if factor == 1 else product(values, single(factor))
 
 
-def aligned(x: Numbers, y: Numbers) -> tuple[IntArray, IntArray, IntArray | None, Fraction]:
+def aligned(x: Rationals, y: Rationals) -> tuple[IntArray, IntArray, IntArray | None, Fraction]:
     """Return the tops of two columns over common bottoms and one scale."""
     first, second, scale = _scaled(x, y)
     a, b = x.bottoms, y.bottoms
@@ -220,38 +256,40 @@ def bottoms_of(bottoms: IntArray | None) -> IntArray:
     return np.ones(1, dtype=np.int64) if bottoms is None else bottoms
 
 
-def add(x: Numbers, y: Numbers) -> Numbers:
+def add(x: Rationals, y: Rationals) -> Rationals:
     """Return x + y."""
     first, second, bottoms, scale = aligned(x, y)
-    return _lowest_terms(Numbers(tops=total(first, second), bottoms=bottoms, scale=scale, null=either(x.null, y.null)))
+    return _lowest_terms(
+        Rationals(tops=total(first, second), bottoms=bottoms, scale=scale, null=either(x.null, y.null))
+    )
 
 
-def negate(x: Numbers) -> Numbers:
+def negate(x: Rationals) -> Rationals:
     """Return −x."""
     return replace(x, tops=product(x.tops, single(-1)))
 
 
-def subtract(x: Numbers, y: Numbers) -> Numbers:
+def subtract(x: Rationals, y: Rationals) -> Rationals:
     """Return x − y."""
     return add(x, negate(y))
 
 
-def multiply(x: Numbers, y: Numbers) -> Numbers:
+def multiply(x: Rationals, y: Rationals) -> Rationals:
     """Return xy."""
     bottoms = y.bottoms if x.bottoms is None else x.bottoms if y.bottoms is None else product(x.bottoms, y.bottoms)
     return _lowest_terms(
-        Numbers(tops=product(x.tops, y.tops), bottoms=bottoms, scale=x.scale * y.scale, null=either(x.null, y.null))
+        Rationals(tops=product(x.tops, y.tops), bottoms=bottoms, scale=x.scale * y.scale, null=either(x.null, y.null))
     )
 
 
-def divide(x: Numbers, y: Numbers) -> Numbers:
+def divide(x: Rationals, y: Rationals) -> Rationals:
     """Return x/y, NULL where y is 0."""
     signs = np.sign(y.tops).astype(np.int64)
     zero = signs == 0
     size = np.where(zero, 1, abs(y.tops))
     tops = product(x.tops, product(signs, bottoms_of(y.bottoms)))
     return _lowest_terms(
-        Numbers(
+        Rationals(
             tops=tops,
             bottoms=size if x.bottoms is None else product(x.bottoms, size),
             scale=x.scale / y.scale,
@@ -260,38 +298,44 @@ def divide(x: Numbers, y: Numbers) -> Numbers:
     )
 
 
-def absolute(x: Numbers) -> Numbers:
+def absolute(x: Rationals) -> Rationals:
     """Return |x|."""
     return replace(x, tops=product(x.tops, signs(x)))
 
 
-def signs(x: Numbers) -> NDArray[np.int64]:
+def signs(x: Rationals) -> NDArray[np.int64]:
     """Return −1, 0 or 1 in every cell."""
     return np.sign(x.tops).astype(np.int64)
 
 
-def power(x: Numbers, k: int) -> Numbers:
+def whole_constant(x: Rationals) -> int:
+    """Return the whole number that a constant column holds."""
+    (value,) = x.values()
+    return 0 if value is None else int(value)
+
+
+def power(x: Rationals, k: int) -> Rationals:
     """Return x^k for a whole k, NULL where it divides by 0."""
     if k < 0:
         return divide(constant(Fraction(1)), power(x, -k))
     bottoms = None if x.bottoms is None else raised(x.bottoms, k)
-    return _lowest_terms(Numbers(tops=raised(x.tops, k), bottoms=bottoms, scale=x.scale**k, null=x.null))
+    return _lowest_terms(Rationals(tops=raised(x.tops, k), bottoms=bottoms, scale=x.scale**k, null=x.null))
 
 
-def floor(x: Numbers) -> Numbers:
+def floor(x: Rationals) -> Rationals:
     """Return the largest whole number that is at most x."""
     tops, bottoms = x.integers()
-    return Numbers(tops=tops if bottoms is None else tops // bottoms, null=x.null)
+    return Rationals(tops=tops if bottoms is None else tops // bottoms, null=x.null)
 
 
-def ceiling(x: Numbers) -> Numbers:
+def ceiling(x: Rationals) -> Rationals:
     """Return the smallest whole number that is at least x."""
     return negate(floor(negate(x)))
 
 
-def rounded(x: Numbers, digits: int = 0) -> Numbers:
-    """Round half up to a number of decimal places."""
-    unit = Fraction(10) ** -digits
+def rounded(x: Rationals, digits: Rationals | None = None) -> Rationals:
+    """Round half up to a number of decimal places, a constant."""
+    unit = Fraction(1) if digits is None else Fraction(10) ** -whole_constant(digits)
     halves = add(replace(x, scale=x.scale / unit), constant(Fraction(1, 2)))
     return replace(floor(halves), scale=unit)
 
@@ -299,17 +343,37 @@ def rounded(x: Numbers, digits: int = 0) -> Numbers:
 # ---- order and choice ------------------------------------------------------------------------------------------------
 
 
-def compared(rule: Callable[[IntArray, IntArray], BoolArray], x: Numbers, y: Numbers) -> BoolArray:
+def compared(rule: Callable[[IntArray, IntArray], BoolArray], x: Rationals, y: Rationals) -> BoolArray:
     """Compare exactly; what is NULL compares somehow."""
     first, second, _, _ = aligned(x, y)
     return np.asarray(rule(first, second), dtype=np.bool_)
 
 
-def choose(mask: BoolArray, x: Numbers, y: Numbers) -> Numbers:
+def at_most(x: Rationals, y: Rationals) -> BoolArray:
+    """Return where x ≤ y."""
+    return compared(operator.le, x, y)
+
+
+def choose(mask: BoolArray, x: Rationals, y: Rationals) -> Rationals:
     """Return x where the mask says so, else y."""
     first, second, scale = _scaled(x, y)
     plain = x.bottoms is None and y.bottoms is None
     bottoms = None if plain else np.where(mask, bottoms_of(x.bottoms), bottoms_of(y.bottoms))
     no_null = x.null is None and y.null is None
     null = None if no_null else np.where(mask, mask_of(x.null), mask_of(y.null))
-    return Numbers(tops=np.where(mask, first, second), bottoms=bottoms, scale=scale, null=null)
+    return Rationals(tops=np.where(mask, first, second), bottoms=bottoms, scale=scale, null=null)
+
+
+def lesser(x: Rationals, y: Rationals) -> Rationals:
+    """Return the lesser of two numbers, of which none is NULL."""
+    return choose(at_most(x, y), x, y)
+
+
+def greater(x: Rationals, y: Rationals) -> Rationals:
+    """Return the greater of two numbers, of which none is NULL."""
+    return choose(at_most(y, x), x, y)
+
+
+def within(x: Rationals, low: Rationals, high: Rationals) -> Rationals:
+    """Clamp x; NULL if any of the three is."""
+    return replace(lesser(greater(x, low), high), null=either(either(x.null, low.null), high.null))

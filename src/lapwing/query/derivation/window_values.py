@@ -5,113 +5,159 @@ like all that is derived. Rows that tie are numbered in the order of the keys. N
 cells are added, and ranks depend on which is larger.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
-from typing import Final
+from typing import ClassVar, Final, final
+from typing import Literal as Choice
 
 import numpy as np
 
 from lapwing.exact.arrays import integer_array, largest
-from lapwing.query.derivation import numbers
-from lapwing.query.derivation.columns import Column, IndexArray, sortable
-from lapwing.query.derivation.derived import Compute, Derived, IntervalEnd, Order, Over, Span
-from lapwing.query.derivation.frame import Frame, column
-from lapwing.query.derivation.numbers import Numbers, mask_of
+from lapwing.query.derivation import rationals
+from lapwing.query.derivation.columns import Column, IndexArray, Shape, sortable
+from lapwing.query.derivation.derived import Derived, NoisyCells, Order, Part, values_in
+from lapwing.query.derivation.rationals import Rationals, mask_of
+from lapwing.query.measures import Measure
 
 Truth = np.typing.NDArray[np.bool_]
 
 
-def over_in(derived: Derived) -> Iterator[Over]:
-    """Yield the functions over rows in a derived value."""
-    match derived:
-        case Over():
-            yield derived
-        case IntervalEnd():
-            yield from over_in(derived.value)
-        case Compute():
-            for argument in derived.arguments:
-                yield from over_in(argument)
+OverFunction = Choice[
+    "sum", "rows", "average", "least", "greatest", "row_at", "rank", "dense_rank", "row_number"
+]  # fmt: skip
 
 
-def with_over(frame: Frame, values: Iterable[Derived]) -> Frame:
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Which rows around its own a window function sees, in order: from `start` to `end`, both included, 0 its own.
+
+    Args: start, end: None for the first or the last row of the partition; peers: whether rows that tie with the first
+        or the last are among them.
+    """
+
+    start: int | None = None
+    end: int | None = None
+    peers: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Over:
+    """A window function over the rows of the answer with the same values of `partition`, as HAVING leaves them.
+
+    Args: span: which of these rows it is over; `row_at` takes the first of them.
+    """
+
+    function: OverFunction
+    argument: Derived | None
+    partition: tuple[Derived, ...]
+    order: tuple[Order, ...]
+    shape: Shape
+    span: Span = Span()
+
+    parts: ClassVar[tuple[Part, ...]] = ()
+    has_interval: ClassVar[bool] = False
+    never_null: ClassVar[bool] = False
+
+    @property
+    def children(self) -> tuple[Derived, ...]:
+        """What it is computed from."""
+        own = () if self.argument is None else (self.argument,)
+        return (*own, *self.partition, *(term.value for term in self.order))
+
+    def column(self, cells: NoisyCells) -> Column:
+        """Return its value in every cell."""
+        return cells.over[self]
+
+    def interval(self, _cells: NoisyCells, _margins: Mapping[Measure, Fraction]) -> None:
+        """Return that it has none: errors of several cells are added, and ranks depend on which is larger."""
+
+
+def over_in(derived: Derived) -> list[Over]:
+    """Return the window functions in a derived value."""
+    return [value for value in values_in(derived) if isinstance(value, Over)]
+
+
+def with_over(cells: NoisyCells, values: Iterable[Derived]) -> NoisyCells:
     """Return the rows of an answer with the functions over them that some values use."""
     found = dict.fromkeys(over for value in values for over in over_in(value))
-    return replace(frame, over={over: _computed(over, frame).expanded(frame.size) for over in found})
+    return replace(cells, over={over: _computed(over, cells).expanded(cells.size) for over in found})
 
 
-def _computed(over: Over, frame: Frame) -> Column:
-    groups = _groups(over, frame)
+def _computed(over: Over, cells: NoisyCells) -> Column:
+    groups = _groups(over, cells)
     if over.function in ("sum", "rows") and over.span != Span():
-        return _spanning(over, frame, groups)
+        return _spanning(over, cells, groups)
     match over.function:
         case "sum":
-            return _total(over, frame, groups)
+            return _total(over, cells, groups)
         case "rows":
-            return Numbers(tops=np.bincount(groups, minlength=1)[groups])
+            return Rationals(tops=np.bincount(groups, minlength=1)[groups])
         case "average" | "least" | "greatest" | "row_at":
-            return _spanning(over, frame, groups)
+            return _spanning(over, cells, groups)
         case _:
-            return Numbers(tops=_ranks(over, frame, groups))
+            return Rationals(tops=_ranks(over, cells, groups))
 
 
-def _groups(over: Over, frame: Frame) -> IndexArray:
+def _groups(over: Over, cells: NoisyCells) -> IndexArray:
     """Return the number of each row's part of the partition; NULL is a value of its own."""
-    codes = [_codes(part, frame) for part in over.partition]
+    codes = [_codes(part, cells) for part in over.partition]
     if not codes:
-        return np.zeros(frame.size, dtype=np.int64)
+        return np.zeros(cells.size, dtype=np.int64)
     found: IndexArray = np.unique(np.stack(codes), axis=1, return_inverse=True)[1].reshape(-1)
     return found
 
 
-def _codes(derived: Derived, frame: Frame) -> IndexArray:
+def _codes(derived: Derived, cells: NoisyCells) -> IndexArray:
     """Return small integers that sort as values do; NULL is −1."""
-    values = column(derived, frame)
-    null = np.broadcast_to(mask_of(values.null), frame.size)
-    codes = np.full(frame.size, -1, dtype=np.int64)
+    values = cells.column(derived)
+    null = np.broadcast_to(mask_of(values.null), cells.size)
+    codes = np.full(cells.size, -1, dtype=np.int64)
     codes[~null] = np.unique(sortable(values)[~null], return_inverse=True)[1].reshape(-1)
     return codes
 
 
-def _total(over: Over, frame: Frame, groups: IndexArray) -> Numbers:
+def _total(over: Over, cells: NoisyCells, groups: IndexArray) -> Rationals:
     """Add up exactly; NULLs are skipped, and the sum of nothing else is NULL."""
-    values = numbers.of_values([None]) if over.argument is None else column(over.argument, frame)
-    if not isinstance(values, Numbers):
+    values = rationals.of_values([None]) if over.argument is None else cells.column(over.argument)
+    if not isinstance(values, Rationals):
         raise ValueError("a sum is of numbers")
     count = int(groups.max(initial=-1)) + 1
     if values.bottoms is None and values.null is None and values.tops.dtype == np.int64:
-        wide = largest(values.tops) * max(1, frame.size) >= 1 << 62
+        wide = largest(values.tops) * max(1, cells.size) >= 1 << 62
         sums = np.zeros(count, dtype=object if wide else np.int64)
         np.add.at(sums, groups, values.tops.astype(object) if wide else values.tops)
-        return Numbers(tops=integer_array(sums.tolist())[groups], scale=values.scale)
+        return Rationals(tops=integer_array(sums.tolist())[groups], scale=values.scale)
     totals: list[Fraction | None] = [None] * count
     for group, value in zip(groups.tolist(), values.values(), strict=True):
         if value is not None:
             totals[group] = value + (totals[group] or 0)
-    return numbers.of_values([totals[group] for group in groups.tolist()])
+    return rationals.of_values([totals[group] for group in groups.tolist()])
 
 
 # ---- what depends on the order of rows ------------------------------------------------------------------------------
 
 
-def _spanning(over: Over, frame: Frame, groups: IndexArray) -> Numbers:
+def _spanning(over: Over, cells: NoisyCells, groups: IndexArray) -> Rationals:
     """Compute over the rows of each row's span, exactly."""
-    terms = [_sorting(term, frame) for term in over.order]
+    terms = [_sorting(term, cells) for term in over.order]
     places = np.lexsort([*terms[::-1], groups])
     spans = _spans(over.span, _changes([groups], places), _changes([groups, *terms], places))
     if over.function == "rows":
         results: list[Fraction | None] = [Fraction(end - start) for start, end in spans]
     else:
-        argument = column(over.argument, frame) if over.argument is not None else None
-        if not isinstance(argument, Numbers):
+        argument = cells.column(over.argument) if over.argument is not None else None
+        if not isinstance(argument, Rationals):
             raise ValueError("functions over rows are of numbers")
         every = argument.values()
         results = _OF_SPANS[over.function]([every[place] for place in places.tolist()], spans)
-    found: list[Fraction | None] = [None] * frame.size
+    found: list[Fraction | None] = [None] * cells.size
     for place, result in zip(places.tolist(), results, strict=True):
         found[place] = result
-    return numbers.of_values(found)
+    return rationals.of_values(found)
 
 
 def _spans(span: Span, starts: Truth, differs: Truth) -> list[tuple[int, int]]:
@@ -180,10 +226,10 @@ _OF_SPANS: Final[Mapping[str, Callable[[Values, Spans], Values]]] = {
 }
 
 
-def _ranks(over: Over, frame: Frame, groups: IndexArray) -> IndexArray:
-    terms = [_sorting(term, frame) for term in over.order]
+def _ranks(over: Over, cells: NoisyCells, groups: IndexArray) -> IndexArray:
+    terms = [_sorting(term, cells) for term in over.order]
     places = np.lexsort([*terms[::-1], groups])
-    here = np.arange(frame.size)
+    here = np.arange(cells.size)
     starts = _changes([groups], places)
     differs = _changes([groups, *terms], places)
     first = np.maximum.accumulate(np.where(starts, here, 0))
@@ -195,14 +241,14 @@ def _ranks(over: Over, frame: Frame, groups: IndexArray) -> IndexArray:
     else:
         counted = np.cumsum(differs)
         ranks = np.asarray(counted - counted[first] + 1, dtype=np.int64)
-    found = np.empty(frame.size, dtype=np.int64)
+    found = np.empty(cells.size, dtype=np.int64)
     found[places] = ranks
     return found
 
 
-def _sorting(term: Order, frame: Frame) -> IndexArray:
-    codes = _codes(term.value, frame)
-    last = frame.size + 1
+def _sorting(term: Order, cells: NoisyCells) -> IndexArray:
+    codes = _codes(term.value, cells)
+    last = cells.size + 1
     signed = -codes if term.descending else codes
     return np.where(codes < 0, -last if term.nulls_first else last, signed)
 

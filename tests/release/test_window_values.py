@@ -11,7 +11,7 @@ import polars
 import pytest
 
 import lapwing as lw
-from lapwing.query.derivation import over
+from lapwing.query.derivation import window_values
 from tests.support.release.tables import repeatable, visits
 
 BASE = "SELECT plan, cost > 1000 AS member, COUNT(*) AS n, AVG(cost) AS m FROM visits GROUP BY plan, member"
@@ -104,7 +104,7 @@ def test_a_planted_bug_is_found(name: str, session: lw.Session, monkeypatch: pyt
         "_spans": lambda span, starts, differs: original(replace(span, peers=False), starts, differs),
         "_runs": lambda starts: original(np.arange(len(starts)) == 0),
     }
-    monkeypatch.setattr(over, name, bugs[name])
+    monkeypatch.setattr(window_values, name, bugs[name])
     with pytest.raises(AssertionError):
         check(session)
 
