@@ -97,9 +97,9 @@ def test_they_are_what_duckdb_computes_from_released_numbers(session: lw.Session
 
 @pytest.mark.parametrize("name", ["_groups", "_changes", "_spans", "_runs"])
 def test_a_planted_bug_is_found(name: str, session: lw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = getattr(over, name)
+    original = getattr(window_values, name)
     bugs = {
-        "_groups": lambda _over, frame: original(_over, frame) * 0,
+        "_groups": lambda _over, cells: original(_over, cells) * 0,
         "_changes": lambda keys, places: original([*keys][:1], places),
         "_spans": lambda span, starts, differs: original(replace(span, peers=False), starts, differs),
         "_runs": lambda starts: original(np.arange(len(starts)) == 0),
