@@ -25,6 +25,7 @@ from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import DataFault, EngineFault, Fault
 from lapwing.query.bind import bind
 from tests.engines.test_passes import QUESTIONS, generated
+from tests.support.effort import one_in
 from tests.support.engines.tables import ask, by_value, catalog, digests, parquet
 from tests.support.query import clean, golden
 
@@ -107,7 +108,7 @@ def plainly(exact: Exact) -> list[object]:
     return [exact.cells, by_value(exact.holders), leaves]
 
 
-@pytest.mark.parametrize("text", GOLDEN)
+@pytest.mark.parametrize("text", one_in(3, GOLDEN))
 def test_every_golden_question_finds_the_same(
     text: str, pair: tuple[DuckDB, DuckDB], golden_catalog: Catalog, facts: PublicData
 ) -> None:
@@ -510,6 +511,7 @@ def test_threads_of_one_engine_share_an_index_that_goes(found: Catalog, engine: 
     assert seen == [expected] * 24
 
 
+@pytest.mark.long
 def test_an_index_in_memory_s_limit(tmp_path: Path) -> None:
     """Two million rows of 200,000 people in 64 MB."""
     found = generated(tmp_path, 2_000_000, 200_000)

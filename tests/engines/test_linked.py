@@ -25,6 +25,7 @@ from lapwing.errors import DataFault, EngineFault
 from lapwing.query.bind import bind
 from lapwing.query.plan import Question
 from tests.support.catalog.existing import Data, bag
+from tests.support.effort import numbers
 from tests.support.engines.linked import Bag, defined
 from tests.support.engines.tables import HEAD, by_value, digests
 
@@ -149,7 +150,7 @@ def answers(engine: DuckDB, found: Catalog, texts: list[str] = QUESTIONS) -> lis
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", numbers(1, 6))
 def test_rows_of_files_exist_by_the_definition(kind: str, seed: int, tmp_path: Path) -> None:
     data = shop(seed)
     write(tmp_path, data, kind)

@@ -82,6 +82,7 @@ def test_cells_that_do_not_add_up_are_found(tmp_path: Path, monkeypatch: pytest.
     engine.close()
 
 
+@pytest.mark.long
 def test_gathered_rows_spill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = generated(tmp_path, 2_000_000, 200_000)
     small, large = DuckDB(found, memory=64_000_000), DuckDB(found)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lapwing.errors import DataStopped, LedgerFault
+from tests.support.effort import one_in
 from tests.support.ledger.ledgers import charged, opened, survey
 from tests.support.ledger.places import Place
 from tests.support.ledger.worker import CREATION_POINTS
@@ -39,7 +40,7 @@ def killed(what: str, place: Place, *more: str) -> set[int]:
     return {int(line) for line in worker.stdout.split()}
 
 
-@pytest.mark.parametrize("point", SPENT)
+@pytest.mark.parametrize("point", one_in(2, SPENT))
 def test_a_death_while_charging_wastes_at_most_one_charge(place: Place, point: str) -> None:
     reported = killed("die", place, point)
     assert len(reported) in (3, 4)
@@ -57,7 +58,7 @@ def test_a_mark_that_moves_before_the_commit_is_caught(place: Place) -> None:
         survey(place, reported)
 
 
-@pytest.mark.parametrize("point", CREATION_POINTS["sqlite"])
+@pytest.mark.parametrize("point", one_in(2, CREATION_POINTS["sqlite"]))
 def test_a_death_while_creating_is_continued(place: Place, point: str) -> None:
     killed("die creating", place, point)
     assert survey(place, set()) == 0
@@ -67,7 +68,7 @@ def test_a_death_while_creating_is_continued(place: Place, point: str) -> None:
     assert survey(place, {sequence}) == TENTH
 
 
-@pytest.mark.parametrize("point", SPENT)
+@pytest.mark.parametrize("point", one_in(2, SPENT))
 def test_a_death_with_a_question_under_way_is_one_fault(place: Place, point: str) -> None:
     """The kernel's kill of a process that took too much memory looks like this."""
     killed("die", place, point)

@@ -20,6 +20,7 @@ from lapwing.local import (
 )
 from lapwing.local.collection import KEYS
 from tests.local.test_client import task_of, tasks_of_vectors
+from tests.support.effort import examples
 from tests.support.fixed_entropy import StreamEntropy
 from tests.support.local.shelf import AT_EPSILON
 
@@ -148,6 +149,7 @@ JSON = st.recursive(
 
 
 @pytest.mark.parametrize("name", ["binary", "k-ary of 8", "subset of 8", "optimised unary of 5", "hashing of 8"])
+@examples(20)
 @given(data=st.data())
 def test_a_fuzzer_finds_nothing_that_fails(name: str, data: st.DataObject) -> None:
     task = TASKS[name]
@@ -164,6 +166,7 @@ VECTORS = tasks_of_vectors()
 
 
 @pytest.mark.parametrize("name", VECTORS)
+@examples(20)
 @given(data=st.data())
 def test_a_fuzzer_finds_nothing_that_fails_of_any_kind(name: str, data: st.DataObject) -> None:
     """Of every mechanism, whatever is asked: what a line says is taken, or rejected with a reason."""

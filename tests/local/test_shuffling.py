@@ -23,7 +23,7 @@ from lapwing.local.shuffling import amplification as module
 from lapwing.local.shuffling.amplification import SYMMETRIC, amplified_delta, amplified_epsilon, local_epsilon
 from lapwing.local.shuffling.binomial import Binomial
 from tests.support.docs.pages import DOCS
-from tests.support.effort import examples
+from tests.support.effort import examples, one_in
 from tests.support.local.shelf import SHELF
 
 Law = dict[tuple[int, ...], Any]
@@ -183,8 +183,9 @@ def check_between(mechanism: Randomizer, people: int) -> list[tuple[float, Fract
     return found
 
 
-@pytest.mark.parametrize(("mechanism", "people"), REAL, ids=lambda part: getattr(part, "name", str(part)))
-def test_real_mechanisms_are_between_the_bounds(mechanism: Randomizer, people: int) -> None:
+@pytest.mark.parametrize("real_one", one_in(3, REAL), ids=lambda pair: f"{pair[0].name}-{pair[1]}")
+def test_real_mechanisms_are_between_the_bounds(real_one: tuple[Randomizer, int]) -> None:
+    mechanism, people = real_one
     found = check_between(mechanism, people)
     assert any(lower > 0 for lower, _, _ in found)
     general = [amplified_delta(Fraction(str(float(mp.log(real(mechanism.ratio)) * (1 + mpf(10) ** -9)))), people, 0)]
@@ -305,7 +306,7 @@ def test_tables_against_sums(trials: int, chance: Fraction) -> None:
         assert float(down) <= value * (1 + mpf(10) ** -10)
 
 
-@examples(10)
+@examples(3, 60)
 @given(
     st.fractions(min_value=Fraction(1, 10), max_value=8, max_denominator=100),
     st.integers(min_value=1, max_value=10**4),

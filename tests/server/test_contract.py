@@ -48,7 +48,7 @@ def real(world: World) -> Mapping[str, str]:
     return {"dataset": "open", "name": "dora", "team": "nurses", "answer": names["ANSWER"], "token": names["TOKEN"]}
 
 
-def broken(world: World, who: str | None, *, examples: int = 3, only: str = "") -> list[str]:
+def broken(world: World, who: str | None, *, examples: int, only: str = "") -> list[str]:
     """Return what is answered otherwise than the description says.
 
     Args: who: whose token is sent; examples: how many of each kind; only: a path, for that one alone.
@@ -91,9 +91,10 @@ def broken(world: World, who: str | None, *, examples: int = 3, only: str = "") 
     return found
 
 
+@pytest.mark.parametrize("examples", [1, pytest.param(3, marks=pytest.mark.long)])
 @pytest.mark.parametrize("who", ["alice", "carol"])
-def test_answers_are_as_the_description_says(world: World, who: str) -> None:
-    assert broken(world, who) == []
+def test_answers_are_as_the_description_says(world: World, who: str, examples: int) -> None:
+    assert broken(world, who, examples=examples) == []
 
 
 def test_without_a_token_nothing_but_a_login_is_let_in(shared: World) -> None:

@@ -63,7 +63,10 @@ def asked_until_killed(folder: Path, first: int, enough: int) -> Mapping[int, by
     return told
 
 
-@pytest.mark.parametrize("enough", [1, 12, 25])
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize("enough", [12, pytest.param(1, marks=LONG), pytest.param(25, marks=LONG)])
 def test_a_killed_service_charges_no_key_twice(tmp_path: Path, enough: int) -> None:
     write_visits(tmp_path)
     unit, bounds = {"privacy_unit": "person_id", "max_rows_per_unit": 3}, {"cost": (0, 500)}

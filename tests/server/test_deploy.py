@@ -79,6 +79,7 @@ def of_the_page(folder: Path, containing: str) -> subprocess.CompletedProcess[st
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the page is for bash")
+@pytest.mark.long
 def test_what_is_backed_up_while_it_runs_can_be_restored(tmp_path: Path) -> None:
     shutil.copy(rand_hie_data(), tmp_path / "rand_hie.parquet")
     catalog = rand_hie_catalog().read_text(encoding="utf-8").replace("rand_hie.lapwing.db", "visits.lapwing.db")

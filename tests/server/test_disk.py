@@ -177,6 +177,7 @@ def killed_everywhere(folder: Path) -> list[str]:
         statement += 1
 
 
+@pytest.mark.long
 def test_a_first_start_that_is_killed_is_done_by_the_next(tmp_path: Path) -> None:
     assert in_a_process(killed_everywhere, tmp_path) == []
 

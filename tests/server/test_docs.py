@@ -40,6 +40,7 @@ def script(port: int) -> str:
 
 
 @pytest.mark.skipif(not (which("bash") and which("curl")), reason="the page is for bash and curl")
+@pytest.mark.long
 def test_the_page_about_serving_works(tmp_path: Path) -> None:
     (tmp_path / "rand_hie.parquet").write_bytes(rand_hie_data().read_bytes())
     first = next(block.text for block in blocks(SERVE) if block.language == "sh")

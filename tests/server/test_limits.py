@@ -283,6 +283,7 @@ def test_who_has_asked_is_not_closed_for_others(tmp_path: Path, monkeypatch: pyt
             assert asked.result().status == 200
 
 
+@pytest.mark.long
 def test_a_thousand_idle_connections(tmp_path: Path) -> None:
     if connections.room() < 1_100 or resource.getrlimit(resource.RLIMIT_NOFILE)[0] < 2_000:
         pytest.skip("this machine allows too few descriptors")

@@ -296,6 +296,7 @@ def test_the_end_drops_what_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "Nothing was charged" in documents[waiting["id"]].problem["detail"]  # type: ignore[index]
 
 
+@pytest.mark.long
 def test_a_killed_service_says_what_became_of_each(tmp_path: Path) -> None:
     """When it is killed does not matter: what is checked holds whenever that is."""
     write_visits(tmp_path)

@@ -330,6 +330,7 @@ def test_a_ledger_of_another_budget_is_refused(data: Path, tmp_path: Path) -> No
     assert not list(data.glob("*.registered.toml"))
 
 
+@pytest.mark.long
 def test_a_process_with_a_folder_serves_what_it_registers(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,6 +80,7 @@ def test_one_budget_is_spent_exactly(tmp_path: Path) -> None:
     assert int(asked) == sum(FIT.values()) + CLIENTS - 1
 
 
+@pytest.mark.long
 def test_one_budget_is_spent_exactly_in_postgres(tmp_path: Path, postgres: str) -> None:
     raced(tmp_path, ledger=f"{postgres}&ledger=visits")
 
@@ -140,10 +141,12 @@ def test_a_worker_that_is_killed_is_replaced_and_charges_no_key_twice(tmp_path: 
     check_killed(tmp_path)
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_is_replaced_in_postgres(tmp_path: Path, postgres: str) -> None:
     check_killed(tmp_path, f"{postgres}&ledger=visits")
 
 
+@pytest.mark.long
 def test_a_database_that_crashes_under_load_comes_back(tmp_path: Path, own_postgres: Postgres) -> None:
     """The service goes on by itself."""
     with own_postgres.database() as address:
@@ -152,6 +155,7 @@ def test_a_database_that_crashes_under_load_comes_back(tmp_path: Path, own_postg
             assert running.told("worker died") == []
 
 
+@pytest.mark.long
 def test_a_worker_that_dies_at_once_again_and_again_ends_the_service(tmp_path: Path) -> None:
     prepared(tmp_path)
     with crew(tmp_path, planted="die at once", number=2) as running:
@@ -178,7 +182,7 @@ def is_gone(process: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_the_parent_passes_on_that_it_is_to_end(tmp_path: Path, how: signal.Signals) -> None:
     """What is under way is answered first."""
     tokens = prepared(tmp_path)

@@ -6,6 +6,7 @@ draws the same again.
 """
 
 import os
+from collections.abc import Iterable
 from typing import Any, Final
 
 import pytest
@@ -30,6 +31,12 @@ def register() -> None:
 def is_long() -> bool:
     """Return whether this is the long run."""
     return settings.get_current_profile_name() == LONG
+
+
+def one_in(every: int, rows: Iterable[Any]) -> list[Any]:
+    """Return the rows of a table, of which the short run takes the first and one in so many after it."""
+    marked = (pytest.param(row, marks=pytest.mark.long) for row in rows)
+    return [row if place % every else pytest.param(*row.values) for place, row in enumerate(marked)]
 
 
 def numbers(short: int, long: int) -> list[Any]:

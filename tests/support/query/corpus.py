@@ -80,6 +80,6 @@ def _below(node: object, above: str) -> Iterator[tuple[str, str]]:
     elif dataclasses.is_dataclass(node) and ".catalog." not in _name(node):
         yield above, _name(node)
         if isinstance(node, Operation):
-            yield above, node.function
+            yield "a function", node.function
         for field in dataclasses.fields(node):
             yield from _below(getattr(node, field.name), _name(node))

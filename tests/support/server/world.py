@@ -97,8 +97,8 @@ def data_set(folder: Path, name: str, **facts: Any) -> Session:
     return open_session(described, entropy=StreamEntropy(name))
 
 
-on_both = pytest.mark.parametrize("people", ["sqlite", "postgres"], indirect=True)
-"""Runs a test on a service whose people are kept in a file, and on one where they are in PostgreSQL."""
+on_both = pytest.mark.parametrize("people", ["sqlite", pytest.param("postgres", marks=pytest.mark.long)], indirect=True)
+"""Runs a test on a service whose people are kept in a file, and in the long run on one where they are in PostgreSQL."""
 
 
 def service_in(folder: Path, settings: Settings = QUICK, people: str | None = None, **facts: Any) -> Service:
