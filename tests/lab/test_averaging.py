@@ -95,6 +95,7 @@ def test_fresh_noise_falls_and_lapwing_stays_within_its_bound() -> None:
     assert {row["different"] for row in found.rows if row["target"] == averaging.SAME} == {1}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [Fraction(1, 20), Fraction(3, 10), Fraction(5)])
 def test_another_epsilon_holds(epsilon: Fraction) -> None:
     assert averaging.run(Settings(epsilon=epsilon, short=True)).holds

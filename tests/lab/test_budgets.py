@@ -37,6 +37,7 @@ def test_costs_are_those_of_the_formulas() -> None:
     assert budgets._cost("pure", 0.3) == 0.3
 
 
+@pytest.mark.long
 def test_another_epsilon_holds() -> None:
     assert budgets.run(Settings(epsilon=Fraction(3), short=True)).holds
 

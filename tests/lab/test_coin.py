@@ -44,6 +44,7 @@ def test_a_coin_of_p_has_the_odds_of_p() -> None:
         assert float(loss.epsilon) == pytest.approx(float(mpmath.log(mpmath.mpf(p) / (1 - mpmath.mpf(p)))))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("short", [True, False])
 def test_another_epsilon_holds(short: bool) -> None:
     found = coin.run(Settings(epsilon=Fraction(3), short=short))

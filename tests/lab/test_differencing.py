@@ -53,6 +53,7 @@ def test_predictions_are_those_of_a_convolution(epsilon: float) -> None:
     )
 
 
+@pytest.mark.long
 def test_another_epsilon_holds_and_one_target_is_enough() -> None:
     assert differencing.run(Settings(epsilon=Fraction(3), short=True, against="lapwing")).holds
     found = differencing.run(Settings(short=True, against="naive"))

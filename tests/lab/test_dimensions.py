@@ -39,6 +39,7 @@ def test_sigma_and_the_crossing_are_those_of_the_formula(epsilon: Fraction, delt
     assert dimensions._crossing(epsilon, delta) == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(20)])
 def test_another_epsilon_holds(epsilon: Fraction) -> None:
     assert dimensions.run(Settings(epsilon=epsilon, short=True)).holds

@@ -49,6 +49,7 @@ def test_evenness_is_that_of_the_law() -> None:
         assert floating_point.even(epsilon) == pytest.approx(law[::2].sum() / law.sum())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(20)])
 def test_another_epsilon_holds(epsilon: Fraction) -> None:
     assert floating_point.run(Settings(epsilon=epsilon, short=True)).holds

@@ -47,6 +47,7 @@ def test_clones_are_students_of_their_own_or_one_privacy_unit() -> None:
     assert row["n"] == 10
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [Fraction(1, 50), Fraction(1), Fraction(20)])
 def test_another_epsilon_holds(epsilon: Fraction) -> None:
     assert group.run(Settings(epsilon=epsilon, short=True)).holds

@@ -15,6 +15,7 @@ def test_it_holds_and_has_the_figures_of_the_textbook() -> None:
     assert scales == {(5, "singly"): 5, (5, "at once"): 1, (96, "singly"): 96, (96, "at once"): 1}
 
 
+@pytest.mark.long
 def test_another_epsilon_holds() -> None:
     assert histogram.run(Settings(epsilon=Fraction(1, 10), short=True)).holds
 

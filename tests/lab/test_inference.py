@@ -43,6 +43,7 @@ def test_no_guess_of_a_neighbouring_world_is_better(epsilon: Fraction) -> None:
     assert np.maximum(bears, lacks).sum() / 2 == pytest.approx(inference._success(epsilon), rel=1e-9)
 
 
+@pytest.mark.long
 def test_another_epsilon_holds() -> None:
     assert inference.run(Settings(epsilon=Fraction(1), short=True)).holds
 

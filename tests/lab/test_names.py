@@ -63,6 +63,7 @@ def test_the_bound_for_continuous_noise_is_not_one_for_ours() -> None:
     assert 1 - laplace.largest_within(int(laplace.bound(k)), k) <= 0.05
 
 
+@pytest.mark.long
 def test_another_epsilon_holds() -> None:
     assert names.run(Settings(epsilon=Fraction(1, 10), short=True)).holds
 

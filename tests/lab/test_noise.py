@@ -41,6 +41,7 @@ def test_risk_and_its_spread_are_those_of_the_law(epsilon: float) -> None:
     assert check.predicted == pytest.approx(second)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(3)])
 def test_another_epsilon_holds(epsilon: Fraction) -> None:
     assert experiment.run(Settings(epsilon=epsilon, short=True)).holds

@@ -47,6 +47,7 @@ def test_no_guess_by_two_answers_exceeds_the_bound_even_if_both_are_about_bob(ep
     assert one_query.predicted(one_query.TWO, epsilon) < both <= at_most(2 * epsilon) + 1e-9
 
 
+@pytest.mark.long
 def test_another_epsilon_holds() -> None:
     found = one_query.run(Settings(epsilon=Fraction(1), short=True))
     assert found.holds

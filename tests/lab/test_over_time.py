@@ -47,6 +47,7 @@ def test_the_figures_of_majorities_are_those_of_the_binomial_law() -> None:
         assert over_time.kept_right(mechanism, days) == pytest.approx(p * majority + (1 - p) * (1 - majority))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(20)])
 def test_another_epsilon_holds(epsilon: Fraction) -> None:
     assert over_time.run(Settings(epsilon=epsilon, short=True)).holds

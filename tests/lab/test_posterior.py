@@ -50,6 +50,7 @@ def test_it_holds_and_has_the_figures_of_the_textbook() -> None:
     assert posterior.by_ratio(0.5, 1) == pytest.approx((0.5 / np.e, 1 - 0.5 / np.e))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(3), Fraction(20)])
 def test_another_epsilon_holds(epsilon: Fraction) -> None:
     assert posterior.run(Settings(epsilon=epsilon, short=True)).holds

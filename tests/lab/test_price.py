@@ -46,6 +46,7 @@ def test_laws_are_those_of_the_definition(market: str) -> None:
         assert price.law_of(way, np.array(revenue), epsilon) == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(20), Fraction(123_456_789, 1_000_000_007)])
 def test_another_epsilon_holds(epsilon: Fraction) -> None:
     assert price.run(Settings(epsilon=epsilon, short=True)).holds

@@ -63,6 +63,7 @@ def test_random_rounding_has_the_law_that_is_predicted() -> None:
     assert abs(off.mean()) < 7 * 2 / sqrt(off.size)
 
 
+@pytest.mark.long
 def test_another_epsilon_holds_and_one_target_is_enough() -> None:
     assert reconstruction.run(Settings(epsilon=Fraction(20), short=True, against="lapwing")).holds
     found = reconstruction.run(Settings(short=True, against="naive"))

@@ -73,6 +73,7 @@ def test_permute_and_flip_is_noisy_max_with_exponential_noise() -> None:
     assert laws.permute_and_flip(FEW, 2.0) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(20)])
 def test_another_epsilon_holds(epsilon: Fraction) -> None:
     assert selection.run(Settings(epsilon=epsilon, short=True)).holds

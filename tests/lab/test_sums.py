@@ -43,6 +43,7 @@ def test_predictions_are_those_of_the_law(scale: float) -> None:
         assert sums.within(near, scale) == pytest.approx(float(nothing[np.abs(places) <= near].sum()))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [Fraction(1, 50), Fraction(3, 8), Fraction(20)])
 def test_another_epsilon_holds(epsilon: Fraction) -> None:
     assert sums.run(Settings(epsilon=epsilon, short=True)).holds

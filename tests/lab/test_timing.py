@@ -50,6 +50,7 @@ def test_rank_correlations_are_spearmans() -> None:
     assert timing.rank_correlation(x, np.ones_like(x)) is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(20)])
 def test_another_epsilon_holds(epsilon: Fraction) -> None:
     assert timing.run(Settings(epsilon=epsilon, short=True)).holds

@@ -44,6 +44,7 @@ def test_outsiders_are_accused_as_seldom_as_is_promised() -> None:
     assert accused <= ALPHA
 
 
+@pytest.mark.long
 def test_another_epsilon_holds_and_one_target_is_enough() -> None:
     assert tracing.run(Settings(epsilon=Fraction(1, 2), short=True, against="lapwing")).holds
     found = tracing.run(Settings(short=True, against="naive"))

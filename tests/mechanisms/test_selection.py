@@ -81,7 +81,7 @@ def test_twin_a_shortfall_of_half_the_size_is_caught(name: str) -> None:
 
 
 @given(scores=st.lists(st.integers(-20, 20), min_size=1, max_size=4), scale=st.sampled_from(SCALES))
-@examples(15)
+@examples(4, 40)
 def test_the_shortfall_holds_for_any_scores(scores: list[int], scale: Fraction) -> None:
     for build, law_of in BUILDS.values():
         h = build(scale).shortfall(len(scores), Fraction(9, 10))

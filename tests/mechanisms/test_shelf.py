@@ -19,7 +19,6 @@ from tests.support.privacy.oracle import real
 CASES = pytest.mark.parametrize("case", zoo.SHELF, ids=lambda case: case.name)
 # What enumeration cuts from infinite laws, a few times over.
 CLOSE = mpf(10) ** -11
-DRAWS = 3_000
 EPSILONS = tuple(Fraction(x) for x in ("0", "1/10", "1/2", "1", "2", "4"))
 ORDERS = (mpf("1.01"), mpf(2), mpf(8))
 
@@ -74,19 +73,19 @@ def check_loss(case: zoo.Case, laws: tuple[Law, Law]) -> None:
             assert attained >= real(loss.delta) * (1 - mpf(10) ** -9)
 
 
-def check_draws(case: zoo.Case) -> None:
+def check_draws(case: zoo.Case, draws: int) -> None:
     """Real draws fit the law; outcomes that are expected less than ten times are put together."""
     for data in case.pair:
         law, entropy = case.law(data), StreamEntropy(case.name)
-        counts = Counter(case.run(data, entropy) for _ in range(DRAWS))
+        counts = Counter(case.run(data, entropy) for _ in range(draws))
         assert counts.keys() <= law.keys()
-        common: list[Hashable] = [outcome for outcome, p in law.items() if p * DRAWS >= 10]
+        common: list[Hashable] = [outcome for outcome, p in law.items() if p * draws >= 10]
         seen = [counts[outcome] for outcome in common]
         expected = [float(law[outcome]) for outcome in common]
-        if DRAWS * (rest := 1 - sum(expected)) >= 10:
-            seen, expected = [*seen, DRAWS - sum(seen)], [*expected, rest]
+        if draws * (rest := 1 - sum(expected)) >= 10:
+            seen, expected = [*seen, draws - sum(seen)], [*expected, rest]
         else:
-            seen[-1], expected[-1] = seen[-1] + DRAWS - sum(seen), expected[-1] + rest
+            seen[-1], expected[-1] = seen[-1] + draws - sum(seen), expected[-1] + rest
         if len(seen) > 1:
             assert p_value(np.array(seen), np.array(expected)) > LEAST_P_VALUE
 
@@ -101,9 +100,10 @@ def test_the_stated_losses_cover_neighbours(case: zoo.Case) -> None:
     check_loss(case, (case.law(case.pair[0]), case.law(case.pair[1])))
 
 
+@pytest.mark.parametrize("draws", [1_000, pytest.param(10_000, marks=pytest.mark.long)])
 @CASES
-def test_draws_fit_the_law(case: zoo.Case) -> None:
-    check_draws(case)
+def test_draws_fit_the_law(case: zoo.Case, draws: int) -> None:
+    check_draws(case, draws)
 
 
 @CASES
