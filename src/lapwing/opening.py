@@ -5,14 +5,12 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from lapwing.catalog.column import Bound, Column
 from lapwing.catalog.infer import Edge, draft
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load, write
-from lapwing.client import RemoteSession
-from lapwing.client.connection import Connection
 from lapwing.engines import digests, open_engine
 from lapwing.errors import CatalogMismatch, InvalidParameter
 from lapwing.exact.entropy import Entropy, SystemEntropy
@@ -22,6 +20,9 @@ from lapwing.ledger.parts import Parts
 from lapwing.ledger.registration import Registration
 from lapwing.privacy.measures import Number
 from lapwing.session import Session
+
+if TYPE_CHECKING:
+    from lapwing.client import RemoteSession
 
 
 def registration(catalog: Catalog) -> Registration:
@@ -73,12 +74,12 @@ def connect(catalog: str | Path = "lapwing.toml") -> Session: ...
 
 
 @overload
-def connect(catalog: str, *, token: str, dataset: str | None = None) -> RemoteSession: ...
+def connect(catalog: str, *, token: str, dataset: str | None = None) -> "RemoteSession": ...
 
 
 def connect(
     catalog: str | Path = "lapwing.toml", *, token: str | None = None, dataset: str | None = None
-) -> Session | RemoteSession:
+) -> "Session | RemoteSession":
     """Open the data set that a catalog describes, or one that a server holds.
 
     Args:
@@ -89,6 +90,10 @@ def connect(
     """
     remote = isinstance(catalog, str) and catalog.startswith(("http://", "https://"))
     if token is not None and remote:
+        # Here: a local session needs neither HTTP nor what a server's answers are read by, a tenth of the start.
+        from lapwing.client import RemoteSession
+        from lapwing.client.transport import Connection
+
         return RemoteSession(Connection(str(catalog), token), dataset)
     if remote:
         raise InvalidParameter("A server answers those with a token only; give it by token=.")

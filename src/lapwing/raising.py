@@ -12,7 +12,7 @@ from lapwing.catalog.amending import write_budget
 from lapwing.catalog.model import Budget, Catalog
 from lapwing.catalog.toml import load
 from lapwing.errors import CatalogMismatch, InvalidParameter
-from lapwing.guarantee.raised import Raise, preview
+from lapwing.guarantee.raise_preview import Raise, preview
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.opening import is_begun, open_ledger
 from lapwing.opening import principal, registration

@@ -15,7 +15,7 @@ from lapwing.engines import Engine, PublicTables, digests, open_public_tables
 from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.exact.entropy import Entropy
 from lapwing.guarantee import Page, page_of
-from lapwing.guarantee.raised import Raise, preview
+from lapwing.guarantee.raise_preview import Raise, preview
 from lapwing.guarantee.sections import WHO_READS, Head
 from lapwing.ledger.allowances import LimitsNow
 from lapwing.ledger.entries import Entry

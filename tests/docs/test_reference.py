@@ -6,7 +6,6 @@ from dataclasses import fields
 from typing import Final, get_args
 
 import pytest
-import typer.main
 from sqlglot import exp
 
 import lapwing as lw
@@ -15,7 +14,8 @@ from lapwing.builder import table as building
 from lapwing.builder.values import Value
 from lapwing.catalog.column import TYPES
 from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, Budget, Catalog, Column, Table
-from lapwing.cli.app import app
+from lapwing.cli.commands import COMMANDS as MODULES
+from lapwing.cli.commands import load
 from lapwing.engines.duckdb.database import DISABLED_OPTIMIZERS
 from lapwing.ledger.entries import Kind
 from lapwing.ledger.reading import HistoryRow
@@ -186,7 +186,7 @@ def commands(group: object, path: str) -> Iterator[tuple[str, list[str]]]:
         yield from commands(command, f"{path} {name}")
 
 
-COMMANDS: Final = dict(commands(typer.main.get_command(app), "lapwing"))
+COMMANDS: Final = dict(found for name in MODULES for found in commands(load(name), f"lapwing {name}"))
 
 
 def test_commands_are_found() -> None:

@@ -9,8 +9,8 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from lapwing.catalog.model import Budget
-from lapwing.guarantee import numbers
-from lapwing.guarantee.numbers import LEVELS, odds_factor_up, power_up, towards_group
+from lapwing.guarantee import meaning
+from lapwing.guarantee.meaning import LEVELS, odds_factor_up, power_up, towards_group
 from lapwing.privacy.measures import GaussianDP
 
 DELTA = Fraction(1, 10**6)
@@ -25,7 +25,7 @@ def delta_of(mu: float, epsilon: float) -> float:
     return float(norm.cdf(-epsilon / mu + mu / 2) - math.exp(epsilon) * norm.cdf(-epsilon / mu - mu / 2))
 
 
-@pytest.mark.parametrize("people", numbers.GROUPS)
+@pytest.mark.parametrize("people", meaning.GROUPS)
 def test_a_group_in_a_gaussian_ledger(people: int) -> None:
     described = budget("gdp")
     mu = brentq(lambda m: delta_of(m, 3) - 1e-6, 0.1, 2)

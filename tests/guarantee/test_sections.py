@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lapwing.guarantee import as_text
-from lapwing.guarantee.numbers import odds_factor_up
+from lapwing.guarantee.meaning import odds_factor_up
 from lapwing.opening import open_session
 from lapwing.privacy.amounts import short
 from lapwing.session import Session

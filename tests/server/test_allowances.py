@@ -16,7 +16,7 @@ import pytest
 import lapwing as lw
 from lapwing.cli import budget, explain
 from lapwing.cli.console import rendered
-from lapwing.documents import budgets
+from lapwing.documents import budget_document
 from lapwing.errors import AllowanceExhausted, DataStopped, InvalidParameter
 from lapwing.ledger.allowances import Allowance, Limits, LimitsNow, require_within
 from lapwing.ledger.entries import Charge, Charged
@@ -27,7 +27,7 @@ from lapwing.ledger.transitions import fold
 from lapwing.ledger.waiting import UnderWay
 from lapwing.privacy.filters import Refused
 from lapwing.release import refusals as release_refusals
-from lapwing.server.datasets import Served
+from lapwing.server.datasets import ServedDataset
 from lapwing.server.policies import Grant
 from tests.support.server.world import World, on_both
 
@@ -237,7 +237,7 @@ def test_the_stop_waits_for_a_charge_that_an_earlier_policy_decided(
 
 def test_a_stop_that_does_not_wait_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: the policy is changed and nobody takes the ledger."""
-    monkeypatch.setattr(Served, "settle", lambda self: None)
+    monkeypatch.setattr(ServedDataset, "settle", lambda self: None)
     with a_charge_under_way(world, monkeypatch) as go_on:
         assert stop_returns(world, go_on, 50)
 
@@ -317,8 +317,8 @@ def test_who_has_a_share_reads_what_fits_into_it(world: World) -> None:
 
 def test_a_share_that_is_forgotten_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: what fits is counted in the budget of all alone."""
-    monkeypatch.setattr(budgets, "_allowance_of", None)
-    monkeypatch.setattr(budgets, "map", lambda *_: (), raising=False)
+    monkeypatch.setattr(budget_document, "_allowance_of", None)
+    monkeypatch.setattr(budget_document, "map", lambda *_: (), raising=False)
     with pytest.raises(AssertionError, match="more questions"):
         test_who_has_a_share_reads_what_fits_into_it(world)
 
@@ -378,7 +378,7 @@ def test_what_is_said_to_be_left_is_the_caller_s(world: World) -> None:
 
 def test_fits_in_the_budget_of_all_are_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: explain knows the cap alone, as it did."""
-    monkeypatch.setattr(Served, "for_caller", lambda self, caller, _: self.session.acting_for(caller.name))
+    monkeypatch.setattr(ServedDataset, "for_caller", lambda self, caller, _: self.session.acting_for(caller.name))
     grant(world, "alice", ten(world))
     assert world.ask("POST", "/v1/datasets/open/explain", "alice", question()).document["fits"] > FIT
 

@@ -8,12 +8,11 @@ import pytest
 from fastapi import APIRouter
 
 from lapwing.errors import NotFound
-from lapwing.server import curating
-from lapwing.server.app import application
-from lapwing.server.asking import Asking
-from lapwing.server.datasets import Datasets, Served
-from lapwing.server.people import DAY
-from lapwing.server.rights import Caller
+from lapwing.server import dataset_routes
+from lapwing.server.application import application
+from lapwing.server.datasets import Datasets, ServedDataset
+from lapwing.server.execution import QuestionExecutor
+from lapwing.server.people import DAY, Caller
 from lapwing.server.service import Service
 from tests.support.server.world import QUESTION, World
 
@@ -144,7 +143,7 @@ def without_a_row(world: World) -> set[tuple[str, str]]:
 
 def test_the_matrix_has_every_request_that_is_answered(shared: World, monkeypatch: pytest.MonkeyPatch) -> None:
     assert without_a_row(shared) == set()
-    made = curating.routes
+    made = dataset_routes.routes
 
     def more(service: Service) -> APIRouter:
         """Planted: a request that the description leaves out."""
@@ -152,7 +151,7 @@ def test_the_matrix_has_every_request_that_is_answered(shared: World, monkeypatc
         router.add_api_route("/v1/hidden", lambda: None, include_in_schema=False)
         return router
 
-    monkeypatch.setattr(curating, "routes", more)
+    monkeypatch.setattr(dataset_routes, "routes", more)
     assert without_a_row(shared) == {("GET", "/v1/hidden")}
 
 
@@ -199,7 +198,7 @@ def test_another_answer_for_what_is_hidden_is_found(world: World, monkeypatch: p
     """Planted: a hidden data set has a message of its own."""
     visible = Datasets.visible
 
-    def revealing(self: Datasets, caller: Caller, name: str) -> Served:
+    def revealing(self: Datasets, caller: Caller, name: str) -> ServedDataset:
         try:
             return visible(self, caller, name)
         except NotFound:
@@ -244,16 +243,16 @@ CLOSED = {"closed": {"active": False}, "an auditor now": {"role": "auditor"}}
 def test_a_right_that_is_taken_away_while_a_question_waits_is_gone(
     world: World, monkeypatch: pytest.MonkeyPatch, happens: str
 ) -> None:
-    answered: Callable[..., Any] = Asking.answered
+    answered: Callable[..., Any] = QuestionExecutor.answered
 
-    def late(self: Asking, *asked: Any, **more: Any) -> Any:
+    def late(self: QuestionExecutor, *asked: Any, **more: Any) -> Any:
         if happens in CLOSED:
             world.service.people.change("alice", by="carol", **CLOSED[happens])  # type: ignore[arg-type]
         elif happens == "grant withdrawn":
             world.service.policies.withdraw("open", "alice", by="carol")
         return answered(self, *asked, **more)
 
-    monkeypatch.setattr(Asking, "answered", late)
+    monkeypatch.setattr(QuestionExecutor, "answered", late)
     reply = world.query("alice")
     charged = happens.startswith("nothing")
     assert reply.status == (OK if charged else 409)

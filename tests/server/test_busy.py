@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import lapwing as lw
-from lapwing.client import connection
-from lapwing.client.connection import Connection
+from lapwing.client import transport
+from lapwing.client.transport import Connection
 
 Told = tuple[int, str | None]
 BUSY = (429, "1")
@@ -62,7 +62,7 @@ def answering(replies: Sequence[Told]) -> Iterator[tuple[Connection, list[str]]]
 @pytest.fixture
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     waits: list[int] = []
-    monkeypatch.setattr("lapwing.client.connection.time.sleep", waits.append)
+    monkeypatch.setattr("lapwing.client.transport.time.sleep", waits.append)
     return waits
 
 
@@ -77,8 +77,8 @@ def test_it_waits_and_asks_again(slept: list[int], busy: Told) -> None:
 def test_it_waits_a_few_times_only(slept: list[int]) -> None:
     with answering([BUSY] * 20) as (server, came), pytest.raises(lw.TooManyRequests):
         server.get("/q")
-    assert len(came) == connection.MOST_WAITS + 1
-    assert len(slept) == connection.MOST_WAITS
+    assert len(came) == transport.MOST_WAITS + 1
+    assert len(slept) == transport.MOST_WAITS
 
 
 @pytest.mark.parametrize("after", [None, "", "11", "-1", "1.5", "soon", "Sun, 06 Nov 1994 08:49:37 GMT", "99999999"])
@@ -101,7 +101,7 @@ def test_ctrl_c_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     def pressed(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lapwing.client.connection.time.sleep", pressed)
+    monkeypatch.setattr("lapwing.client.transport.time.sleep", pressed)
     with answering([BUSY] * 2) as (server, came), pytest.raises(KeyboardInterrupt):
         server.get("/q")
     assert came == ["GET"]
@@ -109,7 +109,7 @@ def test_ctrl_c_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_client_that_does_not_wait_is_found(slept: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: no status means busy."""
-    monkeypatch.setattr(connection, "BUSY", ())
+    monkeypatch.setattr(transport, "BUSY", ())
     with pytest.raises(lw.TooManyRequests):
         test_it_waits_and_asks_again(slept, BUSY)
 

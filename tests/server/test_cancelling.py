@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 import lapwing as lw
-from lapwing.documents.answers import arrow_stream
+from lapwing.documents.answer_document import arrow_stream
 from lapwing.errors import Interrupted
 from lapwing.release import searches
-from lapwing.server import queued
-from lapwing.server.pending import PendingQuestions
+from lapwing.server import job_runner
+from lapwing.server.jobs import JobStore
 from lapwing.server.problems import problem_of
 from tests.support.cli.command import Run
 from tests.support.server.queueing import cancelled, ended, endless, held, question, seen, submitted, until
@@ -102,7 +102,7 @@ def test_what_is_stopped_after_its_bounds_were_found_says_what_was_charged(
 
 def test_a_cancel_that_says_it_was_free_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: what runs is taken for what waits."""
-    monkeypatch.setattr(queued, "problem_of", lambda error: problem_of(Interrupted(charged=False)))
+    monkeypatch.setattr(job_runner, "problem_of", lambda error: problem_of(Interrupted(charged=False)))
     with pytest.raises(AssertionError):
         is_paid_and_untold(world, stopped_midway(world, monkeypatch))
 
@@ -139,7 +139,7 @@ def cancelled_at_the_end(world: World, monkeypatch: pytest.MonkeyPatch) -> Any:
         return arrow_stream(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr("lapwing.server.asking.arrow_stream", cancelling)
+        patched.setattr("lapwing.server.execution.arrow_stream", cancelling)
         document.append(submitted(world, question(1)))
         after = ended(world, document[0])
     assert sent[0].document["status"] == "running"
@@ -167,7 +167,7 @@ def test_an_answer_that_is_kept_after_the_cancel_is_found(world: World, monkeypa
         connection.execute("UPDATE queries SET status = 'done', answer = ? WHERE id = ?", (answer, id_))
         return True
 
-    monkeypatch.setattr(queued, "done", unasked)
+    monkeypatch.setattr(job_runner, "done", unasked)
     with pytest.raises(AssertionError):
         is_untold(world, cancelled_at_the_end(world, monkeypatch))
 
@@ -177,7 +177,7 @@ def test_another_process_is_told_to_stop(world: World, monkeypatch: pytest.Monke
     with endless(monkeypatch) as came:
         document = submitted(world, question(1))
         assert came.acquire(timeout=60)
-        PendingQuestions(world.service.store).cancel(document["id"], by="alice")
+        JobStore(world.service.store).cancel(document["id"], by="alice")
         assert ended(world, document)["status"] == "cancelled"
     assert [row.unanswered for row in world.session().budget().history] == ["interrupt"]
 

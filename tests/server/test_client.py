@@ -18,11 +18,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 import lapwing as lw
-from lapwing.client import answers
-from lapwing.client.connection import Connection
-from lapwing.documents.answers import answer_document
+from lapwing.client import remote_answer
+from lapwing.client.transport import Connection
+from lapwing.documents.answer_document import answer_document
 from lapwing.engines import DuckDB
-from lapwing.server import running
+from lapwing.server import listener
 from tests.support.server.queueing import endless
 from tests.support.server.world import World, service_in, serving
 
@@ -287,7 +287,7 @@ def test_a_budget_in_parts_is_the_local_one(tmp_path: Path) -> None:
 def test_a_lost_type_is_found(shared: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a decimal comes as the float that JSON has."""
     text, parameters, price = QUESTIONS[1]
-    monkeypatch.setattr(answers, "value_of", lambda value, type_: value)
+    monkeypatch.setattr(remote_answer, "value_of", lambda value, type_: value)
     far, near = shared.connect("alice").sql(text, parameters, **price), shared.session().sql(text, **price)
     with pytest.raises(AssertionError):
         assert_same(far, near)
@@ -392,8 +392,8 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 @contextmanager
 def over_tls(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Iterator[World]:
     cert, key = certificate(folder)
-    place = running.Place
-    monkeypatch.setattr(running, "Place", lambda **facts: place(**facts, certificate=cert, key=key))
+    place = listener.Endpoint
+    monkeypatch.setattr(listener, "Endpoint", lambda **facts: place(**facts, certificate=cert, key=key))
     with serving(service_in(folder)) as world:
         yield World(service=world.service, address=world.address.replace("127.0.0.1", "localhost"), tokens=world.tokens)
 

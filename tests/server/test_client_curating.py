@@ -11,10 +11,10 @@ import pytest
 
 import lapwing as lw
 from lapwing import client
-from lapwing.client.connection import Connection
-from lapwing.guarantee import raise_documents
+from lapwing.client.transport import Connection
+from lapwing.guarantee import raise_preview
 from lapwing.ledger import exporting
-from lapwing.server import steward_routes
+from lapwing.server import dataset_routes
 from tests.server.test_registering import CATALOG, TOML
 from tests.support.cli.command import write_visits
 from tests.support.server.world import QUICK, World, service_in, serving
@@ -117,8 +117,8 @@ def test_a_remote_raise_shows_what_a_local_one_does(shared: World) -> None:
 
 def test_a_shortened_promise_is_found(shared: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: what is proven whatever it was raised for is lost on the way."""
-    told = raise_documents._promise_document
-    monkeypatch.setattr(raise_documents, "_promise_document", lambda promise: told(promise) | {"raised": None})
+    told = raise_preview._promise_document
+    monkeypatch.setattr(raise_preview, "_promise_document", lambda promise: told(promise) | {"raised": None})
     assert raises(shared.connect("carol", "open")) != raises(shared.session())
 
 
@@ -151,7 +151,7 @@ def test_a_catalog_that_could_not_be_written_is_told(registry: World, monkeypatc
     def failing(*_: object) -> None:
         raise lw.CatalogError("fresh.registered.toml: cannot be written")
 
-    monkeypatch.setattr(steward_routes, "write_budget", failing)
+    monkeypatch.setattr(dataset_routes, "write_budget", failing)
     with pytest.raises(lw.CatalogError, match="The ledger has the new budget"):
         session.raise_budget(was=(Decimal("0.3"), Decimal("1e-6")), epsilon=1, delta=Decimal("1e-6"))
     assert session.budget().epsilon == 1

@@ -19,7 +19,7 @@ from schemathesis.generation import GenerationMode
 from schemathesis.schemas import APIOperation
 
 from lapwing.server import problems
-from lapwing.server.app import OPEN
+from lapwing.server.application import OPEN
 from lapwing.server.policies import Policies
 from tests.server.test_authorisation import prepared
 from tests.support.server.world import World

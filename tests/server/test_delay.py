@@ -11,7 +11,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from lapwing.server import connections
-from lapwing.server.running import Place, listening
+from lapwing.server.listener import Endpoint, listening
 
 
 async def greet(scope: Any, receive: Any, send: Any) -> None:
@@ -21,7 +21,7 @@ async def greet(scope: Any, receive: Any, send: Any) -> None:
 
 def delays(protocol: Any) -> bool:
     """Tell whether a connection that the service accepts holds small packets back."""
-    with listening(Place(port=0)) as door:
+    with listening(Endpoint(port=0)) as door:
         config = uvicorn.Config(greet, http=protocol, ws="none", lifespan="off", log_config=None)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [door]})

@@ -2,16 +2,12 @@
 
 import re
 import shlex
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from lapwing.server import codes, results
 from lapwing.server.problems import FROM_HTTP, STATUS
 from tests.server.test_authorisation import MATRIX, prepared
 from tests.server.test_guarantee import checked
-from tests.support.server.world import PEOPLE, World, service_in, serving
+from tests.support.server.world import PEOPLE, World
 
 
 def document(world: World) -> Any:
@@ -65,9 +61,9 @@ def test_every_example_is_a_command_that_does_what_it_says(shared: World) -> Non
         assert ("Authorization: Bearer $LAPWING_TOKEN" in words) == (path not in ("/v1/login", "/healthz"))
 
 
-def wrong(world: World) -> list[str]:
+def wrong(world: World, described: Any) -> list[str]:
     """Return what is answered otherwise than it is described."""
-    described, names, found = document(world), prepared(world), []
+    names, found = prepared(world), []
     for (method, route), (path, body, _) in MATRIX.items():
         operation = described["paths"][route][method.lower()]
         for name, told in names.items():
@@ -76,32 +72,41 @@ def wrong(world: World) -> list[str]:
             reply = world.ask(method, path, who, body)
             if reply.status >= 400 and reply.document["code"] not in operation["x-codes"]:
                 found.append(f"{method} {route}: {reply.document['code']}")
-            named = results.ANSWERED_BY.get(f"{method} {route}")
-            if reply.status < 300 and named is not None:
-                shown = reply.document[:1] if named.startswith("[") else [reply.document]
-                wanted = results.DOCUMENTS[named.strip("[]")]["required"]
-                found += [f"{method} {route}: {field}" for one in shown for field in wanted if field not in one]
-            json = reply.headers.get("content-type") == "application/json" and reply.content
-            if reply.status < 300 and json and named is None:
-                found.append(f"{method} {route}: nothing is said of its answer")
+            if reply.status < 300 and reply.headers.get("content-type") == "application/json" and reply.content:
+                schema = operation["responses"][str(reply.status)]["content"]["application/json"]["schema"]
+                required = schema_of(schema.get("items", schema), described).get("required", ())
+                if not required:
+                    found.append(f"{method} {route}: nothing is said of its answer")
+                shown = reply.document[:1] if schema.get("type") == "array" else [reply.document]
+                found += [f"{method} {route}: {field}" for one in shown for field in required if field not in one]
     return found
 
 
+def schema_of(schema: Any, described: Any) -> Any:
+    """Return a schema itself where it is a reference."""
+    reference = schema.get("$ref")
+    return described["components"]["schemas"][reference.rpartition("/")[2]] if reference else schema
+
+
 def test_what_is_answered_is_described(world: World) -> None:
-    assert wrong(world) == []
+    assert wrong(world, document(world)) == []
 
 
-def test_what_is_not_described_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Planted: a field that no budget has, and a request without its codes."""
-    monkeypatch.setitem(results.DOCUMENTS["Budget"], "required", ["overdraft"])
-    monkeypatch.setattr(codes, "OF", {})
-    with serving(service_in(tmp_path)) as world:
-        found = wrong(world)
+def test_what_is_not_described_is_found(world: World) -> None:
+    """Planted: a field that no budget has, an answer of which nothing is said, and a request without its codes."""
+    described = document(world)
+    described["components"]["schemas"]["AccountDocument"]["required"].append("overdraft")
+    described["components"]["schemas"]["Me"].clear()
+    described["paths"]["/v1/datasets"]["post"]["x-codes"] = []
+    found = wrong(world, described)
     assert "GET /v1/datasets/{dataset}/budget: overdraft" in found
+    assert "GET /v1/me: nothing is said of its answer" in found
     assert any(line.startswith("POST /v1/datasets: invalid_parameter") for line in found)
 
 
-def test_codes_are_known() -> None:
+def test_codes_are_known(shared: World) -> None:
     known = {kind.code for kind in STATUS} | set(FROM_HTTP.values())
     known |= {"invalid_request", "request_timeout", "internal", "engine_fault"}
-    assert {code for listed in codes.OF.values() for code in listed} <= known
+    for methods in document(shared)["paths"].values():
+        for operation in methods.values():
+            assert set(operation["x-codes"]) <= known

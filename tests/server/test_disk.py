@@ -17,11 +17,11 @@ import pytest
 from argon2 import PasswordHasher
 
 from lapwing.errors import Fault, LapwingError, NotAuthorised
-from lapwing.server import credentials, starting
-from lapwing.server.answers import Answers
-from lapwing.server.auditing import first_broken, lines
+from lapwing.server import credentials, first_curator
+from lapwing.server.answer_store import AnswerStore
+from lapwing.server.audit_log import first_broken, lines
 from lapwing.server.people import DAY, People
-from lapwing.server.sqlite import SqliteStore
+from lapwing.server.sqlite_store import SqliteStore
 from tests.support.server.world import QUESTION, World, service_in, serving
 
 PASSWORD: Final = "correct horse battery"
@@ -88,7 +88,7 @@ def test_an_answer_that_cannot_be_kept_is_free_when_it_is_asked_again(
         raise Fault("The service's file people.db cannot be used; look after its disk and its rights.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Answers, "keep", full)
+        patched.setattr(AnswerStore, "keep", full)
         reply = world.query("alice", **{"Idempotency-Key": "a"})
         assert (reply.status, reply.document["code"]) == (503, "fault")
     assert world.charges() == 1
@@ -150,14 +150,14 @@ def killed_at(statement: int, file: Path) -> bool:
 
     sqlite3.connect = lambda *a, **k: connect(*a, **k, factory=Dying)  # type: ignore[assignment]
     store = SqliteStore(file)
-    starting.ensure_curator(People(store))
+    first_curator.ensure_curator(People(store))
     store.close()
     os._exit(0)
 
 
 def killed_everywhere(folder: Path) -> list[str]:
     """Kill a first start at each of its statements; return where the next start had no curator, or two schemas."""
-    os.environ[starting.PASSWORD] = PASSWORD
+    os.environ[first_curator.PASSWORD] = PASSWORD
     credentials._HASHER = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)  # type: ignore[misc]
     found, statement = [], 0
     while True:
@@ -165,7 +165,7 @@ def killed_everywhere(folder: Path) -> list[str]:
         died = killed_at(statement, file)
         store = SqliteStore(file)
         known = People(store)
-        made = starting.ensure_curator(known)
+        made = first_curator.ensure_curator(known)
         if [person.role for person in known.all()] != ["curator"] or (not died and made is not None):
             found.append(f"statement {statement}")
         with store.transaction() as connection:

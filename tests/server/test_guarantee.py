@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import lapwing as lw
-from lapwing.guarantee import pages, sections
+from lapwing.guarantee import rendering, sections
 from lapwing.ledger import exporting
-from lapwing.server import steward_routes
+from lapwing.server import responses
 from tests.server.test_registering import CATALOG, register
 from tests.support.server.world import QUESTION, QUICK, Reply, World, data_set, service_in, serving
 
@@ -73,7 +73,7 @@ def test_the_page_says_the_same_as_text_json_and_html(world: World) -> None:
         *("table", "thead", "tbody", "tr", "th", "td"),
     }
     assert found.attributes <= {"lang", "charset", "name", "content", "http-equiv", "scope"}
-    assert pages.OWN_STYLE in html.headers["content-security-policy"]
+    assert rendering.OWN_STYLE in html.headers["content-security-policy"]
     for section in document["sections"]:
         for text in (section["title"], *section["paragraphs"], *(cell for row in section["rows"] for cell in row)):
             assert text in found.text
@@ -133,9 +133,9 @@ HOSTILE = "<script>alert(1)</script>\"&'"
 def test_a_client_has_the_page_that_the_service_shows(world: World) -> None:
     for who in ("alice", "carol"):
         far = world.connect(who, "open").guarantee()
-        assert pages.as_document(far)["sections"] == page(world, who).document["sections"]
-        assert pages.page_from(pages.as_document(far)) == far
-        checked(pages.as_html(far))
+        assert rendering.as_document(far)["sections"] == page(world, who).document["sections"]
+        assert rendering.page_from(rendering.as_document(far)) == far
+        checked(rendering.as_html(far))
 
 
 def hostile_page(world_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Checked:
@@ -148,7 +148,7 @@ def hostile_page(world_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Checked
         shown = session.guarantee((HOSTILE,), sealed=True)
     finally:
         session.close()
-    return checked(pages.as_html(shown))
+    return checked(rendering.as_html(shown))
 
 
 def test_what_a_catalog_says_is_no_markup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ def test_what_a_catalog_says_is_no_markup(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_markup_that_is_not_escaped_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: texts are written as they are."""
-    monkeypatch.setattr(pages, "escape", lambda text: text)
+    monkeypatch.setattr(rendering, "escape", lambda text: text)
     assert "script" in hostile_page(tmp_path, monkeypatch).tags
 
 
@@ -167,7 +167,7 @@ def test_a_page_that_stands_alone_allows_its_own_style_only(world: World) -> Non
     import base64
     from hashlib import sha256
 
-    content = pages.as_html(world.session().guarantee())
+    content = rendering.as_html(world.session().guarantee())
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', content)
     (style,) = re.findall(r"<style>(.*?)</style>", content, re.DOTALL)
     digest = base64.b64encode(sha256(style.encode()).digest()).decode()
@@ -276,7 +276,7 @@ def test_an_end_that_is_only_said_is_found(world: World, monkeypatch: pytest.Mon
 def test_an_auditor_verifies_the_ledger_alone(world: World, tmp_path: Path) -> None:
     world.query("alice")
     reply = world.ask("GET", "/v1/datasets/open/ledger", "audrey")
-    assert reply.headers["content-type"] == steward_routes.LINES
+    assert reply.headers["content-type"] == responses.LINES
     (tmp_path / "copy.jsonl").write_bytes(reply.content)
     state = exporting.verified(tmp_path / "copy.jsonl")
     assert state == world.session()._ledger.state()

@@ -12,9 +12,9 @@ import pytest
 from argon2 import extract_parameters
 
 from lapwing.errors import TooManyRequests
-from lapwing.server import credentials, envelope, running
-from lapwing.server.callers import _network
-from lapwing.server.service import Settings
+from lapwing.server import credentials, listener, middleware
+from lapwing.server.authentication import _network
+from lapwing.server.service import ServiceSettings
 from tests.server.test_authorisation import MATRIX
 from tests.support.server.world import QUESTION, World, service_in, serving
 
@@ -64,12 +64,12 @@ def test_every_answer_says_how_it_is_to_be_treated(world: World) -> None:
     assert unprotected(world) == []
 
 
-@pytest.mark.parametrize("planted", [(), ((b"access-control-allow-origin", b"*"), *envelope.HEADERS)])
+@pytest.mark.parametrize("planted", [(), ((b"access-control-allow-origin", b"*"), *middleware.HEADERS)])
 def test_an_answer_that_does_not_is_found(
     world: World, monkeypatch: pytest.MonkeyPatch, planted: tuple[tuple[bytes, bytes], ...]
 ) -> None:
     """Planted: no such headers; and one that lets every page read answers."""
-    monkeypatch.setattr(envelope, "HEADERS", planted)
+    monkeypatch.setattr(middleware, "HEADERS", planted)
     assert unprotected(world)
 
 
@@ -125,7 +125,7 @@ def test_requests_that_can_be_read_in_two_ways_are_refused(shared: World) -> Non
 
 def test_a_service_that_takes_the_first_is_found(shared: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: no header is looked at twice."""
-    monkeypatch.setattr(envelope, "_ambiguous", lambda names: "")
+    monkeypatch.setattr(middleware, "_ambiguous", lambda names: "")
     told = ambiguous(shared)
     assert told["two tokens"].startswith(b"HTTP/1.1 200 ")
     assert told["length and chunks"].count(b"HTTP/1.1 ") == 2
@@ -139,13 +139,13 @@ def strangers(world: World, forwarded: str) -> list[int]:
 
 
 def test_nobody_chooses_the_address_that_guesses_count_for(tmp_path: Path) -> None:
-    with serving(service_in(tmp_path, Settings(strangers=0.001))) as world:
+    with serving(service_in(tmp_path, ServiceSettings(strangers=0.001))) as world:
         assert strangers(world, "192.0.2.{}")[-5:] == [429] * 5
 
 
 def test_behind_a_proxy_the_last_address_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "Place", partial(running.Place, behind_proxy=True))
-    with serving(service_in(tmp_path, Settings(strangers=0.001))) as world:
+    monkeypatch.setattr(listener, "Endpoint", partial(listener.Endpoint, behind_proxy=True))
+    with serving(service_in(tmp_path, ServiceSettings(strangers=0.001))) as world:
         assert strangers(world, "203.0.113.{}, 192.0.2.1")[-5:] == [429] * 5  # what came before it is anybody's word
         assert set(strangers(world, "192.0.2.1{}")) == {401}
 

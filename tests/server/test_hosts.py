@@ -14,14 +14,13 @@ import pytest
 from lapwing.engines import DuckDB
 from lapwing.errors import DataStopped, NotAuthorised
 from lapwing.opening import open_session
-from lapwing.server import auditing
-from lapwing.server.answers import Begun, Kept
-from lapwing.server.bodies import Asked
-from lapwing.server.opening import open_store
+from lapwing.server import audit_log
+from lapwing.server.answer_store import AnswerRecord, IdempotencyRecord
+from lapwing.server.bodies import QueryBody
 from lapwing.server.people import DAY, People
-from lapwing.server.postgres import PostgresStore
-from lapwing.server.service import Service
-from lapwing.server.sqlite import SqliteStore
+from lapwing.server.postgres_store import PostgresStore
+from lapwing.server.service import Service, open_store
+from lapwing.server.sqlite_store import SqliteStore
 from lapwing.server.store import now
 from tests.support.server.world import QUESTION, QUICK, on_both, service_in
 
@@ -30,8 +29,8 @@ PATIENCE = 300
 pytestmark = on_both
 HOLD = """
 import sys
-from lapwing.server.opening import open_store
-with open_store(sys.argv[1]).turn("alice a key"):
+from lapwing.server.service import open_store
+with open_store(sys.argv[1]).lock("alice a key"):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -47,12 +46,12 @@ def hosts(tmp_path: Path, people: str) -> Iterator[tuple[Service, Service]]:
         service.close()
 
 
-def ask(service: Service, key: str | None) -> Kept:
+def ask(service: Service, key: str | None) -> AnswerRecord:
     """Ask as alice, in this thread."""
     secret, _ = service.people.issue("alice", label="", scopes={"ask"}, seconds=DAY, by="carol")
     caller = service.people.caller(secret)
     served = service.datasets.visible(caller, "open")
-    (kept,) = service.asking.answered(caller, served, Asked.model_validate(QUESTION), key)
+    (kept,) = service.executor.answered(caller, served, QueryBody.model_validate(QUESTION), key)
     return kept
 
 
@@ -94,16 +93,16 @@ def test_a_key_whose_owner_is_taken_for_dead_is_found(
 ) -> None:
     """Planted: nobody is seen to hold a turn. Then the key has two answers; the ledger still has one charge."""
     for store in (SqliteStore, PostgresStore):
-        monkeypatch.setattr(store, "turn", lambda self, name: nullcontext())
+        monkeypatch.setattr(store, "lock", lambda self, name: nullcontext())
     one, other = hosts
-    begin, looked = other.asking._answers.begin, threading.Event()
+    begin, looked = other.executor._answers.begin, threading.Event()
 
-    def looking(*given: Any) -> Begun | None:
+    def looking(*given: Any) -> IdempotencyRecord | None:
         found = begin(*given)
         looked.set()
         return found
 
-    monkeypatch.setattr(other.asking._answers, "begin", looking)
+    monkeypatch.setattr(other.executor._answers, "begin", looking)
     with ThreadPoolExecutor(2) as threads:
         with held(monkeypatch) as came:
             first = threads.submit(ask, one, "a key")
@@ -150,7 +149,7 @@ def noted_together(people: str, monkeypatch: pytest.MonkeyPatch, seconds: float)
             barrier.wait(seconds)
         return now()
 
-    monkeypatch.setattr("lapwing.server.auditing.now", met)
+    monkeypatch.setattr("lapwing.server.audit_log.now", met)
     stores = [open_store(people), open_store(people)]
     with ThreadPoolExecutor(2) as threads:
         added = [
@@ -167,8 +166,8 @@ def test_the_audit_log_stays_one_chain(
 ) -> None:
     assert all(future.exception() is None for future in noted_together(people, monkeypatch, 0.5))
     with hosts[0].store.reading() as connection:
-        lines = list(auditing.lines(connection))
-    assert auditing.first_broken(iter(lines)) is None
+        lines = list(audit_log.lines(connection))
+    assert audit_log.first_broken(iter(lines)) is None
     assert [line["subject"] for line in lines if line["act"] == "person added"][-2:] in (
         ["dora", "emil"],
         ["emil", "dora"],

@@ -14,8 +14,8 @@ from lapwing.ledger.entries import Charge, Charged
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.waiting import UnderWay
 from lapwing.privacy.filters import Refused
-from lapwing.server.datasets import Served
-from lapwing.server.turns import Turns
+from lapwing.server.datasets import ServedDataset
+from lapwing.server.execution import NamedLocks
 from tests.support.server.world import QUESTION, Reply, World, on_both
 
 KEY = {"Idempotency-Key": "the first"}
@@ -93,10 +93,10 @@ def test_without_turns_they_are_charged_twice(world: World, monkeypatch: pytest.
     """Planted: nobody waits for a turn, and the ledger does not see what is under way."""
 
     @contextmanager
-    def nobody(self: Turns, name: object) -> Iterator[None]:
+    def nobody(self: NamedLocks, name: object) -> Iterator[None]:
         yield
 
-    monkeypatch.setattr(Turns, "of", nobody)
+    monkeypatch.setattr(NamedLocks, "hold", nobody)
     monkeypatch.setattr("lapwing.ledger.ledger.under_way", lambda *_: None)
     with meeting(monkeypatch, 50):
         together(lambda: query(world, key=None))
@@ -190,7 +190,7 @@ def test_asking_such_a_key_again_is_found(world: World, monkeypatch: pytest.Monk
     session._ledger.accept({**session._ledger.state().digests, "other": "0" * 64}, "carol")  # the answer is of before
     begun(world)
     assert query(world).status == 409
-    monkeypatch.setattr(Served, "for_nothing", lambda self, person: self.session.acting_for(person))
+    monkeypatch.setattr(ServedDataset, "for_nothing", lambda self, person: self.session.acting_for(person))
     assert query(world).status == 200
     assert world.charges() == 2
 
@@ -201,7 +201,7 @@ def test_after_a_death_a_question_that_no_longer_fits_is_not_told_that_nothing_w
     """Its bounds were to be found first, and the budget would not bear both any more."""
     found = {"sql": "SELECT SUM(cost, contribution_bounds_per_group => AUTO) AS s FROM visits", "epsilon": 1}
     with monkeypatch.context() as patched:
-        patched.setattr("lapwing.server.bodies.Asked.bought", lambda *_: 1 / 0)
+        patched.setattr("lapwing.server.bodies.QueryBody.bought", lambda *_: 1 / 0)
         assert query(world, found).status == 500
     assert query(world, {**QUESTION, "epsilon": 99.99}, key=None).status == 200
     second = query(world, found)

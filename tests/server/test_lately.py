@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lapwing.server.lately import Lately
+from lapwing.server.answer_store import RecentAnswers
 from tests.support.release import small
 from tests.support.server.world import QUESTION, World
 
@@ -49,7 +49,9 @@ def test_other_data_have_another_answer(world: World) -> None:
 
 def test_an_answer_that_is_not_compared_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: what the answer rests on is not looked at."""
-    monkeypatch.setattr(Lately, "find", lambda self, *place: next((given.kept for given in self._known.values()), None))
+    monkeypatch.setattr(
+        RecentAnswers, "find", lambda self, *place: next((recent.record for recent in self._recent.values()), None)
+    )
     before = [asked(world) for _ in range(3)][-1]
     change_the_data(world)
     assert asked(world)["rows"] == before["rows"]

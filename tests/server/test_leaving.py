@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lapwing.server import questions
-from lapwing.server.service import Settings
+from lapwing.server import question_routes
+from lapwing.server.service import ServiceSettings
 from tests.support.server.queueing import held, question, submitted, until
 from tests.support.server.world import World, service_in, serving
 
@@ -20,7 +20,7 @@ def hung_up(world: World, body: object) -> None:
     connection = http.client.HTTPConnection(urlsplit(world.address).netloc, timeout=60)
     headers = {"Authorization": f"Bearer {world.tokens['alice']}", "Content-Type": "application/json"}
     connection.request("POST", "/v1/datasets/open/query", json.dumps(body), headers)
-    until(lambda: "alice" in world.service.asking.queue._lines)
+    until(lambda: "alice" in world.service.executor.queue._lines)
     connection.close()
 
 
@@ -32,7 +32,7 @@ def left_while_waiting(world: World, monkeypatch: pytest.MonkeyPatch, seconds: f
         hung_up(world, question(2))
         gone = threading.Event()
         for _ in range(int(seconds / 0.02)):
-            if "alice" not in world.service.asking.queue._lines:
+            if "alice" not in world.service.executor.queue._lines:
                 break
             gone.wait(0.02)
         go_on.set()
@@ -50,7 +50,7 @@ def test_a_service_that_does_not_notice_is_found(one: World, monkeypatch: pytest
     async def never(_request: object) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(questions, "hung_up", never)
+    monkeypatch.setattr(question_routes, "hung_up", never)
     assert "alice" in left_while_waiting(one, monkeypatch, seconds=1)
 
 
@@ -68,7 +68,7 @@ def test_who_hangs_up_later_is_charged_and_finds_the_answer(one: World, monkeypa
 
 
 def test_a_request_that_waits_too_long_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    impatient = Settings(rate=0, strangers=0, threads=1, answer_seconds=0.3)
+    impatient = ServiceSettings(rate=0, strangers=0, threads=1, answer_seconds=0.3)
     with serving(service_in(tmp_path, impatient)) as world, held(monkeypatch) as (came, go_on):
         submitted(world, question(1))
         assert came.acquire(timeout=60)
@@ -76,5 +76,5 @@ def test_a_request_that_waits_too_long_is_dropped(tmp_path: Path, monkeypatch: p
         assert (reply.status, reply.document["code"]) == (504, "service_fault")
         assert "Nothing was charged" in reply.document["detail"]
         go_on.set()
-        until(lambda: {one.status for one in world.service.pending.of("alice", 9)} == {"done"})
+        until(lambda: {one.status for one in world.service.jobs.of("alice", 9)} == {"done"})
         assert world.charges() == 1

@@ -16,17 +16,17 @@ import pytest
 
 from lapwing.engines import DuckDB
 from lapwing.errors import TooManyRequests
-from lapwing.server import callers, connections
-from lapwing.server.callers import Buckets
-from lapwing.server.envelope import Envelope
-from lapwing.server.service import Service, Settings
+from lapwing.server import authentication, connections
+from lapwing.server.authentication import TokenBuckets
+from lapwing.server.middleware import RequestMiddleware
+from lapwing.server.service import Service, ServiceSettings
 from lapwing.session import Session
 from tests.server.test_serving import PROTECT, served, token
 from tests.support.cli.command import write_visits
 from tests.support.server.world import QUESTION, QUICK, World, service_in, serving
 
 SMALL = 4096
-STRICT = Settings(rate=0, strangers=0, most_bytes=SMALL, request_seconds=2)
+STRICT = ServiceSettings(rate=0, strangers=0, most_bytes=SMALL, request_seconds=2)
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +73,8 @@ def oversized(world: World) -> bool:
 
 def test_without_the_limit_it_is_let_in(strict: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a limit that nothing reaches."""
-    init = Envelope.__init__
-    monkeypatch.setattr(Envelope, "__init__", lambda *a, **k: init(*a, **{**k, "most_bytes": 1 << 30}))
+    init = RequestMiddleware.__init__
+    monkeypatch.setattr(RequestMiddleware, "__init__", lambda *a, **k: init(*a, **{**k, "most_bytes": 1 << 30}))
     assert oversized(strict)
     with serving(service_in(Path(strict.service.store.name).parent / "again", STRICT)) as unlimited:
         assert not oversized(unlimited)
@@ -112,7 +112,7 @@ def test_endless_headers_are_refused(strict: World) -> None:
 
 def test_buckets_fill_at_their_rate() -> None:
     clock = iter([0.0, 0.0, 0.0, 0.4, 1.0, 1.0])
-    buckets = Buckets(rate=1, burst=2, clock=lambda: next(clock))
+    buckets = TokenBuckets(rate=1, burst=2, clock=lambda: next(clock))
     buckets.take("a")
     buckets.take("a")
     for _ in range(2):
@@ -123,7 +123,7 @@ def test_buckets_fill_at_their_rate() -> None:
 
 
 def test_one_who_asks_too_often_is_told(tmp_path: Path) -> None:
-    frequent = Settings(rate=0.001, strangers=0.001)  # one in a thousand seconds: none while this runs
+    frequent = ServiceSettings(rate=0.001, strangers=0.001)  # one in a thousand seconds: none while this runs
     with serving(service_in(tmp_path, frequent)) as world:
         strangers = [world.ask("GET", "/v1/me").status for _ in range(21)]
         assert strangers[-2:] == [401, 429]
@@ -153,14 +153,14 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, thr
 
 
 def test_a_request_stops_waiting_and_its_question_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    impatient = Settings(rate=0, strangers=0, answer_seconds=0.2)
+    impatient = ServiceSettings(rate=0, strangers=0, answer_seconds=0.2)
     with serving(service_in(tmp_path, impatient)) as world:
         with held(monkeypatch) as (came, go_on):
             reply = world.query("alice", **{"Idempotency-Key": "slow"})
             assert (reply.status, reply.document["code"]) == (504, "service_fault")
             assert came.is_set()
             go_on.set()
-            world.service.asking.queue.put("alice", lambda: None).result()
+            world.service.executor.queue.put("alice", lambda: None).result()
             while not world.service.answers.of("alice", "open", 1):
                 threading.Event().wait(0.05)  # until the thread has kept the answer
         assert world.query("alice", **{"Idempotency-Key": "slow"}).status == 200
@@ -190,7 +190,7 @@ def test_prices_of_one_person_leave_room_for_others(
         assert go_on.wait(60)
         return explain(*asked, **more)
 
-    monkeypatch.setattr(callers, "MOST_PRICES", most)
+    monkeypatch.setattr(authentication, "MOST_PRICES", most)
     monkeypatch.setattr(Session, "explain", slow)
     path = "/v1/datasets/open/explain"
     with ThreadPoolExecutor(8) as threads:

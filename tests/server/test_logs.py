@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from lapwing.engines import DuckDB
-from lapwing.server import envelope, journal, running
-from lapwing.server.auditing import first_broken, lines
+from lapwing.server import listener, log, middleware
+from lapwing.server.audit_log import first_broken, lines
 from tests.server.test_serving import PROTECT
 from tests.support.cli.command import write_visits
 from tests.support.server.world import QUESTION, World
@@ -33,11 +33,11 @@ def logged() -> Iterator[list[str]]:
     found: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: found.append(record.getMessage())  # type: ignore[method-assign]
-    journal.LOGGER.addHandler(handler)
+    log.LOGGER.addHandler(handler)
     try:
         yield found
     finally:
-        journal.LOGGER.removeHandler(handler)
+        log.LOGGER.removeHandler(handler)
 
 
 def busy(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -85,13 +85,13 @@ def test_no_secret_and_nothing_private_is_written_down(world: World, monkeypatch
 def test_a_careless_log_is_found(world: World, monkeypatch: pytest.MonkeyPatch, planted: str) -> None:
     """Planted: the path as it was sent, or the message of an exception, in the log."""
     if planted == "path":
-        served = envelope.Envelope._serve
+        served = middleware.RequestMiddleware._serve
 
-        async def careless(self: envelope.Envelope, scope: dict[str, object], *rest: object) -> None:
-            journal.log("path", path=scope["path"])
+        async def careless(self: middleware.RequestMiddleware, scope: dict[str, object], *rest: object) -> None:
+            log.log("path", path=scope["path"])
             await served(self, scope, *rest)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(envelope.Envelope, "_serve", careless)
+        monkeypatch.setattr(middleware.RequestMiddleware, "_serve", careless)
     else:
         place: Callable[[BaseException], str] = str
         monkeypatch.setattr("lapwing.server.problems.place_of", place)
@@ -171,7 +171,7 @@ def test_what_ends_a_thread_says_nothing_private(monkeypatch: pytest.MonkeyPatch
         raise ValueError(SECRET_VALUE)
 
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)  # put back afterwards
-    running.keep_threads_quiet()
+    listener.keep_threads_quiet()
     with logged() as found:
         thread = threading.Thread(target=fail)
         thread.start()

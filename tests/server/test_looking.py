@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lapwing.server.datasets import Datasets, Served
-from lapwing.server.rights import Caller
+from lapwing.server.datasets import Datasets, ServedDataset
+from lapwing.server.people import Caller
 from tests.support.server.world import World
 
 
@@ -39,7 +39,7 @@ def test_others_are_answered_while_a_data_set_is_opened(world: World, monkeypatc
 def test_twin_a_service_that_opens_it_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     known = Datasets.known
 
-    def looked(self: Datasets, caller: Caller, name: str) -> Served | None:
+    def looked(self: Datasets, caller: Caller, name: str) -> ServedDataset | None:
         self.look()
         return known(self, caller, name)
 

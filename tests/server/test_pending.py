@@ -13,9 +13,9 @@ import pytest
 
 import lapwing as lw
 from lapwing.errors import Fault
-from lapwing.server.opening import open_store
-from lapwing.server.pending import SILENT, Pending, PendingQuestions
-from lapwing.server.queued import Queued
+from lapwing.server.job_runner import JobRunner
+from lapwing.server.jobs import SILENT, Job, JobStore
+from lapwing.server.service import open_store
 from tests.server.test_serving import served, token
 from tests.support.cli.command import write_visits
 from tests.support.server.queueing import ONE, QUERIES, cancelled, ended, held, question, seen, submitted, until
@@ -64,7 +64,7 @@ def test_a_bug_is_told_by_its_constant_message(world: World, monkeypatch: pytest
     def failing(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a private value")
 
-    monkeypatch.setattr("lapwing.server.asking.answer_document", failing)
+    monkeypatch.setattr("lapwing.server.execution.answer_document", failing)
     failed = ended(world, submitted(world))
     assert (failed["status"], failed["problem"]["code"]) == ("failed", "internal")
     assert "private" not in json.dumps(failed)
@@ -94,7 +94,7 @@ def test_a_key_of_what_was_not_charged_is_free_again(world: World) -> None:
 
 
 def test_too_many_are_refused_and_leave_nothing(one: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    one.service.asking.queue._each = 2
+    one.service.executor.queue._each = 2
     with held(monkeypatch) as (came, _):
         submitted(one, question(0))
         assert came.acquire(timeout=60)
@@ -117,7 +117,7 @@ def order(world: World, monkeypatch: pytest.MonkeyPatch, many: int) -> list[str]
         answered: list[Reply] = []
         thread = threading.Thread(target=lambda: answered.append(world.query("bob", question(1000))))
         thread.start()
-        until(lambda: "bob" in world.service.asking.queue._lines or bool(answered))
+        until(lambda: "bob" in world.service.executor.queue._lines or bool(answered))
         go_on.set()
         thread.join()
     assert {ended(world, document)["status"] for document in documents} == {"done"}
@@ -153,15 +153,15 @@ def test_nobody_else_can_tell_that_it_is_there(world: World) -> None:
 
 def test_one_that_is_seen_by_others_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a question is everybody's."""
-    document, find, of = submitted(world), PendingQuestions.find, PendingQuestions.of
+    document, find, of = submitted(world), JobStore.find, JobStore.of
     ended(world, document)
 
-    def anybody(self: PendingQuestions, id_: str) -> Pending:
+    def anybody(self: JobStore, id_: str) -> Job:
         return replace(find(self, id_), person="bob")
 
-    monkeypatch.setattr(PendingQuestions, "find", anybody)
+    monkeypatch.setattr(JobStore, "find", anybody)
     assert telling(world, document) == ["GET", "DELETE"]
-    monkeypatch.setattr(PendingQuestions, "of", lambda self, person, most: of(self, None, most))
+    monkeypatch.setattr(JobStore, "of", lambda self, person, most: of(self, None, most))
     assert "list" in telling(world, document)
 
 
@@ -186,7 +186,7 @@ def test_a_revoked_token_asks_nothing_that_waits(one: World, monkeypatch: pytest
 
 def test_a_right_that_is_looked_at_once_is_found(one: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: who was let in once may ask for ever."""
-    monkeypatch.setattr(Queued, "_require_still", lambda *_: None)
+    monkeypatch.setattr(JobRunner, "_require_still", lambda *_: None)
     assert revoked_while_it_waits(one, monkeypatch)["status"] == "done"
 
 
@@ -210,14 +210,14 @@ def test_a_lost_grant_asks_nothing_that_waits(one: World, monkeypatch: pytest.Mo
 
 def away(monkeypatch: pytest.MonkeyPatch, step: str) -> threading.Event:
     """Let one step of every question fail until the event that is returned is set."""
-    back, real = threading.Event(), getattr(PendingQuestions, step)
+    back, real = threading.Event(), getattr(JobStore, step)
 
     def broken(*arguments: Any, **named: Any) -> Any:
         if not back.is_set():
             raise Fault("The service's file cannot be used.")
         return real(*arguments, **named)
 
-    monkeypatch.setattr(PendingQuestions, step, broken)
+    monkeypatch.setattr(JobStore, step, broken)
     return back
 
 
@@ -225,10 +225,10 @@ def check_told_later(world: World, monkeypatch: pytest.MonkeyPatch, step: str) -
     """A question whose step could not be written down is ended, uncharged, and its key is free."""
     back = away(monkeypatch, step)
     document = submitted(world, DEAR, **{"Idempotency-Key": "one"})
-    until(lambda: not world.service.queued._live)
+    until(lambda: not world.service.job_runner._live)
     assert seen(world, document)["status"] in ("waiting", "running", "failed")
     back.set()
-    until(lambda: not world.service.queued._unsaid)
+    until(lambda: not world.service.job_runner._unsaid)
     assert seen(world, document)["status"] == "failed"
     assert submitted(world, DEAR, **{"Idempotency-Key": "one"})["id"] != document["id"]
     assert world.charges() == 0
@@ -243,12 +243,12 @@ def test_what_could_not_be_written_down_is_written_later(
 
 @pytest.mark.parametrize("step", ["begin", "ended"])
 def test_a_queue_that_forgets_it_is_found(world: World, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
-    def forgetful(queued: Queued, id_: str, *more: Any, **named: Any) -> None:
+    def forgetful(queued: JobRunner, id_: str, *more: Any, **named: Any) -> None:
         if step == "ended":
             with suppress(Fault):
-                queued._pending.ended(id_, *more, **named)
+                queued._jobs.ended(id_, *more, **named)
 
-    monkeypatch.setattr(Queued, "_end", forgetful)
+    monkeypatch.setattr(JobRunner, "_end", forgetful)
     with pytest.raises(AssertionError):
         check_told_later(world, monkeypatch, step)
 
@@ -259,12 +259,12 @@ def test_a_queue_that_forgets_it_is_found(world: World, monkeypatch: pytest.Monk
 @on_both
 def test_questions_of_a_process_that_died_are_failed(world: World) -> None:
     store, key = world.service.store, "a key"
-    dead = PendingQuestions(store)
-    request = world.service.pending.add("alice", "open", QUESTION, None)[0].request
+    dead = JobStore(store)
+    request = world.service.jobs.add("alice", "open", QUESTION, None)[0].request
     waited, ran = (dead.add("alice", "open", request, name)[0] for name in (key, "another"))
     assert dead.begin(ran.id)
-    late = PendingQuestions(store, clock=lambda: dead._clock() + SILENT + 1)
-    assert {one.status for one in PendingQuestions(store).of("alice", 9)} == {"waiting", "running"}  # not silent yet
+    late = JobStore(store, clock=lambda: dead._clock() + SILENT + 1)
+    assert {one.status for one in JobStore(store).of("alice", 9)} == {"waiting", "running"}  # not silent yet
     told = {one.id: one for one in late.of("alice", 9)}
     assert {one.status for one in told.values()} == {"failed"}
     assert "Nothing was charged" in told[waited.id].problem["detail"]  # type: ignore[index]
@@ -275,12 +275,12 @@ def test_questions_of_a_process_that_died_are_failed(world: World) -> None:
 
 def test_a_process_that_says_that_it_is_there_is_not_dead(world: World) -> None:
     store, hours = world.service.store, 3600
-    late = PendingQuestions(store, clock=lambda: PendingQuestions(store)._clock() + hours)
+    late = JobStore(store, clock=lambda: JobStore(store)._clock() + hours)
     mine, _ = late.add("alice", "open", QUESTION, None)
     assert late.beat() == {mine.id}
     assert late.find(mine.id).status == "waiting"
-    assert PendingQuestions(store, clock=late._clock).find(mine.id).status == "waiting"
-    assert PendingQuestions(store, clock=lambda: late._clock() + SILENT + 1).find(mine.id).status == "failed"
+    assert JobStore(store, clock=late._clock).find(mine.id).status == "waiting"
+    assert JobStore(store, clock=lambda: late._clock() + SILENT + 1).find(mine.id).status == "failed"
 
 
 def test_the_end_drops_what_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,7 +290,7 @@ def test_the_end_drops_what_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert came.acquire(timeout=60)
         threading.Timer(0.3, go_on.set).start()
     with closing(open_store(tmp_path / "people.db")) as store:
-        documents = {one.id: one for one in PendingQuestions(store).of("alice", 9)}
+        documents = {one.id: one for one in JobStore(store).of("alice", 9)}
     assert documents[running["id"]].status == "done"
     assert documents[waiting["id"]].status == "failed"
     assert "Nothing was charged" in documents[waiting["id"]].problem["detail"]  # type: ignore[index]

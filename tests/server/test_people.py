@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from lapwing.errors import Fault, InvalidParameter, NotAuthorised, NotFound
-from lapwing.server import credentials, starting, store
-from lapwing.server.opening import open_store
-from lapwing.server.people import DAY, People
-from lapwing.server.rights import RIGHTS_OF
-from lapwing.server.sqlite import SqliteStore
+from lapwing.server import credentials, first_curator, store
+from lapwing.server.people import DAY, RIGHTS_OF, People
+from lapwing.server.service import open_store
+from lapwing.server.sqlite_store import SqliteStore
 from lapwing.server.store import Store
 from tests.support.server.world import World
 
@@ -208,29 +207,29 @@ def test_another_database_is_refused(tmp_path: Path) -> None:
 
 def test_the_first_curator_is_made_once(file: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     nobody = People(file)
-    monkeypatch.delenv(starting.PASSWORD, raising=False)
+    monkeypatch.delenv(first_curator.PASSWORD, raising=False)
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
-    with pytest.raises(InvalidParameter, match=starting.PASSWORD):
-        starting.ensure_curator(nobody)
-    monkeypatch.setenv(starting.PASSWORD, "short")
+    with pytest.raises(InvalidParameter, match=first_curator.PASSWORD):
+        first_curator.ensure_curator(nobody)
+    monkeypatch.setenv(first_curator.PASSWORD, "short")
     with pytest.raises(InvalidParameter):
-        starting.ensure_curator(nobody)
+        first_curator.ensure_curator(nobody)
     assert nobody.all() == ()
-    monkeypatch.setenv(starting.PASSWORD, PASSWORD)
-    assert starting.ensure_curator(nobody) == "curator"
-    monkeypatch.setenv(starting.PASSWORD, "another password")
-    assert starting.ensure_curator(nobody) is None
+    monkeypatch.setenv(first_curator.PASSWORD, PASSWORD)
+    assert first_curator.ensure_curator(nobody) == "curator"
+    monkeypatch.setenv(first_curator.PASSWORD, "another password")
+    assert first_curator.ensure_curator(nobody) is None
     nobody.login("curator", PASSWORD, None, "login", 60)
 
 
 def test_the_terminal_is_asked_until_it_can_be(
     file: SqliteStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delenv(starting.PASSWORD, raising=False)
+    monkeypatch.delenv(first_curator.PASSWORD, raising=False)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     given = iter(["short", PASSWORD, "something else", "x" * 1001, PASSWORD, PASSWORD])
     monkeypatch.setattr("getpass.getpass", lambda prompt: next(given))
-    assert starting.ensure_curator(People(file)) == "curator"
+    assert first_curator.ensure_curator(People(file)) == "curator"
     said = capsys.readouterr().err
     assert said.count("must have from 12") == 2
     assert said.count("differ") == 1
@@ -241,12 +240,12 @@ def test_the_terminal_is_asked_until_it_can_be(
 def test_a_name_that_cannot_be_is_said_before_the_terminal_is_asked(
     file: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(starting.PASSWORD, raising=False)
-    monkeypatch.setenv(starting.NAME, "no name")
+    monkeypatch.delenv(first_curator.PASSWORD, raising=False)
+    monkeypatch.setenv(first_curator.NAME, "no name")
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("getpass.getpass", None)
     with pytest.raises(InvalidParameter, match="name of a person"):
-        starting.ensure_curator(People(file))
+        first_curator.ensure_curator(People(file))
 
 
 def test_over_http(world: World) -> None:

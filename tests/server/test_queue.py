@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lapwing.errors import TooManyRequests
-from lapwing.server.queue import Queue
+from lapwing.server.fair_queue import Queue
 
 MANY = 50
 

@@ -18,8 +18,8 @@ import pytest
 
 from lapwing.catalog.toml import loads
 from lapwing.errors import CatalogError, CatalogMismatch
-from lapwing.server import registering
-from lapwing.server.catalog_text import text_of
+from lapwing.server import registration
+from lapwing.server.catalog_json import text_of
 from lapwing.server.datasets import Datasets
 from lapwing.server.service import Service
 from tests.server.test_serving import served, token
@@ -177,7 +177,7 @@ def test_files_outside_of_the_folder_are_refused(registry: World, data: Path) ->
 def test_a_comparison_of_texts_is_found(registry: World, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: paths are compared as texts."""
     monkeypatch.setattr(
-        registering, "is_inside", lambda path, folders: any(str(path).startswith(str(folder)) for folder in folders)
+        registration, "is_inside", lambda path, folders: any(str(path).startswith(str(folder)) for folder in folders)
     )
     assert any("data-old/visits.parquet: 201" in line for line in escaped(registry, data))
 
@@ -247,9 +247,9 @@ def check_another_process_knows(data: Path, tmp_path: Path) -> None:
     """Two workers of a service, of which the second has heard nothing of what the first has registered."""
     one, two = (Service(tmp_path / "people.db", [], replace(QUICK, folders=(data,))) for _ in range(2))
     try:
-        one.registering.register(CATALOG, None, by="carol")
+        one.registry.register(CATALOG, None, by="carol")
         with pytest.raises(CatalogError, match="in the data set fresh already"):
-            two.registering.register(SECOND, None, by="carol")
+            two.registry.register(SECOND, None, by="carol")
         assert not (data / "second.db").exists()
     finally:
         one.close()
@@ -264,7 +264,7 @@ def test_looking_at_what_is_served_here_alone_is_found(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Datasets, "look", lambda self: None)
-    monkeypatch.setattr(registering, "_listed", lambda folders: [])
+    monkeypatch.setattr(registration, "_listed", lambda folders: [])
     with pytest.raises(pytest.fail.Exception):
         check_another_process_knows(data, tmp_path)
 
@@ -275,7 +275,7 @@ def test_two_processes_at_once_make_one(data: Path, tmp_path: Path) -> None:
 
     def try_(service: Service, catalog: dict[str, Any]) -> None:
         try:
-            outcomes.append(service.registering.register(catalog, None, by="carol").name)
+            outcomes.append(service.registry.register(catalog, None, by="carol").name)
         except CatalogError as error:
             outcomes.append(str(error))
 
@@ -299,7 +299,7 @@ def test_a_file_of_a_data_set_that_cannot_be_opened_gets_no_new_budget(data: Pat
         return Service(tmp_path / "people.db", [], replace(QUICK, folders=(data,)))
 
     service = served()
-    service.registering.register(CATALOG, None, by="carol")
+    service.registry.register(CATALOG, None, by="carol")
     service.close()
     (data / "fresh.lapwing.db.mark").unlink()
     for text, reason in ((None, "in the data set fresh already"), ("[budget", "is registered and cannot be read")):
@@ -309,7 +309,7 @@ def test_a_file_of_a_data_set_that_cannot_be_opened_gets_no_new_budget(data: Pat
         try:
             assert service.datasets.everything() == ()
             with pytest.raises(CatalogError, match=reason):
-                service.registering.register(SECOND, None, by="carol")
+                service.registry.register(SECOND, None, by="carol")
         finally:
             service.close()
 
@@ -320,11 +320,11 @@ def test_a_ledger_of_another_budget_is_refused(data: Path, tmp_path: Path) -> No
         service = Service(tmp_path / "people.db", [], replace(QUICK, folders=(data,)))
         try:
             if outcome:
-                service.registering.register(with_("budget", epsilon=epsilon), None, by="carol")
+                service.registry.register(with_("budget", epsilon=epsilon), None, by="carol")
                 (data / "fresh.registered.toml").unlink()
             else:
                 with pytest.raises(CatalogMismatch):
-                    service.registering.register(with_("budget", epsilon=epsilon), None, by="carol")
+                    service.registry.register(with_("budget", epsilon=epsilon), None, by="carol")
         finally:
             service.close()
     assert not list(data.glob("*.registered.toml"))
@@ -365,14 +365,14 @@ def test_two_at_once_make_one(registry: World, data: Path) -> None:
 def test_others_ask_meanwhile(registry: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the data of a new set are read, questions about others are answered."""
     reading, go_on = threading.Event(), threading.Event()
-    opened = registering._opened
+    opened = registration._opened
 
     def waiting(catalog: Any) -> Any:
         reading.set()
         assert go_on.wait(60)
         return opened(catalog)
 
-    monkeypatch.setattr(registering, "_opened", waiting)
+    monkeypatch.setattr(registration, "_opened", waiting)
     thread = threading.Thread(target=register, args=(registry,))
     thread.start()
     try:
@@ -447,5 +447,5 @@ def test_two_budgets_of_one_file_are_found(
     registry: World, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Planted: what is found in the folder is held against nothing."""
-    monkeypatch.setattr(registering, "require_apart", lambda *_: None)
+    monkeypatch.setattr(registration, "require_apart", lambda *_: None)
     assert placed(registry, data, tmp_path) == {"fresh", "second", "third", "fourth"}

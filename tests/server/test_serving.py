@@ -153,7 +153,7 @@ def test_the_page_of_all_requests_has_every_request(shared: World) -> None:
 def test_the_command_line_loads_no_server_and_says_what_is_missing(
     visits: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = "import sys, lapwing.cli.app; print([m for m in ('fastapi', 'uvicorn', 'argon2') if m in sys.modules])"
+    script = "import sys, lapwing.cli.serve; print([m for m in ('fastapi', 'uvicorn', 'argon2') if m in sys.modules])"
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert ended.stdout.strip() == "[]"
     monkeypatch.setattr(lw, "server", sys.modules["lapwing.server"])  # comes back with its modules

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from lapwing.ledger.entries import Charge
-from lapwing.server.settling import Settling
+from lapwing.server.service import LedgerSettler
 from tests.ledger.test_settling import unwritable
 from tests.support.ledger.places import Place
 from tests.support.server.world import World
@@ -34,7 +34,7 @@ def test_an_idle_service_writes_what_it_owes(world: World) -> None:
 
 def test_twin_a_service_that_does_not_look(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     looked = threading.Semaphore(0)
-    monkeypatch.setattr(Settling, "look", lambda self: looked.release())
+    monkeypatch.setattr(LedgerSettler, "look", lambda self: looked.release())
     owed(world)
     for _ in range(2):
         assert looked.acquire(timeout=60)
@@ -43,10 +43,8 @@ def test_twin_a_service_that_does_not_look(world: World, monkeypatch: pytest.Mon
 
 def test_trouble_is_logged_when_it_begins_and_ends(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
-    monkeypatch.setattr(
-        "lapwing.server.settling.log", lambda event, **facts: told.append(f"{event} {facts['dataset']}")
-    )
-    settling, session = Settling(world.service.datasets), world.session()
+    monkeypatch.setattr("lapwing.server.service.log", lambda event, **facts: told.append(f"{event} {facts['dataset']}"))
+    settling, session = LedgerSettler(world.service.datasets), world.session()
     for settled in (True, False, False, True, True):
         monkeypatch.setattr(type(session), "settle", lambda self, settled=settled: settled or self is not session)
         settling.look()

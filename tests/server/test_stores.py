@@ -1,20 +1,23 @@
 """The store in PostgreSQL by itself, and what the two kinds have in common."""
 
+import os
 import re
+import subprocess
+import sys
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
+from typing import Final
 
 import psycopg
 import pytest
 
 from lapwing.errors import Fault, InvalidParameter
-from lapwing.server import postgres, store
-from lapwing.server.callers import PATIENT, Callers
-from lapwing.server.journal import Metrics
-from lapwing.server.opening import open_store, people_of
+from lapwing.server import metrics, postgres_store, store
+from lapwing.server.authentication import PATIENT, Callers
 from lapwing.server.people import DAY, People
-from lapwing.server.postgres import PostgresStore
+from lapwing.server.postgres_store import PostgresStore
+from lapwing.server.service import open_store, people_of
 from tests.server.test_hosts import PATIENCE, noted_together
 from tests.support.postgres import Postgres
 from tests.support.release import small
@@ -33,7 +36,7 @@ def test_both_schemas_have_the_same_steps_and_columns() -> None:
 def test_writers_that_do_not_exclude_each_other_are_found(postgres_: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a transaction that writes takes no lock, and two lines of the audit log follow the same one."""
     open_store(postgres_).close()
-    monkeypatch.setattr(postgres, "WRITING", "BEGIN")
+    monkeypatch.setattr(postgres_store, "WRITING", "BEGIN")
     added = noted_together(postgres_, monkeypatch, PATIENCE)
     assert [type(future.exception()) for future in added if future.exception()] == [psycopg.errors.UniqueViolation]
 
@@ -56,7 +59,7 @@ def test_what_was_written_survives_a_crash_of_the_server(own_postgres: Postgres)
         own_postgres.start()
         assert people.caller(secret).name == "carol"
         own_postgres.restart(immediate=True)
-        with opened.turn("a name"):
+        with opened.lock("a name"):
             people.add("alice", "analyst", None, by="carol")
             own_postgres.restart(immediate=True)
         assert [person.name for person in people.all()] == ["alice", "carol"]
@@ -140,16 +143,42 @@ def test_what_strangers_may_do_is_divided_among_workers(tmp_path: Path) -> None:
     opened.close()
 
 
+COUNT: Final = """
+import sys
+from lapwing.server.metrics import Metrics
+metrics = Metrics()
+metrics.count_question("open", "charged")
+metrics.count_request("GET", "/v1/me", 200)
+if sys.argv[1] == "dies":
+    metrics.count_question("open", "stored")
+print("counted", flush=True)
+sys.stdin.read()
+print(metrics.text())
+"""
+"""A worker: it counts, and once it is told to, says what all have counted."""
+
+
 def test_counts_add_up(tmp_path: Path) -> None:
-    several = [Metrics(tmp_path) for _ in range(3)]
-    for metrics in several:
-        metrics.asked("open", "charged")
-        metrics.requested("GET", "/v1/me", 200)
+    environment = {**os.environ, metrics.FOLDER: str(tmp_path)}
+    several = [
+        subprocess.Popen(
+            [sys.executable, "-c", COUNT, word],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for word in ("lives", "lives", "dies")
+    ]
+    for worker in several:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "counted\n"
     dead = several.pop()
-    dead.asked("open", "stored")
-    texts = {metrics.text() for metrics in several}
+    dead.kill()
+    dead.communicate()
+    texts = {worker.communicate()[0] for worker in several}
     assert len(texts) == 1
     (text,) = texts
-    assert 'lapwing_questions_total{dataset="open",outcome="charged"} 3\n' in text
-    assert 'lapwing_questions_total{dataset="open",outcome="stored"} 1\n' in text
-    assert 'lapwing_requests_total{method="GET",route="/v1/me",status="200"} 3\n' in text
+    assert 'lapwing_questions_total{dataset="open",outcome="charged"} 3.0\n' in text
+    assert 'lapwing_questions_total{dataset="open",outcome="stored"} 1.0\n' in text
+    assert 'lapwing_requests_total{method="GET",route="/v1/me",status="200"} 3.0\n' in text

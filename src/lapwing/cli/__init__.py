@@ -1,10 +1,10 @@
 """The `lapwing` command: a thin shell around the public library.
 
 Standard output carries results only; prices, notes and errors go to standard error; the exit status says whose turn it
-is (`lapwing.errors`). `lapwing --help` must be quick, so the modules that load an engine are imported by the
-command that needs them: through the lazy names of `lapwing` itself, or inside the command's function.
+is (`lapwing.errors`). `lapwing --help` must be quick, so a command's module is imported when it is called
+(`cli.commands`); and what only some of its calls need, through the lazy names of `lapwing` or inside a function.
 """
 
-from lapwing.cli.app import main
+from lapwing.cli.commands import main
 
 __all__ = ["main"]

@@ -48,7 +48,7 @@ def command(
     with opened(catalog, server, dataset) as session:
         view, name = session.budget(), name_of(session)
     if form is Report.json:
-        from lapwing.documents.budgets import budget_document  # here, so that `lapwing --help` loads no engine
+        from lapwing.documents.budget_document import budget_document  # here, so that `lapwing --help` loads no engine
 
         print_text(to_json(budget_document(view)))
     else:

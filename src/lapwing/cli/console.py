@@ -1,4 +1,4 @@
-"""The two streams: results on standard output, everything said about them on standard error.
+"""Pages for people on the two streams (`cli.streams`): tables, labelled facts, and notes.
 
 Text is never markup and never a command to the terminal: what a question or a catalog says is printed as it is, but
 for the characters that `characters.visible` escapes. Pages are made of `text`.
@@ -15,26 +15,24 @@ from rich.table import Table
 from rich.text import Text
 
 from lapwing.cli.characters import visible
+from lapwing.cli.streams import complain, on_terminal, print_bytes, print_text
+
+__all__ = [
+    "complain",
+    "labelled",
+    "note",
+    "on_terminal",
+    "page_width",
+    "pointer",
+    "print_bytes",
+    "print_text",
+    "rendered",
+    "show",
+    "text",
+]
 
 PAGE: Final = 100
 """Columns of a page that is not a terminal's."""
-
-
-def on_terminal() -> bool:
-    """Tell whether a person reads standard output."""
-    return sys.stdout.isatty()
-
-
-def print_text(content: str) -> None:
-    """Write a result as it is."""
-    sys.stdout.write(content)
-
-
-def print_bytes(content: bytes) -> None:
-    """Write a binary result as it is."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(content)
-    sys.stdout.buffer.flush()
 
 
 def text(content: str, style: str = "") -> Text:
@@ -53,13 +51,6 @@ def show(*parts: RenderableType, whole: bool = False) -> None:
 def note(label: str, content: str) -> None:
     """Say something about a result: its price, what bounds it, where it went."""
     sys.stderr.write(rendered(sys.stderr, labelled((label, content))))
-
-
-def complain(message: str) -> None:
-    """Write a message as it is on standard error."""
-    sys.stdout.flush()
-    sys.stderr.write(f"{message}\n")
-    sys.stderr.flush()
 
 
 def labelled(*facts: tuple[str, RenderableType]) -> Table:

@@ -50,7 +50,9 @@ def command(
         )
         neighbouring = neighbouring_of(session)
     if form is Report.json:
-        from lapwing.documents.previews import preview_document  # here, so that `lapwing --help` loads no engine
+        from lapwing.documents.preview_document import (
+            preview_document,  # here, so that `lapwing --help` loads no engine
+        )
 
         print_text(to_json(preview_document(preview, neighbouring)))
     else:

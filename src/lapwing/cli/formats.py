@@ -23,7 +23,7 @@ from lapwing.cli.fitting import Fitted
 
 if TYPE_CHECKING:
     from lapwing.answer.showing import Cell, EndArray
-    from lapwing.documents.answers import AnswerShown
+    from lapwing.documents.answer_document import AnswerShown
 
 
 class Format(StrEnum):
@@ -127,7 +127,7 @@ def _end(value: float | date | None) -> str:
 
 def as_json(answer: "AnswerShown", confidence: Fraction) -> str:
     """Return the answer with its intervals, cost and notes as one JSON document."""
-    from lapwing.documents.answers import answer_document  # here, so that `lapwing --help` loads no engine
+    from lapwing.documents.answer_document import answer_document  # here, so that `lapwing --help` loads no engine
 
     return to_json(answer_document(answer, confidence))
 
@@ -139,6 +139,6 @@ def to_json(document: object) -> str:
 
 def as_arrow(answer: "AnswerShown", confidence: Fraction) -> bytes:
     """Return the answer as an Arrow IPC stream."""
-    from lapwing.documents.answers import arrow_stream  # here, as above
+    from lapwing.documents.answer_document import arrow_stream  # here, as above
 
     return arrow_stream(answer.to_arrow(confidence))

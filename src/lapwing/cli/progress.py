@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, TextIO, final
 
-from rich.cells import cell_len
-
 from lapwing import progress
 
 PATIENCE: Final = 1.0
@@ -63,6 +61,8 @@ class Line:
 
 def _fitting(what: str, most: int = 60) -> str:
     """Return a text of printable characters that leaves room on a line of eighty."""
+    from rich.cells import cell_len  # here: only a line that is shown needs it
+
     clean = "".join(character if character.isprintable() else "?" for character in what)
     while cell_len(clean) > most:
         clean = clean[:-1]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lapwing.budget import BudgetView
     from lapwing.catalog.model import Catalog
     from lapwing.client import RemoteAnswer, RemoteSession
-    from lapwing.documents.answers import AnswerShown
+    from lapwing.documents.answer_document import AnswerShown
     from lapwing.query.text.parameters import Parameters
     from lapwing.session import Session
 

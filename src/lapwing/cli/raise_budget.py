@@ -17,7 +17,7 @@ from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, above_zero, number
 from lapwing.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from lapwing.guarantee.raised import Promise, Raise
+    from lapwing.guarantee.raise_preview import Promise, Raise
     from lapwing.privacy.odometers import Reading
 
 EXAMPLE: Final = """\b

@@ -100,18 +100,19 @@ def command(
 ) -> None:
     """Serve data sets over HTTP, with people, tokens and allowances under one budget for each."""
     try:
-        from lapwing.server import journal, running, starting  # here: they need the extra `server`
-        from lapwing.server import workers as crew
-        from lapwing.server.service import Settings
-        from lapwing.server.working import Plan, opened
+        from lapwing.server import listener  # here: all of these need the extra `server`
+        from lapwing.server.first_curator import ensure_curator
+        from lapwing.server.log import log, open_log
+        from lapwing.server.service import ServiceSettings
+        from lapwing.server.workers import ProcessConfig, opened, run_workers
     except ModuleNotFoundError as missing:
         raise InvalidParameter(
             f"The service needs {missing.name}, which is not installed. Run `pip install 'lapwing[server]'`."
         ) from None
-    place = running.Place(
+    endpoint = listener.Endpoint(
         host=host, port=port, certificate=tls_cert, key=tls_key, behind_proxy=behind_proxy, grace=grace
     )
-    settings = Settings(
+    settings = ServiceSettings(
         most_bytes=max_request,
         request_seconds=request_time,
         answer_seconds=answer_time,
@@ -144,21 +145,21 @@ def command(
             domains=None if values is None else values_of(values),
         ).close()
         paths = [paths[0].parent / f"{paths[0].stem}.lapwing.toml"]
-    plan = Plan(catalogs=tuple(paths), people=people, settings=settings, place=place)
-    journal.open_log()
+    config = ProcessConfig(catalogs=tuple(paths), people=people, settings=settings, endpoint=endpoint)
+    open_log()
     try:
-        with opened(plan) as service:
-            made = starting.ensure_curator(service.people)
-            if made is not None:
-                _say(f"{made} was made the curator; the people are in {service.store.name}")
-                journal.log("curator made", person=made)
+        with opened(config) as service:
+            curator = ensure_curator(service.people)
+            if curator is not None:
+                _say(f"{curator} was made the curator; the people are in {service.store.name}")
+                log("curator made", person=curator)
             names = [served.name for served in service.datasets.everything()]
-            _say(f"Serving {', '.join(names)} at {place.address}")
-            journal.log("serving", datasets=names)
+            _say(f"Serving {', '.join(names)} at {endpoint.address}")
+            log("serving", datasets=names)
             if workers == 1:
-                running.run(service, place)
+                listener.run(service, endpoint)
         if workers > 1:
-            crew.run(plan, workers)
+            run_workers(config, workers)
     except KeyboardInterrupt:  # uvicorn raises it again when all is closed
         _say("Ended.")
 

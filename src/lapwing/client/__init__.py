@@ -4,9 +4,7 @@ A question is sent with an idempotency key: if the connection breaks, it is sent
 is charged once, whichever of the two arrived.
 """
 
-from lapwing.client.answers import RemoteAnswer, RemoteConsistentAnswer
-from lapwing.client.pending import Pending
-from lapwing.client.registering import register
-from lapwing.client.session import RemoteSession
+from lapwing.client.remote_answer import Pending, RemoteAnswer, RemoteConsistentAnswer
+from lapwing.client.remote_session import RemoteSession, register
 
 __all__ = ["Pending", "RemoteAnswer", "RemoteConsistentAnswer", "RemoteSession", "register"]

@@ -13,7 +13,7 @@ from typing import Final, final
 from lapwing.budget import BudgetView
 from lapwing.catalog import spelling
 from lapwing.catalog.model import Budget, Catalog, Column, PublicTable, Table
-from lapwing.guarantee.numbers import GROUPS, LEVELS, odds_factor_up, power_up, towards_group
+from lapwing.guarantee.meaning import GROUPS, LEVELS, odds_factor_up, power_up, towards_group
 from lapwing.privacy.additive import Loss
 from lapwing.privacy.amounts import short
 
@@ -37,7 +37,7 @@ Row = tuple[str, ...]
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class PageSection:
     """A heading, paragraphs, and a table whose first row names the columns."""
 
     title: str
@@ -62,7 +62,7 @@ class Page:
 
     dataset: str
     date: str
-    sections: tuple[Section, ...]
+    sections: tuple[PageSection, ...]
 
 
 def page_of(catalog: Catalog, view: BudgetView, head: Head, asking: Sequence[str], date: str) -> Page:
@@ -78,8 +78,8 @@ def page_of(catalog: Catalog, view: BudgetView, head: Head, asking: Sequence[str
         _spent(view),
         *map(_protected, catalog.tables),
         *map(_public, catalog.public_tables),
-        Section(title="Who may ask", paragraphs=tuple(asking)),
-        Section(title="What is not covered", paragraphs=tuple(_left_out(catalog))),
+        PageSection(title="Who may ask", paragraphs=tuple(asking)),
+        PageSection(title="What is not covered", paragraphs=tuple(_left_out(catalog))),
         _record(view, head),
     )
     return Page(dataset=catalog.name, date=date, sections=sections)
@@ -100,7 +100,7 @@ def small(delta: Fraction) -> str:
     return f"{mantissa}e{int(exponent)}" if exponent else mantissa
 
 
-def _promise(catalog: Catalog, view: BudgetView) -> Section:
+def _promise(catalog: Catalog, view: BudgetView) -> PageSection:
     budget = catalog.budget
     units = ", ".join(sorted({_unit(table) for table in catalog.tables}))
     rows = [
@@ -119,7 +119,7 @@ def _promise(catalog: Catalog, view: BudgetView) -> Section:
     )
     parts = () if view.by_part is None else (_in_parts(view),)
     closed = ("The data set is closed: nothing more is answered.",) if view.closed else ()
-    return Section(title="The promise", paragraphs=(*text, *parts, *_raised(view), *closed), table=tuple(rows))
+    return PageSection(title="The promise", paragraphs=(*text, *parts, *_raised(view), *closed), table=tuple(rows))
 
 
 def _raised(view: BudgetView) -> tuple[str, ...]:
@@ -150,7 +150,7 @@ def _unit(table: Table) -> str:
     return f"each row of {table.name}" if table.root.unit_is_row else f"each {table.root.privacy_unit}"
 
 
-def _meaning(budget: Budget, total: Loss) -> Section:
+def _meaning(budget: Budget, total: Loss) -> PageSection:
     """Say what one presence changes.
 
     With δ = 0, P(S)/Q(S) ≤ e^ε for every set S, hence so for odds. With δ > 0 let S be where ln(P/Q) > ε + ln 2:
@@ -173,14 +173,14 @@ def _meaning(budget: Budget, total: Loss) -> Section:
     )
     rows = [("wrong", "right")]
     rows += [(f"{short(100 * level)} %", f"{short(Fraction(_share(budget, total, level)))} %") for level in LEVELS]
-    return Section(title="What it means for one unit", paragraphs=(odds, *more, test), table=tuple(rows))
+    return PageSection(title="What it means for one unit", paragraphs=(odds, *more, test), table=tuple(rows))
 
 
 def _share(budget: Budget, total: Loss, level: Fraction) -> str:
     return f"{100 * power_up(budget, total, level):.1f}"
 
 
-def _groups(budget: Budget, total: Loss) -> Section:
+def _groups(budget: Budget, total: Loss) -> PageSection:
     text = (
         "The promise is for one unit. Facts that several share (a household, a ward) are hidden less well. Towards "
         "so many units together the same answers are:"
@@ -192,10 +192,10 @@ def _groups(budget: Budget, total: Loss) -> Section:
             rows.append((str(people), "nothing is promised", ""))
         else:
             rows.append((str(people), _up(towards.epsilon), small(towards.delta)))
-    return Section(title="Several units together", paragraphs=(text,), table=tuple(rows))
+    return PageSection(title="Several units together", paragraphs=(text,), table=tuple(rows))
 
 
-def _spent(view: BudgetView) -> Section:
+def _spent(view: BudgetView) -> PageSection:
     sign = AMOUNTS[view.total.kind]
     rows = [
         ("", sign, "share"),
@@ -221,10 +221,10 @@ def _spent(view: BudgetView) -> Section:
             "copy, and what they may have cost counts as all of the budget that there was."
         )
     paragraphs.append("What is promised is the whole, as all of it may be spent.")
-    return Section(title="What is spent", paragraphs=tuple(paragraphs), table=tuple(rows))
+    return PageSection(title="What is spent", paragraphs=tuple(paragraphs), table=tuple(rows))
 
 
-def _protected(table: Table) -> Section:
+def _protected(table: Table) -> PageSection:
     paragraphs = [
         "Of each unit there are at most "
         f"{table.max_rows_per_unit:,} row{'s' if table.max_rows_per_unit != 1 else ''}; others do not exist for any "
@@ -235,12 +235,12 @@ def _protected(table: Table) -> Section:
         paragraphs.append(f"A row belongs to the unit of the row of {table.link.parent.name} with {on}.")
     if table.part is not None:
         paragraphs.append(f"A unit's part is told by {table.part}; its rows of other parts do not exist.")
-    return Section(title=f"The table {table.name}", paragraphs=tuple(paragraphs), table=_columns(table.columns))
+    return PageSection(title=f"The table {table.name}", paragraphs=tuple(paragraphs), table=_columns(table.columns))
 
 
-def _public(table: PublicTable) -> Section:
+def _public(table: PublicTable) -> PageSection:
     text = "Nobody is protected in this table: all that it holds may be seen in answers, prices and errors."
-    return Section(title=f"The public table {table.name}", paragraphs=(text,), table=_columns(table.columns))
+    return PageSection(title=f"The public table {table.name}", paragraphs=(text,), table=_columns(table.columns))
 
 
 def _columns(columns: Sequence[Column]) -> tuple[Row, ...]:
@@ -297,7 +297,7 @@ def _left_out(catalog: Catalog) -> Iterator[str]:
     )
 
 
-def _record(view: BudgetView, head: Head) -> Section:
+def _record(view: BudgetView, head: Head) -> PageSection:
     rows = [("ledger", head.ledger), ("entries", f"{head.sequence:,}"), ("version of the data", str(view.version))]
     text = ["Every charge is an entry of the ledger, sealed over the entry before."]
     if head.hash is None:
@@ -307,7 +307,7 @@ def _record(view: BudgetView, head: Head) -> Section:
     else:
         rows.append(("seal of the newest entry", head.hash))
         text.append("Do not publish the seal: it was made of the data's own digest among others.")
-    return Section(title="The record", paragraphs=tuple(text), table=(("what", "value"), *rows))
+    return PageSection(title="The record", paragraphs=tuple(text), table=(("what", "value"), *rows))
 
 
 def _up(value: float) -> str:

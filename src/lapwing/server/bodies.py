@@ -1,11 +1,11 @@
-"""The bodies of requests: what may be sent, and nothing else."""
+"""The bodies of questions: what may be sent, and nothing else. Other bodies stand with their routes."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
@@ -13,14 +13,12 @@ from lapwing.answer import Answer
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import Number, exact, read
 from lapwing.query.text.parameters import Parameters
-from lapwing.server.rights import Right, Role
 from lapwing.session import Session
 
 MOST_SQL: Final = 200_000
 MOST_VALUES: Final = 1_000
 MOST_QUESTIONS: Final = 100
 """Of a batch."""
-_FORBID: Final = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 def _is_text(text: str) -> str:
@@ -33,7 +31,12 @@ Text = Annotated[StrictStr, AfterValidator(_is_text)]
 Amount = StrictInt | StrictFloat | Annotated[Text, Field(max_length=200)]
 """A number, or a text such as "0.125" or "1/3" for what no decimal is."""
 Name = Annotated[Text, Field(min_length=1, max_length=64)]
-Password = Annotated[Text, Field(max_length=1000)]
+
+
+class Body(BaseModel):
+    """A body in which nothing but its fields may be, and no number but finite ones."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 def _fraction(text: str) -> Fraction:
@@ -57,10 +60,9 @@ EXAMPLES: Final = {
 }
 
 
-class Typed(BaseModel):
+class TypedValue(Body):
     """A value that JSON has not: give one of these."""
 
-    model_config = _FORBID
     date: Annotated[Text, Field(max_length=40)] | None = None
     timestamp: Annotated[Text, Field(max_length=40)] | None = None
     decimal: Annotated[Text, Field(max_length=200)] | None = None
@@ -79,13 +81,12 @@ class Typed(BaseModel):
             raise InvalidParameter(f"A value of a parameter is no {name}; {EXAMPLES[name]}.") from None
 
 
-Value = StrictBool | StrictInt | StrictFloat | Text | Typed | None
+Value = StrictBool | StrictInt | StrictFloat | Text | TypedValue | None
 
 
-class Worded(BaseModel):
+class SqlBody(Body):
     """A question in SQL."""
 
-    model_config = _FORBID
     sql: Annotated[Text, Field(min_length=1, max_length=MOST_SQL)]
     parameters: Annotated[list[Value], Field(max_length=MOST_VALUES)] | dict[Name, Value] = Field(default_factory=list)
 
@@ -96,7 +97,7 @@ class Worded(BaseModel):
         return [_value(value) for value in self.parameters]
 
 
-class Question(Worded):
+class PricedBody(SqlBody):
     """A question in SQL and its price."""
 
     epsilon: Amount | None = None
@@ -109,7 +110,7 @@ class Question(Worded):
         return {name: read(amount, name) if isinstance(amount, str) else amount for name, amount in given.items()}
 
 
-class Asked(Question):
+class QueryBody(PricedBody):
     """A question to be answered."""
 
     confidence: Amount = 0.95
@@ -119,11 +120,10 @@ class Asked(Question):
         return (session.sql(self.sql, self.values(), **self.prices()),)
 
 
-class AskedTogether(BaseModel):
+class BatchBody(Body):
     """Questions to be answered at one price: all are charged, or none."""
 
-    model_config = _FORBID
-    questions: Annotated[list[Worded], Field(min_length=1, max_length=MOST_QUESTIONS)]
+    questions: Annotated[list[SqlBody], Field(min_length=1, max_length=MOST_QUESTIONS)]
     epsilon: Amount
     delta: Amount | None = None
     confidence: Amount = 0.95
@@ -135,101 +135,26 @@ class AskedTogether(BaseModel):
         return session.batch(pairs, epsilon=number(self.epsilon, "epsilon"), delta=delta)
 
 
-class Previewed(Question):
+class ExplainBody(PricedBody):
     """A question to be priced."""
 
     assuming_count: Annotated[StrictInt, Field(ge=1, le=10**15)] | None = None
 
 
-class Login(BaseModel):
-    """A name and a password, for a token."""
-
-    model_config = _FORBID
-    name: Name
-    password: Password
-    hours: Annotated[StrictFloat | StrictInt, Field(gt=0, le=8784)] = 12
-    label: Annotated[Text, Field(max_length=100)] = "login"
-    scopes: list[Right] | None = None
-
-
-class NewPassword(BaseModel):
-    """A new password, and the one that it replaces."""
-
-    model_config = _FORBID
-    password: Password
-    new_password: Password
-
-
-class NewPerson(BaseModel):
-    """Somebody to be added."""
-
-    model_config = _FORBID
-    name: Name
-    role: Role
-    password: Password | None = None
-    team: Name | None = None
-
-
-class ChangedPerson(BaseModel):
-    """What is to be changed about somebody; what is not given stays."""
-
-    model_config = _FORBID
-    role: Role | None = None
-    password: Password | None = None
-    active: StrictBool | None = None
-    team: Name | None = None
-    leave_team: StrictBool = False
-
-
-class NewToken(BaseModel):
-    """A token for somebody."""
-
-    model_config = _FORBID
-    label: Annotated[Text, Field(max_length=100)] = ""
-    scopes: Annotated[list[Right], Field(min_length=1)]
-    days: Annotated[StrictFloat | StrictInt, Field(gt=0, le=366)] = 30
-
-
-class NewShare(BaseModel):
-    """A share of the budget, from 0 to 1; null for none of its own."""
-
-    model_config = _FORBID
-    share: Amount | None = None
-
-    def exactly(self) -> Fraction | None:
-        """Return the share."""
-        return None if self.share is None else number(self.share, "share")
-
-
-class NewPolicy(BaseModel):
-    """How the budget is shared out."""
-
-    model_config = _FORBID
-    division: Literal["share", "split"]
-    most_epsilon: Amount | None = None
-
-
-class Stop(BaseModel):
-    """Whether the data set is stopped."""
-
-    model_config = _FORBID
-    stopped: StrictBool
-
-
-def requests_of(body: Asked | AskedTogether) -> Sequence[Mapping[str, Any]]:
+def requests_of(body: QueryBody | BatchBody) -> Sequence[Mapping[str, Any]]:
     """Return, for each answer, what buys it again: of several questions all, and which of them."""
     request = body.model_dump(mode="json")
-    if isinstance(body, Asked):
+    if isinstance(body, QueryBody):
         return (request,)
     return tuple(request | {"place": place} for place in range(len(body.questions)))
 
 
-def body_of(request: Mapping[str, Any]) -> tuple[Asked | AskedTogether, int]:
+def body_of(request: Mapping[str, Any]) -> tuple[QueryBody | BatchBody, int]:
     """Read what `requests_of` wrote of one answer: what was asked, and which of the answers this is."""
     if "place" not in request:
-        return Asked.model_validate(request), 0
+        return QueryBody.model_validate(request), 0
     asked = {name: value for name, value in request.items() if name != "place"}
-    return AskedTogether.model_validate(asked), request["place"]
+    return BatchBody.model_validate(asked), request["place"]
 
 
 def number(amount: int | float | str, name: str) -> Fraction:
@@ -238,4 +163,4 @@ def number(amount: int | float | str, name: str) -> Fraction:
 
 
 def _value(value: object) -> object:
-    return value.value() if isinstance(value, Typed) else value
+    return value.value() if isinstance(value, TypedValue) else value

@@ -27,7 +27,7 @@ LONGEST: Final = 1000
 _HASHER: Final = PasswordHasher()
 MOST_HASHES: Final = 16
 _ROOM: Final = threading.BoundedSemaphore(MOST_HASHES)
-_TURN: Final = threading.BoundedSemaphore(2)  # each takes 64 MB
+_AT_ONCE: Final = threading.BoundedSemaphore(2)  # each takes 64 MB
 _NOBODY: Final = "$argon2id$v=19$m=65536,t=3,p=4$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
 
@@ -53,7 +53,7 @@ def password_hash(password: str) -> str:
     """
     if not SHORTEST <= len(password) <= LONGEST:
         raise InvalidParameter(f"The password must have from {SHORTEST} to {LONGEST} characters.")
-    with _turn():
+    with _hashing():
         return _HASHER.hash(password)
 
 
@@ -62,7 +62,7 @@ def is_password(kept: str | None, password: str) -> bool:
 
     Raises: TooManyRequests.
     """
-    with _turn():
+    with _hashing():
         try:
             return _HASHER.verify(kept or _NOBODY, password[:LONGEST]) and kept is not None
         except (VerificationError, InvalidHashError):
@@ -70,12 +70,12 @@ def is_password(kept: str | None, password: str) -> bool:
 
 
 @contextmanager
-def _turn() -> Iterator[None]:
+def _hashing() -> Iterator[None]:
     """Wait for the turn of a hash, if not too many wait."""
     if not _ROOM.acquire(blocking=False):
         raise TooManyRequests("Too many passwords wait to be looked at. Ask again later.")
     try:
-        with _TURN:
+        with _AT_ONCE:
             yield
     finally:
         _ROOM.release()

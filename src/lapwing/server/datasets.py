@@ -5,7 +5,9 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, final
+from typing import Any, Final, NotRequired, final
+
+from typing_extensions import TypedDict
 
 from lapwing.catalog.digests import Facts, column_facts
 from lapwing.catalog.ledger import place_of
@@ -13,10 +15,9 @@ from lapwing.catalog.model import Catalog
 from lapwing.errors import InvalidParameter, LapwingError
 from lapwing.ledger.allowances import Limits
 from lapwing.privacy.amounts import written
-from lapwing.server.journal import log
-from lapwing.server.people import missing
+from lapwing.server.log import log
+from lapwing.server.people import Caller, missing
 from lapwing.server.policies import Policies
-from lapwing.server.rights import Caller
 from lapwing.session import Session
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -24,7 +25,7 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
+class ServedDataset:
     """A data set with the session that holds it."""
 
     name: str
@@ -57,11 +58,11 @@ class Served:
         return self.session.acting_for(person, lambda: Limits(most=nothing))
 
 
-Newcomers = Callable[[Sequence[Catalog]], Iterable[Session]]
+NewSessions = Callable[[Sequence[Catalog]], Iterable[Session]]
 """Opens the data sets that have come to be registered, beside these that are served."""
 
 
-def nobody_new(_served: Sequence[Catalog]) -> tuple[Session, ...]:
+def no_new_sessions(_served: Sequence[Catalog]) -> tuple[Session, ...]:
     """Register nothing while the service runs."""
     return ()
 
@@ -70,19 +71,21 @@ def nobody_new(_served: Sequence[Catalog]) -> tuple[Session, ...]:
 class Datasets:
     """The data sets of a service.
 
-    Args: newcomers: is asked for a data set that is not known, as another process may have registered it.
+    Args: new_sessions: is asked for a data set that is not known, as another process may have registered it.
     """
 
-    def __init__(self, sessions: Sequence[Session], policies: Policies, newcomers: Newcomers = nobody_new) -> None:
-        self._policies, self._newcomers = policies, newcomers
-        self._served: dict[str, Served] = {}
+    def __init__(
+        self, sessions: Sequence[Session], policies: Policies, new_sessions: NewSessions = no_new_sessions
+    ) -> None:
+        self._policies, self._new_sessions = policies, new_sessions
+        self._served: dict[str, ServedDataset] = {}
         self.changing = threading.RLock()
         """Is held where a data set comes to be known, from its being registered to its being served."""
         for session in sessions:
             self.add(session)
         self.look()
 
-    def add(self, session: Session) -> Served:
+    def add(self, session: Session) -> ServedDataset:
         """Serve one more data set, from now on.
 
         Raises: InvalidParameter if its name or its ledger is taken, or no part of an address.
@@ -91,7 +94,7 @@ class Datasets:
             name = session.catalog.name
             require_servable(name)
             self.require_new(session.catalog)
-            served = Served(name=name, session=session)
+            served = ServedDataset(name=name, session=session)
             self._served = {**self._served, name: served}  # a new one: others are reading the old one
             return served
 
@@ -111,11 +114,11 @@ class Datasets:
                     "budget are given by data set. Put the tables into one catalog."
                 )
 
-    def everything(self) -> tuple[Served, ...]:
+    def everything(self) -> tuple[ServedDataset, ...]:
         """Return all data sets that this process serves."""
         return tuple(self._served.values())
 
-    def visible(self, caller: Caller, name: str) -> Served:
+    def visible(self, caller: Caller, name: str) -> ServedDataset:
         """Return a data set that somebody may see; it may have to be opened first.
 
         Raises: NotFound, the same for one that is hidden and one that is not there.
@@ -128,12 +131,12 @@ class Datasets:
             raise missing("data set")
         return found
 
-    def known(self, caller: Caller, name: str) -> Served | None:
+    def known(self, caller: Caller, name: str) -> ServedDataset | None:
         """Return a data set that is served already and that somebody may see; waits for nobody who opens another."""
         found = self._served.get(name)
         return found if found is not None and self._sees(caller, name) else None
 
-    def all_visible(self, caller: Caller) -> list[Served]:
+    def all_visible(self, caller: Caller) -> list[ServedDataset]:
         """Return all data sets that somebody may see: those with a grant, and to auditors and curators all."""
         self.look()
         return [served for served in self.everything() if self._sees(caller, served.name)]
@@ -149,7 +152,7 @@ class Datasets:
     def look(self) -> None:
         """Serve what another process has registered; what cannot be opened is left out, and the log says so."""
         with self.changing:
-            for session in self._newcomers([served.session.catalog for served in self.everything()]):
+            for session in self._new_sessions([served.session.catalog for served in self.everything()]):
                 try:
                     self.add(session)
                 except LapwingError as error:
@@ -177,7 +180,17 @@ def ledger_of(catalog: Catalog) -> str:
     return str(catalog.ledger_path.resolve())
 
 
-def schema_document(name: str, catalog: Catalog) -> dict[str, object]:
+class DatasetDocument(TypedDict):
+    """What is public about a data set; `relations` are what a question may begin with."""
+
+    name: str
+    budget: dict[str, str]
+    tables: list[dict[str, Any]]
+    views: dict[str, str]
+    relations: NotRequired[list[dict[str, Any]]]
+
+
+def schema_document(name: str, catalog: Catalog) -> DatasetDocument:
     """Return what is public about a data set: tables, columns with bounds and values, views, unit and budget."""
     budget = catalog.budget
     return {

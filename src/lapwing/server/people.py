@@ -2,20 +2,38 @@
 
 A name is a person's for ever: what was charged to it stands in the ledger under this name, so people are closed and
 never removed. Somebody who leaves a team still counts for it (`server.policies`).
+
+Roles give rights, and a token may have fewer than its owner: its scopes are rights. What a request may do is what both
+its owner's role and its token allow, at the time of the request: a role that is taken away is gone from all tokens.
 """
 
 import re
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Final, Literal, final, get_args
 
 from lapwing.errors import InvalidParameter, NotAuthorised, NotFound
 from lapwing.server import credentials
-from lapwing.server.auditing import note
-from lapwing.server.rights import RIGHTS, RIGHTS_OF, Caller, Right, Role
-from lapwing.server.store import Connection, Store, now
+from lapwing.server.audit_log import note
+from lapwing.server.store import Store, StoreConnection, now
 
+Role = Literal["curator", "analyst", "auditor"]
+Right = Literal["read", "ask", "audit", "admin"]
+
+ROLES: Final = get_args(Role)
+RIGHTS: Final = get_args(Right)
+RIGHTS_OF: Final[dict[str, frozenset[Right]]] = {
+    "analyst": frozenset({"read", "ask"}),
+    "auditor": frozenset({"read", "audit"}),
+    "curator": frozenset({"read", "ask", "audit", "admin"}),
+}
+MEANINGS: Final[dict[Right, str]] = {
+    "read": "see data sets, budgets, prices and one's own history and answers",
+    "ask": "buy answers",
+    "audit": "see everybody's history and answers, the audit log and the metrics",
+    "admin": "look after people, tokens, grants, policies and data",
+}
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
 DAY: Final = 86_400
 LONGEST_DAYS: Final = 366
@@ -23,6 +41,21 @@ WRONG: Final = "The name or the password is wrong."
 UNKNOWN: Final = (
     "The token is missing, unknown, expired or revoked. Send one that is valid, as `Authorization: Bearer …`."
 )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who sends a request, and what they may do by it; `token` is the name of the token, never the token."""
+
+    name: str
+    role: Role
+    rights: frozenset[Right]
+    token: str
+
+    def may(self, right: Right) -> bool:
+        """Tell whether the request has a right."""
+        return right in self.rights
 
 
 @final
@@ -242,7 +275,7 @@ def missing(what: str) -> NotFound:
     return NotFound(f"There is no such {what}, or none that you may see.")
 
 
-def _person(connection: Connection, name: str) -> Person:
+def _person(connection: StoreConnection, name: str) -> Person:
     row = connection.execute("SELECT name, role, active, created FROM people WHERE name = ?", (name,)).fetchone()
     if row is None:
         raise missing("person")
@@ -250,13 +283,13 @@ def _person(connection: Connection, name: str) -> Person:
     return Person(name=row[0], role=row[1], team=team[0] if team else None, active=bool(row[2]), created=row[3])
 
 
-def _password(connection: Connection, name: str) -> str | None:
+def _password(connection: StoreConnection, name: str) -> str | None:
     """Return what is kept of a password."""
     kept: str | None = connection.execute("SELECT password FROM people WHERE name = ?", (name,)).fetchone()[0]
     return kept
 
 
-def team_named(connection: Connection, name: str) -> str:
+def team_named(connection: StoreConnection, name: str) -> str:
     """Return a team's name as it was first spelt: other cases are the same team.
 
     Raises: InvalidParameter if it cannot be one.
@@ -267,7 +300,7 @@ def team_named(connection: Connection, name: str) -> str:
     return str(found[0]) if found else name
 
 
-def _join(connection: Connection, name: str, team: str | None) -> None:
+def _join(connection: StoreConnection, name: str, team: str | None) -> None:
     """Make a team somebody's only one; the others keep them as one who was there."""
     connection.execute("UPDATE memberships SET current = 0 WHERE person = ?", (name,))
     if team is not None:
@@ -278,7 +311,7 @@ def _join(connection: Connection, name: str, team: str | None) -> None:
         )
 
 
-def _token(connection: Connection, id_: str) -> Token:
+def _token(connection: StoreConnection, id_: str) -> Token:
     row = connection.execute(
         "SELECT id, person, label, scopes, created, expires, revoked FROM tokens WHERE id = ?", (id_,)
     ).fetchone()

@@ -1,17 +1,97 @@
 """Routes of people: logging in, one's own tokens, and, for curators, everybody."""
 
-from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Request
+from pydantic import BaseModel, Field, StrictBool, StrictFloat, StrictInt
 
-from lapwing.server.bodies import ChangedPerson, Login, NewPassword, NewPerson, NewToken
-from lapwing.server.people import DAY, Person, Token
-from lapwing.server.rights import RIGHTS, Caller
+from lapwing.errors import InvalidParameter, NotAuthorised, TooManyRequests
+from lapwing.server.bodies import Body, Name, Text
+from lapwing.server.people import DAY, RIGHTS, Caller, Person, Right, Role, Token
+from lapwing.server.problems import may_raise
 from lapwing.server.service import Service
 
 HOUR: Final = 3600
+Password = Annotated[Text, Field(max_length=1000)]
+Label = Annotated[Text, Field(max_length=100)]
+
+
+class LoginBody(Body):
+    """A name and a password, for a token."""
+
+    name: Name
+    password: Password
+    hours: Annotated[StrictFloat | StrictInt, Field(gt=0, le=8784)] = 12
+    label: Label = "login"
+    scopes: list[Right] | None = None
+
+
+class PasswordBody(Body):
+    """A new password, and the one that it replaces."""
+
+    password: Password
+    new_password: Password
+
+
+class PersonBody(Body):
+    """Somebody to be added."""
+
+    name: Name
+    role: Role
+    password: Password | None = None
+    team: Name | None = None
+
+
+class PersonChangeBody(Body):
+    """What is to be changed about somebody; what is not given stays."""
+
+    role: Role | None = None
+    password: Password | None = None
+    active: StrictBool | None = None
+    team: Name | None = None
+    leave_team: StrictBool = False
+
+
+class TokenBody(Body):
+    """A token for somebody."""
+
+    label: Label = ""
+    scopes: Annotated[list[Right], Field(min_length=1)]
+    days: Annotated[StrictFloat | StrictInt, Field(gt=0, le=366)] = 30
+
+
+class Me(BaseModel):
+    """Who the caller is, and what they may do."""
+
+    name: str
+    role: Role
+    rights: list[Right]
+    token: str
+
+
+class TokenDocument(BaseModel):
+    """A token, without its secret."""
+
+    id: str
+    person: str
+    label: str
+    scopes: list[Right]
+    created: str
+    expires: str
+    revoked: bool
+
+
+class IssuedToken(BaseModel):
+    """A token with its secret, which is shown this once."""
+
+    token: str
+    id: str
+    person: str
+    label: str
+    scopes: list[Right]
+    created: str
+    expires: str
 
 
 def routes(service: Service) -> APIRouter:
@@ -21,30 +101,30 @@ def routes(service: Service) -> APIRouter:
     anybody = Depends(callers.caller)
     curator = Depends(callers.demand("admin"))
 
-    @router.post("/login", tags=["people"])
-    def login(body: Login, request: Request) -> dict[str, Any]:
+    @router.post("/login", tags=["people"], openapi_extra=may_raise(NotAuthorised, InvalidParameter, TooManyRequests))
+    def login(body: LoginBody, request: Request) -> IssuedToken:
         """Get a token for a name and a password."""
         callers.stranger(request)
         secret, token = people.login(body.name, body.password, body.scopes, body.label, body.hours * HOUR)
-        return _new_token(secret, token)
+        return IssuedToken(token=secret, **_facts(token))
 
     @router.get("/me", tags=["people"])
-    def me(caller: Caller = anybody) -> dict[str, Any]:
+    def me(caller: Caller = anybody) -> Me:
         """Say who one is, and what one may do."""
         rights = [right for right in RIGHTS if caller.may(right)]
-        return {"name": caller.name, "role": caller.role, "rights": rights, "token": caller.token}
+        return Me(name=caller.name, role=caller.role, rights=rights, token=caller.token)
 
-    @router.post("/me/password", tags=["people"], status_code=204)
-    def change_password(body: NewPassword, request: Request, caller: Caller = anybody) -> None:
+    @router.post("/me/password", tags=["people"], status_code=204, openapi_extra=may_raise(InvalidParameter))
+    def change_password(body: PasswordBody, request: Request, caller: Caller = anybody) -> None:
         """Change one's own password; all of one's tokens end."""
         callers.stranger(request)
         people.require_password(caller.name, body.password)
         people.change(caller.name, password=body.new_password, by=caller.name)
 
     @router.get("/me/tokens", tags=["people"])
-    def own_tokens(caller: Caller = anybody) -> list[dict[str, Any]]:
+    def own_tokens(caller: Caller = anybody) -> list[TokenDocument]:
         """List one's own tokens; the tokens themselves are kept by nobody."""
-        return [_token(token) for token in people.tokens(caller.name)]
+        return [_document(token) for token in people.tokens(caller.name)]
 
     @router.delete("/me/tokens/{token}", tags=["people"], status_code=204)
     def end_own_token(token: str, caller: Caller = anybody) -> None:
@@ -52,32 +132,32 @@ def routes(service: Service) -> APIRouter:
         people.revoke(token, of=caller.name, by=caller.name)
 
     @router.get("/people", tags=["admin"])
-    def everybody(caller: Caller = curator) -> list[dict[str, Any]]:
+    def everybody(caller: Caller = curator) -> list[Person]:
         """List everybody."""
-        return [_person(person) for person in people.all()]
+        return list(people.all())
 
-    @router.post("/people", tags=["admin"], status_code=201)
-    def add(body: NewPerson, caller: Caller = curator) -> dict[str, Any]:
+    @router.post("/people", tags=["admin"], status_code=201, openapi_extra=may_raise(InvalidParameter))
+    def add(body: PersonBody, caller: Caller = curator) -> Person:
         """Add somebody. The name is theirs for ever, as the ledger keeps it."""
-        return _person(people.add(body.name, body.role, body.password, team=body.team, by=caller.name))
+        return people.add(body.name, body.role, body.password, team=body.team, by=caller.name)
 
-    @router.patch("/people/{name}", tags=["admin"])
-    def change(name: str, body: ChangedPerson, caller: Caller = curator) -> dict[str, Any]:
+    @router.patch("/people/{name}", tags=["admin"], openapi_extra=may_raise(InvalidParameter))
+    def change(name: str, body: PersonChangeBody, caller: Caller = curator) -> Person:
         """Change somebody's role, password or team, or close or open them."""
-        return _person(people.change(name, by=caller.name, **body.model_dump()))
+        return people.change(name, by=caller.name, **body.model_dump())
 
     @router.get("/people/{name}/tokens", tags=["admin"])
-    def tokens(name: str, caller: Caller = curator) -> list[dict[str, Any]]:
+    def tokens(name: str, caller: Caller = curator) -> list[TokenDocument]:
         """List somebody's tokens."""
-        return [_token(token) for token in people.tokens(name)]
+        return [_document(token) for token in people.tokens(name)]
 
-    @router.post("/people/{name}/tokens", tags=["admin"], status_code=201)
-    def make_token(name: str, body: NewToken, caller: Caller = curator) -> dict[str, Any]:
+    @router.post("/people/{name}/tokens", tags=["admin"], status_code=201, openapi_extra=may_raise(InvalidParameter))
+    def make_token(name: str, body: TokenBody, caller: Caller = curator) -> IssuedToken:
         """Make a token for somebody. It is shown once."""
         secret, token = people.issue(
             name, label=body.label, scopes=body.scopes, seconds=body.days * DAY, by=caller.name
         )
-        return _new_token(secret, token)
+        return IssuedToken(token=secret, **_facts(token))
 
     @router.delete("/people/{name}/tokens/{token}", tags=["admin"], status_code=204)
     def end_token(name: str, token: str, caller: Caller = curator) -> None:
@@ -87,14 +167,16 @@ def routes(service: Service) -> APIRouter:
     return router
 
 
-def _person(person: Person) -> dict[str, Any]:
-    return asdict(person)
+def _document(token: Token) -> TokenDocument:
+    return TokenDocument(**_facts(token), revoked=token.revoked)
 
 
-def _token(token: Token) -> dict[str, Any]:
-    expires = datetime.fromtimestamp(token.expires, UTC).isoformat(timespec="seconds")
-    return asdict(token) | {"expires": expires}
-
-
-def _new_token(secret: str, token: Token) -> dict[str, Any]:
-    return {"token": secret, **{name: value for name, value in _token(token).items() if name != "revoked"}}
+def _facts(token: Token) -> dict[str, Any]:
+    return {
+        "id": token.id,
+        "person": token.person,
+        "label": token.label,
+        "scopes": token.scopes,
+        "created": token.created,
+        "expires": datetime.fromtimestamp(token.expires, UTC).isoformat(timespec="seconds"),
+    }

@@ -25,9 +25,9 @@ from lapwing.ledger.allowances import Allowance, Limits
 from lapwing.ledger.state import Spending
 from lapwing.privacy.amounts import read, written
 from lapwing.privacy.measures import Loss
-from lapwing.server.auditing import note
+from lapwing.server.audit_log import note
 from lapwing.server.people import missing, team_named
-from lapwing.server.store import Connection, Store
+from lapwing.server.store import Store, StoreConnection
 
 Division = Literal["share", "split"]
 Priced = Callable[[Fraction], Loss]
@@ -178,7 +178,7 @@ def _text(share: Fraction | None) -> str | None:
     return None if share is None else written(_checked(share))
 
 
-def _policy(connection: Connection, dataset: str) -> Policy:
+def _policy(connection: StoreConnection, dataset: str) -> Policy:
     row = connection.execute(
         "SELECT division, most_epsilon, stopped FROM policies WHERE dataset = ?", (dataset,)
     ).fetchone()
@@ -188,26 +188,26 @@ def _policy(connection: Connection, dataset: str) -> Policy:
     return Policy(division=row[0], most_epsilon=most, stopped=bool(row[2]))
 
 
-def _grants(connection: Connection, dataset: str) -> list[Grant]:
+def _grants(connection: StoreConnection, dataset: str) -> list[Grant]:
     rows = connection.execute("SELECT person, share FROM grants WHERE dataset = ? ORDER BY person", (dataset,))
     return [Grant(person=person, share=None if share is None else read(share, "share")) for person, share in rows]
 
 
-def _grant(connection: Connection, dataset: str, person: str) -> Grant | None:
+def _grant(connection: StoreConnection, dataset: str, person: str) -> Grant | None:
     return next((grant for grant in _grants(connection, dataset) if grant.person == person), None)
 
 
-def _team_shares(connection: Connection, dataset: str) -> dict[str, Fraction]:
+def _team_shares(connection: StoreConnection, dataset: str) -> dict[str, Fraction]:
     rows = connection.execute("SELECT team, share FROM team_shares WHERE dataset = ? ORDER BY team", (dataset,))
     return {team: read(share, "share") for team, share in rows}
 
 
-def _members(connection: Connection, team: str) -> frozenset[str]:
+def _members(connection: StoreConnection, team: str) -> frozenset[str]:
     """Return all who are or were in a team."""
     return frozenset(name for (name,) in connection.execute("SELECT person FROM memberships WHERE team = ?", (team,)))
 
 
-def _teams(connection: Connection, person: str) -> list[str]:
+def _teams(connection: StoreConnection, person: str) -> list[str]:
     """Return the teams that somebody is or was in."""
     return [team for (team,) in connection.execute("SELECT team FROM memberships WHERE person = ?", (person,))]
 
@@ -216,7 +216,7 @@ def _own(person: str, share: Fraction) -> Allowance:
     return Allowance(holder=person, names=frozenset({person}), share=share)
 
 
-def _allowances(connection: Connection, dataset: str, person: str, policy: Policy) -> tuple[Allowance, ...]:
+def _allowances(connection: StoreConnection, dataset: str, person: str, policy: Policy) -> tuple[Allowance, ...]:
     shares, grant = _team_shares(connection, dataset), _grant(connection, dataset, person)
     if not _may_ask(connection, person, granted=grant is not None):  # or not any more, since the request was let in
         return (_own(person, Fraction(0)),)
@@ -232,12 +232,12 @@ def _allowances(connection: Connection, dataset: str, person: str, policy: Polic
     return tuple(found)
 
 
-def _may_ask(connection: Connection, person: str, *, granted: bool) -> bool:
+def _may_ask(connection: StoreConnection, person: str, *, granted: bool) -> bool:
     row = connection.execute("SELECT role, active FROM people WHERE name = ?", (person,)).fetchone()
     return row is not None and row[1] == 1 and (row[0] == "curator" or (granted and row[0] == "analyst"))
 
 
-def _require_room(connection: Connection, dataset: str, spending: Spending, cap: Loss) -> None:
+def _require_room(connection: StoreConnection, dataset: str, spending: Spending, cap: Loss) -> None:
     """Refuse a split in which what is reserved, and what others were charged, is more than the cap."""
     if _policy(connection, dataset).division != "split":
         return

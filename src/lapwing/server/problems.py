@@ -6,12 +6,14 @@ else that goes wrong the log gets the kind and the place, never the message: tha
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final, NotRequired
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import ConfigDict, Field, TypeAdapter, with_config
 from starlette.exceptions import HTTPException
+from typing_extensions import TypedDict
 
 from lapwing.errors import (
     AllowanceExhausted,
@@ -34,7 +36,7 @@ from lapwing.errors import (
     ServiceFault,
     TooManyRequests,
 )
-from lapwing.server.journal import log
+from lapwing.server.log import log
 
 MEDIA_TYPE: Final = "application/problem+json"
 STATUS: Final[Mapping[type[LapwingError], int]] = {
@@ -77,21 +79,47 @@ DESCRIBED: Final[dict[str, Any]] = {
     "description": "A problem document.",
     "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
 }
-_TEXT: Final = {"type": "string"}
-SCHEMA: Final[dict[str, Any]] = {
-    "title": "Problem",
-    "description": "What went wrong (RFC 9457). `code` is stable; the last four are of questions refused or cancelled.",
-    "type": "object",
-    "required": ["type", "title", "status", "code", "detail"],
-    "properties": {
-        **dict.fromkeys(("type", "title", "code", "detail"), _TEXT),
-        "status": {"type": "integer", "minimum": 400, "maximum": 599},
-        **dict.fromkeys(("reason", "remedy"), _TEXT),
-        "position": {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2},
-        "charged": {"type": "boolean"},
-    },
-    "additionalProperties": False,
-}
+
+
+@with_config(ConfigDict(extra="forbid"))
+class Problem(TypedDict):
+    """What went wrong (RFC 9457). `code` is stable; the last four are of questions refused or cancelled."""
+
+    type: str
+    title: str
+    status: Annotated[int, Field(ge=400, le=599)]
+    code: str
+    detail: str
+    reason: NotRequired[str]
+    remedy: NotRequired[str]
+    position: NotRequired[Annotated[list[int], Field(min_length=2, max_length=2)]]
+    charged: NotRequired[bool]
+
+
+SCHEMA: Final = TypeAdapter(Problem).json_schema()
+
+
+def may_raise(*kinds: type[LapwingError]) -> dict[str, Any]:
+    """Return what a route's description says of the errors that are its own (`openapi_extra`)."""
+    return {"x-codes": [kind.code for kind in kinds]}
+
+
+def codes(path: str, operation: Mapping[str, Any]) -> list[str]:
+    """Return all codes of a request, in the order in which what they stand for is looked at.
+
+    To those that its route declares are added those of what a request is made of: a token, names in its path, a body,
+    a data set.
+    """
+    parts = [
+        (("not_authorised", "too_many_requests"), "security" in operation),
+        (("invalid_request",), "parameters" in operation or "requestBody" in operation),
+        (("request_too_large", "request_timeout"), "requestBody" in operation),
+        (("not_found",), "{" in path),
+        (operation.get("x-codes", ()), True),
+        (("ledger_fault",), "{dataset}" in path or "{answer}" in path),
+        (("fault", "internal"), True),
+    ]
+    return list(dict.fromkeys(code for kinds, applies in parts if applies for code in kinds))
 
 
 def status_of(error: LapwingError) -> int:
@@ -99,31 +127,25 @@ def status_of(error: LapwingError) -> int:
     return STATUS.get(type(error), 500)
 
 
-def problem(code: str, status: int, detail: str, **more: object) -> dict[str, Any]:
+def problem(code: str, status: int, detail: str) -> Problem:
     """Return a problem document."""
     title = TITLES.get(code, code.replace("_", " ").capitalize())
-    return {
-        "type": f"urn:lapwing:problem:{code}",
-        "title": title,
-        "status": status,
-        "code": code,
-        "detail": detail,
-    } | more
+    return {"type": f"urn:lapwing:problem:{code}", "title": title, "status": status, "code": code, "detail": detail}
 
 
-def problem_of(error: LapwingError, status: int | None = None) -> dict[str, Any]:
+def problem_of(error: LapwingError, status: int | None = None) -> Problem:
     """Return the problem document of an error."""
-    more: dict[str, object] = {}
+    document = problem(error.code, status or status_of(error), str(error))
     if isinstance(error, QueryRefused):
-        more = {"reason": error.reason, "remedy": error.remedy}
+        document |= {"reason": error.reason, "remedy": error.remedy}
         if error.position is not None:
-            more["position"] = list(error.position)
+            document["position"] = list(error.position)
     if isinstance(error, Interrupted):
-        more = {"charged": error.charged}
-    return problem(error.code, status or status_of(error), str(error), **more)
+        document["charged"] = error.charged
+    return document
 
 
-def response(document: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> JSONResponse:
+def response(document: Problem, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """Return a problem document as a response."""
     return JSONResponse(dict(document), status_code=document["status"], media_type=MEDIA_TYPE, headers=headers)
 
@@ -186,7 +208,7 @@ def _place(found: Mapping[str, Any]) -> str:
     return ".".join(map(str, found["loc"])) + f": {found['msg']}"
 
 
-def internal() -> dict[str, Any]:
+def internal() -> Problem:
     """Return the one problem of what nobody expected."""
     return problem("internal", 500, "Something went wrong in the service; its log says where. Ask the curator.")
 

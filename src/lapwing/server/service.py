@@ -1,35 +1,44 @@
-"""What a service is made of: its file, its people and policies, its data sets, and its settings."""
+"""What a service is made of: its store, its people and policies, its data sets, and its settings."""
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
+from typing import Final, final
 
-from lapwing.server.answers import Answers
-from lapwing.server.asking import Asking
-from lapwing.server.callers import Callers
+from lapwing.catalog.ledger import POSTGRES, place_of
+from lapwing.catalog.model import Catalog
+from lapwing.errors import InvalidParameter
+from lapwing.server.answer_store import AnswerStore
+from lapwing.server.authentication import Callers
 from lapwing.server.datasets import Datasets
-from lapwing.server.journal import Metrics
-from lapwing.server.opening import USUAL, open_store, people_of
-from lapwing.server.pending import PendingQuestions
+from lapwing.server.execution import QuestionExecutor
+from lapwing.server.job_runner import JobRunner
+from lapwing.server.jobs import JobStore
+from lapwing.server.log import log
+from lapwing.server.metrics import Metrics
 from lapwing.server.people import People
 from lapwing.server.policies import Policies
-from lapwing.server.queued import Queued
-from lapwing.server.registering import Registering, newcomers
-from lapwing.server.settling import Settling
+from lapwing.server.registration import DatasetRegistry, registered_sessions
+from lapwing.server.sqlite_store import SqliteStore
+from lapwing.server.store import Store
 from lapwing.session import Session
+
+USUAL: Final = "lapwing.people.db"
+SOON, LATER = 1.0, 15.0
+"""Seconds between two looks of the settler: while all is well, and at most."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ServiceSettings:
     """Limits of a service.
 
     Args: most_bytes: of a request; request_seconds: until it has arrived; answer_seconds: until a request stops waiting
         for its answer; threads: questions at once; rate: requests a second of one person, strangers: of an address
             without a valid token, logins among them; 0 for no limit. workers: processes among which the limit of
             strangers is divided, so that more of them make no more guesses. folders: in which data sets may be
-            registered (`server.registering`).
+            registered (`server.registration`).
     """
 
     most_bytes: int = 1 << 20
@@ -46,39 +55,101 @@ class Settings:
 class Service:
     """All that the routes need.
 
-    Args: people: where its store is (`server.opening`), the usual place unless given; counts: a folder in which the
-        processes of a service keep what they counted, if there are several.
+    Args: people: where its store is, as `open_store` takes it; the usual place unless given.
     """
 
-    def __init__(
-        self, people: str | Path | None, sessions: Sequence[Session], settings: Settings, counts: Path | None = None
-    ) -> None:
+    def __init__(self, people: str | Path | None, sessions: Sequence[Session], settings: ServiceSettings) -> None:
         self.settings = settings
-        registered = newcomers(settings.folders)  # folders that are not there are said before anything is made
+        registered = registered_sessions(settings.folders)  # a folder that is not there is said before anything is made
         usual = people_of(sessions[0].catalog) if sessions else settings.folders[0] / USUAL
         self.store = open_store(people or usual)
         self.people = People(self.store)
         self.policies = Policies(self.store)
-        self.answers = Answers(self.store)
-        self.metrics = Metrics(counts)
+        self.answers = AnswerStore(self.store)
+        self.metrics = Metrics()
         self.callers = Callers(self.people, settings.rate, settings.strangers, settings.workers)
         self.datasets = Datasets(sessions, self.policies, registered)
-        self.registering = Registering(settings.folders, self.datasets, self.store)
-        self.asking = Asking(
+        self.registry = DatasetRegistry(settings.folders, self.datasets, self.store)
+        self.executor = QuestionExecutor(
             self.answers,
             self.policies,
             self.metrics,
             threads=settings.threads,
             patience=settings.answer_seconds,
         )
-        self.pending = PendingQuestions(self.store)
-        self.queued = Queued(self.pending, self.asking, self.people, self.datasets)
-        self.settling = Settling(self.datasets)
+        self.jobs = JobStore(self.store)
+        self.job_runner = JobRunner(self.jobs, self.executor, self.people, self.datasets)
+        self.settler = LedgerSettler(self.datasets)
 
     def close(self) -> None:
         """Wait for what is under way, and close everything."""
-        self.asking.close()
-        self.queued.close()
-        self.settling.close()
+        self.executor.close()
+        self.job_runner.close()
+        self.settler.close()
         self.datasets.close()
         self.store.close()
+
+
+def people_of(catalog: Catalog) -> str:
+    """Return where the people of a service are kept unless it is said: where the ledger of a data set is kept."""
+    place = place_of(catalog.ledger)
+    return place.address if place.store == "postgres" else str(catalog.ledger_path.parent / USUAL)
+
+
+def open_store(place: str | Path) -> Store:
+    """Open a store, making it if there is none.
+
+    Args: place: the path of a file, or the address of a database, beginning with postgres:// or postgresql://.
+    Raises: InvalidParameter, Fault.
+    """
+    if not str(place).startswith(POSTGRES):
+        return SqliteStore(Path(place))
+    try:
+        from lapwing.server.postgres_store import PostgresStore  # here: it needs the extra `postgres`
+    except ModuleNotFoundError as missing:
+        raise InvalidParameter(
+            f"PostgreSQL needs {missing.name}, which is not installed. Run `pip install 'lapwing[postgres]'`."
+        ) from None
+    return PostgresStore(str(place))
+
+
+@final
+class LedgerSettler:
+    """A thread that lets the ledgers of a service write what they could not write when it happened.
+
+    A question may end while its ledger cannot be reached, and a commit may leave open whether a charge was made
+    (`ledger.settling`). The next charge of the same process writes that down; but a process may be idle, and meanwhile
+    all others who ask the same wait. So this looks every second, which takes no request to the ledger unless there is
+    something to be written; and after ever longer pauses while that fails, so as not to stand in the way of questions.
+    """
+
+    def __init__(self, datasets: Datasets) -> None:
+        self._datasets = datasets
+        self._owing: set[str] = set()
+        self._ending = threading.Event()
+        self._looking: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._looking = threading.Thread(target=self._look, name="settling", daemon=True)
+        self._looking.start()
+
+    def close(self) -> None:
+        """Stop looking."""
+        self._ending.set()
+        if self._looking is not None:
+            self._looking.join()
+
+    def look(self) -> None:
+        """Write what is owed, where that is possible, and log where it begins and ends to be impossible."""
+        for served in self._datasets.everything():
+            settled = served.session.settle()
+            if settled == (served.name in self._owing):
+                log("ledger settled" if settled else "ledger not settled", dataset=served.name)
+                self._owing ^= {served.name}
+
+    def _look(self) -> None:
+        pause = SOON
+        while not self._ending.wait(pause):
+            self.look()
+            pause = min(2 * pause, LATER) if self._owing else SOON

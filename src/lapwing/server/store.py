@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 Kind = Literal["sqlite", "postgres"]
 
 
-class Rows(Protocol):
+class Cursor(Protocol):
     """What a statement found, or how many rows it changed."""
 
     @property
@@ -35,10 +35,10 @@ class Rows(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
 
-class Connection(Protocol):
+class StoreConnection(Protocol):
     """Carries out statements, inside of a transaction."""
 
-    def execute(self, statement: str, values: Sequence[object] = (), /) -> Rows:
+    def execute(self, statement: str, values: Sequence[object] = (), /) -> Cursor:
         """Carry out one statement, with a value for each `?`."""
         ...
 
@@ -59,16 +59,16 @@ class Store(Protocol):
         """Whether a look takes no longer than a look at a file: it asks nobody over a network, and waits for no one."""
         ...
 
-    def transaction(self) -> AbstractContextManager[Connection]:
+    def transaction(self) -> AbstractContextManager[StoreConnection]:
         """Hold the store alone; what was changed is kept, together and durably, if the block ends well."""
         ...
 
-    def reading(self) -> AbstractContextManager[Connection]:
+    def reading(self) -> AbstractContextManager[StoreConnection]:
         """Look at the store as it is when the block begins; nothing may be changed."""
         ...
 
-    def turn(self, name: str) -> AbstractContextManager[None]:
-        """Hold what a name stands for, among all processes; whoever dies lets go of it.
+    def lock(self, name: str) -> AbstractContextManager[None]:
+        """Hold the lock of a name, among all processes; whoever dies lets go of it.
 
         In one process, only one thread may want a name at a time. If a connection breaks, another may come to hold it
         too, so nothing may rest on it but who waits for whom.

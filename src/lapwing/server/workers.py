@@ -1,7 +1,7 @@
-"""Several processes that serve one socket, and the parent that replaces those that die.
+"""The processes of a service: what each opens, and the parent of several that serve one socket and replaces the dead.
 
 Theory of operation. The parent has the socket, and nothing else of the service: it opens no data, answers nobody, and
-starts workers (`server.working`) that take connections from it. They are spawned, never forked, so each opens ledger,
+starts workers (`work`) that take connections from it. They are spawned, never forked, so each opens ledger,
 data and store for itself; what must hold between them is held there. A worker that dies is replaced at once if it had
 been up for a while, and after a growing pause if not. One that dies soon after its start for the fifth time in a row
 will not do better at the sixth, so then the service ends. While a worker is missing, the others take its connections,
@@ -11,11 +11,14 @@ SIGTERM and Ctrl-C are passed on as SIGTERM, by which a worker finishes what is 
 parent that dies closes the lines to its workers, who end by themselves.
 """
 
+import os
 import signal
 import socket
+import sys
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -24,10 +27,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, final
 
-from lapwing.errors import ServiceFault
-from lapwing.server.journal import log, open_log
-from lapwing.server.running import listening
-from lapwing.server.working import Plan, work
+from lapwing.errors import LapwingError, ServiceFault
+from lapwing.opening import connect
+from lapwing.server import listener, metrics
+from lapwing.server.listener import Endpoint
+from lapwing.server.log import log, open_log
+from lapwing.server.problems import place_of
+from lapwing.server.service import Service, ServiceSettings
 
 SETTLED: Final = 10.0
 """Seconds after which a worker that dies has been up for a while."""
@@ -39,19 +45,55 @@ PATIENCE: Final = 15.0
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessConfig:
+    """What a process of a service opens, and where it listens.
+
+    Args: people: where the store is, the usual place unless given.
+    """
+
+    catalogs: tuple[Path, ...]
+    people: str | None
+    settings: ServiceSettings
+    endpoint: Endpoint
+
+
+@contextmanager
+def opened(config: ProcessConfig) -> Iterator[Service]:
+    """Open what a configuration says.
+
+    Raises: what `lapwing.connect` raises; InvalidParameter, Fault.
+    """
+    with ExitStack() as stack:
+        sessions = []
+        for path in config.catalogs:
+            session = connect(path)
+            stack.callback(session.close)
+            sessions.append(session)
+        service = Service(config.people, sessions, config.settings)
+        stack.callback(service.close)
+        yield service
+
+
 def pause(soon: int) -> float:
     """Return the seconds before a worker starts that died so many times in a row soon after its start."""
     return min(PAUSE * 2**soon, LONGEST_PAUSE) if soon else 0.0
 
 
-def run(plan: Plan, number: int) -> None:
+def run_workers(config: ProcessConfig, number: int) -> None:
     """Serve by so many workers until told to end.
 
     Raises: ServiceFault if a worker dies again and again.
     """
     open_log()
-    with TemporaryDirectory(prefix="lapwing-") as counts, listening(plan.place) as door, _told() as told:
-        crew = _Crew(replace(plan, counts=Path(counts), place=plan.place.at(door)), door, told)
+    with (
+        TemporaryDirectory(prefix="lapwing-") as counts,
+        listener.listening(config.endpoint) as door,
+        _stop_signals() as signals,
+    ):
+        os.environ[metrics.FOLDER] = counts  # the workers inherit it
+        crew = _Crew(replace(config, endpoint=config.endpoint.at(door)), door, signals)
         try:
             crew.serve(number)
         finally:
@@ -73,7 +115,7 @@ class _Worker:
 
 
 @dataclass(slots=True)
-class _Told:
+class _StopSignals:
     """How often the parent was told to end, and what can be waited for with the workers."""
 
     reader: socket.socket
@@ -88,15 +130,15 @@ class _Told:
 
 @final
 class _Crew:
-    def __init__(self, plan: Plan, door: socket.socket, told: _Told) -> None:
-        self._plan, self._door, self._told = plan, door, told
+    def __init__(self, config: ProcessConfig, door: socket.socket, signals: _StopSignals) -> None:
+        self._config, self._door, self._signals = config, door, signals
         self._workers: list[_Worker] = []
         self._listening = False
 
     def serve(self, number: int) -> None:
         """Keep so many workers going until told to end."""
         self._workers = [_Worker(number=place, starts=time.monotonic()) for place in range(1, number + 1)]
-        while not self._told.times:
+        while not self._signals.times:
             for worker in self._workers:
                 if worker.process is None and worker.starts <= time.monotonic():
                     self._start(worker)
@@ -110,11 +152,11 @@ class _Crew:
         living = [worker.process for worker in self._workers if worker.process is not None]
         for process in living:
             process.terminate()
-        first, deadline = self._told.times, time.monotonic() + self._plan.place.grace + PATIENCE
+        first, deadline = self._signals.times, time.monotonic() + self._config.endpoint.grace + PATIENCE
         while any(process.is_alive() for process in living) and time.monotonic() < deadline:
-            wait([self._told.reader, *(process.sentinel for process in living if process.is_alive())], timeout=1)
+            wait([self._signals.reader, *(process.sentinel for process in living if process.is_alive())], timeout=1)
             self._hear()
-            if self._told.times > max(first, 1):
+            if self._signals.times > max(first, 1):
                 break
         for worker in self._workers:
             if worker.process is not None:
@@ -127,7 +169,7 @@ class _Crew:
         worker.line, theirs = context.Pipe()
         worker.starts, worker.ready = time.monotonic(), False
         worker.process = context.Process(
-            target=work, args=(self._plan, worker.number, self._door, theirs), name=f"worker {worker.number}"
+            target=work, args=(self._config, worker.number, self._door, theirs), name=f"worker {worker.number}"
         )
         worker.process.start()
         theirs.close()
@@ -138,12 +180,12 @@ class _Crew:
         pauses = [worker.starts - time.monotonic() for worker in self._workers if worker.process is None]
         lines = [worker.line for worker in self._workers if worker.line is not None and not worker.ready]
         ends = [worker.process.sentinel for worker in self._workers if worker.process is not None]
-        wait([self._told.reader, *lines, *ends], timeout=max(0.0, min(pauses)) if pauses else None)
+        wait([self._signals.reader, *lines, *ends], timeout=max(0.0, min(pauses)) if pauses else None)
         self._hear()
 
     def _hear(self) -> None:
         with suppress(BlockingIOError):
-            self._told.reader.recv(16)
+            self._signals.reader.recv(16)
 
     def _look_after(self, worker: _Worker) -> None:
         """Hear whether a worker is ready; if it has died, forget it, and say when the next one starts."""
@@ -168,7 +210,12 @@ class _Crew:
     def _say_listening(self) -> None:
         if not self._listening and all(worker.ready for worker in self._workers):
             self._listening = True
-            log("listening", host=self._plan.place.host, port=self._plan.place.port, workers=len(self._workers))
+            log(
+                "listening",
+                host=self._config.endpoint.host,
+                port=self._config.endpoint.port,
+                workers=len(self._workers),
+            )
 
     def _forget(self, worker: _Worker) -> None:
         if worker.line is not None:
@@ -178,16 +225,55 @@ class _Crew:
 
 
 @contextmanager
-def _told() -> Iterator[_Told]:
+def _stop_signals() -> Iterator[_StopSignals]:
     """Hear SIGTERM and Ctrl-C, and nothing else of them."""
     reader, writer = socket.socketpair()
     with reader, writer:
         reader.setblocking(False)
         writer.setblocking(False)
-        told = _Told(reader, writer)
-        before = {number: signal.signal(number, told.hear) for number in SIGNALS}
+        signals = _StopSignals(reader, writer)
+        before = {number: signal.signal(number, signals.hear) for number in SIGNALS}
         try:
-            yield told
+            yield signals
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def work(config: ProcessConfig, number: int, door: socket.socket, parent: Connection) -> None:
+    """Serve as one of several workers, until told to end or until the parent has died.
+
+    It leaves the parent's process group, so that Ctrl-C on a terminal reaches the parent alone, which passes it on.
+    """
+    os.setpgid(0, 0)
+    open_log(number)
+    listener.keep_threads_quiet()
+    threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
+
+    said = False
+
+    async def ready() -> None:
+        nonlocal said
+        if not said:
+            said = True
+            with suppress(OSError):
+                parent.send_bytes(b"ready")
+
+    try:
+        with opened(config) as service:
+            server = listener.server(service, config.endpoint, worker=number, ready=ready)
+            with listener.what_is_there_kept():
+                server.run(sockets=[door])
+    except LapwingError as error:
+        log("not opened", code=error.code, detail=str(error))
+        sys.exit(1)
+    except Exception as error:
+        log("bug", kind=type(error).__name__, place=place_of(error))
+        sys.exit(1)
+
+
+def _end_after(parent: Connection) -> None:
+    """End this process when its parent has ended: it says nothing, so its line is quiet until then."""
+    with suppress(EOFError, OSError):
+        parent.recv_bytes()
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -26,12 +26,11 @@ from lapwing.engines import DuckDB
 from lapwing.ledger.allowances import LimitsNow
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.postgres import presence
-from lapwing.server import workers, working
-from lapwing.server.journal import log
-from lapwing.server.opening import open_store, people_of
-from lapwing.server.people import DAY, People
+from lapwing.server import workers
+from lapwing.server.log import log
+from lapwing.server.people import DAY, RIGHTS_OF, People
 from lapwing.server.policies import Policies
-from lapwing.server.rights import RIGHTS_OF
+from lapwing.server.service import open_store, people_of
 from tests.support.cli.command import write_visits
 
 ROOT: Final = Path(__file__).parents[3]
@@ -207,7 +206,7 @@ def _die_at_once() -> None:
     workers.PAUSE = 0.01  # type: ignore[misc]
     workers.MOST_SOON = 2  # type: ignore[misc]
     if __name__ == "__mp_main__":
-        working.opened = lambda plan: os._exit(7)
+        workers.opened = lambda config: os._exit(7)
 
 
 def _take_a_second() -> None:

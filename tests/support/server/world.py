@@ -14,17 +14,16 @@ import pytest
 
 import lapwing as lw
 from lapwing.opening import open_session
-from lapwing.server import running
-from lapwing.server.people import DAY
-from lapwing.server.rights import RIGHTS_OF, Role
-from lapwing.server.service import Service, Settings
+from lapwing.server import listener
+from lapwing.server.people import DAY, RIGHTS_OF, Role
+from lapwing.server.service import Service, ServiceSettings
 from lapwing.session import Session
 from tests.support.fixed_entropy import StreamEntropy
 from tests.support.release import small
 
 PEOPLE: Mapping[str, Role] = {"carol": "curator", "alice": "analyst", "bob": "analyst", "audrey": "auditor"}
 QUESTION = {"sql": "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan", "epsilon": 0.5}
-QUICK = Settings(rate=0, strangers=0, request_seconds=20)
+QUICK = ServiceSettings(rate=0, strangers=0, request_seconds=20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +100,7 @@ on_both = pytest.mark.parametrize("people", ["sqlite", pytest.param("postgres", 
 """Runs a test on a service whose people are kept in a file, and in the long run on one where they are in PostgreSQL."""
 
 
-def service_in(folder: Path, settings: Settings = QUICK, people: str | None = None, **facts: Any) -> Service:
+def service_in(folder: Path, settings: ServiceSettings = QUICK, people: str | None = None, **facts: Any) -> Service:
     """Make a service with people, of which each analyst may ask one data set."""
     sessions = [data_set(folder, name, **facts) for name in ("open", "closed")]
     service = Service(people or folder / "people.db", sessions, settings)
@@ -116,9 +115,9 @@ def service_in(folder: Path, settings: Settings = QUICK, people: str | None = No
 @contextmanager
 def serving(service: Service) -> Iterator[World]:
     """Run a service in a thread."""
-    with running.listening(running.Place(port=0)) as door:
-        place = running.Place(port=door.getsockname()[1], grace=5)
-        server = running.server(service, place)
+    with listener.listening(listener.Endpoint(port=0)) as door:
+        place = listener.Endpoint(port=door.getsockname()[1], grace=5)
+        server = listener.server(service, place)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [door]})
         thread.start()
         world = World(service=service, address=place.address)

@@ -41,7 +41,7 @@ def show_as(
         case Format.json:
             print_text(to_json(document()))
         case Format.arrow:
-            from lapwing.documents.answers import arrow_stream  # here, so that `lapwing --help` loads no engine
+            from lapwing.documents.answer_document import arrow_stream  # here, so that `lapwing --help` loads no engine
 
             print_bytes(arrow_stream(arrow()))
 

@@ -1,0 +1,152 @@
+"""All commands under one name, and the one place where an error becomes a message and an exit status.
+
+A command's module is imported when the command is called, so that `lapwing --help` is quick, and no command waits for
+what another one needs.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated, Any, Final, cast
+
+import typer
+from typer.core import TyperGroup
+
+from lapwing import __version__
+from lapwing.cli import progress
+from lapwing.cli.characters import visible
+from lapwing.cli.streams import complain, print_text
+from lapwing.errors import Fault, InvalidParameter, LapwingError
+
+INTERRUPTED: Final = 130
+LAYOUT: Final = "\n\t"
+"""What a message of several lines keeps: those of others quote what was given."""
+
+COMMANDS: Final = {
+    "demo": ("demo", "Answer real questions on a public data set."),
+    "init": ("init", "Write a catalog for a file of yours."),
+    "query": ("query", "Pay for an answer and show it."),
+    "explain": ("explain", "Show price and promised error, free of charge."),
+    "guarantee": ("guarantee", "Show what is promised to the people in the data, as a page to print."),
+    "serve": ("serve", "Answer questions over HTTP, for people with tokens."),
+    "account": ("account", "Show what a list of mechanisms loses together, by every method."),
+    "lab": ("lab.command", "Try out what differential privacy promises, and what attacks can do."),
+    "budget": ("budget", "Show what is spent, what is left, and for what."),
+    "data": ("data", "The data behind the catalog (for the curator)."),
+    "ledger": ("ledger", "The record of what was spent."),
+    "index": ("index", "Rows kept ready for questions (for the curator)."),
+    "local": ("local.app", "Ask where nobody is trusted: the respondent adds the noise."),
+}
+"""The module of each command, and what it does in one sentence."""
+OPTIONS: Final[dict[str, Any]] = {
+    "add_completion": False,
+    "rich_markup_mode": None,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+
+
+class _CommandsOnCall(TyperGroup):
+    """A group whose commands have a name and a summary, until one is called: its module is imported then."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, None if name is None else load(name), rest
+
+
+def load(name: str) -> Any:
+    """Import a command: of a module with an `app` of several, or with one `command`."""
+    module = import_module(f"lapwing.cli.{COMMANDS[name][0]}")
+    parent = typer.Typer(**OPTIONS)
+    parent.callback()(_nothing)
+    if hasattr(module, "app"):
+        parent.add_typer(module.app, name=name)
+    else:
+        parent.command(name, epilog=module.EXAMPLE)(module.command)
+    group = typer.main.get_command(parent)
+    return cast(TyperGroup, group).commands[name]
+
+
+def _nothing() -> None:
+    pass
+
+
+app = typer.Typer(name="lapwing", cls=_CommandsOnCall, pretty_exceptions_enable=False, **OPTIONS)
+for name, (_, summary) in COMMANDS.items():
+    app.command(name, short_help=summary)(_nothing)
+
+EXAMPLE = """\b
+Examples:
+  lapwing demo
+  lapwing query "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan" --epsilon 0.5
+
+\b
+Exit status: 0 done, 2 usage or catalog, 3 refused, 4 budget exhausted,
+5 not authorised, 6 fault, 130 interrupted."""
+
+
+@app.callback(invoke_without_command=True, epilog=EXAMPLE)
+def lapwing(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    """Ask questions of a sensitive table in SQL, and get noisy answers with error bars, a price and a budget."""
+    if version:
+        print_text(f"lapwing {__version__}\n")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        complain(context.get_help())
+        raise typer.Exit(InvalidParameter.exit_status)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status."""
+    _open_streams()
+    try:
+        with progress.shown():
+            status = app(arguments, prog_name="lapwing", standalone_mode=False)
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):  # the reader has had enough, as `head` has; typer turns one into the other
+        _discard_output()
+        return 0
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    except Exception as error:
+        return _report(error)
+    if status == INTERRUPTED:  # pressed where nothing can have been charged; a command that charges reports it itself
+        complain("lapwing: Interrupted; nothing was charged.")
+    return status if isinstance(status, int) else 0
+
+
+def _report(error: Exception) -> int:
+    """Say what went wrong and return the exit status that says whose turn it is."""
+    if isinstance(error, LapwingError):
+        complain("\n".join([f"lapwing: {visible(str(error))}", *getattr(error, "__notes__", ())]))
+        return error.exit_status
+    if isinstance(error, typer.TyperException):
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context is not None else "lapwing"
+        complain(f"lapwing: {visible(error.format_message(), keep=LAYOUT).rstrip('.')}. `{path} --help` shows how.")
+        return InvalidParameter.exit_status
+    if isinstance(error, OSError):
+        complain(f"lapwing: {error.strerror or 'a file could not be used'}: {visible(str(error.filename or 'output'))}")
+        return Fault.exit_status
+    complain(visible("".join(traceback.format_exception(error)).rstrip("\n"), keep=LAYOUT))
+    complain("lapwing: This is a bug in Lapwing; please report it with the lines above.")
+    return Fault.exit_status
+
+
+def _open_streams() -> None:
+    """Make writing safe: a closed stream swallows, and a character that a stream cannot hold is replaced."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open until the process ends
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def _discard_output() -> None:
+    """Point standard output away from the closed pipe, so that the interpreter's last flush stays quiet."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

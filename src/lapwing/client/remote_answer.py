@@ -1,0 +1,225 @@
+"""Answers that a server keeps, with everything that follows from them for free; and questions that wait for theirs."""
+
+import time
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from html import escape
+from typing import Any, Final, Literal, final
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+
+from lapwing.answer.drawing import bars
+from lapwing.answer.facts import ColumnFacts
+from lapwing.answer.showing import Cell, EndArray, show
+from lapwing.client.transport import Connection, error_of
+from lapwing.documents.answer_document import facts_of, value_of
+from lapwing.errors import ServiceFault
+from lapwing.plots import Plot
+from lapwing.privacy.amounts import Number, exact, probability, written
+from lapwing.privacy.measures import Loss, from_record
+from lapwing.query.derivation.columns import NUMERIC
+
+USUAL_CONFIDENCE: Final = Fraction(95, 100)
+Status = Literal["waiting", "running", "done", "failed", "cancelled"]
+SOON, LATER = 0.05, 2.0
+"""Seconds between two looks at a question: at first, and at most."""
+UNDER_WAY: Final = ("waiting", "running")
+
+
+@final
+class RemoteAnswer:
+    """A noisy table that a server keeps: what `Answer` says of itself, and `id`, by which it is opened again."""
+
+    def __init__(self, connection: Connection, document: Mapping[str, Any]) -> None:
+        self._connection = connection
+        self.id: str = document["id"]
+        self.columns: tuple[str, ...] = tuple(document["columns"])
+        self.cost: Loss = from_record(document["cost"])
+        self.stored: bool = document["stored"]
+        self.notes: tuple[str, ...] = tuple(document["notes"])
+        self._types: Mapping[str, str] = document["types"]
+        self._rows: list[dict[str, Any]] = document["rows"]
+        self._keys: Sequence[str] = document.get("keys", ())
+        self._facts: Sequence[Mapping[str, Any]] | None = document.get("facts")
+        self._opened = exact(document["confidence"], "confidence")
+        self._intervals = {self._opened: self._read(document["intervals"])}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        return f"<RemoteAnswer: {len(self)} rows of {', '.join(self.columns)}; cost {self.cost}>"
+
+    def rows(self) -> list[dict[str, Cell]]:
+        """Return a list of dicts, as `Answer.rows` does."""
+        return _typed(self._rows, self._types)
+
+    def interval(self, confidence: Number = USUAL_CONFIDENCE) -> dict[str, tuple[EndArray, EndArray]]:
+        """Return the ends of intervals, as `Answer.interval` does.
+
+        At another confidence than the answer was opened with the server computes them anew, for nothing; it cannot once
+        data or catalog have changed.
+
+        Raises: DataChanged.
+        """
+        level = probability(confidence, "confidence")
+        if level not in self._intervals:
+            document = self._connection.get(f"/v1/answers/{self.id}?confidence={quote(written(level))}")
+            self._intervals[level] = self._read(document["intervals"])
+        return self._intervals[level]
+
+    def to_arrow(self, confidence: Number | None = None) -> pa.Table:
+        """Return a PyArrow table; with a confidence, also `<column>_low` and `<column>_high`."""
+        path = f"/v1/answers/{self.id}"
+        if confidence is not None and (level := probability(confidence, "confidence")) != self._opened:
+            path += f"?confidence={quote(written(level))}"
+        table = _table(self._connection, path)
+        if confidence is not None:
+            return table
+        noisy = self._intervals[self._opened]
+        return table.drop_columns([f"{name}_{end}" for name in noisy for end in ("low", "high")])
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Export the answer to anything that reads Arrow (polars, pandas, DuckDB)."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def consistent(self) -> "RemoteConsistentAnswer":
+        """Return the same rows with numbers that can be true together, as `Answer.consistent` does.
+
+        The server computes them from what it released, for nothing; it cannot once data or catalog have changed.
+
+        Raises: DataChanged.
+        """
+        return RemoteConsistentAnswer(self._connection, f"/v1/answers/{self.id}/consistent")
+
+    def describe(self) -> tuple[ColumnFacts, ...]:
+        """Return what is public about each column, as `Answer.describe` does.
+
+        Raises: ServiceFault if the answer was kept by a server that did not write it down.
+        """
+        if self._facts is None:
+            raise ServiceFault("The server kept this answer without its description. Ask again: that is free.")
+        return facts_of(self._facts)
+
+    def plot(self, column: str | None = None, *, confidence: Number = USUAL_CONFIDENCE) -> Plot:
+        """Return a bar chart with intervals of one noisy column of numbers, as `Answer.plot` does."""
+        intervals = {name: ends for name, ends in self.interval(confidence).items() if self._types[name] in NUMERIC}
+        return bars(self.rows(), intervals, keys=self._keys, column=column)
+
+    def _read(self, intervals: Mapping[str, Mapping[str, Sequence[object]]]) -> dict[str, tuple[EndArray, EndArray]]:
+        return {name: self._ends(name, ends) for name, ends in intervals.items()}
+
+    def _ends(self, name: str, ends: Mapping[str, Sequence[object]]) -> tuple[EndArray, EndArray]:
+        kind = {"date": "datetime64[D]", "timestamp": "datetime64[us]"}.get(self._types[name], "float64")
+        unknown = np.nan if kind == "float64" else "NaT"
+        low, high = (np.array([unknown if x is None else x for x in ends[end]], dtype=kind) for end in ("low", "high"))
+        return low, high
+
+    def _repr_html_(self) -> str:
+        intervals = self._intervals[self._opened]
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
+        body = []
+        for i, row in enumerate(self.rows()):
+            cells = []
+            for name, value in row.items():
+                ends = [show(end[i].item()) for end in intervals.get(name, ())]
+                cells.append(escape(show(value)) + (f" <small>[{escape(', '.join(ends))}]</small>" if ends else ""))
+            body.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
+        cost = "free: bought before" if self.stored else f"cost {self.cost}"
+        top = f"<caption>{escape(cost)}</caption><thead><tr>{head}</tr></thead>"
+        return f"<table>{top}<tbody>{''.join(body)}</tbody></table>"
+
+
+@final
+class RemoteConsistentAnswer:
+    """The rows of an answer, adjusted so that they can be true together, as `ConsistentAnswer` has them.
+
+    `changed` names the columns of which some number differs from the raw answer.
+    """
+
+    def __init__(self, connection: Connection, path: str) -> None:
+        document = connection.get(path)
+        self._connection, self._path = connection, path
+        self._types: Mapping[str, str] = document["types"]
+        self._rows: list[dict[str, Any]] = document["rows"]
+        self.columns: tuple[str, ...] = tuple(document["columns"])
+        self.changed: tuple[str, ...] = tuple(document["changed"])
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        return f"<RemoteConsistentAnswer: {len(self)} rows; changed {', '.join(self.changed) or 'nothing'}>"
+
+    def rows(self) -> list[dict[str, Cell]]:
+        """Return a list of dicts, as `Answer.rows` does."""
+        return _typed(self._rows, self._types)
+
+    def to_arrow(self) -> pa.Table:
+        """Return a PyArrow table."""
+        return _table(self._connection, self._path)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Export the view to anything that reads Arrow (polars, pandas, DuckDB)."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+@final
+class Pending:
+    """A question that was submitted to a server. Whoever knows its `id` finds it again, by `RemoteSession.pending`."""
+
+    def __init__(self, connection: Connection, document: Mapping[str, Any]) -> None:
+        self._connection, self._document = connection, document
+        self.id: str = document["id"]
+
+    def __repr__(self) -> str:
+        return f"<Pending: {self.id}, {self._document['status']}>"
+
+    @property
+    def _path(self) -> str:
+        return f"/v1/queries/{self.id}"
+
+    def status(self) -> Status:
+        """Ask the server where the question is: "waiting", "running", "done", "failed" or "cancelled"."""
+        self._document = self._connection.get(self._path)
+        status: Status = self._document["status"]
+        return status
+
+    def cancel(self) -> Status:
+        """Drop the question if it waits, which costs nothing; stop it if it runs, which was charged.
+
+        Returns: where it is now; "running" if it has yet to stop. A question that has ended stays as it ended.
+        """
+        self._document = self._connection.delete(self._path)
+        status: Status = self._document["status"]
+        return status
+
+    def wait(self, seconds: float | None = None) -> RemoteAnswer:
+        """Wait until the question has ended, and return its answer.
+
+        Args: seconds: to wait at most.
+        Raises: what the question failed by, as `RemoteSession.sql`; Interrupted if it was cancelled, which says whether
+            it was charged; ServiceFault if it takes longer: it goes on.
+        """
+        until, pause = None if seconds is None else time.monotonic() + seconds, SOON
+        while self.status() in UNDER_WAY:
+            left = LATER if until is None else until - time.monotonic()
+            if left <= 0:
+                raise ServiceFault(f"The question has not ended within {seconds:g} seconds, and goes on.")
+            time.sleep(min(pause, left))
+            pause = min(2 * pause, LATER)
+        if self._document["status"] == "done":
+            return RemoteAnswer(self._connection, self._connection.get(f"/v1/answers/{self._document['answer']}"))
+        raise error_of(self._document["problem"])
+
+
+def _typed(rows: Sequence[Mapping[str, Any]], types: Mapping[str, str]) -> list[dict[str, Cell]]:
+    """Return rows with values of their columns' types."""
+    return [{name: value_of(row[name], types[name]) for name in row} for row in rows]
+
+
+def _table(connection: Connection, path: str) -> pa.Table:
+    with pa.ipc.open_stream(connection.stream(path)) as reader:
+        return reader.read_all()

@@ -1,0 +1,242 @@
+"""A session on a data set that a server holds: what a local session does, over HTTP; and how one is registered."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, final
+from urllib.parse import quote
+
+from lapwing.budget import BudgetView
+from lapwing.builder.literals import type_name
+from lapwing.builder.opened import unknown
+from lapwing.builder.relations import Named
+from lapwing.builder.table import Table
+from lapwing.catalog.model import Budget
+from lapwing.client.encoding import amounts, batch_body, catalog_body, new_key, question_body
+from lapwing.client.remote_answer import Pending, RemoteAnswer
+from lapwing.client.transport import Connection
+from lapwing.documents.budget_document import account_of, faults_of
+from lapwing.documents.preview_document import preview_of
+from lapwing.errors import CatalogError, InvalidParameter
+from lapwing.guarantee import Page
+from lapwing.guarantee.raise_preview import Raise, raise_of
+from lapwing.guarantee.rendering import page_from
+from lapwing.ledger import exporting
+from lapwing.ledger.entries import Entry
+from lapwing.ledger.reading import FaultRow
+from lapwing.preview import Preview
+from lapwing.privacy.amounts import Number, read
+from lapwing.privacy.measures import Loss
+from lapwing.query.quote import request
+from lapwing.query.text.parameters import Parameters
+
+WRITTEN: Final = "written"
+"""What a server says of its catalog when it has the new budget."""
+
+
+@final
+class RemoteSession:
+    """Ask questions of one data set that a server holds. Thread-safe.
+
+    Made by `lapwing.connect` with an address and a token.
+    """
+
+    def __init__(self, connection: Connection, dataset: str | None = None) -> None:
+        self._connection = connection
+        seen = [str(served["name"]) for served in self._connection.get("/v1/datasets")]
+        if dataset is None and len(seen) != 1:
+            listed = f"one of {', '.join(seen)}" if seen else "none, as you may see none; ask the curator"
+            raise InvalidParameter(
+                f"Say by dataset= which data set is meant (on the command line, --dataset): {listed}."
+            )
+        self.dataset = seen[0] if dataset is None else dataset
+        self._path = f"/v1/datasets/{quote(self.dataset, safe='')}"
+        self.schema: Mapping[str, Any] = self._connection.get(self._path)
+        self._relations = {one["name"]: one for one in self.schema.get("relations", ())}
+
+    def sql(
+        self,
+        text: str,
+        parameters: Parameters = (),
+        *,
+        epsilon: Number | None = None,
+        error: Number | None = None,
+        delta: Number | None = None,
+    ) -> RemoteAnswer:
+        """Answer a question and charge it, as `Session.sql` does; the same question again is free.
+
+        Raises: as `Session.sql`; AllowanceExhausted (nothing charged); NotAuthorised; TooManyRequests; ServiceFault.
+        """
+        body = question_body(text, parameters, epsilon, error, delta)
+        return RemoteAnswer(self._connection, self._connection.post(f"{self._path}/query", body, new_key()))
+
+    def batch(
+        self, questions: Sequence[str | tuple[str, Parameters]], *, epsilon: Number, delta: Number | None = None
+    ) -> tuple[RemoteAnswer, ...]:
+        """Answer several questions at one price, as `Session.batch` does: all are charged, or none.
+
+        Raises: as `sql`.
+        """
+        if not questions:
+            raise InvalidParameter("The batch holds no question; give at least one.")
+        answered = self._connection.post(f"{self._path}/batch", batch_body(questions, epsilon, delta), new_key())
+        return tuple(RemoteAnswer(self._connection, document) for document in answered["answers"])
+
+    def submit(
+        self,
+        text: str,
+        parameters: Parameters = (),
+        *,
+        epsilon: Number | None = None,
+        error: Number | None = None,
+        delta: Number | None = None,
+    ) -> Pending:
+        """Let a question wait in the server's queue, and return at once; it is charged when its turn comes.
+
+        Args: as of `sql`.
+        Raises: QueryRefused, InvalidParameter; TooManyRequests if too many questions wait; NotAuthorised; ServiceFault.
+            What goes wrong when its turn comes, `Pending.wait` raises.
+        """
+        body = question_body(text, parameters, epsilon, error, delta)
+        return Pending(self._connection, self._connection.post(f"{self._path}/queries", body, new_key()))
+
+    def pending(self, id: str) -> Pending:
+        """Return a question that was submitted, by its id; also in another program, or after an end of the server.
+
+        Raises: NotFound if there is none of this id that one may see.
+        """
+        return Pending(self._connection, self._connection.get(f"/v1/queries/{quote(id, safe='')}"))
+
+    def table(self, name: str) -> Table[RemoteAnswer]:
+        """Begin a question with a table or view, to go on with verbs instead of SQL, as `Session.table` does; free.
+
+        Raises: QueryRefused if there is none of this name.
+        """
+        if not isinstance(name, str):
+            raise InvalidParameter(f"The name of a table is a str, not {type_name(name)}.")
+        names = tuple(self._relations)
+        if name not in names:
+            raise unknown("table", name, names)
+        found = self._relations[name]
+        relation = Named(name=name, names=tuple(found["columns"]), unit=found["unit"])
+        return Table(relation=relation, asker=self, taken=names)
+
+    def explain(
+        self,
+        text: str,
+        parameters: Parameters = (),
+        *,
+        epsilon: Number | None = None,
+        error: Number | None = None,
+        delta: Number | None = None,
+        assuming_count: int | None = None,
+    ) -> Preview:
+        """Return price, mechanisms and promised errors, as `Session.explain` does; free."""
+        body = question_body(text, parameters, epsilon, error, delta) | {"assuming_count": assuming_count}
+        return preview_of(self._connection.post(f"{self._path}/explain", body))
+
+    def budget(self) -> BudgetView:
+        """Return what was granted, spent and is left, with the history of one's own charges."""
+        return account_of(self._connection.get(f"{self._path}/budget"))
+
+    def price(self, epsilon: Number) -> Loss:
+        """Return the loss that a question's `epsilon` is charged."""
+        budget = self.schema["budget"]
+        exactly = {name: read(budget[name], name) for name in ("epsilon", "delta", "delta_keys")}
+        return request(epsilon, Budget(**exactly, measure=budget["measure"], neighbouring=budget["neighbouring"]))
+
+    def guarantee(self) -> Page:
+        """Return what the data set promises, as a page to be printed; free.
+
+        Who may see the ledger, by the right `audit`, sees who may ask and the seal of its newest entry too.
+        """
+        return page_from(self._connection.get(f"{self._path}/guarantee"))
+
+    def answer(self, id: str) -> RemoteAnswer:
+        """Open an answer again, for nothing.
+
+        Raises: NotFound if there is none of this id that one may see.
+        """
+        return RemoteAnswer(self._connection, self._connection.get(f"/v1/answers/{quote(id, safe='')}"))
+
+    def accept_data(self) -> int:
+        """Make the data as they are now the current version, and return its number. The curator's act."""
+        version: int = self._connection.post(f"{self._path}/accept", {})["version"]
+        return version
+
+    def faults(self) -> tuple[FaultRow, ...]:
+        """Return the questions that failed after their charge since the curator last looked. For the curator."""
+        return faults_of(self._connection.get(f"{self._path}/faults"))
+
+    def resume(self) -> int:
+        """Say that the faults were looked at, and return how many they were. The curator's act."""
+        faults: int = self._connection.post(f"{self._path}/resume", {})["faults"]
+        return faults
+
+    def raised(self, *, was: tuple[Number, Number], epsilon: Number, delta: Number) -> Raise:
+        """Return what a larger budget would promise, beside what is promised now; free, and nothing is changed.
+
+        Raises: as `raise_budget`.
+        """
+        return raise_of(self._cap(was, epsilon, delta, confirmed=False))
+
+    def raise_budget(self, *, was: tuple[Number, Number], epsilon: Number, delta: Number) -> None:
+        """Make the budget larger, for everybody and for ever, as `Session.raise_budget` does. The curator's act.
+
+        The server writes its catalog too.
+
+        Args: was: the (epsilon, delta) as they are expected to be.
+        Raises: CatalogMismatch if they are others; InvalidParameter for what is no larger budget (nothing is changed);
+            CatalogError if the budget was raised, and the server could not write its catalog: it says what to write.
+        """
+        told = self._cap(was, epsilon, delta, confirmed=True)["catalog"]
+        self.schema = self._connection.get(self._path)  # prices are of the new budget from now on
+        if told != WRITTEN:
+            raise CatalogError(told)
+
+    def _cap(self, was: tuple[Number, Number], epsilon: Number, delta: Number, *, confirmed: bool) -> Any:
+        before = amounts(epsilon=was[0], delta=was[1])
+        body = {"was": before, **amounts(epsilon=epsilon, delta=delta), "confirmed": confirmed}
+        return self._connection.put(f"{self._path}/cap", body)
+
+    def close_for_ever(self) -> bool:
+        """Close the data set: nothing is charged any more, once this returns. Return whether it was open.
+
+        The curator's act, and not to be undone. Answers that were bought stay free.
+        """
+        was_open: bool = self._connection.put(f"{self._path}/closed", {"closed": True})["was_open"]
+        return was_open
+
+    def ledger_entries(self) -> Iterator[Entry]:
+        """Yield all entries of the ledger, for a copy (`lapwing.ledger.exporting`); as secret as the ledger is.
+
+        For who may see it, by the right `audit`. They were not looked at: `exporting.write` and `verified` do.
+        """
+        return exporting.read(self._connection.lines(f"{self._path}/ledger"))
+
+    def close(self) -> None:
+        """Do nothing: a remote session holds nothing. So that `with` is as for a `Session`."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def register(
+    address: str, catalog: Path | str | Mapping[str, object], *, token: str, folder: str | None = None
+) -> RemoteSession:
+    """Register a data set whose files lie in a folder of a server, and return a session on it. The curator's act.
+
+    It is sent once: if the connection breaks on the way, look whether it is there before you send it again.
+
+    Args: catalog: the path of a TOML file, its text, or the same as a mapping; folder: of the server, from which the
+        paths in it start; needed if the server was started with several.
+    Raises: InvalidParameter, CatalogError, CatalogMismatch, NotAuthorised, ServiceFault; nothing is registered then.
+    """
+    connection = Connection(address, token)
+    registered = connection.post("/v1/datasets", {"catalog": catalog_body(catalog), "folder": folder})
+    return RemoteSession(connection, registered["name"])

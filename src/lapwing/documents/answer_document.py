@@ -1,0 +1,187 @@
+"""Answers as JSON documents and Arrow streams, and the columns of them read back.
+
+Losses and shares are exact texts. A number of an answer is a JSON number where that is exact, else a text; `types` says
+what each column is, so that a reader can make the same Python values of it.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Protocol
+
+from typing_extensions import TypedDict  # pydantic describes those of `typing` from Python 3.12 on only
+
+from lapwing.answer.facts import ColumnFacts, MeasureFacts
+from lapwing.answer.showing import Cell, EndArray
+from lapwing.privacy.measures import Loss
+from lapwing.query.derivation.derived import KeyValue
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lapwing.answer import Answer
+    from lapwing.answer.consistent import ConsistentAnswer
+
+JsonValue = bool | int | float | str | None
+Record = dict[str, str]
+"""A loss as its `to_record` writes it."""
+
+
+class EndsDocument(TypedDict):
+    """The ends of the intervals of one column, row by row."""
+
+    low: list[JsonValue]
+    high: list[JsonValue]
+
+
+class AnswerDocument(TypedDict):
+    """An answer with its intervals by column, its cost and its notes."""
+
+    columns: list[str]
+    rows: list[dict[str, JsonValue]]
+    confidence: float
+    intervals: dict[str, EndsDocument]
+    cost: Record
+    stored: bool
+    notes: list[str]
+
+
+class ConsistentDocument(TypedDict):
+    """Rows with numbers that can be true together; `changed` names the columns in which some number is another."""
+
+    columns: list[str]
+    rows: list[dict[str, JsonValue]]
+    changed: list[str]
+
+
+class DescriptionDocument(TypedDict):
+    """What is public about the columns of an answer: the names of the keys, and the noise of the others."""
+
+    keys: list[str]
+    facts: list[dict[str, Any]]
+
+
+class AnswerShown(Protocol):
+    """What is needed of an answer to write it down, wherever it came from."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        ...
+
+    @property
+    def cost(self) -> Loss:
+        """What was charged."""
+        ...
+
+    @property
+    def stored(self) -> bool:
+        """Whether it was bought before."""
+        ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Public facts that a reader should know."""
+        ...
+
+    def rows(self) -> list[dict[str, Cell]]:
+        """Return a list of dicts."""
+        ...
+
+    def interval(self, confidence: Fraction, /) -> Mapping[str, tuple[EndArray, EndArray]]:
+        """Return the ends of an interval for each noisy column."""
+        ...
+
+    def to_arrow(self, confidence: Fraction, /) -> "pa.Table":
+        """Return a table with the intervals."""
+        ...
+
+
+def answer_document(answer: AnswerShown, confidence: Fraction) -> AnswerDocument:
+    """Return an answer with its intervals, cost and notes."""
+    ends = answer.interval(confidence)
+    return {
+        "columns": list(answer.columns),
+        "rows": [{name: json_value(value) for name, value in row.items()} for row in answer.rows()],
+        "confidence": float(confidence),
+        "intervals": {
+            name: {"low": [json_value(x) for x in low.tolist()], "high": [json_value(x) for x in high.tolist()]}
+            for name, (low, high) in ends.items()
+        },
+        "cost": answer.cost.to_record(),
+        "stored": answer.stored,
+        "notes": list(answer.notes),
+    }
+
+
+def description_document(answer: "Answer") -> DescriptionDocument:
+    """Return what is public about the columns of an answer: which are keys, and the noise of the others."""
+    keys = [output.name for output in answer.plan.outputs if isinstance(output.value, KeyValue)]
+    return {"keys": keys, "facts": [asdict(column) for column in answer.describe()]}
+
+
+def facts_of(documents: Sequence[Mapping[str, Any]]) -> tuple[ColumnFacts, ...]:
+    """Read what `description_document` wrote as facts."""
+    return tuple(
+        ColumnFacts(
+            name=column["name"],
+            measures=tuple(MeasureFacts(**measure) for measure in column["measures"]),
+            half_width=column["half_width"],
+            price_share=column["price_share"],
+            notes=tuple(column["notes"]),
+        )
+        for column in documents
+    )
+
+
+def consistent_document(view: "ConsistentAnswer") -> ConsistentDocument:
+    """Return the rows of a made-consistent view, and which columns it changed."""
+    rows = [{name: json_value(value) for name, value in row.items()} for row in view.rows()]
+    return {"columns": list(view.columns), "rows": rows, "changed": list(view.changed)}
+
+
+def json_value(value: Cell) -> JsonValue:
+    """Return a value that JSON has; a decimal is a number where that is exact, else a text."""
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case Decimal():
+            return float(value) if Decimal(repr(float(value))) == value else f"{value:f}"
+        case date():
+            return value.isoformat()
+        case _:
+            return value
+
+
+def value_of(value: JsonValue, type_: str) -> Cell:
+    """Read what `json_value` wrote of a value of a column's type.
+
+    >>> value_of(1.5, "decimal"), value_of("2024-12-31", "date")
+    (Decimal('1.5'), datetime.date(2024, 12, 31))
+    """
+    if value is None:
+        return None
+    match type_:
+        case "decimal":
+            return Decimal(str(value))
+        case "real":
+            return float(value)
+        case "date":
+            return date.fromisoformat(str(value))
+        case "timestamp":
+            return datetime.fromisoformat(str(value))
+        case _:
+            return value
+
+
+def arrow_stream(table: "pa.Table") -> bytes:
+    """Return a table as an Arrow IPC stream."""
+    from pyarrow import BufferOutputStream, ipc  # a large library that only this format needs
+
+    sink = BufferOutputStream()
+    with ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())

@@ -1,0 +1,111 @@
+"""Previews as JSON documents, and read back."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from lapwing.documents.answer_document import Record
+from lapwing.preview import ColumnPreview, MeasurePreview, PartPreview, Preview, SelectionPreview
+from lapwing.privacy.amounts import exact
+from lapwing.privacy.measures import from_record
+
+
+class PartCostDocument(TypedDict):
+    """A part of the data that a question is charged to: what it has spent, and what is left for it."""
+
+    part: str
+    spent: Record
+    remaining: Record
+
+
+class PreviewDocument(TypedDict):
+    """A price, and what is left for the caller. `refusal` is what a query would be refused with now."""
+
+    cost: Record
+    price: Record
+    epsilon: float
+    epsilon_means: str
+    stored: bool
+    share_of_remaining: float | None
+    remaining: Record
+    fits: int
+    refusal: str | None
+    cells: int | None
+    delta: float
+    unit: str
+    bound: str
+    neighbouring: str
+    assuming_count: int | None
+    sharpens: bool
+    selection: dict[str, Any] | None
+    columns: list[dict[str, Any]]
+    measures: list[dict[str, Any]]
+    notes: list[str]
+    parts: list[PartCostDocument] | None
+
+
+def preview_document(preview: Preview, neighbouring: str) -> PreviewDocument:
+    """Return a preview."""
+    part = preview.share_of_remaining
+    return {
+        "cost": preview.cost.to_record(),
+        "price": preview.price.to_record(),
+        "epsilon": preview.epsilon,
+        "epsilon_means": "the price of this question alone",
+        "stored": preview.stored,
+        "share_of_remaining": part if math.isfinite(part) else None,
+        "remaining": preview.remaining.to_record(),
+        "fits": preview.fits,
+        "refusal": preview.refusal,
+        "cells": preview.cells,
+        "delta": float(preview.delta),
+        "unit": preview.unit,
+        "bound": preview.bound,
+        "neighbouring": neighbouring,
+        "assuming_count": preview.assuming_count,
+        "sharpens": preview.sharpens,
+        "selection": None if preview.selection is None else asdict(preview.selection),
+        "columns": [asdict(column) for column in preview.columns],
+        "measures": [asdict(measure) for measure in preview.measures],
+        "notes": list(preview.notes),
+        "parts": None if preview.parts is None else [_part_document(part) for part in preview.parts],
+    }
+
+
+def _part_document(part: PartPreview) -> PartCostDocument:
+    return {"part": part.part, "spent": part.spent.to_record(), "remaining": part.remaining.to_record()}
+
+
+def preview_of(document: Mapping[str, Any]) -> Preview:
+    """Read what `preview_document` wrote."""
+    share, selection, parts = (document[name] for name in ("share_of_remaining", "selection", "parts"))
+    return Preview(
+        cost=from_record(document["cost"]),
+        price=from_record(document["price"]),
+        epsilon=document["epsilon"],
+        share_of_remaining=math.inf if share is None else share,
+        remaining=from_record(document["remaining"]),
+        fits=document["fits"],
+        refusal=document["refusal"],
+        cells=document["cells"],
+        unit=document["unit"],
+        bound=document["bound"],
+        measures=tuple(MeasurePreview(**measure) for measure in document["measures"]),
+        columns=tuple(
+            ColumnPreview(**{**column, "rests_on": tuple(column["rests_on"])}) for column in document["columns"]
+        ),
+        notes=tuple(document["notes"]),
+        delta=exact(document["delta"], "delta"),
+        sharpens=document["sharpens"],
+        assuming_count=document["assuming_count"],
+        parts=None if parts is None else tuple(_part_of(part) for part in parts),
+        selection=None if selection is None else SelectionPreview(**{**selection, "keys": tuple(selection["keys"])}),
+    )
+
+
+def _part_of(document: Mapping[str, Any]) -> PartPreview:
+    spent, remaining = from_record(document["spent"]), from_record(document["remaining"])
+    return PartPreview(part=document["part"], spent=spent, remaining=remaining)

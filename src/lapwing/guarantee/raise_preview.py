@@ -1,0 +1,157 @@
+"""What a larger budget would promise, beside what is promised now: shown before anything is raised; also as JSON."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Final, final
+
+from typing_extensions import TypedDict
+
+from lapwing.budget import raised_reading
+from lapwing.catalog.model import Budget
+from lapwing.guarantee.meaning import Towards, odds_factor_up, towards_group
+from lapwing.ledger.raising import raised_to, require_raise
+from lapwing.ledger.registration import Registration
+from lapwing.ledger.state import State
+from lapwing.privacy.amounts import read, written
+from lapwing.privacy.measures import Loss, from_record
+from lapwing.privacy.odometers import Reading
+
+FAMILY: Final = 4
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """What a budget promises: to one unit, and to four together.
+
+    Args: odds: e^epsilon; raised: what holds for certain if the budget was raised, whatever it was raised for.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    total: Loss
+    odds: float
+    family: Towards
+    raised: Reading | None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raise:
+    """A budget before and after it is raised; `done` says that the ledger has it already."""
+
+    before: Promise
+    after: Promise
+    done: bool = False
+
+
+def preview(budget: Budget, state: State, epsilon: Fraction, delta: Fraction) -> Raise:
+    """Return what raising a budget would change; nothing is changed.
+
+    Args: budget: of the catalog; state: of the ledger.
+    Raises: InvalidParameter, CatalogMismatch, CatalogError if it cannot be raised to this; DataStopped if the data set
+        was closed.
+    """
+    now = state.registration
+    after = raised_to(now, epsilon, delta)
+    done = (now.epsilon, now.delta) == (after.epsilon, after.delta)
+    if not done:
+        state.require_open()
+        require_raise(now, after)
+    return Raise(before=_promise(budget, state.first, now), after=_promise(budget, state.first, after), done=done)
+
+
+def _promise(budget: Budget, first: Registration, now: Registration) -> Promise:
+    stated = replace(budget, epsilon=now.epsilon, delta=now.delta)
+    return Promise(
+        epsilon=now.epsilon,
+        delta=now.delta,
+        total=now.budget,
+        odds=odds_factor_up(now.epsilon),
+        family=towards_group(stated, now.budget, FAMILY),
+        raised=None if now.budget == first.budget else raised_reading(first, now),
+    )
+
+
+class TogetherDocument(TypedDict):
+    """What is promised to several people together; no δ where nothing is."""
+
+    epsilon: float
+    delta: str | None
+
+
+class RaisedDocument(TypedDict):
+    """What is proven whatever the budget was raised for, and when it `holds`."""
+
+    epsilon: float
+    delta: str
+    holds: str
+
+
+class PromiseDocument(TypedDict):
+    """What a budget promises; `odds` is e^ε, none beyond what a float holds."""
+
+    epsilon: str
+    delta: str
+    total: dict[str, str]
+    odds: float | None
+    four_together: TogetherDocument | None
+    raised: RaisedDocument | None
+
+
+class RaiseDocument(TypedDict):
+    """What a budget promises before and after a raise; `done` says that this is the budget already."""
+
+    before: PromiseDocument
+    after: PromiseDocument
+    done: bool
+
+
+def raise_document(seen: Raise) -> RaiseDocument:
+    """Return a budget before and after it is raised."""
+    return {"before": _promise_document(seen.before), "after": _promise_document(seen.after), "done": seen.done}
+
+
+def raise_of(document: Mapping[str, Any]) -> Raise:
+    """Read what `raise_document` wrote."""
+    return Raise(before=_promise_of(document["before"]), after=_promise_of(document["after"]), done=document["done"])
+
+
+def _promise_document(promise: Promise) -> PromiseDocument:
+    """Return what a budget promises; `raised` is what holds whatever it was raised for, the rest if it was settled."""
+    family, raised = promise.family, promise.raised
+    return {
+        "epsilon": written(promise.epsilon),
+        "delta": written(promise.delta),
+        "total": promise.total.to_record(),
+        "odds": promise.odds if math.isfinite(promise.odds) else None,
+        "four_together": None
+        if family.epsilon is None
+        else {"epsilon": family.epsilon, "delta": None if family.delta is None else written(family.delta)},
+        "raised": None
+        if raised is None
+        else {"epsilon": raised.epsilon, "delta": written(raised.delta), "holds": raised.holds},
+    }
+
+
+def _promise_of(document: Mapping[str, Any]) -> Promise:
+    odds, four, raised = document["odds"], document["four_together"], document["raised"]
+    return Promise(
+        epsilon=read(document["epsilon"], "epsilon"),
+        delta=read(document["delta"], "delta"),
+        total=from_record(document["total"]),
+        odds=math.inf if odds is None else odds,
+        family=_family_of(four),
+        raised=None
+        if raised is None
+        else Reading(epsilon=raised["epsilon"], delta=read(raised["delta"], "delta"), holds=raised["holds"]),
+    )
+
+
+def _family_of(document: Mapping[str, Any] | None) -> Towards:
+    if document is None:
+        return Towards(people=FAMILY, epsilon=None, delta=None)
+    delta = document["delta"]
+    return Towards(people=FAMILY, epsilon=document["epsilon"], delta=None if delta is None else read(delta, "delta"))

@@ -1,0 +1,118 @@
+"""The page of a guarantee as text, as JSON, and as HTML that prints on A4: no script, nothing from elsewhere."""
+
+import base64
+import textwrap
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from html import escape
+from typing import Any, Final
+
+from typing_extensions import TypedDict
+
+from lapwing.guarantee.sections import Page, PageSection, Row
+
+PRINT: Final = """@page { size: A4; margin: 18mm 20mm; }
+@media print {
+  body { font-size: 10.5pt; max-width: none; margin: 0; padding: 0; color: #000; background: #fff; }
+  p, tr, table:not(:has(tr:nth-child(9))) { break-inside: avoid; }
+  h2, p:has(+ table) { break-after: avoid; } h2 { margin-top: 1.2em; }
+  table { width: 100%; } td, th { border-bottom: 1px solid #bbb; overflow-wrap: anywhere; }
+}
+"""
+STYLE: Final = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }
+h2 { margin-top: 2rem; } table { border-collapse: collapse; }
+td, th { padding: 0.2rem 0.8rem 0.2rem 0; text-align: left; vertical-align: top; }
+"""
+OWN_STYLE: Final = f"'sha256-{base64.b64encode(sha256((STYLE + PRINT).encode()).digest()).decode()}'"
+"""The style of the page, as a content security policy names it."""
+WIDTH: Final = 100
+
+
+class SectionDocument(TypedDict):
+    """A heading, paragraphs, and a table."""
+
+    title: str
+    paragraphs: list[str]
+    columns: list[str]
+    rows: list[list[str]]
+
+
+class PageDocument(TypedDict):
+    """The page of the guarantee."""
+
+    dataset: str
+    date: str
+    sections: list[SectionDocument]
+
+
+def as_document(page: Page) -> PageDocument:
+    """Return the page as JSON has it."""
+    return {"dataset": page.dataset, "date": page.date, "sections": [_section_document(s) for s in page.sections]}
+
+
+def page_from(document: Mapping[str, Any]) -> Page:
+    """Read what `as_document` wrote."""
+    sections = (
+        PageSection(
+            title=section["title"],
+            paragraphs=tuple(section["paragraphs"]),
+            table=(tuple(section["columns"]), *map(tuple, section["rows"])) if section["columns"] else (),
+        )
+        for section in document["sections"]
+    )
+    return Page(dataset=document["dataset"], date=document["date"], sections=tuple(sections))
+
+
+def _section_document(section: PageSection) -> SectionDocument:
+    names, *rows = section.table or ((),)
+    return {
+        "title": section.title,
+        "paragraphs": list(section.paragraphs),
+        "columns": list(names),
+        "rows": [list(row) for row in rows],
+    }
+
+
+def as_text(page: Page) -> str:
+    """Return the page as plain text, at most 100 columns wide but for tables that need more."""
+    return "\n".join(_text_lines(page)) + "\n"
+
+
+def _text_lines(page: Page) -> Iterator[str]:
+    yield from (f"What {page.dataset} promises", f"as of {page.date} UTC")
+    for section in page.sections:
+        yield from ("", section.title, "-" * len(section.title))
+        for paragraph in section.paragraphs:
+            yield from textwrap.wrap(paragraph, WIDTH)
+        yield from _text_table(section.table)
+
+
+def _text_table(rows: tuple[Row, ...]) -> Iterator[str]:
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))] if rows else []
+    for row in rows:
+        yield "  " + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def as_html(page: Page) -> str:
+    """Return the page as HTML that stands alone: its style inside, and a policy that allows it and nothing else."""
+    title = f"What {escape(page.dataset)} promises"
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
+    policy = f"default-src 'none'; style-src {OWN_STYLE}; base-uri 'none'; form-action 'none'"
+    head += f'<meta http-equiv="Content-Security-Policy" content="{policy}"><style>{STYLE + PRINT}</style>'
+    body = "".join(map(_html_section, page.sections))
+    date = f"<p>As of {escape(page.date)} UTC.</p>"
+    return f'<!doctype html><html lang="en"><head>{head}</head><body><h1>{title}</h1>{date}{body}</body></html>\n'
+
+
+def _html_section(section: PageSection) -> str:
+    paragraphs = "".join(f"<p>{escape(paragraph)}</p>" for paragraph in section.paragraphs)
+    return f"<section><h2>{escape(section.title)}</h2>{paragraphs}{_html_table(section.table)}</section>"
+
+
+def _html_table(rows: tuple[Row, ...]) -> str:
+    if not rows:
+        return ""
+    head, *others = rows
+    top = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in others)
+    return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"

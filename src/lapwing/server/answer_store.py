@@ -1,0 +1,209 @@
+"""Answers that were bought, kept as they were shown, and requests that must not be charged twice.
+
+An answer is opened again by its id, as it was, for nothing: it is the same bytes, whatever became of data or catalog.
+Its id is random, but whoever holds it must also have the right to it.
+
+An idempotency key belongs to a person. It is written down before a request begins, and again with what came of it. A
+key that is found begun by who holds its lock belongs to a process that died: nobody knows whether the charge was made,
+so it is not made again (`server.execution`).
+"""
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+from lapwing.answer import Answer
+from lapwing.catalog.model import Catalog
+from lapwing.server import credentials
+from lapwing.server.problems import Problem
+from lapwing.server.store import Store, StoreConnection, now
+
+MOST: Final = 1024
+LARGEST: Final = 1 << 16
+"""Bytes of an answer that is remembered."""
+_COLUMNS: Final = "id, person, dataset, created, request, document, arrow"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRecord:
+    """An answer as it was shown: the request that bought it, its document, and its Arrow stream."""
+
+    id: str
+    person: str
+    dataset: str
+    created: str
+    request: Mapping[str, Any]
+    document: Mapping[str, Any]
+    arrow: bytes
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewAnswer:
+    """An answer that is to be kept: the request that bought it, its document, and its Arrow stream."""
+
+    request: Mapping[str, Any]
+    document: Mapping[str, Any]
+    arrow: bytes
+
+
+AlsoCommit = Callable[[StoreConnection, str], None]
+"""What is done in the transaction that keeps an answer, of this id; if it raises, the answer is not kept."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdempotencyRecord:
+    """A request with a key: what it asked, and what came of it if that is known."""
+
+    digest: str
+    answer: str | None
+    problem: Problem | None
+
+
+@final
+class AnswerStore:
+    """The kept answers of a service, and the keys of requests."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def keep(
+        self, new: Sequence[NewAnswer], *, person: str, dataset: str, key: str | None, also: AlsoCommit | None = None
+    ) -> tuple[AnswerRecord, ...]:
+        """Keep answers that were bought together, and with them what became of the request's key.
+
+        The others bear the id of the first, with their place.
+        """
+        first, created = credentials.new_name(), now()
+        ids = [first, *(f"{first}.{place}" for place in range(1, len(new)))]
+        rows = [
+            (id_, person, dataset, created, json.dumps(one.request), json.dumps(one.document), one.arrow)
+            for id_, one in zip(ids, new, strict=True)
+        ]
+        with self._store.transaction() as connection:
+            for row in rows:
+                connection.execute(f"INSERT INTO answers ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+            if key is not None:
+                connection.execute("UPDATE requests SET answer = ? WHERE person = ? AND key = ?", (first, person, key))
+            if also is not None:
+                also(connection, first)
+        return tuple(map(_record, rows))
+
+    def bought_with(self, id_: str) -> tuple[AnswerRecord, ...]:
+        """Return the answer of an id and those that were bought together with it, in their order."""
+        with self._store.reading() as connection:
+            rows = connection.execute(
+                f"SELECT {_COLUMNS} FROM answers WHERE id = ? OR id LIKE ?", (id_, f"{id_}.%")
+            ).fetchall()
+        return tuple(sorted(map(_record, rows), key=lambda record: int(record.id.partition(".")[2] or 0)))
+
+    def find(self, id_: str) -> AnswerRecord | None:
+        """Return an answer by its id."""
+        with self._store.reading() as connection:
+            row = connection.execute(f"SELECT {_COLUMNS} FROM answers WHERE id = ?", (id_,)).fetchone()
+        return None if row is None else _record(row)
+
+    def of(self, person: str, dataset: str, most: int) -> list[dict[str, object]]:
+        """Return what somebody has bought of a data set, the newest first, without the answers themselves."""
+        with self._store.reading() as connection:
+            rows = connection.execute(
+                "SELECT id, created, request FROM answers WHERE person = ? AND dataset = ?"
+                " ORDER BY created DESC, rowid DESC LIMIT ?",
+                (person, dataset, most),
+            ).fetchall()
+        return [{"id": id_, "created": created, "request": json.loads(request)} for id_, created, request in rows]
+
+    # ---- Keys of requests ----
+
+    def lock(self, person: str, key: str) -> AbstractContextManager[None]:
+        """Hold the lock of a key among all processes, as `Store.lock` says."""
+        return self._store.lock(f"{person} {key}")
+
+    def begin(self, person: str, key: str, digest: str) -> IdempotencyRecord | None:
+        """Write a key down before its request begins; return what is known of it if it was there."""
+        with self._store.transaction() as connection:
+            row = connection.execute(
+                "SELECT digest, answer, problem FROM requests WHERE person = ? AND key = ?", (person, key)
+            ).fetchone()
+            if row is not None:
+                problem = None if row[2] is None else json.loads(row[2])
+                return IdempotencyRecord(digest=row[0], answer=row[1], problem=problem)
+            connection.execute("INSERT INTO requests (person, key, digest) VALUES (?, ?, ?)", (person, key, digest))
+            return None
+
+    def forget(self, person: str, key: str) -> None:
+        """Let a key be used again, as nothing was charged."""
+        with self._store.transaction() as connection:
+            connection.execute("DELETE FROM requests WHERE person = ? AND key = ?", (person, key))
+
+    def failed(self, person: str, key: str, problem: Problem) -> None:
+        """Write down that a request was charged and failed."""
+        with self._store.transaction() as connection:
+            row = (json.dumps(problem), person, key)
+            connection.execute("UPDATE requests SET problem = ? WHERE person = ? AND key = ?", row)
+
+
+def _record(row: tuple[Any, ...]) -> AnswerRecord:
+    id_, person, dataset, created, request, document, arrow = row
+    return AnswerRecord(
+        id=id_,
+        person=person,
+        dataset=dataset,
+        created=created,
+        request=json.loads(request),
+        document=json.loads(document),
+        arrow=arrow,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Recent:
+    entries: tuple[int, ...]
+    catalog: Catalog
+    record: AnswerRecord
+
+
+@final
+class RecentAnswers:
+    """Kept answers that were free, the latest of them, in memory: the same question again is given the same one.
+
+    One is found only for an answer that rests on the same entries of the ledger and the same catalog, so that it says
+    the same; and whether there is such an answer is asked of the ledger each time. So this saves writing an answer down
+    once more, and nothing else.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._recent: OrderedDict[str, _Recent] = OrderedDict()
+
+    def find(
+        self, person: str, dataset: str, request: Mapping[str, Any], answer: Answer, catalog: Catalog
+    ) -> AnswerRecord | None:
+        """Return the kept answer that says what this one says, if this person was given it not long ago."""
+        name = _name(person, dataset, request)
+        with self._lock:
+            recent = self._recent.get(name)
+            if recent is None or recent.entries != answer.entries or recent.catalog is not catalog:
+                return None
+            self._recent.move_to_end(name)
+            return recent.record
+
+    def note(self, answer: Answer, catalog: Catalog, record: AnswerRecord) -> None:
+        """Remember a free answer as it was kept."""
+        if not answer.stored or not answer.entries or len(record.arrow) > LARGEST:
+            return
+        name = _name(record.person, record.dataset, record.request)
+        with self._lock:
+            self._recent[name] = _Recent(entries=answer.entries, catalog=catalog, record=record)
+            while len(self._recent) > MOST:
+                self._recent.popitem(last=False)
+
+
+def _name(person: str, dataset: str, request: Mapping[str, Any]) -> str:
+    return json.dumps([person, dataset, request], sort_keys=True)

@@ -1,0 +1,74 @@
+"""The application: the routes, their errors, and what is around them."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cache, partial
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse
+
+from lapwing import __version__
+from lapwing.server import dataset_routes, documentation, job_routes, people_routes, problems, question_routes
+from lapwing.server.execution import RepeatedProblem
+from lapwing.server.middleware import RequestMiddleware
+from lapwing.server.service import Service
+
+ABOUT: Final = (
+    "Ask SQL questions of sensitive tables, and get noisy answers with error bars, a price and a budget. Every request "
+    "but the login and `/healthz` takes a token, sent as `Authorization: Bearer`. Errors are problem documents (RFC "
+    "9457) with a stable `code`."
+)
+BEARER: Final = {"bearer": {"type": "http", "scheme": "bearer"}}
+OPEN: Final = ("/v1/login", "/healthz")
+
+
+def application(service: Service, address: str) -> RequestMiddleware:
+    """Return the application of a service, which it closes when it ends.
+
+    Args: address: at which callers find it, for the page that tells them.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        service.settler.start()
+        yield
+        service.close()
+
+    app = FastAPI(
+        title="Lapwing",
+        version=__version__,
+        description=ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,  # its redirects would lead to whatever host the request names
+        lifespan=lifespan,
+        responses={"4XX": problems.DESCRIBED, "5XX": problems.DESCRIBED},
+    )
+    problems.install(app)
+
+    @app.exception_handler(RepeatedProblem)
+    async def known(request: Request, error: RepeatedProblem) -> JSONResponse:
+        return problems.response(error.document)
+
+    for routes in (question_routes, job_routes, people_routes, dataset_routes):
+        app.include_router(routes.routes(service))
+    app.include_router(documentation.routes(app, service, address))
+    # Made when it is first asked for: it takes as long as all the rest of a start.
+    app.openapi = cache(partial(_description, app))  # type: ignore[method-assign]
+    settings = service.settings
+    return RequestMiddleware(app, service.metrics, most_bytes=settings.most_bytes, seconds=settings.request_seconds)
+
+
+def _description(app: FastAPI) -> dict[str, Any]:
+    """Return the description, with what FastAPI does not know: tokens, and problems with all of their codes."""
+    document = FastAPI.openapi(app)
+    components = document.setdefault("components", {})
+    components["securitySchemes"] = BEARER
+    components.setdefault("schemas", {})["Problem"] = problems.SCHEMA
+    for path, methods in document["paths"].items():
+        for operation in methods.values():
+            if path not in OPEN:
+                operation["security"] = [{"bearer": []}]
+            operation["x-codes"] = problems.codes(path, operation)
+    return document

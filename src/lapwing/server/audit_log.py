@@ -1,0 +1,50 @@
+"""The audit log: who did what to people, rights, policies and data, each line sealed over the one before.
+
+It says who was given what and when; never a password, a token or an answer. Like the ledger it is not signed: a gap or
+an edit shows, another log written from the start does not.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+from lapwing.server.store import StoreConnection, now
+
+GENESIS: Final = "0" * 64
+_COLUMNS: Final = "sequence, time, actor, act, subject, details, previous, hash"
+
+
+def note(connection: StoreConnection, actor: str, act: str, subject: str, **details: object) -> None:
+    """Append a line, in the transaction that does what it says."""
+    last = connection.execute("SELECT sequence, hash FROM audit ORDER BY sequence DESC LIMIT 1").fetchone()
+    sequence, previous = (last[0] + 1, last[1]) if last else (1, GENESIS)
+    line = (sequence, now(), actor, act, subject, json.dumps(details, sort_keys=True), previous)
+    connection.execute(f"INSERT INTO audit ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*line, sealed(*line)))
+
+
+def sealed(*fields: object) -> str:
+    """Return the hash of a line's other fields, in the order of the columns."""
+    return sha256(json.dumps(fields).encode()).hexdigest()
+
+
+def lines(connection: StoreConnection) -> Iterator[dict[str, object]]:
+    """Yield all lines, in order."""
+    names = _COLUMNS.split(", ")
+    for row in connection.execute(f"SELECT {_COLUMNS} FROM audit ORDER BY sequence"):
+        line = dict(zip(names, row, strict=True))
+        yield line | {"details": json.loads(line["details"])}
+
+
+def first_broken(log: Iterator[Mapping[str, Any]]) -> int | None:
+    """Return the place of the first line that cannot follow the one before, None if all can."""
+    previous = GENESIS
+    for place, line in enumerate(log, start=1):
+        details = json.dumps(line["details"], sort_keys=True)
+        fields = [line[name] for name in ("sequence", "time", "actor", "act", "subject")]
+        if line["previous"] != previous or line["sequence"] != place:
+            return place
+        if sealed(*fields, details, previous) != line["hash"]:
+            return place
+        previous = line["hash"]
+    return None

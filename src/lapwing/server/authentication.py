@@ -1,0 +1,149 @@
+"""Who asks, by the token of a request; and whether that is too often.
+
+Each caller has a bucket that fills at a constant rate and from which every request takes one. Requests without a valid
+token take from the bucket of their address, and so do logins, of which each costs the service an argon2 hash. An IPv6
+address counts by its first 64 bits, as whoever has one has the others.
+"""
+
+import ipaddress
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, final
+
+from fastapi import Request
+
+from lapwing.errors import NotAuthorised, TooManyRequests
+from lapwing.server.people import MEANINGS, UNKNOWN, Caller, People, Right
+
+MOST_BUCKETS: Final = 10_000
+MOST_PRICES: Final = 4
+"""Prices at once of one person: each takes a thread that everybody's requests run in, and maybe seconds of a core."""
+PATIENT: Final = 20.0
+"""Requests at once of an address without a valid token."""
+
+
+@final
+class TokenBuckets:
+    """Buckets of requests by name: `burst` at once, `rate` a second after that. A rate of 0 is no limit."""
+
+    def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._burst, self._clock = rate, burst, clock
+        self._lock = threading.Lock()
+        self._left: dict[str, tuple[float, float]] = {}
+
+    def take(self, name: str) -> None:
+        """Take one.
+
+        Raises: TooManyRequests if the bucket is empty.
+        """
+        if not self._rate:
+            return
+        now = self._clock()
+        with self._lock:
+            left = self._filled(name, now)
+            if left < 1:
+                raise TooManyRequests(
+                    f"These are more than {self._rate:g} requests a second. Nothing was charged. Ask again later."
+                )
+            self._left[name] = left - 1, now
+            if len(self._left) > MOST_BUCKETS:
+                self._left = {name: self._left[name] for name in self._left if self._filled(name, now) < self._burst}
+
+    def _filled(self, name: str, now: float) -> float:
+        left, then = self._left.get(name, (self._burst, now))
+        return min(self._burst, left + (now - then) * self._rate)
+
+
+@final
+class Callers:
+    """Knows callers by their tokens.
+
+    Args: workers: processes of the service; what strangers may do is divided among them.
+    """
+
+    def __init__(self, people: People, rate: float, strangers: float, workers: int = 1) -> None:
+        self._people = people
+        self._known = TokenBuckets(rate, 2 * rate)
+        self._strangers = TokenBuckets(strangers / workers, max(1.0, PATIENT / workers))
+        self._lock = threading.Lock()
+        self._pricing: Counter[str] = Counter()
+
+    def caller(self, request: Request) -> Caller:
+        """Return who asks.
+
+        Raises: NotAuthorised, TooManyRequests.
+        """
+        kind, _, secret = request.headers.get("authorization", "").partition(" ")
+        try:
+            if kind.lower() != "bearer" or not secret:
+                raise NotAuthorised(UNKNOWN)
+            caller = self._people.caller(secret.strip())
+        except NotAuthorised:
+            self.stranger(request)
+            raise
+        request.state.caller = caller
+        self._known.take(caller.name)
+        return caller
+
+    def stranger(self, request: Request) -> None:
+        """Count a request of an address that is nobody yet.
+
+        Raises: TooManyRequests.
+        """
+        self._strangers.take(_network(request.client.host if request.client else ""))
+
+    @contextmanager
+    def pricing(self, caller: Caller) -> Iterator[None]:
+        """Work out a price, if somebody has not too many worked out already.
+
+        Raises: TooManyRequests.
+        """
+        with self._lock:
+            if self._pricing[caller.name] >= MOST_PRICES:
+                raise TooManyRequests(
+                    f"{MOST_PRICES} prices of yours are being worked out. Nothing was charged. Ask again later."
+                )
+            self._pricing[caller.name] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._pricing[caller.name] -= 1
+                self._pricing += Counter()  # forgets who has none
+
+    def demand(self, right: Right) -> Callable[[Request], Caller | Coroutine[Any, Any, Caller]]:
+        """Return what a route depends on: who asks, with this right.
+
+        It runs in a thread if the people are in a database, and else at once, which saves two changes of threads.
+        """
+
+        def demanded(request: Request) -> Caller:
+            caller = self.caller(request)
+            if not caller.may(right):
+                raise NotAuthorised(f"This takes the right `{right}`: to {MEANINGS[right]}.")
+            return caller
+
+        async def demanded_at_once(request: Request) -> Caller:
+            return demanded(request)
+
+        return demanded_at_once if self._people.near else demanded
+
+
+def _network(address: str) -> str:
+    """Return what an address counts as: an IPv6 address as its first 64 bits, another one or a name as itself.
+
+    >>> _network("2001:db8::1") == _network("2001:db8::2"), _network("::ffff:192.0.2.1"), _network("")
+    (True, '192.0.2.1', '')
+    """
+    try:
+        known = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address[:100]
+    if isinstance(known, ipaddress.IPv4Address):
+        return str(known)
+    if known.ipv4_mapped is not None:
+        return str(known.ipv4_mapped)
+    return str(ipaddress.IPv6Network((known, 64), strict=False))

@@ -1,0 +1,350 @@
+"""Routes of curators and auditors: data sets from their registration to their end, grants, policies, and the logs."""
+
+import json
+from fractions import Fraction
+from itertools import chain
+from typing import Annotated, Any, Final, Literal, NotRequired
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
+from pydantic import BaseModel, Field, StrictBool
+
+from lapwing.catalog.amending import write_budget
+from lapwing.documents.budget_document import FaultDocument, fault_document
+from lapwing.errors import CatalogError, CatalogMismatch, DataFault, DataStopped, InvalidParameter, LedgerFault
+from lapwing.guarantee import as_document, as_html
+from lapwing.guarantee.raise_preview import RaiseDocument, raise_document
+from lapwing.guarantee.rendering import PageDocument
+from lapwing.ledger import exporting
+from lapwing.privacy.amounts import short, written
+from lapwing.server import audit_log, metrics
+from lapwing.server.bodies import Amount, Body, Text, number
+from lapwing.server.datasets import DatasetDocument, ServedDataset, schema_document
+from lapwing.server.people import Caller
+from lapwing.server.policies import Division, Policies, Policy
+from lapwing.server.problems import may_raise
+from lapwing.server.responses import HTML, LINES, described_by, json_response
+from lapwing.server.service import Service
+from lapwing.session import Session
+
+MOST_CATALOG: Final = 1_000_000
+BY_ACCEPT: Final = "The page, as JSON or as HTML, by the Accept header."
+EXPORT: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "An entry a line, as JSON.", "content": {LINES: {}}}
+}
+
+
+class DatasetBody(Body):
+    """A catalog, as the text of a TOML file or as the same in JSON, and the folder from which its paths start."""
+
+    catalog: Annotated[Text, Field(max_length=MOST_CATALOG)] | dict[str, Any]
+    folder: Annotated[Text, Field(max_length=4096)] | None = None
+
+
+class Figures(Body):
+    """A budget."""
+
+    epsilon: Amount
+    delta: Amount
+
+
+class CapBody(Body):
+    """A larger budget, and the one that it replaces; nothing is changed until it is confirmed."""
+
+    was: Figures
+    epsilon: Amount
+    delta: Amount
+    confirmed: StrictBool = False
+
+
+class CloseBody(Body):
+    """That the data set is closed, for ever."""
+
+    closed: Literal[True]
+
+
+class ShareBody(Body):
+    """A share of the budget, from 0 to 1; null for none of its own."""
+
+    share: Amount | None = None
+
+    def exactly(self) -> Fraction | None:
+        """Return the share."""
+        return None if self.share is None else number(self.share, "share")
+
+
+class PolicyBody(Body):
+    """How the budget is shared out."""
+
+    division: Division
+    most_epsilon: Amount | None = None
+
+
+class StopBody(Body):
+    """Whether the data set is stopped."""
+
+    stopped: StrictBool
+
+
+class CapDocument(RaiseDocument):
+    """What a budget promises before and after a raise.
+
+    `raised` says whether it was done by this request, and `catalog` then what came of writing it into its file.
+    """
+
+    raised: bool
+    catalog: NotRequired[str]
+
+
+class Closed(BaseModel):
+    """Whether the data set was open before."""
+
+    closed: bool
+    was_open: bool
+
+
+class Grants(BaseModel):
+    """The shares of people and of teams, by name."""
+
+    people: dict[str, str | None]
+    teams: dict[str, str]
+
+
+class PolicyDocument(BaseModel):
+    """How a budget is shared out."""
+
+    division: Division
+    most_epsilon: str | None
+    stopped: bool
+
+
+class Version(BaseModel):
+    """The current version of the data."""
+
+    version: int
+
+
+class SeenFaults(BaseModel):
+    """How many faults were looked at."""
+
+    faults: int
+
+
+def routes(service: Service) -> APIRouter:
+    """Return the routes."""
+    router = APIRouter()
+    datasets, policies, store = service.datasets, service.policies, service.store
+    reader, auditor, curator = (Depends(service.callers.demand(right)) for right in ("read", "audit", "admin"))
+
+    @router.post(
+        "/v1/datasets",
+        tags=["admin"],
+        status_code=201,
+        responses=described_by(DatasetDocument, status=201),
+        openapi_extra=may_raise(CatalogError, InvalidParameter, CatalogMismatch, DataFault, LedgerFault),
+    )
+    def register(body: DatasetBody, caller: Caller = curator) -> Response:
+        """Register a data set whose files lie in a folder of the service; it stays registered."""
+        served = service.registry.register(body.catalog, body.folder, by=caller.name)
+        return json_response(schema_document(served.name, served.session.catalog), status=201)
+
+    @router.get(
+        "/v1/datasets/{dataset}/guarantee", tags=["questions"], responses=described_by(PageDocument, BY_ACCEPT, HTML)
+    )
+    def guarantee(dataset: str, request: Request, caller: Caller = reader) -> Response:
+        """Show what is promised to the people in the data, as a page to be printed or as JSON."""
+        served = datasets.visible(caller, dataset)
+        inside = caller.may("audit")
+        page = served.session.guarantee(_askers(served, policies, inside=inside), sealed=inside)
+        headers = {"Vary": "Accept"}
+        if HTML in request.headers.get("accept", ""):
+            return HTMLResponse(as_html(page), headers=headers)
+        return json_response(as_document(page), headers)
+
+    @router.put(
+        "/v1/datasets/{dataset}/cap",
+        tags=["admin"],
+        responses=described_by(CapDocument),
+        openapi_extra=may_raise(InvalidParameter, CatalogError, CatalogMismatch, DataStopped),
+    )
+    def raise_cap(dataset: str, body: CapBody, caller: Caller = curator) -> Response:
+        """Show what a larger budget would promise; and if that is confirmed, make it the budget, for ever."""
+        served = datasets.visible(caller, dataset)
+        session = served.session.acting_for(caller.name)
+        epsilon, delta = number(body.epsilon, "epsilon"), number(body.delta, "delta")
+        was = number(body.was.epsilon, "was.epsilon"), number(body.was.delta, "was.delta")
+        before_and_after = raise_document(session.raised(was=was, epsilon=epsilon, delta=delta))
+        if not body.confirmed:
+            return json_response({**before_and_after, "raised": False})
+        # The catalogs of two raises are written in their order, whichever processes they come to.
+        with datasets.changing, store.lock(f"cap {served.name}"):
+            session.raise_budget(was=was, epsilon=epsilon, delta=delta)
+            served.settle()
+            written_or_not = _write_catalog(session)
+        with store.transaction() as connection:
+            figures = {"epsilon": written(epsilon), "delta": written(delta)}
+            audit_log.note(connection, caller.name, "budget raised", served.name, **figures)
+        return json_response({**before_and_after, "raised": True, "catalog": written_or_not})
+
+    @router.put("/v1/datasets/{dataset}/closed", tags=["admin"])
+    def close(dataset: str, body: CloseBody, caller: Caller = curator) -> Closed:
+        """Close a data set for ever: nothing is charged once this returns; what was bought stays free."""
+        served = datasets.visible(caller, dataset)
+        was_open = served.session.acting_for(caller.name).close_for_ever()
+        if was_open:
+            with store.transaction() as connection:
+                audit_log.note(connection, caller.name, "closed for ever", served.name)
+        return Closed(closed=body.closed, was_open=was_open)
+
+    @router.get("/v1/datasets/{dataset}/ledger", tags=["audit"], response_class=Response, responses=EXPORT)
+    def ledger(dataset: str, caller: Caller = auditor) -> StreamingResponse:
+        """Export the ledger, an entry a line, each sealed over the one before; as secret as the ledger itself."""
+        served = datasets.visible(caller, dataset)
+        lines = exporting.lines(served.session.ledger_entries())
+        first = next(lines)  # a ledger that cannot be read is told as that, and not as a short one
+        return StreamingResponse(chain([first], lines), media_type=LINES)
+
+    @router.get("/v1/datasets/{dataset}/grants", tags=["admin"])
+    def grants(dataset: str, caller: Caller = curator) -> Grants:
+        """List who may ask, and the shares of people and teams."""
+        served = datasets.visible(caller, dataset)
+        teams = {team: written(share) for team, share in policies.team_shares(served.name).items()}
+        people = {grant.person: _text(grant.share) for grant in policies.grants(served.name)}
+        return Grants(people=people, teams=teams)
+
+    @router.put(
+        "/v1/datasets/{dataset}/grants/{name}",
+        tags=["admin"],
+        status_code=204,
+        openapi_extra=may_raise(InvalidParameter),
+    )
+    def grant(dataset: str, name: str, body: ShareBody, caller: Caller = curator) -> None:
+        """Let somebody ask, with a share of the budget or without one of their own."""
+        served = datasets.visible(caller, dataset)
+        view = served.session.budget()
+        policies.grant(served.name, name, body.exactly(), view.spending, view.total, by=caller.name)
+        served.settle()
+
+    @router.delete("/v1/datasets/{dataset}/grants/{name}", tags=["admin"], status_code=204)
+    def withdraw(dataset: str, name: str, caller: Caller = curator) -> None:
+        """Let somebody ask no more."""
+        served = datasets.visible(caller, dataset)
+        policies.withdraw(served.name, name, by=caller.name)
+        served.settle()
+
+    @router.put(
+        "/v1/datasets/{dataset}/teams/{team}",
+        tags=["admin"],
+        status_code=204,
+        openapi_extra=may_raise(InvalidParameter),
+    )
+    def give_team(dataset: str, team: str, body: ShareBody, caller: Caller = curator) -> None:
+        """Give a team a share of the budget, or with null take it away."""
+        served = datasets.visible(caller, dataset)
+        view = served.session.budget()
+        policies.give_team(served.name, team, body.exactly(), view.spending, view.total, by=caller.name)
+        served.settle()
+
+    @router.get("/v1/datasets/{dataset}/policy", tags=["admin"])
+    def policy(dataset: str, caller: Caller = curator) -> PolicyDocument:
+        """Say how the budget is shared out."""
+        served = datasets.visible(caller, dataset)
+        return _document(policies.policy(served.name))
+
+    @router.put("/v1/datasets/{dataset}/policy", tags=["admin"], openapi_extra=may_raise(InvalidParameter))
+    def set_policy(dataset: str, body: PolicyBody, caller: Caller = curator) -> PolicyDocument:
+        """Say whether allowances share or split the budget, and the most that one question may cost."""
+        served = datasets.visible(caller, dataset)
+        most = None if body.most_epsilon is None else number(body.most_epsilon, "most_epsilon")
+        if most is not None:
+            _require_price(served, most)
+        view = served.session.budget()
+        chosen = policies.divide(served.name, body.division, most, view.spending, view.total, by=caller.name)
+        served.settle()
+        return _document(chosen)
+
+    @router.put("/v1/datasets/{dataset}/stop", tags=["admin"])
+    def stop(dataset: str, body: StopBody, caller: Caller = curator) -> PolicyDocument:
+        """Stop the data set: nothing is charged once this returns; or let it go on."""
+        served = datasets.visible(caller, dataset)
+        changed = policies.stop(served.name, stopped=body.stopped, by=caller.name)
+        served.settle()
+        return _document(changed)
+
+    @router.post(
+        "/v1/datasets/{dataset}/accept",
+        tags=["admin"],
+        openapi_extra=may_raise(DataFault, DataStopped, CatalogMismatch),
+    )
+    def accept(dataset: str, caller: Caller = curator) -> Version:
+        """Make the data as they are now the current version; spending stays."""
+        served = datasets.visible(caller, dataset)
+        version = served.session.acting_for(caller.name).accept_data()
+        with store.transaction() as connection:
+            audit_log.note(connection, caller.name, "data accepted", served.name, version=version)
+        return Version(version=version)
+
+    @router.get("/v1/datasets/{dataset}/faults", tags=["admin"], responses=described_by(list[FaultDocument]))
+    def faults(dataset: str, caller: Caller = curator) -> Response:
+        """List the questions that failed after their charge, since the curator last looked."""
+        served = datasets.visible(caller, dataset)
+        return json_response([fault_document(fault) for fault in served.session.faults()])
+
+    @router.post("/v1/datasets/{dataset}/resume", tags=["admin"])
+    def resume(dataset: str, caller: Caller = curator) -> SeenFaults:
+        """Say that the faults were looked at; nothing is refunded."""
+        served = datasets.visible(caller, dataset)
+        count = served.session.acting_for(caller.name).resume()
+        with store.transaction() as connection:
+            audit_log.note(connection, caller.name, "faults looked at", served.name, faults=count)
+        return SeenFaults(faults=count)
+
+    @router.get("/v1/audit", tags=["audit"], response_class=Response, responses={200: {"content": {LINES: {}}}})
+    def audit(caller: Caller = auditor) -> Response:
+        """Export the audit log: a JSON document a line, each sealed over the one before."""
+        with store.reading() as connection:  # which others wait for: no longer than it takes to read
+            lines = list(audit_log.lines(connection))
+        return Response("".join(json.dumps(line) + "\n" for line in lines), media_type=LINES)
+
+    @router.get("/metrics", tags=["audit"], response_class=PlainTextResponse)
+    def show_metrics(caller: Caller = auditor) -> PlainTextResponse:
+        """Show counts of requests and questions, in the text form of Prometheus."""
+        return PlainTextResponse(service.metrics.text(), media_type=metrics.MEDIA_TYPE)
+
+    return router
+
+
+def _askers(served: ServedDataset, policies: Policies, *, inside: bool) -> list[str]:
+    """Say who may ask; by name to those who may see that."""
+    sentences = ["Whoever the curator lets ask, by a token of their own; all together are held by this one promise."]
+    if inside:
+        for grant in policies.grants(served.name):
+            share = "" if grant.share is None else f", up to {short(100 * grant.share)} % of the budget"
+            sentences.append(f"{grant.person}{share}.")
+    return sentences
+
+
+def _write_catalog(session: Session) -> str:
+    """Write the budget into the catalog's file, and say what came of it: the ledger has it in any case."""
+    try:
+        write_budget(session.catalog, session.catalog.budget)
+    except CatalogError as error:
+        return (
+            f"The ledger has the new budget, and the service uses it. Before it is started again, mend this: {error}."
+        )
+    return "written"
+
+
+def _require_price(served: ServedDataset, epsilon: Fraction) -> None:
+    """Refuse an epsilon that is no price."""
+    if not served.session.price(epsilon).amount > 0:
+        raise InvalidParameter("most_epsilon must be above 0.")
+
+
+def _document(policy: Policy) -> PolicyDocument:
+    most = _text(policy.most_epsilon)
+    return PolicyDocument(division=policy.division, most_epsilon=most, stopped=policy.stopped)
+
+
+def _text(number_: Fraction | None) -> str | None:
+    return None if number_ is None else written(number_)

@@ -1,0 +1,337 @@
+"""A question to a data set, from the request to the kept answer: charged once, whatever is sent twice.
+
+Theory of operation
+-------------------
+Questions run in threads of their own, people in turn (`server.fair_queue`), so that a slow one holds up nothing else,
+and who asks much holds up nobody else. A request that ends while its question waits, because its caller has gone or it
+waited too long, takes the question along; one that runs goes on.
+
+The same question, by whomever, waits for a lock: the second finds the answer of the first in the ledger, and pays
+nothing.
+
+A request with an idempotency key takes the lock of its key, and then
+
+1. finds nothing: the key is written down as begun, and the question is asked. An answer is kept together with the key,
+   in one transaction. If nothing was charged the key is forgotten; if the price is paid and there is no answer, that is
+   written down, and is what a second request is told.
+2. finds an answer, or that it failed: this is what came of the key, and nothing is asked.
+3. finds that it began, and no more. Whoever began it is dead, as nobody has the lock. If the ledger has the answer, it
+   is served for nothing, by a session that can be charged nothing. If not, nobody knows whether it was charged, and it
+   is not asked again: the caller is told to look at the history, and to use a new key.
+
+So no key is charged twice, whatever dies when. The lock of a key is held among all processes and hosts that share the
+store (`Store.lock`), and is let go of by whoever dies. Should it be lost while its owner lives, as when a connection to
+the database breaks, another finds a key that began, and asks nothing; so nothing but patience rests on it. That two
+processes ask the same question at the same moment is the ledger's business.
+"""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from fractions import Fraction
+from hashlib import sha256
+from typing import Any, Final, TypeVar, final
+
+from lapwing.answer import Answer
+from lapwing.documents.answer_document import answer_document, arrow_stream, consistent_document, description_document
+from lapwing.errors import (
+    AllowanceExhausted,
+    BudgetExhausted,
+    DataChanged,
+    DataFault,
+    DataStopped,
+    EngineFault,
+    EntropyFault,
+    Interrupted,
+    InvalidParameter,
+    KeyConflict,
+    LapwingError,
+    QueryRefused,
+    ServiceFault,
+)
+from lapwing.privacy.amounts import probability
+from lapwing.server.answer_store import AnswerRecord, AnswerStore, IdempotencyRecord, NewAnswer, RecentAnswers
+from lapwing.server.bodies import BatchBody, QueryBody, body_of, number, requests_of
+from lapwing.server.datasets import ServedDataset
+from lapwing.server.fair_queue import Queue
+from lapwing.server.metrics import Metrics
+from lapwing.server.people import Caller
+from lapwing.server.policies import Policies
+from lapwing.server.problems import Problem, problem_of
+from lapwing.server.store import StoreConnection
+from lapwing.session import Session
+
+UNCHARGED: Final = (
+    InvalidParameter,
+    QueryRefused,
+    DataChanged,
+    DataStopped,
+    DataFault,
+    BudgetExhausted,
+    AllowanceExhausted,
+)
+"""What is raised only where nothing of the question itself was charged; of its searches, the error says it."""
+CHARGED: Final = (EngineFault, EntropyFault)
+T = TypeVar("T")
+Gone = Callable[[], Coroutine[Any, Any, None]]
+"""Ends when the caller has gone."""
+Claim = Callable[[StoreConnection, str], bool]
+"""Takes an answer, by its id, in the transaction that keeps it; tells whether it is still wanted."""
+
+
+@final
+class NamedLocks:
+    """Locks by name, each of which is there only while somebody wants it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: dict[object, tuple[threading.Lock, int]] = {}
+
+    @contextmanager
+    def hold(self, name: object) -> Iterator[None]:
+        """Hold the lock of a name."""
+        with self._lock:
+            turn, waiting = self._held.get(name, (threading.Lock(), 0))
+            self._held[name] = turn, waiting + 1
+        try:
+            with turn:
+                yield
+        finally:
+            with self._lock:
+                turn, waiting = self._held.pop(name)
+                if waiting > 1:
+                    self._held[name] = turn, waiting - 1
+
+
+@final
+class RepeatedProblem(LapwingError):
+    """A problem that an earlier request of the same key was told."""
+
+    def __init__(self, document: Problem) -> None:
+        self.document = document
+        super().__init__(document["detail"])
+
+
+@final
+class QuestionExecutor:
+    """Asks questions on behalf of callers.
+
+    Args: threads: how many questions run at once; patience: seconds until a request stops waiting for its answer.
+    """
+
+    def __init__(
+        self, answers: AnswerStore, policies: Policies, metrics: Metrics, *, threads: int, patience: float
+    ) -> None:
+        self._answers, self._policies, self._metrics = answers, policies, metrics
+        self.queue = Queue(threads)
+        self._patience = patience
+        self._locks = NamedLocks()
+        self._recent = RecentAnswers()
+
+    async def ask(
+        self, caller: Caller, served: ServedDataset, body: QueryBody | BatchBody, key: str | None, gone: Gone
+    ) -> tuple[AnswerRecord, ...]:
+        """Answer a question, or several at one price, or what an earlier request of this key came to.
+
+        Raises: what `Session.sql` raises; KeyConflict; ServiceFault if it takes too long; TooManyRequests if too many
+            questions wait.
+        """
+        return await self._run(caller, lambda: self.answered(caller, served, body, key), gone)
+
+    async def reopen(
+        self, caller: Caller, served: ServedDataset, record: AnswerRecord, confidence: Fraction, gone: Gone
+    ) -> AnswerRecord:
+        """Return a kept answer at another confidence, for nothing.
+
+        Raises: DataChanged if it can no longer be computed.
+        """
+        return await self._run(caller, lambda: _reopened(served, record, confidence), gone)
+
+    async def made_consistent(
+        self, caller: Caller, served: ServedDataset, record: AnswerRecord, gone: Gone
+    ) -> AnswerRecord:
+        """Return the rows of a kept answer with numbers that can be true together, for nothing.
+
+        Raises: DataChanged if they can no longer be computed.
+        """
+        return await self._run(caller, lambda: _made_consistent(served, record), gone)
+
+    def close(self) -> None:
+        """Wait for the questions that are under way; those that wait are dropped, uncharged."""
+        self.queue.close()
+
+    async def _run(self, caller: Caller, work: Callable[[], T], gone: Gone) -> T:
+        future = self.queue.put(caller.name, work)
+        answer, leaving = asyncio.wrap_future(future), asyncio.ensure_future(gone())
+        either: set[asyncio.Future[Any]] = {answer, leaving}
+        try:
+            await asyncio.wait(either, timeout=self._patience, return_when=asyncio.FIRST_COMPLETED)
+            if answer.done() and not answer.cancelled():
+                return answer.result()
+        finally:
+            leaving.cancel()
+            future.cancel()  # drops what waits, and nothing else
+            answer.cancel()
+        if future.cancelled():
+            raise ServiceFault(
+                "The question waited for its turn until the request ended, or the service did. Nothing was charged. "
+                "Ask again, or let it wait in the queue."
+            )
+        raise ServiceFault(
+            f"The answer took longer than {self._patience:g} seconds. The question goes on, and its answer is kept: "
+            "ask again, which is free then."
+        )
+
+    def answered(
+        self,
+        caller: Caller,
+        served: ServedDataset,
+        body: QueryBody | BatchBody,
+        key: str | None,
+        claim: Claim | None = None,
+    ) -> tuple[AnswerRecord, ...]:
+        """Answer in this thread.
+
+        Raises: as `ask`; Interrupted if it was stopped, or nobody claims the answer any more.
+        """
+        request = body.model_dump(mode="json")
+        digest = sha256(json.dumps([served.name, request], sort_keys=True).encode()).hexdigest()
+        with nullcontext() if key is None else self._key_locked(caller.name, key):
+            earlier = None if key is None else self._answers.begin(caller.name, key, digest)
+            if key is not None and earlier is not None:
+                return self._repeated(earlier, caller, served, body, key, digest)
+            try:
+                records = self._bought(served.for_caller(caller, self._policies), caller, served, body, key, claim)
+            except LapwingError as error:
+                self._metrics.count_question(served.name, error.code)
+                charged = was_charged(error)
+                if key is not None and charged is False:
+                    self._answers.forget(caller.name, key)
+                if key is not None and charged is True:
+                    self._answers.failed(caller.name, key, problem_of(error))
+                raise
+            stored = all(record.document["stored"] for record in records)
+            self._metrics.count_question(served.name, "stored" if stored else "charged")
+            return records
+
+    @contextmanager
+    def _key_locked(self, person: str, key: str) -> Iterator[None]:
+        """Hold the lock of a key: among the threads of this process, and then among all processes."""
+        with self._locks.hold((person, key)), self._answers.lock(person, key):
+            yield
+
+    def _repeated(
+        self,
+        earlier: IdempotencyRecord,
+        caller: Caller,
+        served: ServedDataset,
+        body: QueryBody | BatchBody,
+        key: str,
+        digest: str,
+    ) -> tuple[AnswerRecord, ...]:
+        """Return what came of a key."""
+        if earlier.digest != digest:
+            raise KeyConflict(
+                "This Idempotency-Key was sent with another request. Nothing was charged. Send a new key."
+            )
+        if earlier.problem is not None:
+            raise RepeatedProblem(earlier.problem)
+        records = () if earlier.answer is None else self._answers.bought_with(earlier.answer)
+        if records:
+            return records
+        try:
+            return self._bought(served.for_nothing(caller.name), caller, served, body, key)
+        except (AllowanceExhausted, BudgetExhausted, DataChanged):
+            raise KeyConflict(
+                "A request with this Idempotency-Key began, and the service ended before it. Nobody knows whether it "
+                "was charged, so it is not asked again. Look at your history, and send a new key to ask."
+            ) from None
+
+    def _bought(
+        self,
+        session: Session,
+        caller: Caller,
+        served: ServedDataset,
+        body: QueryBody | BatchBody,
+        key: str | None,
+        claim: Claim | None = None,
+    ) -> tuple[AnswerRecord, ...]:
+        confidence = probability(number(body.confidence, "confidence"), "confidence")
+        question = body.model_dump(mode="json", exclude={"confidence"})
+        name = sha256(json.dumps([served.name, question], sort_keys=True).encode()).hexdigest()
+        with self._locks.hold(name):
+            try:
+                answers = body.bought(session)
+            except KeyboardInterrupt:  # after a charge, what is raised says so
+                raise Interrupted(charged=False) from None
+        requests, catalog = requests_of(body), session.catalog
+        single = answers[0] if key is None and claim is None and len(answers) == 1 else None
+        recent = None if single is None else self._recent.find(caller.name, served.name, requests[0], single, catalog)
+        if recent is not None:
+            return (recent,)
+        new = [
+            NewAnswer(
+                request=request,
+                document=_document(answer, confidence),
+                arrow=arrow_stream(answer.to_arrow(confidence)),
+            )
+            for request, answer in zip(requests, answers, strict=True)
+        ]
+
+        def claimed(connection: StoreConnection, id_: str) -> None:
+            if claim is not None and not claim(connection, id_):
+                raise Interrupted(charged=any(answer.cost.amount for answer in answers))
+
+        records = self._answers.keep(new, person=caller.name, dataset=served.name, key=key, also=claimed)
+        if single is not None:
+            self._recent.note(single, catalog, records[0])
+        return records
+
+
+def was_charged(error: LapwingError) -> bool | None:
+    """Tell whether a question that ended so was charged, its searches included; None if nobody knows."""
+    if isinstance(error, Interrupted):
+        return error.charged
+    if error.searches_charged:
+        return True
+    return False if isinstance(error, UNCHARGED) else True if isinstance(error, CHARGED) else None
+
+
+def _again(served: ServedDataset, record: AnswerRecord) -> Answer:
+    """Return a kept answer anew, from the ledger, for nothing.
+
+    Raises: DataChanged if it is not there for these data and this catalog.
+    """
+    body, place = body_of(record.request)
+    try:
+        return body.bought(served.for_nothing(record.person))[place]
+    except LapwingError:
+        raise DataChanged(
+            f"Data or catalog are not those of this answer any more, so it stays as it is, at its confidence of "
+            f"{record.document['confidence']:g}. Open it without more."
+        ) from None
+
+
+def _reopened(served: ServedDataset, record: AnswerRecord, confidence: Fraction) -> AnswerRecord:
+    answer = _again(served, record)
+    bought = {name: record.document[name] for name in ("cost", "stored", "facts") if name in record.document}
+    document = {**_document(answer, confidence), **bought}
+    return replace(record, document=document, arrow=arrow_stream(answer.to_arrow(confidence)))
+
+
+def _made_consistent(served: ServedDataset, record: AnswerRecord) -> AnswerRecord:
+    answer = _again(served, record)
+    view = answer.consistent()
+    document = {**consistent_document(view), "types": _types(answer)}
+    return replace(record, document=document, arrow=arrow_stream(view.to_arrow()))
+
+
+def _types(answer: Answer) -> dict[str, str]:
+    return {output.name: output.value.shape for output in answer.plan.outputs}
+
+
+def _document(answer: Answer, confidence: Fraction) -> dict[str, Any]:
+    return {**answer_document(answer, confidence), "types": _types(answer), **description_document(answer)}

@@ -1,0 +1,205 @@
+"""Questions that nobody waits for: queued, asked in their turn, and cancelled on request.
+
+Theory of operation. A question is written down (`server.jobs`) and put into the queue that all questions share. When
+its turn comes, who asked must still be let in; then it is asked as any other, with a `Switch` that stops it where
+Ctrl-C would stop it: before the charge, while the engine runs, or before the answer is recorded. What is stopped after
+the charge stays charged, is noted in the ledger as an interrupt, which is no fault, and nobody gets its answer.
+
+Another process of the same service may be told to cancel what runs here. So a thread looks once a second what is to
+stop, as long as there is anything, and says with it that this process is there. It also says again what could not be
+written down when it happened, as the store could not be reached: else a question would be under way for ever.
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, final
+
+from lapwing.errors import Fault, Interrupted, LapwingError, NotAuthorised, NotFound, TooManyRequests
+from lapwing.interrupts import Switch
+from lapwing.server.bodies import QueryBody
+from lapwing.server.datasets import Datasets, ServedDataset
+from lapwing.server.execution import QuestionExecutor, RepeatedProblem, was_charged
+from lapwing.server.jobs import Job, JobStore, Status, done, lost
+from lapwing.server.log import log
+from lapwing.server.people import RIGHTS_OF, Caller, People
+from lapwing.server.problems import Problem, internal, place_of, problem_of
+
+BEAT: Final = 1.0
+"""Seconds between two looks at what is to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Live:
+    """A question of this process that has not ended."""
+
+    person: str
+    switch: Switch = field(default_factory=Switch)
+    turn: Future[Future[None]] = field(default_factory=Future)
+
+
+@final
+class JobRunner:
+    """The queued questions of this process."""
+
+    def __init__(self, jobs: JobStore, executor: QuestionExecutor, people: People, datasets: Datasets) -> None:
+        self._jobs, self._executor, self._people, self._datasets = jobs, executor, people, datasets
+        self._live: dict[str, _Live] = {}
+        self._unsaid: dict[str, Callable[[], None]] = {}
+        self._lock = threading.Lock()
+        self._ending = threading.Event()
+        self._beating: threading.Thread | None = None
+
+    def submit(self, caller: Caller, served: ServedDataset, body: QueryBody, key: str | None) -> Job:
+        """Let a question wait for its turn, and return at once; one of a known key is returned as it stands.
+
+        Raises: KeyConflict; TooManyRequests if too many questions wait.
+        """
+        job, new = self._jobs.add(caller.name, served.name, body.model_dump(mode="json"), key)
+        if not new:
+            return job
+        live = _Live(caller.name)
+        with self._lock:
+            self._live[job.id] = live
+        try:
+            turn = self._executor.queue.put(caller.name, partial(self._run, job.id, caller, served, body, key, live))
+        except TooManyRequests:
+            self._leave(job.id)
+            self._jobs.forget(job.id)
+            raise
+        live.turn.set_result(turn)
+        turn.add_done_callback(partial(self._dropped, job.id))
+        self._beat()
+        return job
+
+    def cancel(self, id_: str, *, by: str) -> Job:
+        """End a question that waits, uncharged; tell one that runs to stop."""
+        job = self._jobs.cancel(id_, by=by)
+        self._stop(id_)
+        return job
+
+    def ahead(self, job: Job) -> int | None:
+        """Return how many of the same person's questions wait before one that waits here; None if it does not."""
+        with self._lock:
+            live = self._live.get(job.id)
+        if job.status != "waiting" or live is None or not live.turn.done():
+            return None
+        return self._executor.queue.ahead(live.person, live.turn.result())
+
+    def close(self) -> None:
+        """Stop looking; to be called when the queue is closed."""
+        self._ending.set()
+        if self._beating is not None:
+            self._beating.join()
+
+    # ---- A question's turn ----
+
+    def _run(
+        self, id_: str, caller: Caller, served: ServedDataset, body: QueryBody, key: str | None, live: _Live
+    ) -> None:
+        try:
+            if self._jobs.begin(id_):
+                with live.switch.heard():
+                    self._ask(id_, caller, served, body, key)
+        except Fault as fault:  # of the store: its turn came, and that could not be written down
+            self._end(id_, "failed", problem_of(fault), charged=False)
+        finally:
+            self._leave(id_)
+
+    def _ask(self, id_: str, caller: Caller, served: ServedDataset, body: QueryBody, key: str | None) -> None:
+        try:
+            self._require_still(caller, served)
+            (record,) = self._executor.answered(caller, served, body, key, lambda *kept: done(id_, *kept))
+            if not self._jobs.settle(id_, record.id):  # known before, by its key: free
+                raise Interrupted(charged=False)
+        except (NotAuthorised, NotFound) as refused:
+            self._end(id_, "failed", problem_of(refused), charged=False)
+        except RepeatedProblem as known:
+            self._end(id_, "failed", known.document, charged=True)
+        except Interrupted as stopped:
+            self._end(id_, "cancelled", problem_of(stopped), charged=stopped.charged)
+        except LapwingError as error:
+            self._end(id_, "failed", problem_of(error), charged=was_charged(error))
+        except BaseException as error:
+            log("bug", kind=type(error).__name__, place=place_of(error))
+            self._end(id_, "failed", internal(), charged=None)
+
+    def _require_still(self, caller: Caller, served: ServedDataset) -> None:
+        """Refuse what its asker may no longer ask: since it was let in, much may have changed.
+
+        Raises: NotAuthorised, NotFound.
+        """
+        person = self._people.named(caller.name)
+        revoked = any(token.revoked for token in self._people.tokens(caller.name) if token.id == caller.token)
+        if revoked or not person.active or "ask" not in RIGHTS_OF[person.role]:
+            raise NotAuthorised("Who asked may ask no longer. Nothing was charged.")
+        now = Caller(name=person.name, role=person.role, rights=caller.rights, token=caller.token)
+        self._datasets.visible(now, served.name)
+
+    def _dropped(self, id_: str, turn: Future[None]) -> None:
+        """Say of a question that the queue dropped that it is lost, unless it was cancelled."""
+        if turn.cancelled():
+            self._end(id_, "failed", problem_of(lost("waiting")), charged=False)
+            self._leave(id_)
+
+    def _end(self, id_: str, status: Status, problem: Problem, *, charged: bool | None) -> None:
+        """Say that a question ended without an answer: now, or as soon as the store can be reached."""
+        say = partial(self._jobs.ended, id_, status, problem, charged=charged)
+        try:
+            say()
+        except Fault:
+            with self._lock:
+                self._unsaid[id_] = say
+
+    def _leave(self, id_: str) -> None:
+        with self._lock:
+            self._live.pop(id_, None)
+
+    # ---- Being told to stop ----
+
+    def _stop(self, id_: str) -> None:
+        with self._lock:
+            live = self._live.get(id_)
+        if live is None:
+            return
+        live.switch.press()
+        if live.turn.done():
+            live.turn.result().cancel()  # if it waits
+
+    def _beat(self) -> None:
+        """Begin to look what is to stop, if nobody does."""
+        with self._lock:
+            if self._beating is None:
+                self._beating = threading.Thread(target=self._look, name="queue", daemon=True)
+                self._beating.start()
+
+    def _look(self) -> None:
+        while not self._ending.wait(BEAT):
+            with self._lock:
+                here, unsaid = list(self._live), dict(self._unsaid)
+            self._say(unsaid)
+            if here:
+                self._stop_those_to_stop(here)
+
+    def _say(self, unsaid: Mapping[str, Callable[[], None]]) -> None:
+        """Write down what could not be written down when it happened."""
+        for id_, say in unsaid.items():
+            try:
+                say()
+            except Fault as fault:
+                log("fault", code=fault.code)
+                return
+            with self._lock:
+                self._unsaid.pop(id_, None)
+
+    def _stop_those_to_stop(self, here: Sequence[str]) -> None:
+        try:
+            going = self._jobs.beat()
+        except Fault as fault:
+            log("fault", code=fault.code)
+            return
+        for id_ in here:
+            if id_ not in going:
+                self._stop(id_)

@@ -1,0 +1,233 @@
+"""Jobs: questions that wait in the queue, as the store keeps them: what was asked, and what became of it.
+
+Theory of operation. A question is `waiting`, then `running`, then `done`, `failed` or `cancelled`; or it is failed or
+cancelled before its turn. Each step is one update that names the status from which it goes, so that of two that happen
+at once the first one holds:
+
+- To cancel what waits ends it. To cancel what runs asks it to stop (`stopping`). From then on it cannot become done:
+  `done` is said in the transaction that keeps the answer, which fails then, and no answer is kept.
+- Its process, the *holder*, says every now and then that it is there (`beat`). If it has been silent for too long, it
+  is dead: what waited was not charged, and of what ran only the history says whether it was.
+
+An idempotency key stays with a question while it may have been charged, and longer than that if it was: who sends the
+key again is told of this question. What certainly was not charged loses it, so that it is asked anew.
+
+When a question began and ended is not kept: how long it took can depend on the data.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, final
+
+from lapwing.errors import Interrupted, KeyConflict, ServiceFault
+from lapwing.server import credentials
+from lapwing.server.audit_log import note
+from lapwing.server.people import missing
+from lapwing.server.problems import Problem, problem_of
+from lapwing.server.store import Store, StoreConnection
+
+Status = Literal["waiting", "running", "done", "failed", "cancelled"]
+SILENT: Final = 30
+"""Seconds after which a holder that did not say that it is there is dead."""
+_COLUMNS: Final = "id, person, dataset, created, request, status, stopping, answer, problem"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A question that was queued. `stopping`: it was told to stop, and runs still."""
+
+    id: str
+    person: str
+    dataset: str
+    created: str
+    request: dict[str, Any]
+    status: Status
+    stopping: bool
+    answer: str | None
+    problem: Problem | None
+
+
+@final
+class JobStore:
+    """The queued questions of a service. Args: clock: seconds since 1970."""
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        self._store, self._clock = store, clock
+        self._holder = credentials.new_name()
+
+    def add(self, person: str, dataset: str, request: dict[str, Any], key: str | None) -> tuple[Job, bool]:
+        """Write down a question that waits from now on; or return the one of this key, and that it is not new.
+
+        Raises: KeyConflict if the key is that of another question.
+        """
+        id_, created = credentials.new_name(), datetime.now(UTC).isoformat(timespec="microseconds")
+        self._end_lost()
+        with self._store.transaction() as connection:
+            known = _of_key(connection, person, key)
+            if known is not None:
+                if (known.dataset, known.request) != (dataset, request):
+                    raise KeyConflict(
+                        "This Idempotency-Key was sent with another request. Nothing was charged. Send a new key."
+                    )
+                return known, False
+            connection.execute(
+                "INSERT INTO queries (id, person, dataset, created, request, key, status, holder, seen)"
+                " VALUES (?, ?, ?, ?, ?, ?, 'waiting', ?, ?)",
+                (id_, person, dataset, created, json.dumps(request), key, self._holder, self._now()),
+            )
+            return _required(connection, id_), True
+
+    def forget(self, id_: str) -> None:
+        """Remove a question that found no room in the queue."""
+        with self._store.transaction() as connection:
+            connection.execute("DELETE FROM queries WHERE id = ? AND status = 'waiting'", (id_,))
+
+    # ---- What is there ----
+
+    def find(self, id_: str) -> Job:
+        """Return a question.
+
+        Raises: NotFound.
+        """
+        self._end_lost()
+        with self._store.reading() as connection:
+            return _required(connection, id_)
+
+    def of(self, person: str | None, most: int) -> list[Job]:
+        """Return somebody's questions, or everybody's, the newest first."""
+        whose, values = ("", ()) if person is None else ("WHERE person = ?", (person,))
+        self._end_lost()
+        with self._store.reading() as connection:
+            rows = connection.execute(
+                f"SELECT {_COLUMNS} FROM queries {whose} ORDER BY created DESC, id LIMIT ?", (*values, most)
+            ).fetchall()
+        return [_job(row) for row in rows]
+
+    # ---- What becomes of it ----
+
+    def begin(self, id_: str) -> bool:
+        """Say that a question's turn has come; False if it does not wait any more."""
+        with self._store.transaction() as connection:
+            changed = connection.execute(
+                "UPDATE queries SET status = 'running' WHERE id = ? AND status = 'waiting'", (id_,)
+            )
+            return changed.rowcount == 1
+
+    def cancel(self, id_: str, *, by: str) -> Job:
+        """End a question that waits, or ask one that runs to stop; what has ended stays as it ended.
+
+        Raises: NotFound.
+        """
+        self._end_lost()
+        with self._store.transaction() as connection:
+            before = _required(connection, id_)
+            if before.status == "waiting":
+                _end(connection, id_, "cancelled", problem_of(Interrupted(charged=False)), charged=False)
+            connection.execute("UPDATE queries SET stopping = 1 WHERE id = ? AND status = 'running'", (id_,))
+            if by != before.person and before.status in ("waiting", "running"):
+                note(connection, by, "question cancelled", before.person, question=id_)
+            return _required(connection, id_)
+
+    def ended(self, id_: str, status: Status, problem: Problem, *, charged: bool | None) -> None:
+        """Say that a question ended without an answer; charged: None if nobody knows."""
+        with self._store.transaction() as connection:
+            _end(connection, id_, status, problem, charged=charged)
+
+    def settle(self, id_: str, answer: str) -> bool:
+        """Say which answer, kept before, is a question's, unless it has ended or is to stop; whether it is so."""
+        with self._store.transaction() as connection:
+            done(id_, connection, answer)
+            return _required(connection, id_).status == "done"
+
+    def beat(self) -> frozenset[str]:
+        """Say that this process is there; return those of its questions that go on."""
+        with self._store.transaction() as connection:
+            connection.execute(
+                "UPDATE queries SET seen = ? WHERE holder = ? AND status IN ('waiting', 'running')",
+                (self._now(), self._holder),
+            )
+            rows = connection.execute(
+                "SELECT id FROM queries WHERE holder = ? AND status IN ('waiting', 'running') AND stopping = 0",
+                (self._holder,),
+            ).fetchall()
+        return frozenset(id_ for (id_,) in rows)
+
+    def _now(self) -> int:
+        return int(self._clock())
+
+    def _end_lost(self) -> None:
+        """End the questions of processes that died."""
+        with self._store.reading() as connection:
+            if not self._lost(connection):
+                return
+        with self._store.transaction() as connection:
+            for id_, status in self._lost(connection):
+                # if it was charged, its key is known to `answers`, which asks it no second time
+                _end(connection, id_, "failed", problem_of(lost(status)), charged=False)
+
+    def _lost(self, connection: StoreConnection) -> list[tuple[str, Status]]:
+        return connection.execute(
+            "SELECT id, status FROM queries WHERE status IN ('waiting', 'running') AND holder <> ? AND seen < ?",
+            (self._holder, self._now() - SILENT),
+        ).fetchall()
+
+
+def done(id_: str, connection: StoreConnection, answer: str) -> bool:
+    """Say that a question has an answer, in the transaction that keeps it; False if it is to stop, or has ended."""
+    changed = connection.execute(
+        "UPDATE queries SET status = 'done', answer = ? WHERE id = ? AND status = 'running' AND stopping = 0",
+        (answer, id_),
+    )
+    return changed.rowcount == 1
+
+
+def lost(status: Status) -> ServiceFault:
+    """Return what became of a question whose process ended."""
+    if status == "waiting":
+        return ServiceFault("The service ended before the question had its turn. Nothing was charged. Ask again.")
+    return ServiceFault(
+        "The service ended while the question was under way. Look at your history: if it was charged and answered, "
+        "asking again is free; if it is not there, nothing was charged."
+    )
+
+
+def _end(connection: StoreConnection, id_: str, status: Status, problem: Problem, *, charged: bool | None) -> None:
+    connection.execute(
+        "UPDATE queries SET status = ?, problem = ?, stopping = 0 WHERE id = ? AND status IN ('waiting', 'running')",
+        (status, json.dumps(problem), id_),
+    )
+    if charged is False:
+        connection.execute("UPDATE queries SET key = NULL WHERE id = ? AND status <> 'done'", (id_,))
+
+
+def _of_key(connection: StoreConnection, person: str, key: str | None) -> Job | None:
+    if key is None:
+        return None
+    row = connection.execute(f"SELECT {_COLUMNS} FROM queries WHERE person = ? AND key = ?", (person, key)).fetchone()
+    return None if row is None else _job(row)
+
+
+def _required(connection: StoreConnection, id_: str) -> Job:
+    row = connection.execute(f"SELECT {_COLUMNS} FROM queries WHERE id = ?", (id_,)).fetchone()
+    if row is None:
+        raise missing("question")
+    return _job(row)
+
+
+def _job(row: tuple[Any, ...]) -> Job:
+    id_, person, dataset, created, request, status, stopping, answer, problem = row
+    return Job(
+        id=id_,
+        person=person,
+        dataset=dataset,
+        created=created,
+        request=json.loads(request),
+        status=status,
+        stopping=bool(stopping),
+        answer=answer,
+        problem=None if problem is None else json.loads(problem),
+    )

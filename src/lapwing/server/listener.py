@@ -1,0 +1,154 @@
+"""A service on a socket: TLS, time limits of connections, and an end that waits for what is under way."""
+
+import gc
+import ipaddress
+import signal
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, final
+
+import uvicorn
+
+from lapwing.errors import InvalidParameter
+from lapwing.server import connections
+from lapwing.server.application import application
+from lapwing.server.log import log, open_log
+from lapwing.server.problems import place_of
+from lapwing.server.service import Service
+
+IDLE_SECONDS: Final = 60
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where a service listens.
+
+    Args: behind_proxy: whether a proxy on this machine speaks TLS with the callers; grace: seconds that requests under
+        way have to end in.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    certificate: Path | None = None
+    key: Path | None = None
+    behind_proxy: bool = False
+    grace: int = 30
+
+    def __post_init__(self) -> None:
+        if (self.certificate is None) != (self.key is None):
+            raise InvalidParameter("TLS takes both, --tls-cert and --tls-key; give the other one too.")
+        for file in (self.certificate, self.key):
+            if file is not None and not file.is_file():
+                raise InvalidParameter(f"There is no file {file}; --tls-cert and --tls-key name files in PEM form.")
+        if not (self.certificate or self.behind_proxy or _is_loopback(self.host)):
+            raise InvalidParameter(
+                f"Tokens and passwords would go to {self.host} unencrypted. Give --tls-cert and --tls-key; or, if a "
+                "proxy on this machine speaks TLS with the callers, --behind-proxy."
+            )
+
+    def at(self, door: socket.socket) -> "Endpoint":
+        """Return the place with the port that a socket has: with port 0 the system chose it."""
+        return replace(self, port=door.getsockname()[1])
+
+    @property
+    def address(self) -> str:
+        """The address of the service, for people."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.certificate else 'http'}://{host}:{self.port}"
+
+
+def run(service: Service, place: Endpoint) -> None:
+    """Serve until the process is told to end; then take no new request, and finish those under way.
+
+    Raises: KeyboardInterrupt when all is closed; whoever told it to end, by Ctrl-C or SIGTERM.
+    """
+    keep_threads_quiet()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # uvicorn raises it again when all is closed
+    with listening(place) as door:
+        here = place.at(door)
+        running = server(service, here)
+        try:
+            log("listening", host=here.host, port=here.port)
+            with what_is_there_kept():
+                running.run(sockets=[door])
+        finally:
+            log("ended")
+
+
+def keep_threads_quiet() -> None:
+    """Log of what ends a thread of this process its kind and its place in the code, and not what it says."""
+
+    def end(ended: threading.ExceptHookArgs) -> None:
+        error = ended.exc_value
+        log("bug", kind=ended.exc_type.__name__, place=None if error is None else place_of(error))
+
+    threading.excepthook = end
+
+
+@contextmanager
+def what_is_there_kept() -> Iterator[None]:
+    """Leave what was made so far, which lives as long as the process, out of collections of garbage.
+
+    A full one takes a tenth of a second else, and every question under way waits for it. At the end it is collected:
+    else DuckDB's binding writes on standard error, which is the log, that it was not.
+    """
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+def listening(place: Endpoint) -> socket.socket:
+    """Return the socket of a place.
+
+    Raises: InvalidParameter if it cannot be had.
+    """
+    try:
+        family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+        return socket.create_server((place.host, place.port), family=family, backlog=1024)
+    except OSError as error:
+        reason = (error.strerror or "it is no address").lower()
+        raise InvalidParameter(f"No listening at {place.address}: {reason}. Give another --host or --port.") from None
+
+
+def server(
+    service: Service, place: Endpoint, *, worker: int | None = None, ready: Callable[[], Awaitable[None]] | None = None
+) -> uvicorn.Server:
+    """Return the server of a service.
+
+    Args: worker: which of several, for the log; ready: is called when it takes connections, and every now and then.
+    """
+    open_log(worker)
+    config = uvicorn.Config(
+        application(service, place.address),
+        host=place.host,
+        port=place.port,
+        http=connections.protocol(service.settings.request_seconds, connections.room()),
+        backlog=connections.BACKLOG,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=place.behind_proxy,
+        forwarded_allow_ips="127.0.0.1,::1",
+        timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=place.grace,
+        ssl_certfile=place.certificate,
+        ssl_keyfile=place.key,
+        callback_notify=ready,
+    )
+    return uvicorn.Server(config)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

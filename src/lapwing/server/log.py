@@ -1,0 +1,50 @@
+"""The log: lines of JSON on standard error, of public facts alone.
+
+A line says when, who (a name), what (the route with its placeholders, never the path as sent), and how it ended. Left
+out on purpose: questions and answers (the ledger has the one, their owner the other), headers and bodies, messages of
+exceptions, and how long a question took, which can depend on the data.
+
+If a service has several workers, each line says which one wrote it.
+"""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Final, final
+
+LOGGER: Final = logging.getLogger("lapwing.server")
+LIBRARIES: Final = ("uvicorn", "psycopg", "asyncio", "concurrent.futures")
+_FACTS: Final[dict[str, object]] = {}
+"""Facts of this process, which every line bears."""
+
+
+def log(event: str, **facts: object) -> None:
+    """Write a line of facts, all of them public."""
+    time = datetime.now(UTC).isoformat(timespec="milliseconds")
+    LOGGER.info(json.dumps({"time": time, "event": event, **_FACTS, **facts}))
+
+
+def open_log(worker: int | None = None) -> None:
+    """Send the log to standard error, and of what other libraries log, only what kind it is."""
+    _FACTS.clear()
+    if worker is not None:
+        _FACTS["worker"] = worker
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    LOGGER.handlers, LOGGER.propagate = [handler], False
+    LOGGER.setLevel(logging.INFO)
+    for name in LIBRARIES:
+        others = logging.getLogger(name)
+        others.handlers, others.propagate = [_Kinds()], False
+        others.setLevel(logging.WARNING)
+
+
+@final
+class _Kinds(logging.Handler):
+    """Logs that another library logged something, and the kind of the exception, but not what it says."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the line."""
+        kind = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else None
+        log("library", logger=record.name, level=record.levelname, kind=kind)

@@ -1,0 +1,49 @@
+"""Counts of requests and of questions for Prometheus: of public facts alone, as the log.
+
+If a service has several workers, each counts in a file of its own in a folder that their parent names by `FOLDER` in
+the environment, before they start: so whoever is asked can add up the counts of all, those of dead ones too.
+"""
+
+import os
+from typing import Final, final
+
+from prometheus_client import CollectorRegistry, Counter, disable_created_metrics, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"  # the name that prometheus-client looks for when it is imported
+MEDIA_TYPE: Final = "text/plain; version=0.0.4"
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # when something was first asked is nobody's business
+
+
+@final
+class Metrics:
+    """The counts of a service."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "lapwing_requests_total",
+            "Requests by route and status.",
+            ("method", "route", "status"),
+            registry=self._registry,
+        )
+        self._questions = Counter(
+            "lapwing_questions_total", "Questions by outcome.", ("dataset", "outcome"), registry=self._registry
+        )
+
+    def count_request(self, method: str, route: str, status: int) -> None:
+        """Count a request."""
+        self._requests.labels(method, route, str(status)).inc()
+
+    def count_question(self, dataset: str, outcome: str) -> None:
+        """Count a question by what came of it: charged, stored, or the code of an error."""
+        self._questions.labels(dataset, outcome).inc()
+
+    def text(self) -> str:
+        """Return all counts, of all workers, in the text form of Prometheus."""
+        registry = self._registry
+        if FOLDER in os.environ:
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return generate_latest(registry).decode()

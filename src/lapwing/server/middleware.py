@@ -1,0 +1,139 @@
+"""What is around every request: its size and time, the headers of its answer, its line in the log.
+
+The body is read before the application sees the request, at most so many bytes in at most so many seconds; then the
+application reads it from memory. So a slow or endless sender holds a connection for a short time, and no thread.
+
+Refused are requests that a proxy and this process could read as two different ones: with one of the headers in `ONCE`
+twice, or with both a length and a transfer coding. The connection ends then, as what is left on it is nobody's request.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from typing import Any, Final, final
+
+from lapwing.guarantee.rendering import OWN_STYLE
+from lapwing.server import problems
+from lapwing.server.credentials import new_name
+from lapwing.server.log import log
+from lapwing.server.metrics import Metrics
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+HEADERS: Final = (
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (
+        b"content-security-policy",
+        f"default-src 'none'; style-src 'self' {OWN_STYLE}; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'".encode(),
+    ),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"x-frame-options", b"DENY"),
+)
+ONCE: Final = (b"authorization", b"content-length", b"content-type", b"host", b"idempotency-key", b"transfer-encoding")
+METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_DIGITS: Final = re.compile(rb"[0-9]{1,15}")
+
+
+@final
+class RequestMiddleware:
+    """An application with limits, headers and a log around it.
+
+    Args: most_bytes: of a body; seconds: until it has arrived.
+    """
+
+    def __init__(self, inner: Application, metrics: Metrics, *, most_bytes: int, seconds: float) -> None:
+        self._inner, self._metrics = inner, metrics
+        self._most_bytes, self._seconds = most_bytes, seconds
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            return await self._inner(scope, receive, send)
+        name, status = new_name(), [0]
+        scope.setdefault("state", {})
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                status[0] = message["status"]
+                message["headers"] = [*message.get("headers", ()), *HEADERS, (b"x-request-id", name.encode())]
+            await send(message)
+
+        try:
+            await self._serve(scope, receive, sending)
+        except _Gone:
+            pass  # there is nobody to answer
+        except Exception as error:
+            log("bug", request=name, kind=type(error).__name__, place=problems.place_of(error))
+            if not status[0]:
+                await problems.response(problems.internal())(scope, receive, sending)
+        route = getattr(scope.get("route"), "path", "unmatched")
+        caller = scope["state"].get("caller")
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        self._metrics.count_request(method, route, status[0])
+        who = None if caller is None else caller.name
+        log("request", request=name, method=method, route=route, status=status[0], person=who)
+        return None
+
+    async def _serve(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        async def refused(code: str, status: int, detail: str, **headers: str) -> None:
+            document = problems.problem(code, status, f"{detail} Nothing was charged.")
+            await problems.response(document, headers)(scope, receive, send)
+
+        ambiguous = _ambiguous([name for name, _ in scope["headers"]])
+        if ambiguous:
+            detail = f"The request can be read in two ways, by its {ambiguous}."
+            return await refused("invalid_request", 400, detail, Connection="close")
+        try:
+            async with asyncio.timeout(self._seconds):
+                body = await self._body(scope, receive)
+        except TimeoutError:
+            detail = f"The request did not arrive within {self._seconds:g} seconds."
+            return await refused("request_timeout", 408, detail, Connection="close")
+        if body is None:
+            return await refused("request_too_large", 413, f"A request may have at most {self._most_bytes:,} bytes.")
+        read = False
+
+        async def reading() -> Message:
+            nonlocal read
+            if read:
+                return await receive()
+            read = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        return await self._inner(scope, reading, send)
+
+    async def _body(self, scope: MutableMapping[str, Any], receive: Receive) -> bytes | None:
+        """Return the body, or None if it is too large."""
+        for header, value in scope["headers"]:
+            if header == b"content-length" and (not _DIGITS.fullmatch(value) or int(value) > self._most_bytes):
+                return None
+        parts, size = [], 0
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                raise _Gone
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > self._most_bytes:
+                return None
+            if not message.get("more_body", False):
+                return b"".join(parts)
+
+
+@final
+class _Gone(Exception):
+    """The caller closed the connection before the request had arrived."""
+
+
+def _ambiguous(names: Sequence[bytes]) -> str:
+    """Return the headers by which a request can be read in two ways, as text; empty if it cannot."""
+    twice = [name.decode() for name in ONCE if names.count(name) > 1]
+    if b"content-length" in names and b"transfer-encoding" in names:
+        twice.append("length and transfer coding")
+    return ", ".join(twice)

@@ -1,0 +1,271 @@
+"""Routes of those who ask: data sets, prices, answers, budgets, history."""
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Annotated, Any, Final, NotRequired
+
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from typing_extensions import TypedDict
+
+from lapwing.budget import AllowanceView, BudgetView
+from lapwing.builder.opened import names_of
+from lapwing.builder.relations import Named
+from lapwing.documents.answer_document import AnswerDocument, ConsistentDocument
+from lapwing.documents.budget_document import AccountDocument, ChargeDocument, account_document, history_document
+from lapwing.documents.preview_document import PreviewDocument, preview_document
+from lapwing.errors import (
+    AllowanceExhausted,
+    BudgetExhausted,
+    DataChanged,
+    DataFault,
+    DataStopped,
+    EngineFault,
+    EntropyFault,
+    Interrupted,
+    InvalidParameter,
+    KeyConflict,
+    QueryRefused,
+    ServiceFault,
+    TooManyRequests,
+)
+from lapwing.ledger.allowances import Allowance
+from lapwing.ledger.reading import HistoryRow
+from lapwing.privacy.amounts import probability, read
+from lapwing.server.answer_store import AnswerRecord
+from lapwing.server.bodies import BatchBody, ExplainBody, QueryBody
+from lapwing.server.datasets import DatasetDocument, ServedDataset, schema_document
+from lapwing.server.people import Caller, missing
+from lapwing.server.problems import may_raise
+from lapwing.server.responses import ARROW, described_by, json_response
+from lapwing.server.service import Service
+from lapwing.session import Session
+
+MOST_LISTED: Final = 1_000
+Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x20-\x7e]+$")]
+Confidence = Annotated[str | None, Query(max_length=50, description="Of the intervals; as it was asked unless given.")]
+BY_ACCEPT: Final = "The answer, as JSON or as an Arrow stream, by the Accept header."
+MAY_ASK: Final = may_raise(
+    QueryRefused,
+    InvalidParameter,
+    BudgetExhausted,
+    AllowanceExhausted,
+    DataChanged,
+    DataStopped,
+    KeyConflict,
+    Interrupted,
+    DataFault,
+    EngineFault,
+    EntropyFault,
+    ServiceFault,
+    TooManyRequests,
+)
+MAY_REOPEN: Final = may_raise(DataChanged, InvalidParameter, ServiceFault, TooManyRequests)
+
+
+class DatasetName(TypedDict):
+    """A data set that one may see."""
+
+    name: str
+
+
+class KeptAnswer(AnswerDocument):
+    """An answer. `intervals` has low and high ends by column, `types` the type of each; `keys` and `facts`, if it was
+    kept with them, say which columns are keys, and what is public of each."""  # noqa: D205, D209
+
+    id: str
+    dataset: str
+    created: str
+    types: dict[str, str]
+    keys: NotRequired[list[str]]
+    facts: NotRequired[list[dict[str, Any]]]
+
+
+class KeptConsistentAnswer(ConsistentDocument):
+    """Rows with numbers that can be true together; `changed` names the columns in which some number is another."""
+
+    id: str
+    dataset: str
+    created: str
+    types: dict[str, str]
+
+
+class KeptAnswers(TypedDict):
+    """Answers, in the order of their questions."""
+
+    answers: list[KeptAnswer]
+
+
+class BoughtAnswer(TypedDict):
+    """An answer, without what it says."""
+
+    id: str
+    created: str
+    request: dict[str, Any]
+
+
+def routes(service: Service) -> APIRouter:
+    """Return the routes."""
+    router = APIRouter(prefix="/v1", tags=["questions"])
+    reader, asker = Depends(service.callers.demand("read")), Depends(service.callers.demand("ask"))
+
+    async def visible(caller: Caller, dataset: str) -> ServedDataset:
+        """Return a data set that somebody may see.
+
+        At once if that takes no more than a look at a file. Else in a thread, so that nobody else waits: for a database
+        over a network, or until a data set is open that is being registered.
+        """
+        served = service.datasets.known(caller, dataset) if service.people.near else None
+        if served is not None:
+            return served
+        return await run_in_threadpool(service.datasets.visible, caller, dataset)
+
+    async def answer_record(caller: Caller, answer: str) -> tuple[ServedDataset, AnswerRecord]:
+        """Return an answer that somebody may see, and its data set."""
+        record = await run_in_threadpool(service.answers.find, answer)  # it may be long
+        if record is None or not (record.person == caller.name or caller.may("audit")):
+            raise missing("answer")
+        return await visible(caller, record.dataset), record
+
+    @router.get("/datasets")
+    def list_datasets(caller: Caller = reader) -> list[DatasetName]:
+        """List the data sets that one may see."""
+        return [{"name": served.name} for served in service.datasets.all_visible(caller)]
+
+    @router.get("/datasets/{dataset}", responses=described_by(DatasetDocument))
+    def describe(dataset: str, caller: Caller = reader) -> Response:
+        """Say what is public about a data set."""
+        served = service.datasets.visible(caller, dataset)
+        schema = schema_document(served.name, served.session.catalog)
+        return json_response({**schema, "relations": _relations(served.session)})
+
+    @router.post(
+        "/datasets/{dataset}/explain",
+        responses=described_by(PreviewDocument),
+        openapi_extra=may_raise(QueryRefused, InvalidParameter),
+    )
+    def explain(dataset: str, body: ExplainBody, caller: Caller = reader) -> Response:
+        """Price a question, and say what is left for the caller: free, and no row is read."""
+        served = service.datasets.visible(caller, dataset)
+        with service.callers.pricing(caller):
+            preview = served.for_caller(caller, service.policies).explain(
+                body.sql, body.values(), **body.prices(), assuming_count=body.assuming_count
+            )
+        return json_response(preview_document(preview, served.session.catalog.budget.neighbouring))
+
+    @router.post(
+        "/datasets/{dataset}/query", responses=described_by(KeptAnswer, BY_ACCEPT, ARROW), openapi_extra=MAY_ASK
+    )
+    async def query(
+        dataset: str, body: QueryBody, request: Request, caller: Caller = asker, idempotency_key: Key = None
+    ) -> Response:
+        """Answer a question and charge it; the same question again is free."""
+        served = await visible(caller, dataset)
+        (record,) = await service.executor.ask(caller, served, body, idempotency_key, lambda: hung_up(request))
+        return answer_response(record, request)
+
+    @router.post("/datasets/{dataset}/batch", responses=described_by(KeptAnswers), openapi_extra=MAY_ASK)
+    async def batch(
+        dataset: str, body: BatchBody, request: Request, caller: Caller = asker, idempotency_key: Key = None
+    ) -> Response:
+        """Answer several questions at one price: all are charged, or none."""
+        served = await visible(caller, dataset)
+        records = await service.executor.ask(caller, served, body, idempotency_key, lambda: hung_up(request))
+        return json_response({"answers": [answer_document(record) for record in records]})
+
+    @router.get("/datasets/{dataset}/answers", responses=described_by(list[BoughtAnswer]))
+    def list_answers(dataset: str, caller: Caller = reader) -> Response:
+        """List one's own answers, the newest first."""
+        served = service.datasets.visible(caller, dataset)
+        return json_response(service.answers.of(caller.name, served.name, MOST_LISTED))
+
+    @router.get("/answers/{answer}", responses=described_by(KeptAnswer, BY_ACCEPT, ARROW), openapi_extra=MAY_REOPEN)
+    async def reopen(answer: str, request: Request, caller: Caller = reader, confidence: Confidence = None) -> Response:
+        """Open an answer again, as it was shown, or with intervals of another confidence; free."""
+        served, record = await answer_record(caller, answer)
+        if confidence is not None:
+            level = _confidence(confidence)
+            record = await service.executor.reopen(caller, served, record, level, lambda: hung_up(request))
+        return answer_response(record, request)
+
+    @router.get(
+        "/answers/{answer}/consistent",
+        responses=described_by(KeptConsistentAnswer, BY_ACCEPT, ARROW),
+        openapi_extra=MAY_REOPEN,
+    )
+    async def consistent(answer: str, request: Request, caller: Caller = reader) -> Response:
+        """Return the rows of an answer with numbers that can be true together; free."""
+        served, record = await answer_record(caller, answer)
+        view = await service.executor.made_consistent(caller, served, record, lambda: hung_up(request))
+        return answer_response(view, request)
+
+    @router.get("/datasets/{dataset}/budget", responses=described_by(AccountDocument))
+    def budget(dataset: str, caller: Caller = reader) -> Response:
+        """Say what is granted, spent and left, and what of it the caller may use."""
+        served = service.datasets.visible(caller, dataset)
+        view = served.session.budget()
+        limits = service.policies.limits(served.name, caller.name, served.session.price)
+        allowances = tuple(_allowance(allowance, view) for allowance in limits.allowances)
+        own = _own_view(view, caller)
+        within = replace(own, allowances=allowances, most=limits.most, stopped_by_curator=limits.stopped)
+        return json_response(account_document(within))
+
+    @router.get("/datasets/{dataset}/history", responses=described_by(list[ChargeDocument]))
+    def history(dataset: str, caller: Caller = reader) -> Response:
+        """List one's own charges; to auditors and curators, everybody's."""
+        served = service.datasets.visible(caller, dataset)
+        return json_response([history_document(row) for row in _own_history(served.session.budget(), caller)])
+
+    return router
+
+
+def answer_response(record: AnswerRecord, request: Request) -> Response:
+    """Return an answer in the form that is asked for: an Arrow stream, or else JSON."""
+    if ARROW in request.headers.get("accept", ""):
+        return Response(record.arrow, media_type=ARROW, headers={"X-Answer": record.id})
+    return json_response(answer_document(record))
+
+
+def answer_document(record: AnswerRecord) -> dict[str, Any]:
+    """Return a `KeptAnswer` or a `KeptConsistentAnswer`."""
+    return {"id": record.id, "dataset": record.dataset, "created": record.created, **record.document}
+
+
+async def hung_up(request: Request) -> None:
+    """Wait until the caller has closed the connection; to be called when the body was read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _relations(session: Session) -> list[dict[str, Any]]:
+    """Return what a question may begin with: the columns of every table and view, and which of them is the unit."""
+    begun = [session.table(name).relation for name in names_of(session.catalog)]
+    return [{"name": one.name, "columns": one.names, "unit": one.unit} for one in begun if isinstance(one, Named)]
+
+
+def _own_history(view: BudgetView, caller: Caller) -> tuple[HistoryRow, ...]:
+    return tuple(row for row in view.history if caller.may("audit") or row.principal == caller.name)
+
+
+def _own_view(view: BudgetView, caller: Caller) -> BudgetView:
+    """Return a budget with what the caller may know of others: the total."""
+    spending = {name: spent for name, spent in view.spending.items() if caller.may("audit") or name == caller.name}
+    return replace(view, history=_own_history(view, caller), spending=spending)
+
+
+def _allowance(allowance: Allowance, view: BudgetView) -> AllowanceView:
+    cap, spent = view.total.amount, allowance.spent(view.spending)
+    left = max(allowance.share * cap - spent.amount, Fraction(0))
+    return AllowanceView(
+        holder=allowance.holder,
+        share=allowance.share,
+        spent=view.total.from_amount(spent.amount),
+        remaining=view.total.from_amount(left),
+    )
+
+
+def _confidence(text: str) -> Fraction:
+    try:
+        return probability(read(text, "confidence"), "confidence")
+    except ArithmeticError:
+        raise InvalidParameter("confidence must be a number between 0 and 1.") from None

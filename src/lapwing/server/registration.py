@@ -1,0 +1,291 @@
+"""Data sets that a curator registers while the service runs: which files may be meant, and how they stay registered.
+
+Theory of operation
+-------------------
+A catalog that comes over HTTP names files of this machine. Those that it may name lie in folders that the operator gave
+when the service was started (`lapwing serve --data`). Every path is followed to its end, links included, before it is
+looked at, and compared folder by folder, never as a text: `/data-old` begins as `/data` does, and is not in it. An
+address is no path, so nothing is ever fetched; a pattern is refused, as it names whatever will be there; a ledger is a
+file of its own kind, so that no data set can be registered over another's data.
+
+A registered data set is a file `<name>.registered.toml` in one of these folders: the catalog, written as `lapwing init`
+writes one, mode 0600. It is put there whole, by a link that fails if the name is taken, after the data were read and
+the ledger was made; so what is there can be opened. Whatever dies before leaves a ledger of which nothing is spent, and
+the same request again goes on from there. `serve` opens what it finds in its folders, so it is still there after a
+restart; and each process of a service looks there for a name that it does not know.
+
+A file is in one data set. Were it in two, each with a budget, what is known about its people would be bounded by the
+sum; were it protected in one and public in the other, by nothing. So all processes of a service register one after
+another, and a catalog is held against all that are registered by then: also by other processes, also those that are not
+served because something is wrong with them, as their ledgers hold what was spent.
+"""
+
+import os
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, final
+
+from lapwing.catalog import spelling
+from lapwing.catalog.ledger import place_of
+from lapwing.catalog.model import Catalog
+from lapwing.catalog.place import refuse
+from lapwing.catalog.toml import dumps, load, loads
+from lapwing.engines import FILE_ENGINE
+from lapwing.errors import CatalogError, DataFault, InvalidParameter, LapwingError
+from lapwing.opening import open_session
+from lapwing.server.audit_log import note
+from lapwing.server.catalog_json import text_of
+from lapwing.server.datasets import Datasets, NewSessions, ServedDataset, require_servable
+from lapwing.server.log import log
+from lapwing.server.store import Store
+from lapwing.session import Session
+
+SUFFIX: Final = ".registered.toml"
+DATA: Final = (".parquet", ".csv", ".tsv")
+LEDGER: Final = ".db"
+PATTERN: Final = frozenset("*?[")
+LOCK: Final = "registering a data set"
+_HERE: Final = "the catalog that was sent"
+Identity = tuple[int, int]
+"""Device and inode: the same for all names of a file."""
+
+
+@final
+class DatasetRegistry:
+    """Registers data sets whose files lie in some folders.
+
+    Args: folders: as the operator gave them; none if nothing may be registered.
+    """
+
+    def __init__(self, folders: Sequence[Path], datasets: Datasets, store: Store) -> None:
+        self._folders = resolved(folders)
+        self._datasets, self._store = datasets, store
+        self._lock = threading.Lock()
+
+    def register(self, document: Mapping[str, object] | str, folder: str | None, *, by: str) -> ServedDataset:
+        """Open a data set that a catalog describes, and keep it registered.
+
+        Args: document: the catalog, as the text of a TOML file or as the same in JSON; folder: from which its paths
+            start, one of the operator's; needed if there are several.
+        Raises: InvalidParameter, CatalogError, CatalogMismatch, LedgerFault; nothing is served then, and nothing kept.
+        """
+        base = self._base(folder)
+        text = document if isinstance(document, str) else text_of(document)
+        catalog = loads(text, file=_HERE, folder=base)
+        require_servable(catalog.name)
+        require_inside(catalog, self._folders)
+        with self._lock, self._store.lock(LOCK):
+            self._datasets.look()
+            self._datasets.require_new(catalog)
+            require_apart(catalog, self._others())
+            path = base / f"{catalog.name}{SUFFIX}"
+            if path.exists():
+                raise CatalogError(f"{path.name}: exists already; choose another dataset.name")
+            session = _opened(replace(catalog, file=path))
+            try:
+                with self._datasets.changing:
+                    _keep(dumps(catalog), path)
+                    served = self._datasets.add(session)
+            except BaseException:
+                session.close()
+                raise
+            with self._store.transaction() as connection:
+                budget = catalog.budget
+                promise = {"epsilon": spelling.number(budget.epsilon), "delta": spelling.number(budget.delta)}
+                digest = catalog.digest
+                note(connection, by, "data set registered", catalog.name, **promise, file=path.name, catalog=digest)
+            return served
+
+    def _others(self) -> Iterator[Catalog]:
+        """Yield all catalogs that are served or registered.
+
+        Raises: CatalogError if one of them cannot be read, as nobody knows then which files it has.
+        """
+        for served in self._datasets.everything():
+            yield served.session.catalog
+        for path in _listed(self._folders):
+            try:
+                yield load(path)
+            except LapwingError:
+                raise CatalogError(
+                    f"{path.name}: is registered and cannot be read, so that nobody knows which files it has; let the "
+                    "operator mend or remove it first"
+                ) from None
+
+    def _base(self, folder: str | None) -> Path:
+        if not self._folders:
+            raise InvalidParameter(
+                "This service registers no data sets, as it was started without a folder to look for data in. Nothing "
+                "was changed. Let its operator start it with `lapwing serve --data FOLDER`."
+            )
+        listed = ", ".join(map(str, self._folders))
+        if folder is None:
+            if len(self._folders) > 1:
+                raise InvalidParameter(f"Say in which folder the data are: one of {listed}. Nothing was changed.")
+            return self._folders[0]
+        found = [known for known in self._folders if str(known) == folder]
+        if not found:
+            raise InvalidParameter(f"The folder is none of this service's, which are {listed}. Nothing was changed.")
+        return found[0]
+
+
+def resolved(folders: Sequence[Path]) -> tuple[Path, ...]:
+    """Return folders with their links followed, each once.
+
+    Raises: InvalidParameter if one is none.
+    """
+    for folder in folders:
+        if not folder.is_dir():
+            raise InvalidParameter(f"There is no folder {folder}; --data names one in which data lie.")
+    return tuple(dict.fromkeys(folder.resolve(strict=True) for folder in folders))
+
+
+def registered_sessions(folders: Sequence[Path]) -> NewSessions:
+    """Return what opens the data sets that are registered in folders, also by other processes.
+
+    One that cannot be opened, or has a file of another data set, is left out, and the log says so; it is tried again
+    once its catalog has changed, or the service was restarted.
+    """
+    allowed = resolved(folders)
+    failed: dict[Path, int] = {}
+
+    def found(served: Sequence[Catalog]) -> Iterator[Session]:
+        known = list(served)
+        for path in _listed(allowed):
+            if path.name.removesuffix(SUFFIX) in {catalog.name for catalog in served}:
+                continue
+            try:
+                written = path.stat().st_mtime_ns
+                if failed.get(path) == written:
+                    continue
+                failed[path] = written
+                catalog = load(path)
+                require_inside(catalog, allowed)
+                require_apart(catalog, known)  # who may write into the folder can put any catalog there
+                session = open_session(catalog)
+                known.append(catalog)
+                del failed[path]
+                yield session
+            except LapwingError as error:
+                log("not opened", file=path.name, code=error.code)
+            except FileNotFoundError:
+                continue
+
+    return found
+
+
+def _listed(folders: Iterable[Path]) -> list[Path]:
+    return [path for folder in folders for path in sorted(folder.glob(f"*{SUFFIX}")) if not path.name.startswith(".")]
+
+
+def require_inside(catalog: Catalog, folders: Sequence[Path]) -> None:
+    """Refuse a catalog that names a file outside of these folders, or none that is a file of data.
+
+    Raises: CatalogError, with the place in the catalog.
+    """
+    if catalog.engine != FILE_ENGINE:
+        refuse(
+            "dataset.engine",
+            f'{spelling.text(catalog.engine)} reads no files; a registered data set has "{FILE_ENGINE}"',
+        )
+    ledger = place_of(catalog.ledger)
+    if ledger.store != "sqlite":
+        refuse("dataset.ledger", 'a registered data set keeps its ledger in a file; write "sqlite:" and its name')
+    _end_of("dataset.ledger", str(ledger.file), catalog.folder, folders, endings=(LEDGER,))
+    sources = [(table.name, table.source) for table in catalog.tables]
+    sources += [(table.name, table.source) for table in catalog.public_tables]
+    for name, source in sources:
+        place = f"tables.{spelling.key(name)}.source"
+        if not _end_of(place, source, catalog.folder, folders, endings=DATA).is_file():
+            refuse(place, f"there is no file {spelling.text(source)} in the folder of the data; check the name")
+
+
+def _end_of(place: str, given: str, base: Path, folders: Sequence[Path], *, endings: tuple[str, ...]) -> Path:
+    """Return where a path leads in the end, if that is inside of these folders."""
+    shown = spelling.text(given)
+    if "://" in given:
+        refuse(place, f"{shown} is an address; only files in the folders of the service may be named")
+    if PATTERN & set(given):
+        refuse(place, f"{shown} has {' '.join(sorted(PATTERN & set(given)))}, as patterns have; name one file")
+    if not given.lower().endswith(endings):
+        refuse(place, f"{shown} does not end in {' or '.join(endings)}")
+    try:
+        path = (base / given).resolve()
+    except (OSError, RuntimeError, ValueError):
+        refuse(place, f"{shown} leads nowhere, as links in a circle do; name a file")
+    if not is_inside(path, folders) or not path.name.lower().endswith(endings):
+        refuse(place, f"{shown} leads out of the folders that this service may use; move the file, or name another")
+    if not path.parent.is_dir():
+        refuse(place, f"{shown} lies in a folder that is not there; make it, or name another")
+    return path
+
+
+def is_inside(path: Path, folders: Iterable[Path]) -> bool:
+    """Tell whether a path, followed to its end, lies in one of these folders, at whatever depth."""
+    return any(folder in path.parents for folder in folders)
+
+
+def require_apart(catalog: Catalog, others: Iterable[Catalog]) -> None:
+    """Refuse a file that another data set has, by whatever name; public tables may share one.
+
+    Raises: CatalogError, with the place in the catalog.
+    """
+    protected, public = dict[Identity, str](), dict[Identity, str]()
+    for other in others:
+        protected |= {identity: other.name for _, identity in _files(other, protected=True)}
+        public |= {identity: other.name for _, identity in _files(other, protected=False)}
+    for place, identity in _files(catalog, protected=True):
+        name = protected.get(identity) or public.get(identity)
+        if name is not None:
+            how = "in" if identity in protected else "public in"
+            refuse(place, f"the file is {how} the data set {name} already; its people have one budget, ask that one")
+    for place, identity in _files(catalog, protected=False):
+        if identity in protected:
+            refuse(place, f"the file is protected in the data set {protected[identity]}, so it is not public")
+
+
+def _files(catalog: Catalog, *, protected: bool) -> Iterator[tuple[str, Identity]]:
+    """Yield the files of a catalog's tables that are there, with their places in it."""
+    for table in catalog.tables if protected else catalog.public_tables:
+        try:
+            status = os.stat(catalog.source_path(table))
+        except OSError:
+            continue
+        yield f"tables.{spelling.key(table.name)}.source", (status.st_dev, status.st_ino)
+
+
+def _opened(catalog: Catalog) -> Session:
+    try:
+        return open_session(catalog)
+    except DataFault as error:
+        raise CatalogError(f"{_HERE}: {error}") from None
+
+
+def _keep(text: str, path: Path) -> None:
+    """Write a file whole, or not at all, for its owner alone; durable once this returns.
+
+    Raises: CatalogError if there is one of this name, or it cannot be written.
+    """
+    try:
+        descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600
+        try:
+            with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(draft, path)
+        finally:
+            os.unlink(draft)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except FileExistsError:
+        raise CatalogError(f"{path.name}: exists already; choose another dataset.name") from None
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise CatalogError(f"{path.name}: cannot be written ({reason}); let the operator look at the folder") from None
