@@ -1,5 +1,6 @@
 """Settings of the whole suite. The short run draws the same examples every time, so that a red run is red again."""
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -31,6 +32,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj):
             item.add_marker(pytest.mark.long)
+
+
+def pytest_collection_finish() -> None:
+    """Keep twelve thousand tests and all modules, which live as long as the run, out of every search for garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from lapwing.query.derivation.derived import Average, Derived, KeyValue, Order, 
 from lapwing.query.plan import Plan, Question
 from tests.support.answer.cell_by_cell import CellByCell
 from tests.support.answer.plans import CELLS, CENTRED, KEYS, MEASURES, PAID, PLAN, ROWS, SIZE, TOTAL, Maker
+from tests.support.effort import numbers
 
 MECHANISMS: list[Mechanism] = [
     RoundedGaussian(sigma=Fraction(3)),
@@ -58,7 +59,7 @@ def same(plan: Plan, values: Any, keys: Any = None) -> None:
             np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("block", numbers(3, 60))
 def test_columns_are_what_cells_are(block: int) -> None:
     for seed in range(30 * block, 30 * block + 30):
         maker = Maker(seed)

@@ -33,10 +33,14 @@ def is_long() -> bool:
     return settings.get_current_profile_name() == LONG
 
 
-def one_in(every: int, rows: Iterable[Any]) -> list[Any]:
-    """Return the rows of a table, of which the short run takes the first and one in so many after it."""
-    marked = (pytest.param(row, marks=pytest.mark.long) for row in rows)
-    return [row if place % every else pytest.param(*row.values) for place, row in enumerate(marked)]
+def one_in(every: int, rows: Iterable[Any], *, many: bool = False) -> list[Any]:
+    """Return the rows of a table, of which the short run takes the first and one in so many after it.
+
+    Args: many: a row is several arguments.
+    """
+    long = pytest.mark.long
+    arguments = (row if many else (row,) for row in rows)
+    return [pytest.param(*row, marks=long if place % every else ()) for place, row in enumerate(arguments)]
 
 
 def numbers(short: int, long: int) -> list[Any]:
