@@ -5,18 +5,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from types import TracebackType
-from typing import Self, final
+from typing import TYPE_CHECKING, Self, final
 
 from lapwing.answer import Answer
 from lapwing.budget import BudgetView, budget_view
-from lapwing.builder.table import Table, table
 from lapwing.catalog.model import Catalog
 from lapwing.engines import Engine, PublicTables, digests, open_public_tables
 from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.exact.entropy import Entropy
-from lapwing.guarantee import Page, page_of
-from lapwing.guarantee.raise_preview import Raise, preview
-from lapwing.guarantee.sections import WHO_READS, Head
 from lapwing.ledger.allowances import LimitsNow
 from lapwing.ledger.entries import Entry
 from lapwing.ledger.ledger import Ledger
@@ -37,6 +33,12 @@ from lapwing.query.text.parameters import Parameters
 from lapwing.release.answering import answer_all
 from lapwing.release.explaining import explain
 from lapwing.release.request import Access, Request
+
+# What few sessions need, and takes a twentieth of a start, is imported where it is used: the builder and the guarantee.
+if TYPE_CHECKING:
+    from lapwing.builder.table import Table
+    from lapwing.guarantee import Page
+    from lapwing.guarantee.raise_preview import Raise
 
 
 @final
@@ -101,11 +103,13 @@ class Session:
         (answer,) = answer_all([request], self._access())
         return answer
 
-    def table(self, name: str) -> Table[Answer]:
+    def table(self, name: str) -> "Table[Answer]":
         """Begin a question with a table or view of the catalog, to go on with verbs instead of SQL; free.
 
         Raises: QueryRefused if there is none of this name.
         """
+        from lapwing.builder.table import table
+
         self._require_open()
         return table(self, name, self.catalog, self._public)
 
@@ -212,23 +216,28 @@ class Session:
         self._require_open()
         return budget_view(self._state(), self._ledger.history())
 
-    def guarantee(self, asking: Sequence[str] = (), *, sealed: bool = False) -> Page:
+    def guarantee(self, asking: Sequence[str] = (), *, sealed: bool = False) -> "Page":
         """Return what the data set promises, as a page to be printed; free.
 
         Args: asking: who may ask, in sentences; sealed: whether to show the hash of the ledger's newest entry, which
             is for those alone who may see the ledger itself.
         """
+        from lapwing.guarantee import page_of
+        from lapwing.guarantee.sections import WHO_READS, Head
+
         self._require_open()
         state = self._state()
         head = Head(ledger=self.catalog.ledger_path.name, sequence=state.sequence, hash=state.hash if sealed else None)
         now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
         return page_of(self.catalog, budget_view(state, self._ledger.history()), head, asking or WHO_READS, now)
 
-    def raised(self, *, was: tuple[Number, Number], epsilon: Number, delta: Number) -> Raise:
+    def raised(self, *, was: tuple[Number, Number], epsilon: Number, delta: Number) -> "Raise":
         """Return what a larger budget would promise, beside what is promised now; free, and nothing is changed.
 
         Raises: as `raise_budget`.
         """
+        from lapwing.guarantee.raise_preview import preview
+
         self._require_open()
         state, (before, after) = self._state(), _figures(was, (epsilon, delta))
         if after != (state.registration.epsilon, state.registration.delta):

@@ -89,12 +89,12 @@ def test_a_parent_that_changed_refuses_its_children_s_questions(shop: Path) -> N
 
 
 def test_a_look_at_the_child_alone_is_found(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = release.current_version
+    right = release.current_digests
 
-    def leftmost(tables: Any, engine: Any, ledger: Any) -> Any:
-        return right(tables[-1:], engine, ledger)
+    def leftmost(tables: Any, engine: Any, state: Any) -> Any:
+        return right(tables[-1:], engine, state)
 
-    monkeypatch.setattr(release, "current_version", leftmost)
+    monkeypatch.setattr(release, "current_digests", leftmost)
     with pytest.raises((AssertionError, lw.LapwingError, KeyError, pytest.fail.Exception)):
         check_parents(shop)
 

@@ -208,7 +208,7 @@ def answer_law(folder: Path, held: tuple[str, ...]) -> Law:
     charged: Any = type("Charge", (), {"sequence": 3})
 
     def run(entropy: Entropy) -> Any:
-        released = release._answer(Offer(bought=bought), charged, exact_answer, entropy)
+        released = release._answer(Offer(key="", bought=bought), charged, exact_answer, entropy)
         return released.keys, tuple(tuple(map(int, values)) for values in released.values)
 
     return law_of(run)

@@ -364,13 +364,13 @@ def test_the_charge_is_durable_before_data_are_touched(session: Session, monkeyp
 def test_touching_before_charging_is_noticed(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     from lapwing.release import release
 
-    current_version = release.current_version
+    current_digests = release.current_digests
 
-    def touching(tables: Any, engine: Any, ledger: Any) -> Any:
+    def touching(tables: Any, engine: Any, state: Any) -> Any:
         engine._fetch("SELECT 1")
-        return current_version(tables, engine, ledger)
+        return current_digests(tables, engine, state)
 
-    monkeypatch.setattr(release, "current_version", touching)
+    monkeypatch.setattr(release, "current_digests", touching)
     assert charges_seen_by_the_engine(session, monkeypatch) == 0
 
 

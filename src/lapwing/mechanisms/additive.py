@@ -7,7 +7,7 @@ for an idealised real number (Mironov 2012). Scales are rational and are rounded
 when they come from a wanted error.
 
 Each has a file of its own; `noisy` has what they share. Which of them answer questions in SQL is chosen in
-`query.calibrate`; the discrete Gaussian is for those who must report zero-concentrated privacy of the discrete law.
+`query.quote`; the discrete Gaussian is for those who must report zero-concentrated privacy of the discrete law.
 """
 
 from collections.abc import Sequence

@@ -65,7 +65,7 @@ class Question:
     @property
     def lineage(self) -> tuple[Table, ...]:
         """These, and all tables that their links lead to: parents first, each once."""
-        return tuple(dict.fromkeys(table for named in self.tables for table in reversed(named.lineage)))
+        return tuple({table.name: table for named in self.tables for table in reversed(named.lineage)}.values())
 
     @property
     def where(self) -> Expression | None:

@@ -13,8 +13,6 @@ from lapwing.release.released import Released
 from lapwing.release.request import Access, Request
 from lapwing.release.searches import after_searches, searched, settled
 
-Answers = Mapping[Question, Released]
-
 
 def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...]:
     """Answer questions: all are charged, or none; one that stands there twice, once.
@@ -42,20 +40,34 @@ def _answers_after_searches(requests: Sequence[Request], access: Access) -> tupl
     return _answers(paid, notes, released, bounds)
 
 
-def _released(requests: Sequence[Request], access: Access) -> Answers:
+def _released(requests: Sequence[Request], access: Access) -> Sequence[Released]:
+    """Return the released numbers of each request: of a question that stands there twice, the same."""
+    if len(requests) == 1:  # without hashing its plan, which takes a part of all that a small question does
+        return release_all([requests[0].priced], access)
     distinct = {request.priced.question: request.priced for request in requests}
-    return dict(zip(distinct, release_all(tuple(distinct.values()), access), strict=True))
+    released = dict(zip(distinct, release_all(tuple(distinct.values()), access), strict=True))
+    return [released[request.priced.question] for request in requests]
 
 
 def _answers(
-    requests: Sequence[Request], notes: Sequence[Sequence[str]], released: Answers, searches: Answers
+    requests: Sequence[Request],
+    notes: Sequence[Sequence[str]],
+    released: Sequence[Released],
+    searches: Mapping[Question, Released],
 ) -> tuple[Answer, ...]:
     """Return answers, each charged what it was the first to need: it is free a second time."""
-    released, searches, answers = dict(released), dict(searches), []
-    for request, said in zip(requests, notes, strict=True):
+    charged: list[Released] = []
+
+    def taken(numbers: Released) -> Released:
+        if any(numbers is other for other in charged):
+            return replace(numbers, cost=numbers.cost.nothing(), stored=True)
+        charged.append(numbers)
+        return numbers
+
+    answers = []
+    for request, said, numbers in zip(requests, notes, released, strict=True):
         priced = request.priced
-        answer = _taken(released, priced.question)
-        parts = [answer, *(_taken(searches, search.question) for search in priced.searches)]
+        parts = [taken(numbers), *(taken(searches[search.question]) for search in priced.searches)]
         cost = sum_of([part.cost for part in parts])
         # What each measure took of the price is known only if all of it was paid now.
         whole = priced.together
@@ -63,9 +75,9 @@ def _answers(
         answers.append(
             Answer(
                 plan=request.plan,
-                mechanisms=answer.mechanisms,
-                keys=answer.keys,
-                values=answer.values,
+                mechanisms=numbers.mechanisms,
+                keys=numbers.keys,
+                values=numbers.values,
                 cost=cost,
                 stored=all(part.stored for part in parts),
                 notes=said,
@@ -74,12 +86,6 @@ def _answers(
             )
         )
     return tuple(answers)
-
-
-def _taken(answers: dict[Question, Released], question: Question) -> Released:
-    answer = answers[question]
-    answers[question] = replace(answer, cost=answer.cost.nothing(), stored=True)
-    return answer
 
 
 def sum_of(losses: Sequence[Loss]) -> Loss:

@@ -17,7 +17,7 @@ from lapwing.release.previews import (
 from lapwing.release.released import Released
 from lapwing.release.request import Access, Request
 from lapwing.release.searches import notes_before, settled, stored_searches
-from lapwing.release.stored import Offer, offered, parts_charged
+from lapwing.release.stored import Offer, key_of, offered, parts_charged
 
 
 def explain(request: Request, state: State, access: Access, assuming_count: int | None) -> Preview:
@@ -29,7 +29,7 @@ def explain(request: Request, state: State, access: Access, assuming_count: int 
         notes = notes_before(request.plan, request.priced)
     plan, priced, budget = request.plan, request.priced, access.catalog.budget
     # What a question with unknown bounds would release is not known yet, nor whether it is stored.
-    offer = Offer(bought=priced) if plan.unsettled else offered(priced, access.ledger)
+    offer = Offer(key=key_of(plan.question), bought=priced) if plan.unsettled else offered(priced, access.ledger)
     stored = isinstance(offer, Released)
     bought = priced if isinstance(offer, Released) else offer.bought
     buying = [*(search for search in priced.searches if search.question not in bounds), bought]

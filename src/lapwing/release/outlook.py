@@ -20,7 +20,7 @@ from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import Loss
 from lapwing.query.quote import Priced
 from lapwing.release.refusals import bears, exhausted
-from lapwing.release.stored import charge_of
+from lapwing.release.stored import charge_of, key_of
 
 NO_LIMITS: Final = Limits()
 """Of who asks a catalog, and no service: the budget alone."""
@@ -67,7 +67,7 @@ def _refusal(asked: Sequence[Priced], state: State, catalog: Catalog, principal:
     """Return what a question would be refused with, in the order in which a charge is decided."""
     if not asked:
         return None
-    charges = [charge_of(priced, catalog, principal, state.version, state) for priced in asked]
+    charges = [charge_of(priced, key_of(priced.question), catalog, principal, state) for priced in asked]
     try:
         require_within(limits, state.spending, state.registration, charges)
         state.require_open()

@@ -35,7 +35,6 @@ from lapwing.exact.entropy import Entropy
 from lapwing.interrupts import Ending, deferred
 from lapwing.ledger.entries import Charged
 from lapwing.ledger.faults import given_up
-from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.state import State
 from lapwing.ledger.waiting import UnderWay
 from lapwing.mechanisms.additive import NoiseLaw
@@ -46,7 +45,7 @@ from lapwing.release.refusals import exhausted, stands_against
 from lapwing.release.released import Released
 from lapwing.release.request import Access
 from lapwing.release.selecting import chosen, selected_keys
-from lapwing.release.stored import Offer, charge_of, offered, payload_of
+from lapwing.release.stored import Offer, charge_of, key_of, offered, payload_of
 from lapwing.release.waiting import Waiting
 
 SAID_AFTER_A_CHARGE: Final = (EngineFault, EntropyFault, LedgerFault, Interrupted)
@@ -106,15 +105,14 @@ def _release(
     waiting = None
     while True:  # all anew after a wait: data may have changed meanwhile, too
         # 1. Compare.
-        current = [current_version(priced.question.lineage, access.engine, access.ledger) for priced in batch]
-        version = max((version for version, _ in current), default=0)
         state = access.ledger.state()  # before answers are looked for: the charge knows of those that come after it
+        digests = [current_digests(priced.question.lineage, access.engine, state) for priced in batch]
         # 2. Serve what is stored.
         offers = [offered(priced, access.ledger) for priced in batch]
-        buying = [offer.bought for offer in offers if not isinstance(offer, Released)]
+        buying = [offer for offer in offers if not isinstance(offer, Released)]
         # 3. Charge. Ctrl-C waits until the charge is made and noted, or refused.
         with deferred():
-            outcome = _charge(buying, then, version, state, access)
+            outcome = _charge(buying, then, state, access)
             if not isinstance(outcome, Refused | UnderWay):
                 charges.extend(outcome)
         if not isinstance(outcome, UnderWay):
@@ -122,15 +120,15 @@ def _release(
         waiting = Waiting(access.ledger) if waiting is None else waiting
         waiting.for_end_of(outcome)
     if isinstance(outcome, Refused):
-        raise exhausted([*buying, *then], access.ledger.state(), access.catalog)
+        raise exhausted([*(offer.bought for offer in buying), *then], access.ledger.state(), access.catalog)
     paid = iter(outcome)
-    for offer, (_, digests) in zip(offers, current, strict=True):
+    for offer, versions in zip(offers, digests, strict=True):
         if isinstance(offer, Released):
             answers.append(offer)
             continue
         charged = next(paid)
         # 4. Run.
-        exact = access.engine.run(offer.bought.question, digests)
+        exact = access.engine.run(offer.bought.question, versions)
         # 5. Add noise.
         released = _answer(offer, charged, exact, access.entropy)
         # 6. Record.
@@ -140,12 +138,13 @@ def _release(
 
 
 def _charge(
-    buying: Sequence[Priced], then: Sequence[Priced], version: int, state: State, access: Access
+    buying: Sequence[Offer], then: Sequence[Priced], state: State, access: Access
 ) -> tuple[Charged, ...] | Refused | UnderWay:
     """Charge what is to be bought, all of it or nothing; or return which charge of the same is to be waited for."""
-    charges = [charge_of(priced, access.catalog, access.principal, version, state) for priced in buying]
+    charges = [charge_of(offer.bought, offer.key, access.catalog, access.principal, state) for offer in buying]
     if charges and then:  # searches, which are worth their price only if the questions after them can be paid, too
-        later = [charge_of(priced, access.catalog, access.principal, version, state) for priced in then]
+        keys = [key_of(priced.question) for priced in then]
+        later = [charge_of(*pair, access.catalog, access.principal, state) for pair in zip(then, keys, strict=True)]
         obstacle = stands_against(charges, later, state, access.ledger, access.limits)
         if obstacle is not None:
             return obstacle
@@ -184,13 +183,12 @@ def add_noise(terms: Sequence[Term], sums: Sequence[IntArray], entropy: Entropy)
     return tuple(term.mechanism.release(values, entropy) for term, values in zip(terms, sums, strict=True))
 
 
-def current_version(tables: Sequence[Table], engine: Engine, ledger: Ledger) -> tuple[int, Mapping[str, str]]:
-    """Return the ledger's data version and the digests of tables in it, if the data of all are those of it.
+def current_digests(tables: Sequence[Table], engine: Engine, state: State) -> Mapping[str, str]:
+    """Return the digests of tables by name, if the data of all are those of the ledger's current version.
 
     Raises: DataChanged otherwise, or DataFault if there are no data to compare; what is said does not depend on what
         the data hold, nor on columns that the catalog does not declare.
     """
-    state = ledger.state()
     digests = {table.name: _digest(table, engine) for table in tables}
     for name, digest in digests.items():
         if digest is None:
@@ -204,7 +202,7 @@ def current_version(tables: Sequence[Table], engine: Engine, ledger: Ledger) -> 
                 f"The data of {name} are not those of version {state.version}. Nothing was charged. "
                 "If the change is meant, let the curator run `lapwing data accept`; spending stays with the people."
             )
-    return state.version, {name: digest for name, digest in digests.items() if digest is not None}
+    return {name: digest for name, digest in digests.items() if digest is not None}
 
 
 def _digest(table: Table, engine: Engine) -> str | None:

@@ -44,15 +44,15 @@ def _values_of(key: Key) -> list[str]:
     return [str(len(key.domain)), *(map(str, key.domain) if len(key.domain) <= MAX_VALUES else ())]
 
 
-def charge_of(priced: Priced, catalog: Catalog, principal: str, version: int, state: State) -> Charge:
-    """Return what the ledger is to be asked for a question."""
+def charge_of(priced: Priced, key: str, catalog: Catalog, principal: str, state: State) -> Charge:
+    """Return what the ledger is to be asked for a question; `key` is that of `key_of`."""
     return Charge(
-        key=key_of(priced.question),
+        key=key,
         question=str(priced.question),
         loss=priced.loss,
         catalog_digest=catalog.digest,
         principal=principal,
-        version=version,
+        version=state.version,
         delta=priced.delta,
         parts=parts_charged(priced.question, state),
     )
@@ -71,22 +71,24 @@ def parts_charged(question: Question, state: State) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What a question takes: an answer of its own, or what a stored one lacks."""
+    """What a question takes: an answer of its own, or what a stored one lacks; `key` names the question."""
 
+    key: str
     bought: Priced
     further: Sharpening | None = None
 
 
 def offered(priced: Priced, ledger: Ledger) -> Released | Offer:
     """Return the stored answer to a question, or what is to be bought."""
-    kept = ledger.answers(key_of(priced.question))
+    key = key_of(priced.question)
+    kept = ledger.answers(key)
     stored = stored_answer(priced, kept)
     if stored is not None:
         return stored
     # Reading many private keys to no end would take longer than to answer.
     readable = bool(kept) and is_refinable(priced)
     further = sharpening(priced, [restored(priced.question, one, priced.loss) for one in kept]) if readable else None
-    return Offer(bought=priced if further is None else further.refinement.priced, further=further)
+    return Offer(key=key, bought=priced if further is None else further.refinement.priced, further=further)
 
 
 def stored_answer(priced: Priced, kept: Sequence[StoredAnswer]) -> Released | None:

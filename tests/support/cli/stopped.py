@@ -50,7 +50,7 @@ def then_hang(action: Callable[..., Any]) -> Callable[..., Any]:
 PLACES: dict[str, tuple[object, str, Callable[..., Any]]] = {
     "opening": (lapwing.opening, "load", hang),
     "planning": (lapwing.session, "bind", hang),
-    "comparing": (lapwing.release.release, "current_version", hang),
+    "comparing": (lapwing.release.release, "current_digests", hang),
     "between": (lapwing.release.answering, "release_all", then_hang(lapwing.release.release.release_all)),
     "running": (DuckDB, "run", hang),
     "noise": (lapwing.release.release, "add_noise", hang),

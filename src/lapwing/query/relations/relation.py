@@ -228,13 +228,14 @@ def table_of(relation: Relation) -> Table:
 
 def tables_of(relation: Relation) -> tuple[Table, ...]:
     """Return the protected tables that a relation rests on, each once, in the order of their names."""
-    return tuple(sorted(_tables(relation), key=lambda table: table.name))
+    return tuple(table for _, table in sorted(_tables(relation).items()))
 
 
-def _tables(relation: Relation) -> frozenset[Table]:
+def _tables(relation: Relation) -> dict[str, Table]:
+    # By name, of which a catalog has each once: to hash a table, with the bounds of its columns, takes far longer.
     if isinstance(relation, Kept):
-        return frozenset({relation.table})
-    return frozenset[Table]().union(*(_tables(source.relation) for source in relation.sources))
+        return {relation.table.name: relation.table}
+    return {name: table for source in relation.sources for name, table in _tables(source.relation).items()}
 
 
 def public_tables_of(relation: Relation) -> frozenset[tuple[str, str]]:

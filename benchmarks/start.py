@@ -1,0 +1,123 @@
+"""How quick Lapwing is to start, and what a small question costs beside its statement: processor time on one core.
+
+Three figures, each beside a peer that is measured in turn with it, in one run; the machine is noisy, ratios matter.
+
+- `lapwing query` on a small table, as a whole process, beside a process that only imports the libraries that it needs;
+- `lapwing --help`, beside a process that does nothing;
+- `session.sql` of a small question that was not asked before, beside DuckDB's own run of the SQL that it led to. The
+  sync of the ledger to the disk takes no processor, and is left out with all other waiting.
+
+    python benchmarks/start.py [REPEATS]
+"""
+
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from unittest.mock import patch
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import lapwing as lw
+from lapwing.engines.duckdb.engine import DuckDB
+
+REPEATS = 11
+QUESTIONS = 100
+WARM_UP = 50
+"""Questions before those that are timed: by then the small table has its index (`engines.duckdb`)."""
+LIBRARIES = "import sqlite3, duckdb, flint, numpy, sqlglot"
+COMMAND = "import sys; from lapwing.cli import main; sys.exit(main())"
+
+
+def write(folder: Path) -> Path:
+    path = folder / "visits.parquet"
+    rows = 200
+    table = {
+        "person": [row % 60 for row in range(rows)],
+        "plan": ["ab"[row % 2] for row in range(rows)],
+        "cost": [float(row) for row in range(rows)],
+    }
+    pq.write_table(pa.table(table), path)
+    return path
+
+
+def opened(path: Path) -> lw.Session:
+    return lw.protect(
+        path,
+        privacy_unit="person",
+        epsilon=1000,
+        delta=1e-6,
+        max_rows_per_unit=5,
+        bounds={"cost": (0, 200)},
+        domains={"plan": ["a", "b"]},
+    )
+
+
+def question(number: int) -> str:
+    return f"SELECT plan, COUNT(*) AS n FROM visits WHERE cost > {number}.5 GROUP BY plan"
+
+
+def of_process(*arguments: str) -> float:
+    """Return the processor time of a Python process, in seconds."""
+    sink = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_WRONLY, 0) for stream in (1, 2)]
+    child = os.posix_spawn(sys.executable, [sys.executable, *arguments], os.environ, file_actions=sink)
+    _, status, usage = os.wait4(child, 0)
+    if os.waitstatus_to_exitcode(status):
+        raise SystemExit(f"{' '.join(arguments)} failed; run it to see why")
+    return usage.ru_utime + usage.ru_stime
+
+
+def of_call(action: Callable[[], object]) -> float:
+    start = time.process_time()
+    action()
+    return time.process_time() - start
+
+
+def processes(catalog: Path, repeats: int) -> None:
+    times: dict[str, list[float]] = {name: [] for name in ("query", "libraries", "help", "nothing")}
+    for number in range(repeats):
+        asked = ("query", question(1000 + number), "--epsilon", "0.01", "--catalog", str(catalog))
+        times["query"].append(of_process("-c", COMMAND, *asked))
+        times["libraries"].append(of_process("-c", LIBRARIES))
+        times["help"].append(of_process("-c", COMMAND, "--help"))
+        times["nothing"].append(of_process("-c", "pass"))
+    query, libraries, shown, nothing = (statistics.median(times[name]) for name in times)
+    print(f"lapwing query   {query:6.3f} s   its libraries alone {libraries:6.3f} s   ratio {query / libraries:5.2f}")
+    print(f"lapwing --help  {shown:6.3f} s   an empty process    {nothing:6.3f} s")
+
+
+def small_questions(session: lw.Session) -> None:
+    statements: list[tuple[duckdb.DuckDBPyConnection, str]] = []
+    fetch = DuckDB._fetch
+
+    def noted(engine: DuckDB, query: str) -> object:
+        statements.append((engine._database.connection, query))  # the same database, asked without anything around it
+        return fetch(engine, query)
+
+    asked, alone = [], []
+    with patch.object(DuckDB, "_fetch", noted):
+        for number in range(WARM_UP + QUESTIONS):
+            del statements[:]
+            asked.append(of_call(lambda number=number: session.sql(question(number), epsilon=0.01)))  # type: ignore[misc]
+            alone.append(of_call(lambda: [plain.execute(text).fetchall() for plain, text in statements]))
+    whole, engine = (1000 * statistics.median(times[WARM_UP:]) for times in (asked, alone))
+    print(f"session.sql     {whole:6.2f} ms  its statement alone {engine:6.2f} ms  beyond {whole - engine:5.2f} ms")
+
+
+def main() -> None:
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # before DuckDB counts the cores
+    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else REPEATS
+    with tempfile.TemporaryDirectory() as name:
+        path = write(Path(name))
+        with opened(path) as session:
+            small_questions(session)
+        processes(path.with_suffix(".lapwing.toml"), repeats)
+
+
+if __name__ == "__main__":
+    main()
