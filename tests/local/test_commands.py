@@ -12,7 +12,7 @@ import pytest
 
 from lapwing import local
 from lapwing.cli import main
-from lapwing.cli.local import app, task_file, wanted, written
+from lapwing.cli.local import app, estimate_options, output, task_options
 from lapwing.cli.local import estimate as estimating
 from lapwing.local import client
 from tests.docs.test_reference import unmentioned
@@ -222,7 +222,7 @@ def test_a_task_that_is_there_is_not_overwritten(folder: Path, run: Run, command
 
 def test_overwriting_unasked_is_noticed(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        app, "write_task", lambda made, output, *, force: task_file.write_task(made, output, force=True)
+        app, "write_task", lambda made, output, *, force: task_options.write_task(made, output, force=True)
     )
     with pytest.raises(AssertionError):
         check_not_overwritten(folder, run, TASK)
@@ -300,7 +300,7 @@ def test_options_that_an_estimate_ignores_are_refused(
 
 
 def test_an_ignored_option_is_noticed(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wanted.Wanted, "refuse", lambda *given: None)
+    monkeypatch.setattr(estimate_options.EstimateOptions, "refuse", lambda *given: None)
     with pytest.raises(AssertionError):
         check_ignored(folder, run, "tree", ("--forged", "1"), "--forged means nothing")
 
@@ -325,7 +325,7 @@ def test_documents_say_for_whom_and_how_sure(folder: Path, run: Run) -> None:
 
 def test_arrow_is_not_for_terminals(task: client.Task, folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "reports.ndjson").write_bytes(client.report(task, "no", StreamEntropy("terminal").read))
-    monkeypatch.setattr(written, "on_terminal", lambda: True)
+    monkeypatch.setattr(output, "on_terminal", lambda: True)
     outcome = run("local", "estimate", "task.toml", "reports.ndjson", "--format", "arrow")
     assert (outcome.status, outcome.out) == (2, "")
     assert "Arrow is binary, and this is a terminal" in outcome.err

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.cli.local.places import aligned
+from lapwing.cli.local.output import aligned
 from lapwing.local import repeated_reports
 from lapwing.plots import lines
 from tests.support.cli.command import Run, run

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lapwing.cli.local import device as command
+from lapwing.cli.local import device_file as command
 from lapwing.local import DyadicTree, KaryResponse, Memoised, client, collect, new_task, to_toml
 from lapwing.local.client import device as devices
 from lapwing.plots import steps_over_days

@@ -10,17 +10,35 @@ import typer
 
 from lapwing.cli.console import note, print_text
 from lapwing.cli.local import cost as costing
-from lapwing.cli.local import device as devices
+from lapwing.cli.local import device_file as devices
 from lapwing.cli.local import estimate as estimating
-from lapwing.cli.local import over_time_task as repeating
-from lapwing.cli.local import rappor as rapporing
+from lapwing.cli.local import longitudinal_task as repeating
+from lapwing.cli.local import rappor_task as rappor
 from lapwing.cli.local import simulate as simulating
-from lapwing.cli.local.advice import Goal, advise_number, advise_shares
-from lapwing.cli.local.days import day
-from lapwing.cli.local.questions import STEPS, Kind, Terms, answer_of, number_of, task_of_attributes, task_of_one
-from lapwing.cli.local.ranges import check_unused, check_values, check_whole
-from lapwing.cli.local.task_file import Force, Output, write_task
-from lapwing.cli.local.words import text_of
+from lapwing.cli.local.advise import Goal, advise_number, advise_shares
+from lapwing.cli.local.task_mechanisms import (
+    STEPS,
+    Kind,
+    Terms,
+    answer_of,
+    number_of,
+    task_of_attributes,
+    task_of_one,
+    text_of,
+)
+from lapwing.cli.local.task_options import (
+    Closes,
+    Epsilon,
+    Force,
+    Opens,
+    Output,
+    Question,
+    Retention,
+    check_unused,
+    check_values,
+    check_whole,
+    write_task,
+)
 from lapwing.cli.options import Report, above_zero
 from lapwing.errors import InvalidParameter, QueryRefused
 
@@ -53,12 +71,6 @@ app = typer.Typer(
 )
 
 
-Epsilon = Annotated[
-    Fraction | None,
-    typer.Option(parser=above_zero("--epsilon"), metavar="NUMBER", help="What one report may lose."),
-]
-
-
 @app.callback()
 def local() -> None:
     """Ask where nobody is trusted: the respondent adds the noise."""
@@ -72,7 +84,10 @@ def advise(
     number: Annotated[
         str | None, typer.Option(metavar="LOWER:UPPER", help="Instead: a number, for its mean.", show_default=False)
     ] = None,
-    epsilon: Epsilon = None,
+    epsilon: Annotated[
+        Fraction | None,
+        typer.Option(parser=above_zero("--epsilon"), metavar="NUMBER", help="What one report may lose."),
+    ] = None,
     respondents: Annotated[int | None, typer.Option(metavar="COUNT", help="How many will answer.")] = None,
     within: Annotated[
         Fraction | None,
@@ -109,13 +124,10 @@ def advise(
 
 @app.command(epilog=TASK, short_help="Write a task: what is asked, and how answers are made noisy.")
 def task(
-    question: Annotated[str, typer.Option(metavar="TEXT", help="What is asked.", show_default=False)],
-    opens: Annotated[date, typer.Option(parser=day("--opens"), metavar="DAY", help="The first day.")],
-    closes: Annotated[date, typer.Option(parser=day("--closes"), metavar="DAY", help="The last day.")],
-    epsilon: Annotated[
-        Fraction,
-        typer.Option(parser=above_zero("--epsilon"), metavar="NUMBER", help="What one report may lose."),
-    ],
+    question: Question,
+    opens: Opens,
+    closes: Closes,
+    epsilon: Epsilon,
     value: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="What may be answered; repeat.", show_default=False)
     ] = None,
@@ -139,7 +151,7 @@ def task(
         str | None,
         typer.Option(metavar="TEXT", help="What is hidden: one answer, or all answers, of one person unless given."),
     ] = None,
-    retention_days: Annotated[int, typer.Option(metavar="DAYS", help="How long reports are kept.")] = 30,
+    retention_days: Retention = 30,
     output: Output = None,
     force: Force = False,
 ) -> None:
@@ -163,9 +175,9 @@ def task(
     write_task(made, output, force=force)
 
 
-def _check_one_kind(given: Mapping[str, object]) -> None:
+def _check_one_kind(answers: Mapping[str, object]) -> None:
     """Refuse a task without an answer, or with several kinds of them."""
-    kinds = [option for option, said in given.items() if said is not None]
+    kinds = [option for option, value in answers.items() if value is not None]
     if len(kinds) > 1:
         raise InvalidParameter(
             f"A question has one kind of answer, but {' and '.join(kinds)} are given: leave all but one out. "
@@ -222,5 +234,5 @@ app.command(epilog=costing.EXAMPLE, short_help="Show what answering every day co
 app.command(epilog=devices.EXAMPLE, short_help="Show what this device has revealed so far.")(devices.device)
 app.command(epilog=estimating.EXAMPLE, short_help="Estimate shares from reports.")(estimating.estimate)
 app.command(epilog=repeating.EXAMPLE, short_help="Write a task that is answered again and again.")(repeating.over_time)
-app.command(epilog=rapporing.EXAMPLE, short_help="Write a RAPPOR task: for any text.")(rapporing.rappor)
+app.command(epilog=rappor.EXAMPLE, short_help="Write a RAPPOR task: for any text.")(rappor.rappor)
 app.command(epilog=simulating.EXAMPLE, short_help="Compare ways of collecting the same data.")(simulating.simulate)

@@ -1,7 +1,5 @@
 """`lapwing local cost`: what the same question costs that is answered every day with fresh noise."""
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN
 from fractions import Fraction
@@ -14,12 +12,11 @@ from rich.table import Table
 import lapwing as lw
 from lapwing.cli.account import Form, rounded
 from lapwing.cli.charts import HELP, require_chart, write_chart
-from lapwing.cli.console import note, on_terminal, print_text, show, text
-from lapwing.cli.fitting import Fitted
-from lapwing.cli.formats import new_table, to_json
-from lapwing.cli.local.places import aligned
-from lapwing.cli.local.ranges import check_whole
-from lapwing.cli.options import above_zero, between
+from lapwing.cli.console import note, text
+from lapwing.cli.formats import new_table
+from lapwing.cli.local.output import aligned, show_as, written_as
+from lapwing.cli.local.task_options import Epsilon, check_whole
+from lapwing.cli.options import between
 from lapwing.plots import Plot, below_each_other, lines
 
 if TYPE_CHECKING:
@@ -38,10 +35,7 @@ Row = dict[str, float]
 
 
 def cost(
-    epsilon: Annotated[
-        Fraction,
-        typer.Option(parser=above_zero("--epsilon"), metavar="NUMBER", help="What one report may lose."),
-    ],
+    epsilon: Epsilon,
     reports_a_day: Annotated[int, typer.Option(metavar="COUNT", help="How many each person sends a day.")] = 1,
     days: Annotated[int, typer.Option(metavar="COUNT", help="For how many days.")] = 30,
     delta: Annotated[
@@ -60,17 +54,11 @@ def cost(
     require_chart(plot)
     check_whole("--days", days, 1, MOST_REPORTS)
     check_whole("--reports-a-day", reports_a_day, 1, MOST_REPORTS // days)
-    found = lw.local.over_days(epsilon, reports_a_day, days, Fraction(1, 10**6) if delta is None else delta)
-    failure = float(found[0].delta)
-    rows = [_row(day, each) for day, each in enumerate(found, 1)]
-    match form or (Form.table if on_terminal() else Form.csv):
-        case Form.table:
-            show(Fitted(_table(rows)))
-        case Form.csv:
-            print_text(_as_csv(rows))
-        case Form.json:
-            document = {"epsilon": float(epsilon), "reports_a_day": reports_a_day, "delta": failure, "days": rows}
-            print_text(to_json(document))
+    totals = lw.local.over_days(epsilon, reports_a_day, days, Fraction(1, 10**6) if delta is None else delta)
+    failure = float(totals[0].delta)
+    rows = [_row(day, each) for day, each in enumerate(totals, 1)]
+    document = {"epsilon": float(epsilon), "reports_a_day": reports_a_day, "delta": failure, "days": rows}
+    show_as(written_as(form), table=lambda: _table(rows), rows=rows, document=lambda: document)
     note("a day", f"epsilon {float(epsilon * reports_a_day):g} is what a limit by day would say, on day {days} too.")
     note("tight", f"bounds on the least epsilon that holds at delta {failure:g}, for any mechanism.")
     note("recovered", "how often the majority of a person's reports of yes or no is the true answer.")
@@ -78,16 +66,16 @@ def cost(
         write_chart(_chart(rows, float(epsilon * reports_a_day), failure), plot)
 
 
-def _row(day: int, found: "Repeated") -> Row:
+def _row(day: int, total: "Repeated") -> Row:
     return {
         "day": day,
-        "reports": found.reports,
-        "sum": float(found.epsilon),
-        "zcdp": found.concentrated,
-        "tight_lower": found.tight.lower,
-        "tight": found.tight.upper,
-        "recovered": found.recovered,
-        "mistaken": found.mistaken,
+        "reports": total.reports,
+        "sum": float(total.epsilon),
+        "zcdp": total.concentrated,
+        "tight_lower": total.tight.lower,
+        "tight": total.tight.upper,
+        "recovered": total.recovered,
+        "mistaken": total.mistaken,
     }
 
 
@@ -111,14 +99,6 @@ def _often(row: Row) -> str:
         if row["mistaken"] < 1e-3
         else rounded(row["recovered"], ROUND_FLOOR)
     )
-
-
-def _as_csv(rows: Sequence[Row]) -> str:
-    out = io.StringIO()
-    writer = csv.DictWriter(out, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
 
 
 def _chart(rows: Sequence[Row], daily: float, delta: float) -> Plot:

@@ -1,11 +1,10 @@
 """`lapwing local simulate`: what each way of collecting the same data would cost in accuracy."""
 
 import csv
-import io
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.table import Table
@@ -14,12 +13,12 @@ import lapwing as lw
 from lapwing.cli.charts import HELP, require_chart, write_chart
 from lapwing.cli.console import note, text
 from lapwing.cli.formats import Format, new_table
-from lapwing.cli.local.column import Column, read_column
-from lapwing.cli.local.errors_chart import chart_of
-from lapwing.cli.local.ranges import check_whole
-from lapwing.cli.local.written import as_arrow, show_as, written_as
+from lapwing.cli.local.column_counts import ColumnCounts, read_column
+from lapwing.cli.local.output import show_as, written_as
+from lapwing.cli.local.task_options import check_whole
 from lapwing.cli.options import above_zero, between
 from lapwing.errors import InvalidParameter
+from lapwing.plots import SCHEMA, Plot
 
 if TYPE_CHECKING:
     from lapwing.local import Simulated
@@ -85,16 +84,11 @@ def simulate(
     for size in respondents or ():
         check_whole("--respondents", size, 1, people)
     sizes = respondents or [size for size in _parts(people) if size >= LEAST_SAMPLE] + [people]
-    found = lw.local.simulate(
+    errors = lw.local.simulate(
         counted.totals, epsilons=epsilon or EPSILONS, respondents=sizes, delta=delta or DELTA, repeats=repeats
     )
-    show_as(
-        form,
-        table=lambda: _table(found),
-        csv=lambda: _csv(found),
-        document=lambda: [one.row() for one in found],
-        arrow=lambda: as_arrow([one.row() for one in found]),
-    )
+    rows = [one.row() for one in errors]
+    show_as(form, table=lambda: _table(errors), rows=rows, document=lambda: rows)
     _note_left_out(counted)
     if respondents is None and (small := [size for size in _parts(people) if size < LEAST_SAMPLE]):
         said = " and ".join(f"{size:,}" for size in small)
@@ -103,7 +97,7 @@ def simulate(
         note("values", "taken from the column; a real question needs a public list, so give --values.")
     note("private", "no: these errors come of the true data. They are for you, not for publication.")
     if plot is not None:
-        write_chart(chart_of(found, f"Error of a share of {column}"), plot)
+        write_chart(chart_of(errors, f"Error of a share of {column}"), plot)
 
 
 def _parts(people: int) -> tuple[int, int]:
@@ -111,7 +105,7 @@ def _parts(people: int) -> tuple[int, int]:
     return people // 100, people // 10
 
 
-def _note_left_out(counted: Column) -> None:
+def _note_left_out(counted: ColumnCounts) -> None:
     """Say how many rows do not count, and which values nobody has."""
     if counted.others:
         note("left out", f"{counted.others:,} of {counted.rows:,} rows have another value and are left out.")
@@ -131,10 +125,10 @@ def _listed(values: str | None) -> list[str] | None:
     return listed
 
 
-def _table(found: Sequence["Simulated"]) -> Table:
+def _table(errors: Sequence["Simulated"]) -> Table:
     numbers = ("respondents", "epsilon", "local ε", "predicted", "observed")
     table = new_table(*numbers[:2], "collected", "mechanism", *numbers[2:], numbers=numbers)
-    for one in found:
+    for one in errors:
         local = one.local_epsilon if one.road == "shuffled" else None
         cells = (
             f"{one.respondents:,}", _short(one.epsilon), one.road, one.mechanism, _short(local),
@@ -148,10 +142,60 @@ def _short(number: float | None) -> str:
     return "" if number is None else f"{number:.3g}"
 
 
-def _csv(found: Sequence["Simulated"]) -> str:
-    out = io.StringIO()
-    rows = [one.row() for one in found]
-    writer = csv.DictWriter(out, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
+def chart_of(errors: Sequence["Simulated"], title: str) -> Plot:
+    """Return lines of predicted errors and points of observed ones: over ε for all respondents, and over respondents.
+
+    An error of 0, that of all people without noise, has no place on a logarithmic axis and is left out.
+    """
+    rows = [_row(one) for one in errors if one.predicted > 0]
+    names = list(dict.fromkeys(row["collected"] for row in rows))
+    epsilons = sorted({row["epsilon"] for row in rows if row["epsilon"] is not None})
+    sizes = sorted({row["respondents"] for row in rows})
+    middle = epsilons[len(epsilons) // 2]
+    panels = []
+    if len(epsilons) > 1 or len(sizes) == 1:
+        chosen = [row for row in rows if row["respondents"] == sizes[-1] and row["epsilon"] is not None]
+        panels.append(_panel(chosen, names, "epsilon", f"{sizes[-1]:,} respondents"))
+    if len(sizes) > 1:
+        chosen = [row for row in rows if row["epsilon"] in (middle, None)]
+        panels.append(_panel(chosen, names, "respondents", f"epsilon {middle:g}"))
+    return Plot({"$schema": SCHEMA, "title": title, "hconcat": panels})
+
+
+def _row(one: "Simulated") -> dict[str, Any]:
+    """Return the record with the name of its line: shuffled ones are one line, by whichever mechanism."""
+    name = one.road if one.road in ("plain", "shuffled") else f"{one.road}: {one.mechanism}"
+    return {**one.row(), "collected": name}
+
+
+def _panel(rows: Sequence[dict[str, Any]], names: Sequence[str], x: str, title: str) -> dict[str, Any]:
+    """Return one panel; of both the colours are the same, in the order of the records."""
+
+    def y(field: str) -> dict[str, Any]:
+        return {"field": field, "type": "quantitative", "scale": {"type": "log"}, "title": "error of a share"}
+
+    colour = {"field": "collected", "type": "nominal", "sort": list(names), "title": "collected"}
+    return {
+        "title": title,
+        "width": 360,
+        "height": 320,
+        "data": {"values": list(rows)},
+        "encoding": {
+            "x": {
+                "field": x,
+                "type": "quantitative",
+                "scale": {"type": "log", "nice": False, "padding": 10},
+                "title": x,
+                "axis": {"format": "~g" if x == "epsilon" else "~s"},
+            },
+            "color": colour,
+        },
+        "layer": [
+            {"mark": {"type": "line", "strokeWidth": 2}, "encoding": {"y": y("predicted")}},
+            {
+                "transform": [{"filter": "datum.observed > 0"}],
+                "mark": {"type": "point", "filled": True, "size": 40},
+                "encoding": {"y": y("observed")},
+            },
+        ],
+    }

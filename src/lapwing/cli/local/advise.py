@@ -1,6 +1,6 @@
 """`lapwing local advise`: every mechanism with its error, and what an accuracy takes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
@@ -11,21 +11,21 @@ import lapwing as lw
 from lapwing.cli.console import note, print_text, show, text
 from lapwing.cli.fitting import Fitted
 from lapwing.cli.formats import new_table, to_json
-from lapwing.cli.local.places import aligned
-from lapwing.cli.local.ranges import check_whole, in_decimals
+from lapwing.cli.local.output import aligned
+from lapwing.cli.local.task_options import check_whole, in_decimals
 from lapwing.cli.options import Report
 from lapwing.errors import InvalidParameter
 from lapwing.local.client import MOST_VALUES
 
 if TYPE_CHECKING:
-    from lapwing.local import Advice, MeanAdvice
+    from lapwing.local import Advice, MeanAdvice, MeanOption, Option
     from lapwing.local.client import Number
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """Two of the ε of a report, the number of respondents and the half-width of an interval; the third is found."""
+    """Two of the ε of a report, the number of respondents and the half-width of an interval; the third follows."""
 
     epsilon: Fraction | None
     respondents: int | None
@@ -37,7 +37,7 @@ class Goal:
         respondents_needed: Callable[[Fraction, Fraction], int],
         epsilon_needed: Callable[[int, Fraction], Fraction],
     ) -> tuple[Fraction, int, str]:
-        """Return ε and respondents, and what to say of the one that was found.
+        """Return ε and respondents, and what to say of the third.
 
         Args: respondents_needed: given ε and half-width. epsilon_needed: given respondents and half-width.
         """
@@ -45,8 +45,8 @@ class Goal:
             return self.epsilon or Fraction(1), self.respondents or 1, ""
         width = f"±{in_decimals(self.within)}"
         if self.epsilon is not None:
-            found = respondents_needed(self.epsilon, self.within)
-            return self.epsilon, found, f"{found:,} respondents for {width} at epsilon {in_decimals(self.epsilon)}"
+            people = respondents_needed(self.epsilon, self.within)
+            return self.epsilon, people, f"{people:,} respondents for {width} at epsilon {in_decimals(self.epsilon)}"
         people = self.respondents or 1
         epsilon = epsilon_needed(people, self.within)
         return epsilon, people, f"epsilon {in_decimals(epsilon)} for {width} with {people:,} respondents"
@@ -61,7 +61,7 @@ def advise_shares(values: int, goal: Goal, form: Report) -> None:
         lambda people, width: lw.local.epsilon_needed(people, values, width, goal.confidence),
     )
     advice = lw.local.advise(epsilon, values, respondents)
-    _show(advice_table(advice), advice_document(advice), needed, form)
+    _show(advice, "error of a share", needed, form)
 
 
 def advise_number(number: "Number", goal: Goal, form: Report) -> None:
@@ -74,7 +74,7 @@ def advise_number(number: "Number", goal: Goal, form: Report) -> None:
     )
     advice = lw.local.advise_mean(epsilon, number, respondents)
     needed = f"{needed}, by {advice.best.name}" if needed else ""
-    _show(mean_table(advice), mean_document(advice), needed, form)
+    _show(advice, "error of the mean", needed, form)
 
 
 def _check_within(goal: Goal, below: Fraction, why: str) -> None:
@@ -82,67 +82,48 @@ def _check_within(goal: Goal, below: Fraction, why: str) -> None:
         raise InvalidParameter(f"--within is {in_decimals(goal.within)}; it must be below {in_decimals(below)}: {why}.")
 
 
-def _show(table: Table, document: dict[str, object], needed: str, form: Report) -> None:
+def _show(advice: "Advice | MeanAdvice", error: str, needed: str, form: Report) -> None:
     if form is Report.json:
-        print_text(to_json(document))
+        print_text(to_json(_document(advice)))
     else:
-        show(Fitted(table))
+        show(Fitted(_table(advice, error)))
     if needed:
         note("needed", needed)
 
 
-def mean_table(advice: "MeanAdvice") -> Table:
-    """Return every mechanism for a mean with its error, the most accurate first."""
-    names = ("error of the mean", "at worst", "bytes")
-    table = new_table("mechanism", *names, numbers=names)
-    errors = aligned([option.error for option in advice.options])
-    worst = aligned([option.worst for option in advice.options])
-    for option, error, most in zip(advice.options, errors, worst, strict=True):
-        table.add_row(*map(text, (option.name, error, most, f"{option.report_bytes:,}")))
-    return table
-
-
-def mean_document(advice: "MeanAdvice") -> dict[str, object]:
-    """Return the same for programs; thresholds of 64 bits are texts."""
-    options = [
-        {
-            "name": option.name,
-            "parameters": {name: str(value) for name, value in option.mechanism.parameters.items()},
-            "error": option.error,
-            "worst": option.worst,
-            "report_bytes": option.report_bytes,
-        }
-        for option in advice.options
-    ]
-    return {"epsilon": float(advice.epsilon), "respondents": advice.respondents, "options": options}
-
-
-def advice_table(advice: "Advice") -> Table:
+def _table(advice: "Advice | MeanAdvice", error: str) -> Table:
     """Return every mechanism with its error and what it takes, the most accurate first."""
-    names = ("error of a share", "at worst", "bytes", "steps")
-    table = new_table("mechanism", "parameters", *names, numbers=names)
+    of_shares = isinstance(advice, lw.local.Advice)
+    names = (error, "at worst", "bytes", *(("steps",) if of_shares else ()))
+    table = new_table("mechanism", *(("parameters",) if of_shares else ()), *names, numbers=names)
     errors = aligned([option.error for option in advice.options])
     worst = aligned([option.worst for option in advice.options])
-    for option, error, most in zip(advice.options, errors, worst, strict=True):
-        given = {name: value for name, value in option.mechanism.parameters.items() if "threshold" not in name}
-        cells = (error, most, f"{option.report_bytes:,}", f"{option.operations:,}")
-        said = ", ".join(f"{name} {value:,}" for name, value in given.items())
-        table.add_row(*map(text, (option.name, said, *cells)))
+    options: Sequence[Option | MeanOption] = advice.options
+    for option, accuracy, most in zip(options, errors, worst, strict=True):
+        cells = [option.name, accuracy, most, f"{option.report_bytes:,}"]
+        if isinstance(option, lw.local.Option):
+            sizes = {name: value for name, value in option.mechanism.parameters.items() if "threshold" not in name}
+            cells.insert(1, ", ".join(f"{name} {value:,}" for name, value in sizes.items()))
+            cells.append(f"{option.operations:,}")
+        table.add_row(*map(text, cells))
     return table
 
 
-def advice_document(advice: "Advice") -> dict[str, object]:
+def _document(advice: "Advice | MeanAdvice") -> dict[str, object]:
     """Return the same for programs; thresholds of 64 bits are texts."""
-    options = [
-        {
-            "name": option.name,
-            "mechanism": option.mechanism.name,
-            "parameters": {name: str(value) for name, value in option.mechanism.parameters.items()},
-            "error": option.error,
-            "worst": option.worst,
-            "report_bytes": option.report_bytes,
-            "operations": option.operations,
-        }
-        for option in advice.options
-    ]
+    options = [_option(option) for option in advice.options]
     return {"epsilon": float(advice.epsilon), "respondents": advice.respondents, "options": options}
+
+
+def _option(option: "Option | MeanOption") -> dict[str, object]:
+    """Return one mechanism; for shares its name in a task and its steps, too, as two share one."""
+    of_shares = isinstance(option, lw.local.Option)
+    return {
+        "name": option.name,
+        **({"mechanism": option.mechanism.name} if of_shares else {}),
+        "parameters": {name: str(value) for name, value in option.mechanism.parameters.items()},
+        "error": option.error,
+        "worst": option.worst,
+        "report_bytes": option.report_bytes,
+        **({"operations": option.operations} if isinstance(option, lw.local.Option) else {}),
+    }

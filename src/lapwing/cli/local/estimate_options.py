@@ -1,4 +1,4 @@
-"""What `lapwing local estimate` was asked for."""
+"""The options of `lapwing local estimate`, and what all its documents begin with."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,15 +21,15 @@ class Whom(StrEnum):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class EstimateOptions:
     """The options of an estimate.
 
-    Args: asked_whom: whose shares or mean the intervals shall be for; None for whom they usually are. together: whether
-        all hold at once. confidence: of each, or of all. forged: how many forged reports to think of. format: how to
-        write it. plot: where to, too. candidates: the words to look for.
+    Args: chosen_whom: whose shares or mean the intervals shall be for; None for whom they usually are. together:
+        whether all hold at once. confidence: of each, or of all. forged: how many forged reports to think of. format:
+        how to write it. plot: a file for a chart. candidates: the words to look for.
     """
 
-    asked_whom: Whom | None
+    chosen_whom: Whom | None
     together: bool
     confidence: float
     forged: int
@@ -40,7 +40,12 @@ class Wanted:
     @property
     def whom(self) -> Whom:
         """Whose shares or mean the intervals are for, where there is a choice."""
-        return self.asked_whom or Whom.respondents
+        return self.chosen_whom or Whom.respondents
+
+    @property
+    def held(self) -> str:
+        """How sure the intervals are, in words."""
+        return f"each interval holds with {100 * self.confidence:g} %{', all at once' if self.together else ''}"
 
     def refuse(self, kind: str, *ignored: str) -> None:
         """Refuse options that an estimate of a kind of task would ignore.
@@ -48,14 +53,14 @@ class Wanted:
         Args: ignored: of "--whom respondents", "--together", "--forged" and "--candidates".
         Raises: InvalidParameter, with the first that was given.
         """
-        given = {
-            "--whom respondents": self.asked_whom is Whom.respondents,
+        present = {
+            "--whom respondents": self.chosen_whom is Whom.respondents,
             "--together": self.together,
             "--forged": self.forged != 0,
             "--candidates": self.candidates is not None,
         }
         for option in ignored:
-            if given[option]:
+            if present[option]:
                 raise InvalidParameter(f"{option} means nothing for {kind}: {REASONS[option]}.")
 
     def document(self, collected: "Collected[Any]", whom: Whom) -> dict[str, object]:
@@ -81,5 +86,5 @@ REASONS: Final = {
 
 def reports_in(collected: "Collected[Any]") -> int:
     """Return how many reports were taken. Of several questions they are a tuple, with a part for each."""
-    told = collected.reports if isinstance(collected.reports, tuple) else (collected.reports,)
-    return sum(map(len, told))
+    parts = collected.reports if isinstance(collected.reports, tuple) else (collected.reports,)
+    return sum(map(len, parts))

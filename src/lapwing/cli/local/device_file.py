@@ -1,12 +1,9 @@
 """`lapwing local device`: what this device has revealed so far, and reports that are added to it."""
 
-import csv
-import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date
 from decimal import ROUND_CEILING, Decimal
-from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -15,10 +12,11 @@ import typer
 from rich.table import Table
 
 import lapwing as lw
+from lapwing.cli.account import Form
 from lapwing.cli.charts import HELP, require_chart, write_chart
-from lapwing.cli.console import note, on_terminal, print_text, show, text
-from lapwing.cli.fitting import Fitted
-from lapwing.cli.formats import new_table, to_json
+from lapwing.cli.console import note, text
+from lapwing.cli.formats import new_table
+from lapwing.cli.local.output import show_as, written_as
 from lapwing.cli.options import above_zero
 from lapwing.errors import BudgetExhausted, InvalidParameter, QueryRefused
 from lapwing.exact.entropy import SYSTEM
@@ -35,15 +33,10 @@ Examples:
   lapwing local device device.json --limit 3"""
 ALWAYS, UNCHANGED = "whatever the answers were", "only if no kept answer ever changed"
 POINTS: Final = 200
-_SHOWN: Final = Decimal("0.001")
-
-
-class Shown(StrEnum):
-    """How a device's file is shown."""
-
-    table = "table"
-    csv = "csv"
-    json = "json"
+COLUMNS: Final = (
+    "question", "task", "mechanism", "reports", "first", "last", "epsilon_of_one", "epsilon_unchanged", "epsilon",
+)  # fmt: skip
+_PLACES: Final = Decimal("0.001")
 
 
 def device(
@@ -54,7 +47,7 @@ def device(
     ] = None,
     no_limit: Annotated[bool, typer.Option("--no-limit", help="Remove the limit.")] = False,
     form: Annotated[
-        Shown | None, typer.Option("--format", help="A table on a terminal, CSV in a pipe.", show_default=False)
+        Form | None, typer.Option("--format", help="A table on a terminal, CSV in a pipe.", show_default=False)
     ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help=HELP)] = None,
 ) -> None:
@@ -71,17 +64,17 @@ def device(
 
         if limit is not None or no_limit:
             devices.set_limit(str(file), _decimal(limit) if limit is not None else None, date.today())
-        found = devices.read_device(str(file))
-    match form or (Shown.table if on_terminal() else Shown.csv):
-        case Shown.table:
-            show(Fitted(_table(found)))
-        case Shown.csv:
-            print_text(_csv(found))
-        case Shown.json:
-            print_text(to_json(_document(found)))
-    _notes(found)
+        revealed = devices.read_device(str(file))
+    show_as(
+        written_as(form),
+        table=lambda: _table(revealed),
+        rows=_records(revealed),
+        columns=COLUMNS,
+        document=lambda: _document(revealed),
+    )
+    _notes(revealed)
     if plot is not None:
-        write_chart(revealed_over_days(found), plot)
+        write_chart(revealed_over_days(revealed), plot)
 
 
 def report(task: "Task", answer: "Answer", file: Path | None, today: date) -> bytes | None:
@@ -95,26 +88,25 @@ def report(task: "Task", answer: "Answer", file: Path | None, today: date) -> by
     with _refusals():
         new = not file.exists() or not devices.read_device(str(file)).reported
         line = _answered(lambda: devices.report_from_device(str(file), task, answer, SYSTEM.read, today))
-        found = devices.read_device(str(file))
+        revealed = devices.read_device(str(file))
     if new:
-        note(
-            "new", f"{file} counts from {_since(found, today)}: what this device revealed before, it does not know of."
-        )
-    note("device", f"{_said(found.epsilon())} in all so far, {ALWAYS}.")
+        since = "today" if revealed.began == today else str(revealed.began)
+        note("new", f"{file} counts from {since}: what this device revealed before, it does not know of.")
+    note("device", f"{_said(revealed.epsilon())} in all so far, {ALWAYS}.")
     return line
 
 
-def revealed_over_days(found: "Device") -> Plot:
+def revealed_over_days(revealed: "Device") -> Plot:
     """Return how much the device had revealed by each day; of many days some, and the last."""
-    days = found.days()
+    days = revealed.days()
     shown = [*days[:-1][:: len(days) // POINTS + 1], *days[-1:]]
     points = [
         {"day": day.isoformat(), "epsilon": float(epsilon), "holds": holds}
-        for holds, total in ((ALWAYS, found.epsilon), (UNCHANGED, found.epsilon_unchanged))
+        for holds, total in ((ALWAYS, revealed.epsilon), (UNCHANGED, revealed.epsilon_unchanged))
         for day in shown
         if (epsilon := total(day)) is not None
     ]
-    limit = None if found.limit is None else float(found.limit)
+    limit = None if revealed.limit is None else float(revealed.limit)
     title = "What this device has revealed"
     return steps_over_days(points, day="day", value="epsilon", series="holds", title=title, limit=limit)
 
@@ -139,8 +131,8 @@ def _refusals() -> Iterator[None]:
         raise QueryRefused(str(refused).rstrip(".")) from None
 
 
-def _records(found: "Device") -> list[dict[str, Any]]:
-    return [_record(each) for each in found.reported.values()]
+def _records(revealed: "Device") -> list[dict[str, Any]]:
+    return [_record(each) for each in revealed.reported.values()]
 
 
 def _record(each: "Reported") -> dict[str, Any]:
@@ -159,48 +151,33 @@ def _record(each: "Reported") -> dict[str, Any]:
     }
 
 
-def _table(found: "Device") -> Table:
+def _table(revealed: "Device") -> Table:
     numbers = ("reports", "one", "unchanged", "in all")
     table = new_table("question", "mechanism", "reports", "last", *numbers[1:], numbers=numbers)
-    for each, row in zip(found.reported.values(), _records(found), strict=True):
+    for each, row in zip(revealed.reported.values(), _records(revealed), strict=True):
         losses = (each.task.epsilon, each.epsilon_unchanged(row["reports"]), each.epsilon(row["reports"]))
         cells = (row["question"], row["mechanism"], f"{row['reports']:,}", row["last"] or "")
         table.add_row(*map(text, (*cells, *("no bound" if loss is None else _up(loss) for loss in losses))))
     return table
 
 
-def _csv(found: "Device") -> str:
-    out = io.StringIO()
-    names = ["question", "task", "mechanism", "reports", "first", "last"]
-    writer = csv.DictWriter(
-        out, fieldnames=[*names, "epsilon_of_one", "epsilon_unchanged", "epsilon"], lineterminator="\n"
-    )
-    writer.writeheader()
-    writer.writerows(_records(found))
-    return out.getvalue()
-
-
-def _document(found: "Device") -> dict[str, Any]:
-    total = found.epsilon()
+def _document(revealed: "Device") -> dict[str, Any]:
+    total = revealed.epsilon()
     return {
-        "began": found.began.isoformat(),
-        "limit": None if found.limit is None else plain(found.limit),
+        "began": revealed.began.isoformat(),
+        "limit": None if revealed.limit is None else plain(revealed.limit),
         "epsilon": None if total is None else plain(total),
-        "epsilon_unchanged": plain(found.epsilon_unchanged()),
-        "reported": _records(found),
+        "epsilon_unchanged": plain(revealed.epsilon_unchanged()),
+        "reported": _records(revealed),
     }
 
 
-def _notes(found: "Device") -> None:
-    note("in all", f"{_said(found.epsilon())} since {found.began}, {ALWAYS}.")
-    if found.epsilon() != found.epsilon_unchanged():
-        note("less", f"{_said(found.epsilon_unchanged())} {UNCHANGED}.")
-    if found.limit is not None:
-        note("limit", f"epsilon {plain(found.limit)}: a report beyond it is refused.")
-
-
-def _since(found: "Device", today: date) -> str:
-    return "today" if found.began == today else str(found.began)
+def _notes(revealed: "Device") -> None:
+    note("in all", f"{_said(revealed.epsilon())} since {revealed.began}, {ALWAYS}.")
+    if revealed.epsilon() != revealed.epsilon_unchanged():
+        note("less", f"{_said(revealed.epsilon_unchanged())} {UNCHANGED}.")
+    if revealed.limit is not None:
+        note("limit", f"epsilon {plain(revealed.limit)}: a report beyond it is refused.")
 
 
 def _said(epsilon: Decimal | None) -> str:
@@ -209,7 +186,7 @@ def _said(epsilon: Decimal | None) -> str:
 
 def _up(epsilon: Decimal) -> str:
     """Return three decimal places, rounded up."""
-    return plain(epsilon.quantize(_SHOWN, rounding=ROUND_CEILING))
+    return plain(epsilon.quantize(_PLACES, rounding=ROUND_CEILING))
 
 
 def _decimal(limit: Fraction) -> Decimal:

@@ -19,7 +19,7 @@ DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class ColumnCounts:
     """A column, counted; for whoever holds the data, as all of it is true.
 
     Args: totals: how many rows have each value. rows: of the file. empty: how many of them have no value. absent: the
@@ -42,7 +42,7 @@ class Column:
         return self.rows - self.empty - self.people
 
 
-def read_column(source: Path, column: str, values: Sequence[str] | None) -> Column:
+def read_column(source: Path, column: str, values: Sequence[str] | None) -> ColumnCounts:
     """Return how many rows have each value of a column, written as text; rows without a listed value are left out.
 
     Args: values: the list; None for all that the column has.
@@ -58,15 +58,15 @@ def read_column(source: Path, column: str, values: Sequence[str] | None) -> Colu
         counted = pyarrow.compute.value_counts(_read(source, column).cast(pyarrow.string())).to_pylist()
     except (OSError, UnicodeError, csv.Error, pyarrow.ArrowException):
         raise DataFault(f"The column {column} of {source} cannot be read as text.") from None
-    found = {row["values"]: row["counts"] for row in counted if row["values"] is not None}
-    listed = list(found) if values is None else values
-    totals = np.array([found.get(value, 0) for value in listed], dtype=np.int64)
+    counts = {row["values"]: row["counts"] for row in counted if row["values"] is not None}
+    listed = list(counts) if values is None else values
+    totals = np.array([counts.get(value, 0) for value in listed], dtype=np.int64)
     if not 2 <= len(listed) <= MOST_VALUES or totals.sum() < 2:
         raise InvalidParameter(f"The column needs two rows, and from 2 to {MOST_VALUES:,} values; give --values.")
     rows = sum(row["counts"] for row in counted)
     empty = sum(row["counts"] for row in counted if row["values"] is None)
-    absent = tuple(value for value in listed if value not in found)
-    return Column(totals=totals, rows=rows, empty=empty, absent=absent)
+    absent = tuple(value for value in listed if value not in counts)
+    return ColumnCounts(totals=totals, rows=rows, empty=empty, absent=absent)
 
 
 def _read(source: Path, column: str) -> "pyarrow.ChunkedArray":

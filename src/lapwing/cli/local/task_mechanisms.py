@@ -1,7 +1,7 @@
-"""What `lapwing local task` asks for: a list of values, a number, any text, or several attributes."""
+"""What `lapwing local task` asks for, and by which mechanism: a list of values, a number, any text, or attributes."""
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
@@ -9,18 +9,25 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final, TypedDict
 
 import lapwing as lw
-from lapwing.cli.local.ranges import check_values, check_whole
-from lapwing.cli.local.words import mechanism_for
+from lapwing.cli.local.task_options import check_values, check_whole
 from lapwing.errors import InvalidParameter
-from lapwing.local.client import MOST_STEPS
+from lapwing.local.client import MOST_BYTES, MOST_STEPS
 
 if TYPE_CHECKING:
     from lapwing.local import Mechanism
-    from lapwing.local.client import Answer, Answers, Number, Task
+    from lapwing.local.client import Answer, Answers, Number, Task, Text
 
 STEPS: Final = 1000
 """Of a grid, unless others are given."""
 ATTRIBUTE: Final = "QUESTION=A,B or QUESTION=LOWER:UPPER, like 'How do you come?=walk,bus' or 'Minutes?=0:120'"
+
+
+TEXT_MAKERS: Final[Mapping[str, Callable[[Fraction, int], "Mechanism"]]] = {
+    "sketch": lambda epsilon, size: lw.local.CountMeanSketch.for_epsilon(epsilon),
+    "hadamard": lambda epsilon, size: lw.local.HadamardSketch.for_epsilon(epsilon),
+    "prefixes": lambda epsilon, size: lw.local.PrefixExtending.for_epsilon(epsilon, size),
+}
+"""The mechanisms for texts, at an ε and for so many bytes; without another wish, the one that finds words."""
 
 
 class Kind(StrEnum):
@@ -74,7 +81,10 @@ def best(answers: "Sequence[str] | Answers", epsilon: Fraction, kind: Kind) -> "
     Raises: InvalidParameter if the named one is not for these.
     """
     if isinstance(answers, lw.local.client.Text):
-        return mechanism_for(kind.value, epsilon, answers.most_bytes)
+        name = "prefixes" if kind is Kind.best else kind.value
+        if name not in TEXT_MAKERS:
+            raise InvalidParameter(f"The mechanism {name} is not for texts; take one of {', '.join(TEXT_MAKERS)}.")
+        return TEXT_MAKERS[name](epsilon, answers.most_bytes)
     if isinstance(answers, lw.local.client.Number):
         options = [(option.name, option.mechanism) for option in lw.local.advise_mean(epsilon, answers, 1).options]
         return _chosen(options, kind, "a number")
@@ -88,6 +98,15 @@ def _chosen(options: "Sequence[tuple[str, Mechanism]]", kind: Kind, answers: str
         if kind is Kind.best or name == kind.value:
             return mechanism
     raise InvalidParameter(f"The mechanism {kind.value} is not for {answers}.")
+
+
+def text_of(size: int) -> "Text":
+    """Return any text of so many bytes, as what may be answered.
+
+    Raises: InvalidParameter for too few or too many.
+    """
+    check_whole("--text", size, 1, MOST_BYTES)
+    return lw.local.client.Text(size)
 
 
 def number_of(text: str, steps: int, option: str = "--number") -> "Number":
@@ -108,16 +127,16 @@ def number_of(text: str, steps: int, option: str = "--number") -> "Number":
     return lw.local.grid(lower, upper, steps)
 
 
-def answer_of(task: "Task", given: Sequence[str]) -> "Answer":
+def answer_of(task: "Task", answers: Sequence[str]) -> "Answer":
     """Return the answer to a task; answers to several questions are in their order.
 
     Raises: InvalidParameter if there are more or fewer than questions.
     """
     attributes = task.asked if isinstance(task.asked, lw.local.client.Attributes) else None
     count = len(attributes.each) if attributes else 1
-    if len(given) != count:
-        raise InvalidParameter(f"Give --answer once for each question, in order: {count} in all, not {len(given)}.")
-    return {name: text for (name, _), text in zip(attributes.each, given, strict=True)} if attributes else given[0]
+    if len(answers) != count:
+        raise InvalidParameter(f"Give --answer once for each question, in order: {count} in all, not {len(answers)}.")
+    return {name: text for (name, _), text in zip(attributes.each, answers, strict=True)} if attributes else answers[0]
 
 
 def _attribute(text: str, steps: int) -> "tuple[str, Sequence[str] | Answers]":

@@ -8,9 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 import lapwing as lw
-from lapwing.cli.local.days import day
-from lapwing.cli.local.ranges import check_less, check_unused, check_values, check_whole
-from lapwing.cli.local.task_file import Force, Output, write_task
+from lapwing.cli.local.task_options import (
+    Closes,
+    Force,
+    Opens,
+    Output,
+    Question,
+    Retention,
+    check_less,
+    check_unused,
+    check_values,
+    check_whole,
+    write_task,
+)
 from lapwing.cli.options import above_zero
 from lapwing.errors import InvalidParameter
 from lapwing.local.client.dyadic_tree import MOST_CHANGES, MOST_DAYS, MOST_LEVELS
@@ -31,10 +41,10 @@ ALL: Final = "all answers of one person"
 
 
 def over_time(
-    question: Annotated[str, typer.Option(metavar="TEXT", help="What is asked.", show_default=False)],
+    question: Question,
     value: Annotated[list[str], typer.Option(metavar="TEXT", help="What may be answered; repeat.", show_default=False)],
-    opens: Annotated[date, typer.Option(parser=day("--opens"), metavar="DAY", help="The first day.")],
-    closes: Annotated[date, typer.Option(parser=day("--closes"), metavar="DAY", help="The last day.")],
+    opens: Opens,
+    closes: Closes,
     epsilon: Annotated[
         Fraction,
         typer.Option(
@@ -63,7 +73,7 @@ def over_time(
     unit: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Whose answers are hidden.", show_default=False)
     ] = None,
-    retention_days: Annotated[int, typer.Option(metavar="DAYS", help="How long reports are kept.")] = 30,
+    retention_days: Retention = 30,
     output: Output = None,
     force: Force = False,
 ) -> None:

@@ -1,0 +1,113 @@
+"""Options that the commands of `lapwing local` share, what refuses them by their name, and how a task is written."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import lapwing as lw
+from lapwing.cli.console import note, print_text
+from lapwing.cli.options import above_zero
+from lapwing.errors import InvalidParameter
+from lapwing.local.client import MOST_VALUES
+
+if TYPE_CHECKING:
+    from lapwing.local.client import Task
+
+
+def day(option: str) -> Callable[[str], date]:
+    """Return what reads an option's day."""
+
+    def read(text: str) -> date:
+        try:
+            return date.fromisoformat(text)
+        except ValueError:
+            raise InvalidParameter(f"{option} is {text[:60]!r}; it must be a day, such as 2027-01-31.") from None
+
+    return read
+
+
+Question = Annotated[str, typer.Option(metavar="TEXT", help="What is asked.", show_default=False)]
+Opens = Annotated[date, typer.Option(parser=day("--opens"), metavar="DAY", help="The first day.")]
+Closes = Annotated[date, typer.Option(parser=day("--closes"), metavar="DAY", help="The last day.")]
+Epsilon = Annotated[
+    Fraction,
+    typer.Option(parser=above_zero("--epsilon"), metavar="NUMBER", help="What one report may lose."),
+]
+Retention = Annotated[int, typer.Option(metavar="DAYS", help="How long reports are kept.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite a task that is there.")]
+
+
+def write_task(task: "Task", output: Path | None, *, force: bool) -> None:
+    """Write a task, and say what it promises.
+
+    A task that has been handed out is never overwritten by accident: reports of the old one would count no more.
+
+    Raises: InvalidParameter if there is such a file, unless forced.
+    """
+    written = lw.local.to_toml(task)
+    if output is None:
+        print_text(written)
+    else:
+        try:
+            with output.open("w" if force else "x", encoding="utf-8") as opened:
+                opened.write(written)
+        except FileExistsError:
+            raise InvalidParameter(
+                f"{output} exists already; nothing was changed. Choose another --output, or add --force; reports on "
+                "the old task do not count for a new one."
+            ) from None
+        note("written", str(output))
+    note("promise", task.promise)
+
+
+def check_whole(option: str, value: int, least: int, most: int | None = None) -> None:
+    """Refuse a whole number out of its range.
+
+    Raises: InvalidParameter, with the option and the range.
+    """
+    if value < least or (most is not None and value > most):
+        allowed = f"from {least:,} to {most:,}" if most is not None else f"{least:,} or more"
+        raise InvalidParameter(f"{option} is {value:,}; it must be {allowed}.")
+
+
+def check_values(option: str, values: Sequence[str]) -> None:
+    """Refuse a list of one value, of too many, or with two the same.
+
+    Raises: InvalidParameter, with the option and what is allowed.
+    """
+    if not 2 <= len(values) <= MOST_VALUES or len(set(values)) < len(values):
+        said = "one value" if len(values) == 1 else f"{len(values):,} values, {len(set(values)):,} of them different"
+        raise InvalidParameter(f"{option} gives {said}; give 2 to {MOST_VALUES:,}, no two the same.")
+
+
+def check_unused(given: Mapping[str, bool], where: str) -> None:
+    """Refuse options that would be ignored.
+
+    Args: given: whether each was given, or is not what it is by default. where: where they mean nothing.
+    Raises: InvalidParameter, with the first.
+    """
+    for option, present in given.items():
+        if present:
+            raise InvalidParameter(f"{option} means nothing {where}; leave it out.")
+
+
+def check_less(option: str, value: Fraction, other: str, limit: Fraction) -> None:
+    """Refuse a loss of one report that is not below that of all.
+
+    Raises: InvalidParameter, with both options.
+    """
+    if value >= limit:
+        raise InvalidParameter(
+            f"{option} is {in_decimals(value)} and {other} is {in_decimals(limit)}; one report must lose less than all."
+        )
+
+
+def in_decimals(amount: Fraction | Decimal) -> str:
+    """Return an amount as people write it, not as a fraction."""
+    return f"{float(amount):g}"
