@@ -90,9 +90,11 @@ def test_twins_of_the_upper_bound_are_caught(twin: Callable[[Fraction, int, Frac
 
 @pytest.mark.parametrize("more", [1, -1])
 def test_another_share_of_clones_is_caught(monkeypatch: pytest.MonkeyPatch, more: int) -> None:
-    known = module._known
+    law = module._randomizer_law
     monkeypatch.setattr(
-        module, "_known", lambda local: replace(known(local), share=1 / (known(local).ratio + 1 + Fraction(more, 1000)))
+        module,
+        "_randomizer_law",
+        lambda local: replace(law(local), share=1 / (law(local).ratio + 1 + Fraction(more, 1000))),
     )
     with pytest.raises((AssertionError, ArithmeticError)):
         check_that_it_is_the_pairs(upper_bound)
@@ -223,10 +225,10 @@ def test_the_lower_bound_of_the_coin_is_its_own(people: int, local: Fraction) ->
 
 
 def twin_of(**changed: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return `_known` with fields changed, and nothing known of two values."""
-    known = module._known
+    """Return `_randomizer_law` with fields changed, and nothing known of two values."""
+    law = module._randomizer_law
     return lambda local: replace(
-        known(local), pair=None, **{name: change(known(local)) for name, change in changed.items()}
+        law(local), pair=None, **{name: change(law(local)) for name, change in changed.items()}
     )
 
 
@@ -240,8 +242,8 @@ def check_all_real() -> None:
     [
         ("_honest", lambda respondents, forged: respondents + 2),
         ("_apart", lambda mechanism: mechanism.rates(1).p / 2),
-        ("_known", twin_of(share=lambda known: known.share / 2)),
-        ("_known", twin_of(rates=lambda known: Rates(known.rates.p, known.rates.q / 2))),
+        ("_randomizer_law", twin_of(share=lambda known: known.share / 2)),
+        ("_randomizer_law", twin_of(rates=lambda known: Rates(known.rates.p, known.rates.q / 2))),
     ],
     ids=["n + 2", "a third value supports too often", "a smaller distance", "others support too rarely"],
 )

@@ -59,13 +59,13 @@ def read_column(source: Path, column: str, values: Sequence[str] | None) -> Colu
     except (OSError, UnicodeError, csv.Error, pyarrow.ArrowException):
         raise DataFault(f"The column {column} of {source} cannot be read as text.") from None
     counts = {row["values"]: row["counts"] for row in counted if row["values"] is not None}
-    listed = list(counts) if values is None else values
-    totals = np.array([counts.get(value, 0) for value in listed], dtype=np.int64)
-    if not 2 <= len(listed) <= MOST_VALUES or totals.sum() < 2:
+    names = list(counts) if values is None else values
+    totals = np.array([counts.get(value, 0) for value in names], dtype=np.int64)
+    if not 2 <= len(names) <= MOST_VALUES or totals.sum() < 2:
         raise InvalidParameter(f"The column needs two rows, and from 2 to {MOST_VALUES:,} values; give --values.")
     rows = sum(row["counts"] for row in counted)
     empty = sum(row["counts"] for row in counted if row["values"] is None)
-    absent = tuple(value for value in listed if value not in counts)
+    absent = tuple(value for value in names if value not in counts)
     return ColumnCounts(totals=totals, rows=rows, empty=empty, absent=absent)
 
 

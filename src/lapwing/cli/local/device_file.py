@@ -99,11 +99,11 @@ def report(task: "Task", answer: "Answer", file: Path | None, today: date) -> by
 def revealed_over_days(revealed: "Device") -> Plot:
     """Return how much the device had revealed by each day; of many days some, and the last."""
     days = revealed.days()
-    shown = [*days[:-1][:: len(days) // POINTS + 1], *days[-1:]]
+    drawn = [*days[:-1][:: len(days) // POINTS + 1], *days[-1:]]
     points = [
         {"day": day.isoformat(), "epsilon": float(epsilon), "holds": holds}
         for holds, total in ((ALWAYS, revealed.epsilon), (UNCHANGED, revealed.epsilon_unchanged))
-        for day in shown
+        for day in drawn
         if (epsilon := total(day)) is not None
     ]
     limit = None if revealed.limit is None else float(revealed.limit)

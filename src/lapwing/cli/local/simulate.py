@@ -76,7 +76,7 @@ def simulate(
     private: what it shows depends on the data, and is not for publication.
     """
     require_chart(plot)
-    public = _listed(values)
+    public = _values_of(values)
     form = written_as(form)
     check_whole("--repeats", repeats, 1, MOST_REPEATS)
     counted = read_column(source, column, public)
@@ -115,14 +115,14 @@ def _note_left_out(counted: ColumnCounts) -> None:
         note("absent", f"no row has {', '.join(repr(value) for value in counted.absent[:MOST_NAMED])}.")
 
 
-def _listed(values: str | None) -> list[str] | None:
+def _values_of(values: str | None) -> list[str] | None:
     """Return the values of a list with commas; one with a comma in it stands in quotes."""
     if values is None:
         return None
-    listed = [value.strip() for value in next(csv.reader([values], skipinitialspace=True), [])]
-    if len(listed) < 2 or len(set(listed)) < len(listed):
+    names = [value.strip() for value in next(csv.reader([values], skipinitialspace=True), [])]
+    if len(names) < 2 or len(set(names)) < len(names):
         raise InvalidParameter("--values must be two different values or more, such as a,b,c.")
-    return listed
+    return names
 
 
 def _table(errors: Sequence["Simulated"]) -> Table:

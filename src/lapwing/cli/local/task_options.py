@@ -86,13 +86,13 @@ def check_values(option: str, values: Sequence[str]) -> None:
         raise InvalidParameter(f"{option} gives {said}; give 2 to {MOST_VALUES:,}, no two the same.")
 
 
-def check_unused(given: Mapping[str, bool], where: str) -> None:
+def check_unused(options: Mapping[str, bool], where: str) -> None:
     """Refuse options that would be ignored.
 
     Args: given: whether each was given, or is not what it is by default. where: where they mean nothing.
     Raises: InvalidParameter, with the first.
     """
-    for option, present in given.items():
+    for option, present in options.items():
         if present:
             raise InvalidParameter(f"{option} means nothing {where}; leave it out.")
 

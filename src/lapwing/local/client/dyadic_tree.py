@@ -41,8 +41,8 @@ def _draw(
 ) -> tuple[list[int] | None, Memory]:
     """Return what is sent after a period, if a block ends with it: its level, its number, and a bit.
 
-    What is sent, and when, depends on the answers by the bit alone. Periods that were left out count as unchanged, and
-    blocks that ended in them are not reported.
+    The answers affect the bit only, never whether or when something is sent. A period without an answer counts as
+    unchanged, and a block that ended in such a period is not reported.
     """
     levels, slots, periods = parameters["levels"], parameters["changes"], 1 << parameters["levels"]
     before = memory or _drawn(levels, slots, read)

@@ -12,7 +12,7 @@ PRIME: Final = (1 << 31) - 1
 
 
 def _binary_ratio(parameters: Parameters, count: int) -> Fraction:
-    """Compare both reports: the one may tell more than the other."""
+    """Return the larger of two ratios: a yes and a no may tell differently much."""
     yes, no = parameters["threshold_yes"], parameters["threshold_no"]
     return max(either(Fraction(yes, no)), either(Fraction(WHOLE - yes, WHOLE - no)))
 
@@ -46,7 +46,7 @@ def _subset_ratio(parameters: Parameters, count: int) -> Fraction:
 
 
 def unary_encoding(parameters: Parameters, count: int, true: int, read: Read) -> str:
-    """Return a bit for each value, as hexadecimal digits: that of the true one has a threshold of its own."""
+    """Return a bit for each value, as digits: the true value's is 1 with one threshold, the others with another."""
     bits = 0
     for value in range(count):
         bits |= coin(parameters["threshold_own" if value == true else "threshold_other"], read) << value
@@ -54,7 +54,7 @@ def unary_encoding(parameters: Parameters, count: int, true: int, read: Read) ->
 
 
 def _unary_ratio(parameters: Parameters, count: int) -> Fraction:
-    """Compare the bits of the two answers, which alone differ: both tell, so their ratios multiply."""
+    """Return the ratio of two answers: only their own two bits differ, and both tell, so the ratios multiply."""
     own, other = parameters["threshold_own"], parameters["threshold_other"]
     return either(Fraction(own * (WHOLE - other), other * (WHOLE - own)))
 

@@ -16,7 +16,7 @@ MOST_SHIFT: Final = 1 << 20
 
 
 def _draw_end(threshold: int, steps: int, true: int, read: Read) -> int:
-    """Round to an end of the grid, to the upper one with probability i/s, and tell it by the coin, else the other."""
+    """Round to an end of the grid, the upper one with probability i/s; report it if the coin falls, else the other."""
     end = below(steps, read) < true
     return int(end == coin(threshold, read))
 
@@ -42,7 +42,7 @@ def _draw_hybrid(parameters: Parameters, size: int, true: int, read: Read) -> li
 
 
 def _hybrid_ratio(parameters: Parameters, size: int) -> Fraction:
-    """Take the larger: which of the two is drawn does not depend on the answer, and is told."""
+    """Take the larger: which mechanism is drawn does not depend on the answer, and the report names it."""
     return max(_window_ratio(parameters, size), response_ratio(parameters["threshold_ends"], 2))
 
 

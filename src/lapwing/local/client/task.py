@@ -27,10 +27,10 @@ Answer = str | Mapping[str, str]
 @final
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What may be answered, and the mechanism that makes it noisy.
+    """One question's allowed answers, and the mechanism that makes an answer noisy.
 
     Args: answers: what may be answered. mechanism: the name of one for such answers. parameters: its integers, by name.
-    Raises: TaskRefused if that cannot be meant.
+    Raises: TaskRefused if the mechanism is not for such answers, or an integer is out of its range.
     """
 
     answers: Answers
@@ -81,10 +81,10 @@ class Asked:
 @final
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """Several questions of one person, of whose answers a report tells one: which one, is drawn.
+    """Several questions to one person. A report is about one of them, which is drawn at random.
 
-    Which one is told does not depend on the answers. So a report is at most as much likelier for one record than for
-    another as that of the attribute is: the ratio is the largest of theirs, though two records may differ in all.
+    The draw does not depend on the answers. So the ratio of a report is that of the attribute that was drawn, and the
+    whole has the largest of the attributes' ratios, even for two records that differ in every attribute.
 
     Args: each: the questions, with what is asked.
     Raises: TaskRefused unless there are 2 to 100 questions, no two the same, for values or numbers, with mechanisms
@@ -123,7 +123,7 @@ class Attributes:
         return whole, whole
 
     def say(self, answer: Answer, read: Read, memory: Memory, period: int) -> tuple[Said | None, Memory]:
-        """Return the number of an attribute and what is said of it; all answers are checked, one is told."""
+        """Return the number of an attribute and what a report says of it; all answers are checked, one is used."""
         if isinstance(answer, str) or set(answer) != {question for question, _ in self.each}:
             raise AnswerRefused("There must be an answer to each question; nothing was sent.")
         for question, asked in self.each:
@@ -142,7 +142,7 @@ class Task:
     Args: asked: what may be answered, and the mechanism. epsilons: every ε that applies, by name; "epsilon" is that of
         one report. unit: whose answer is hidden. opens, closes: the days on which reports are taken. retention_days:
         for how long after that they are kept.
-    Raises: TaskRefused if that cannot be meant, or an ε is not that of the thresholds.
+    Raises: TaskRefused if a part is out of its range, or an ε is not that of the thresholds.
     """
 
     question: str

@@ -92,26 +92,26 @@ class SubsetSelection(Mechanism):
 
     def randomize(self, values: IntArray, entropy: Entropy = SYSTEM) -> Reports:
         """Return w ascending values for each value."""
-        given = codes(values, self.categories)
-        reports = np.empty((given.size, self.size), dtype=np.int64)
+        own = codes(values, self.categories)
+        reports = np.empty((own.size, self.size), dtype=np.int64)
         step = max(1, _CELLS_AT_ONCE // self.categories)
-        for start in range(0, given.size, step):
-            self._draw(reports[start : start + step], given[start : start + step], entropy)
+        for start in range(0, own.size, step):
+            self._draw(reports[start : start + step], own[start : start + step], entropy)
         return reports
 
-    def _draw(self, sets: NDArray[np.int64], given: NDArray[np.int64], entropy: Entropy) -> None:
+    def _draw(self, sets: NDArray[np.int64], own: NDArray[np.int64], entropy: Entropy) -> None:
         """Draw a uniform set of w or w − 1 others for each true value, and put that among them if it is kept.
 
         Others are marked by independent coins, and then by draws of `_complete` until their number is right. If the
         others trade names, each way that this can go becomes one that is as likely, with the names traded. So all
         sets of a size are as likely, whatever the chance of the coins.
         """
-        kept = samplers.bernoulli(chance(self.threshold), given.size, entropy)
-        marks = samplers.bernoulli(_share(self.size, self.categories), given.size * self.categories, entropy)
+        kept = samplers.bernoulli(chance(self.threshold), own.size, entropy)
+        marks = samplers.bernoulli(_share(self.size, self.categories), own.size * self.categories, entropy)
         starts = np.arange(0, marks.size, self.categories)
-        marks[starts + given] = False
-        _complete(marks, starts, given, self.categories, self.size - kept, entropy)
-        marks[starts + given] = kept
+        marks[starts + own] = False
+        _complete(marks, starts, own, self.categories, self.size - kept, entropy)
+        marks[starts + own] = kept
         np.subtract(np.flatnonzero(marks).reshape(sets.shape), starts[:, None], out=sets)
 
     def support_counts(self, reports: Reports) -> NDArray[np.int64]:
@@ -163,30 +163,30 @@ def _share(size: int, categories: int) -> Fraction:
     be marked, too many.
     """
     spread = sqrt(size * (categories - size) / categories) / 2
-    wanted = size - spread if 2 * size <= categories else size + spread
-    return Fraction(min(max(floor(wanted * _PARTS / categories), 0), _PARTS), _PARTS)
+    target = size - spread if 2 * size <= categories else size + spread
+    return Fraction(min(max(floor(target * _PARTS / categories), 0), _PARTS), _PARTS)
 
 
 def _complete(
     marks: NDArray[np.bool_],
     starts: NDArray[np.int64],
-    given: NDArray[np.int64],
+    own: NDArray[np.int64],
     categories: int,
-    wanted: NDArray[np.int64],
+    target: NDArray[np.int64],
     entropy: Entropy,
 ) -> None:
     """Mark more others of each row, or unmark some, drawn with repetition, until so many are marked as are wanted.
 
     In each turn as many are drawn as are missing or too many, so that no turn goes too far.
     """
-    missing = wanted - marks.reshape(given.size, categories).sum(axis=1, dtype=np.int64)
+    missing = target - marks.reshape(own.size, categories).sum(axis=1, dtype=np.int64)
     last = np.empty(marks.size, dtype=np.int32)
     while (rows := np.flatnonzero(missing)).size:
-        starts, given, missing = starts[rows], given[rows], missing[rows]
+        starts, own, missing = starts[rows], own[rows], missing[rows]
         tries = np.repeat(np.arange(rows.size), np.abs(missing))
         adding = missing[tries] > 0
         others = samplers.uniform_integers(categories - 1, tries.size, entropy).astype(np.int64, copy=False)
-        cells = starts[tries] + others + (others >= given[tries])
+        cells = starts[tries] + others + (others >= own[tries])
         turns = np.arange(tries.size, dtype=np.int32)
         last[cells] = turns
         changed = (marks[cells] != adding) & (last[cells] == turns)  # what is drawn twice changes once

@@ -82,9 +82,9 @@ class MeanEstimate:
         if known(whom) == "population":
             return self.square, 0.0, -1.0
         u = min(max(self.position, 0.0), 1.0)
-        told = (self.square - float(law.constant) - float(law.linear) * u) / float(1 + law.square)
+        mean_square = (self.square - float(law.constant) - float(law.linear) * u) / float(1 + law.square)
         rounding = 1 / (2 * self.mechanism.number.steps) ** 2
-        return self.square - min(max(told - rounding, u**2), u), 0.0, 0.0
+        return self.square - min(max(mean_square - rounding, u**2), u), 0.0, 0.0
 
     def forged(self, reports: int) -> tuple[float, float]:
         """Return how far so many forged reports, in the place of honest ones, move the raw mean down and up at most.

@@ -107,18 +107,18 @@ class _Fit:
             scores = self.patterns.scores(rest * self.counts.reports[:, None])
             scores[chosen] = -np.inf
             best = np.argsort(-scores, kind="stable")[: min(_MORE_AT_ONCE, most - chosen.size)]
-            wanted = best[scores[best] > penalty * _ABOVE]
-            if not wanted.size:
+            entering = best[scores[best] > penalty * _ABOVE]
+            if not entering.size:
                 break
-            chosen, rest, unexplained = self.taken(np.concatenate([chosen, wanted]), penalty)
+            chosen, rest, unexplained = self.taken(np.concatenate([chosen, entering]), penalty)
         return np.sort(chosen)
 
     def taken(self, trial: NDArray[np.int64], penalty: float) -> tuple[NDArray[np.int64], Floats, Floats]:
         """Return which of some candidates the LASSO takes, and what they leave of it, with and without penalty."""
         columns = self.patterns.columns(trial)
         gram, target = self.weighted(columns)
-        found, free = nonnegative(gram, target - penalty), nonnegative(gram, target)
-        return trial[found > 0], self.amounts - columns @ found, self.amounts - columns @ free
+        penalised, free = nonnegative(gram, target - penalty), nonnegative(gram, target)
+        return trial[penalised > 0], self.amounts - columns @ penalised, self.amounts - columns @ free
 
     def penalty(self, rest: Floats, unknowns: int) -> float:
         """Return what the score of a text that nobody has exceeds by chance for about one candidate in all.

@@ -74,16 +74,16 @@ def shares(gram: Floats, target: Floats) -> Floats:
     multiplier of the bound. The sum falls continuously as μ grows, and is linear in μ between changes of the support;
     so Newton's step finds the end, and halving helps where the support changes.
     """
-    found, penalty = nonnegative(gram, target), 0.0
+    amounts, penalty = nonnegative(gram, target), 0.0
     low, high = 0.0, float(target.max(initial=0))
     for _ in range(_STEPS):
-        excess = float(found.sum()) - 1
+        excess = float(amounts.sum()) - 1
         if (excess <= 0 and not penalty) or abs(excess) < _SLACK:
             break
         low, high = (penalty, high) if excess > 0 else (low, penalty)
-        support = found > 0
+        support = amounts > 0
         slope = _solved(gram, support.astype(np.float64), support).sum()
         step = penalty + excess / slope if slope else low
         penalty = step if low < step < high else (low + high) / 2
-        found = nonnegative(gram, target - penalty)
-    return found
+        amounts = nonnegative(gram, target - penalty)
+    return amounts

@@ -95,10 +95,10 @@ class _Local:
     ratio: Fraction
     share: Fraction
     rates: Rates
-    pair: "_Pair | None"
+    pair: "_PairRates | None"
 
 
-class _Pair(NamedTuple):
+class _PairRates(NamedTuple):
     """How often reports support y and not x: `share` if x is true, `ratio` times that if y is, `apart` for a third."""
 
     ratio: Fraction
@@ -117,8 +117,8 @@ def amplified_delta(local: Number | Randomizer, respondents: int, epsilon: Numbe
         may come from whoever observes, who knows them: so many hide nobody, and are subtracted.
     Raises: InvalidParameter if no honest respondent is left. ArithmeticError if the bounds contradict each other.
     """
-    known, people, wanted = _known(local), _honest(respondents, forged), non_negative(epsilon, "epsilon")
-    return _consistent(_lower(known, people, wanted), _upper(known, people, wanted))
+    randomizer, people, target = _randomizer_law(local), _honest(respondents, forged), non_negative(epsilon, "epsilon")
+    return _consistent(_lower(randomizer, people, target), _upper(randomizer, people, target))
 
 
 def amplified_epsilon(local: Number | Randomizer, respondents: int, delta: Number, *, forged: int = 0) -> Amplified:
@@ -128,13 +128,13 @@ def amplified_epsilon(local: Number | Randomizer, respondents: int, delta: Numbe
 
     Guarantee, Args, Raises: as for `amplified_delta`.
     """
-    known, people, wanted = _known(local), _honest(respondents, forged), probability(delta, "delta")
-    unit = _beyond(known.ratio) / (1 << _SEARCH_BITS)
+    randomizer, people, target = _randomizer_law(local), _honest(respondents, forged), probability(delta, "delta")
+    unit = _beyond(randomizer.ratio) / (1 << _SEARCH_BITS)
     end = 1 << _SEARCH_BITS
-    roughly = _first(lambda n: _upper(known, people, n * unit, _COARSE) <= wanted, 0, end)
-    enough = _first(lambda n: _upper(known, people, n * unit) <= wanted, roughly * 15 // 16, roughly)
-    roughly = _first(lambda n: _lower(known, people, n * unit, _COARSE) <= wanted, 0, end)
-    needed = _first(lambda n: _lower(known, people, n * unit) <= wanted, roughly, roughly * 17 // 16 + 2)
+    roughly = _first(lambda n: _upper(randomizer, people, n * unit, _COARSE) <= target, 0, end)
+    enough = _first(lambda n: _upper(randomizer, people, n * unit) <= target, roughly * 15 // 16, roughly)
+    roughly = _first(lambda n: _lower(randomizer, people, n * unit, _COARSE) <= target, 0, end)
+    needed = _first(lambda n: _lower(randomizer, people, n * unit) <= target, roughly, roughly * 17 // 16 + 2)
     least = float_down((needed - 1) * unit) if needed > 1 else 0.0
     return _consistent(least, float_up(enough * unit))
 
@@ -154,28 +154,28 @@ def local_epsilon(
     Guarantee: as for `amplified_delta`.
     Args: mechanism: makes the mechanism of a local ε; without it, the bound is that for any. The others: as above.
     """
-    wanted, most, people = epsilon_of(epsilon), probability(delta, "delta"), _honest(respondents, forged)
+    target, most, people = epsilon_of(epsilon), probability(delta, "delta"), _honest(respondents, forged)
 
     def fails(steps: int) -> bool:
         amount = steps * LOCAL_STEP
-        return _upper(_known(mechanism(amount) if mechanism else amount), people, wanted, _COARSE) > most
+        return _upper(_randomizer_law(mechanism(amount) if mechanism else amount), people, target, _COARSE) > most
 
     end = int(LARGEST_EPSILON / LOCAL_STEP)
-    steps = _first(fails, int(wanted / LOCAL_STEP) + 1, end + 1) - 1
-    return max(wanted, steps * LOCAL_STEP)
+    steps = _first(fails, int(target / LOCAL_STEP) + 1, end + 1) - 1
+    return max(target, steps * LOCAL_STEP)
 
 
-def _known(local: Number | Randomizer) -> _Local:
+def _randomizer_law(local: Number | Randomizer) -> _Local:
     if isinstance(local, SYMMETRIC):
         rates, ratio, apart = local.rates(1), local.ratio, _apart(local)
         share = (rates.p - rates.q) / (ratio - 1)
-        pair = _Pair(ratio, share, apart) if apart is not None else None
+        pair = _PairRates(ratio, share, apart) if apart is not None else None
         return _Local(ratio=ratio, share=share, rates=rates, pair=pair)
     if not isinstance(local, int | float | Decimal | Fraction):
         raise InvalidParameter(f"How well shuffling hides {type(local).__name__} is not known; give its epsilon.")
     low, high = _exp(epsilon_of(local))
     coin, three = Rates(low / (low + 1), 1 / (low + 1)), 1 / (low + 2)
-    return _Local(ratio=high, share=1 / (high + 1), rates=coin, pair=_Pair(low, three, three))
+    return _Local(ratio=high, share=1 / (high + 1), rates=coin, pair=_PairRates(low, three, three))
 
 
 def _apart(mechanism: Randomizer) -> Fraction | None:
@@ -277,12 +277,12 @@ def _commons(others: int, chance: Fraction) -> tuple[Floats, Floats]:
 def _lower(local: _Local, people: int, epsilon: Fraction, groups: int = _FINE) -> float:
     """Return the most that any view of the reports has, or less."""
     grown, (p, q) = _exp(epsilon).upper, local.rates
-    found = [_one_value(people, base, x, y, grown) for base in (p, q) for x, y in ((p, q), (q, p))]
+    bounds = [_one_value(people, base, x, y, grown) for base in (p, q) for x, y in ((p, q), (q, p))]
     if local.pair is not None:
-        found.append(_two_values(local.pair, people, grown, groups))
+        bounds.append(_two_values(local.pair, people, grown, groups))
     if people <= _FEW:
-        found += [_mixed(people, own, p, q, grown) for own in range(people)]
-    return max(0.0, max(found) * (1 - SLACK) - LOST)
+        bounds += [_mixed(people, own, p, q, grown) for own in range(people)]
+    return max(0.0, max(bounds) * (1 - SLACK) - LOST)
 
 
 def _one_value(people: int, base: Fraction, x: Fraction, y: Fraction, grown: Fraction) -> float:
@@ -295,8 +295,8 @@ def _one_value(people: int, base: Fraction, x: Fraction, y: Fraction, grown: Fra
     if slope < 0:
         return _one_value(people, 1 - base, 1 - x, 1 - y, grown)
     edge = float_up(-people * outside / slope) if slope else 0.0
-    found = Binomial.of(people, base).excess(whole=False).down(np.array([edge * _RAISED]))
-    return float_down(slope / people) * float(found[0])
+    excess = Binomial.of(people, base).excess(whole=False).down(np.array([edge * _RAISED]))
+    return float_down(slope / people) * float(excess[0])
 
 
 def _mixed(people: int, own: int, p: Fraction, q: Fraction, grown: Fraction) -> float:
@@ -312,7 +312,7 @@ def _mixed(people: int, own: int, p: Fraction, q: Fraction, grown: Fraction) -> 
     )
 
 
-def _two_values(pair: _Pair, people: int, grown: Fraction, groups: int) -> float:
+def _two_values(pair: _PairRates, people: int, grown: Fraction, groups: int) -> float:
     """Return δ of how many reports support x and not y, and y and not x, where others hold a third value."""
     p, share, apart = pair
     width = share / apart * (p - 1) * (1 + grown)

@@ -19,9 +19,9 @@ def simulate_counts(mechanism: Randomizer, values: IntArray, entropy: Entropy = 
 
     Args: values: the true code of each respondent. entropy: the randomness.
     """
-    given = codes(values, mechanism.categories)
+    own = codes(values, mechanism.categories)
     counts = np.zeros(mechanism.categories, dtype=np.int64)
     step = max(1, _BYTES_AT_ONCE // mechanism.report_bytes)
-    for start in range(0, given.size, step):
-        counts += mechanism.support_counts(mechanism.randomize(given[start : start + step], entropy))
+    for start in range(0, own.size, step):
+        counts += mechanism.support_counts(mechanism.randomize(own[start : start + step], entropy))
     return counts

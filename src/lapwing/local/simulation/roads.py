@@ -120,15 +120,15 @@ def simulate(
     many = whole_number(repeats, "repeats", least=1, most=MOST_REPEATS)
     sizes = [whole_number(n, "respondents", least=1, most=int(whole.sum())) for n in respondents or [int(whole.sum())]]
     generator = np.random.default_rng(int.from_bytes(entropy.read(32), "little"))
-    found: list[Simulated] = []
+    errors: list[Simulated] = []
     for size in sizes:
         sample = _sample(whole, size, many, generator)
-        found.append(_plain(sample))
+        errors.append(_plain(sample))
         for amount in amounts:
-            found += _central(sample, amount, miss, entropy)
-            found.append(_shuffled(sample, amount, miss, generator))
-            found += _local(sample, amount, generator)
-    return tuple(found)
+            errors += _central(sample, amount, miss, entropy)
+            errors.append(_shuffled(sample, amount, miss, generator))
+            errors += _local(sample, amount, generator)
+    return tuple(errors)
 
 
 def _sample(totals: Counts, size: int, repeats: int, generator: np.random.Generator) -> _Sample:
@@ -205,5 +205,4 @@ def _reported(sample: _Sample, mechanism: Randomizer, generator: np.random.Gener
     values = tuple(map(str, range(sample.truth.size)))
     for counts in sample.counts[: max(0, _MOST_WORK // steps(mechanism, sample.people))]:
         supports = draw_counts(mechanism, counts, generator)
-        found = FrequencyEstimate(values=values, mechanism=mechanism, reports=sample.people, supports=supports)
-        yield found.raw
+        yield FrequencyEstimate(values=values, mechanism=mechanism, reports=sample.people, supports=supports).raw
