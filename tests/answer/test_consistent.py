@@ -7,7 +7,7 @@ import numpy as np
 import polars
 import pytest
 
-from lapwing.answer import Answer, conditions, consistent
+from lapwing.answer import Answer, consistent, constraints
 from lapwing.mechanisms import DiscreteLaplace, Mechanism, RoundedGaussian
 from lapwing.privacy.measures import GaussianDP
 from lapwing.query.derivation.derive import compute, interval_end
@@ -19,7 +19,7 @@ from lapwing.query.measures import Count, CountDistinct, CountUnits, Measure, Su
 from lapwing.query.plan import Plan, Question
 from tests.support.answer.nearest_point import nearest_point
 
-OF_COUNT = conditions._of_count
+OF_COUNT = constraints._of_count
 
 PAY = Column(name="pay", type=Fixed(step=Fraction(1, 4), low=-20, high=60))
 TOWN = Key(expression=Column(name="town", type=TEXT), values=("a", "b", "c"))
@@ -123,7 +123,7 @@ def test_numbers_can_be_true_together() -> None:
     ],
 )
 def test_a_rule_left_out_is_noticed(name: str, bug: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conditions, name, bug)
+    monkeypatch.setattr(constraints, name, bug)
     with pytest.raises(AssertionError):
         check()
 

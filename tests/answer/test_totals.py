@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lapwing.answer import consistent, exhaustive, groupings, nearest, whole_numbers
-from lapwing.answer.conditions import limits
+from lapwing.answer import consistent, exhaustive_keys, marginals, projection, rounding
 from lapwing.answer.consistent import adjusted, can_be_true
-from lapwing.answer.groupings import Groupings
+from lapwing.answer.constraints import limits
+from lapwing.answer.marginals import Groupings
 from lapwing.catalog.toml import loads
 from lapwing.query.bind import bind
 from lapwing.query.measures import Measure
@@ -173,9 +173,9 @@ def test_the_point_is_the_nearest(seed: int) -> None:
     sets = Groupings.of(asked)
     tables = {m: [part.astype(np.float64) for part in sets.split(v)] for m, v in raw.items()}  # type: ignore[arg-type]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nearest, "TOLERANCE", 1e-9)
-        patch.setattr(nearest, "MOST_PASSES", 20_000)
-        nearest.move_to_nearest(tables, deviations, limits(asked.measures), sets)
+        patch.setattr(projection, "TOLERANCE", 1e-9)
+        patch.setattr(projection, "MOST_PASSES", 20_000)
+        projection.move_to_nearest(tables, deviations, limits(asked.measures), sets)
     ours = np.concatenate([part.reshape(-1) for m in asked.measures for part in tables[m]])
     spread = np.repeat([deviations[m] for m in asked.measures], size)
     wanted = nearest_point(np.concatenate(list(raw.values())), spread, np.array(at_most), np.array(equal))
@@ -214,14 +214,14 @@ EXHAUSTIVE = {
 @pytest.mark.parametrize("key", EXHAUSTIVE)
 def test_what_is_known_to_have_a_cell_for_every_row(key: str) -> None:
     asked = question(key, "SELECT COUNT(*) AS n FROM visits GROUP BY ")
-    assert exhaustive.is_exhaustive(asked.keys[0], asked.selection.relation) == EXHAUSTIVE[key]
+    assert exhaustive_keys.is_exhaustive(asked.keys[0], asked.selection.relation) == EXHAUSTIVE[key]
 
 
 def test_what_comes_through_a_subquery_is_not_known() -> None:
     asked = question(
         "a", "SELECT COUNT(*) AS n FROM (SELECT person, MAX(a) AS a FROM visits GROUP BY person) GROUP BY "
     )
-    assert not exhaustive.is_exhaustive(asked.keys[0], asked.selection.relation)
+    assert not exhaustive_keys.is_exhaustive(asked.keys[0], asked.selection.relation)
 
 
 # ---- twins -----------------------------------------------------------------------------------------------------------
@@ -239,18 +239,18 @@ def some_fail() -> bool:
 
 
 def test_keys_that_drop_rows_taken_for_exhaustive_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groupings, "is_exhaustive", lambda _key, _relation: True)
+    monkeypatch.setattr(marginals, "is_exhaustive", lambda _key, _relation: True)
     assert some_fail()
 
 
 def test_rounding_without_bringing_sums_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whole_numbers, "_reaching", lambda values, _asked, _side, _ends: values)
+    monkeypatch.setattr(rounding, "_reaching", lambda values, _asked, _side, _ends: values)
     assert some_fail()
 
 
 def test_a_view_that_is_only_rounded_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def only_rounded(tables: Any, _limits: Any, _groupings: Any) -> Any:
-        return {measure: list(map(whole_numbers.rounded, parts)) for measure, parts in tables.items()}
+        return {measure: list(map(rounding.rounded, parts)) for measure, parts in tables.items()}
 
     monkeypatch.setattr(consistent, "in_whole_numbers", only_rounded)
     assert some_fail()

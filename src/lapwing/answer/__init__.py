@@ -1,8 +1,8 @@
 """What an analyst holds: noisy values with their intervals, price and provenance."""
 
 from lapwing.answer.answer import CONFIDENCE, Answer
+from lapwing.answer.column_facts import ColumnFacts, MeasureFacts
 from lapwing.answer.consistent import ConsistentAnswer
-from lapwing.answer.facts import ColumnFacts, MeasureFacts
-from lapwing.answer.showing import Cell, show
+from lapwing.answer.presentation import Cell, show
 
 __all__ = ["CONFIDENCE", "Answer", "Cell", "ColumnFacts", "ConsistentAnswer", "MeasureFacts", "show"]

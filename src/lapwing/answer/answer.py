@@ -7,18 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from html import escape
 from math import prod
 from typing import Final, final
 
 import numpy as np
 import pyarrow as pa
 
-from lapwing.answer.cells import kept, private_keys, public_keys, shown
+from lapwing.answer.chart import bars
+from lapwing.answer.column_facts import ColumnFacts, facts
 from lapwing.answer.consistent import ConsistentAnswer, adjusted
-from lapwing.answer.drawing import bars
-from lapwing.answer.facts import ColumnFacts, facts
-from lapwing.answer.showing import Cell, EndArray, arrow, cells, ends_shown, show
+from lapwing.answer.presentation import Cell, EndArray, arrow, cells, ends_shown, html_table
+from lapwing.answer.row_order import kept, private_keys, public_keys, shown
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray, integer_array
 from lapwing.mechanisms.additive import NoiseLaw
@@ -236,23 +235,8 @@ class Answer:
         return bars(self.rows(), intervals, keys=keys, column=column)
 
     def _repr_html_(self) -> str:
-        intervals = self.interval()
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
-        body = []
-        for i, row in enumerate(self.rows()):
-            cells = []
-            for name, value in row.items():
-                shown = escape(show(value))
-                if name in intervals:
-                    low, high = (show(ends[i].item()) for ends in intervals[name])
-                    shown += f" <small>[{escape(low)}, {escape(high)}]</small>"
-                cells.append(f"<td>{shown}</td>")
-            body.append(f"<tr>{''.join(cells)}</tr>")
         cost = "free: bought before" if self.stored else f"cost {self.cost}"
-        caption = escape(f"{cost}; intervals at 95 %")
-        return (
-            f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
-        )
+        return html_table(self.columns, self.rows(), self.interval(), caption=f"{cost}; intervals at 95 %")
 
 
 def is_noisy(output: Output) -> bool:

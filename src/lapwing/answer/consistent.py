@@ -1,10 +1,10 @@
 """A made-consistent view of an answer: the nearest numbers to the released ones that can be true together.
 
-It is post-processing of one release and costs nothing. What can be true together is said in `conditions` of the numbers
-of one cell, and in `groupings` of the cells of several grouping sets: counts and sums add up to their total where keys
+It is post-processing of one release and costs nothing. What can be true together is said in `constraints` of the numbers
+of one cell, and in `marginals` of the cells of several grouping sets: counts and sums add up to their total where keys
 are exhaustive, and to at most their total elsewhere; units and distinct values are in no part more than in the whole.
-`nearest` finds the nearest such numbers, weighted by the inverse of the variances, which are public, and
-`whole_numbers` makes them whole. Numbers that can be true together already stay as they are, so that to do it twice
+`projection` finds the nearest such numbers, weighted by the inverse of the variances, which are public, and
+`rounding` makes them whole. Numbers that can be true together already stay as they are, so that to do it twice
 changes nothing more.
 
 Quantiles need nothing: those of one column in one cell come from one tree, and ascend (`noisy_trees`).
@@ -16,11 +16,11 @@ from typing import final
 import numpy as np
 import pyarrow as pa
 
-from lapwing.answer.conditions import Limit, adds_up, is_count, limits, sign
-from lapwing.answer.groupings import Groupings
-from lapwing.answer.nearest import move_to_nearest
-from lapwing.answer.showing import Cell, arrow, cells
-from lapwing.answer.whole_numbers import Wholes, in_whole_numbers
+from lapwing.answer.constraints import Limit, adds_up, is_count, limits, sign
+from lapwing.answer.marginals import Groupings
+from lapwing.answer.presentation import Cell, arrow, cells
+from lapwing.answer.projection import move_to_nearest
+from lapwing.answer.rounding import Wholes, in_whole_numbers
 from lapwing.exact.arrays import IntArray
 from lapwing.query.derivation.columns import Column, IndexArray, differ
 from lapwing.query.derivation.derived import NoisyCells, measures_of

@@ -22,7 +22,7 @@ from lapwing.cli.figures import noisy, places_of, plain, reach_of
 from lapwing.cli.fitting import Fitted
 
 if TYPE_CHECKING:
-    from lapwing.answer.showing import Cell, EndArray
+    from lapwing.answer.presentation import Cell, EndArray
     from lapwing.documents.answer_document import AnswerShown
 
 

@@ -10,9 +10,9 @@ from urllib.parse import quote
 import numpy as np
 import pyarrow as pa
 
-from lapwing.answer.drawing import bars
-from lapwing.answer.facts import ColumnFacts
-from lapwing.answer.showing import Cell, EndArray, show
+from lapwing.answer.chart import bars
+from lapwing.answer.column_facts import ColumnFacts
+from lapwing.answer.presentation import Cell, EndArray, show
 from lapwing.client.transport import Connection, error_of
 from lapwing.documents.answer_document import facts_of, value_of
 from lapwing.errors import ServiceFault

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from typing_extensions import TypedDict  # pydantic describes those of `typing` from Python 3.12 on only
 
-from lapwing.answer.facts import ColumnFacts, MeasureFacts
-from lapwing.answer.showing import Cell, EndArray
+from lapwing.answer.column_facts import ColumnFacts, MeasureFacts
+from lapwing.answer.presentation import Cell, EndArray
 from lapwing.privacy.measures import Loss
 from lapwing.query.derivation.derived import KeyValue
 

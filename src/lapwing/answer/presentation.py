@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from html import escape
 from typing import Any, Final, cast
 
 import numpy as np
@@ -214,3 +215,26 @@ def show(value: Cell) -> str:
             )
         case _:
             return str(value)
+
+
+def html_table(
+    columns: Sequence[str],
+    rows: Sequence[Mapping[str, Cell]],
+    intervals: Mapping[str, tuple[EndArray, EndArray]],
+    *,
+    caption: str,
+) -> str:
+    """Return an answer as notebooks show it, noisy values with the ends of their intervals."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    body = []
+    for i, row in enumerate(rows):
+        cells = []
+        for name, value in row.items():
+            text = escape(show(value))
+            if name in intervals:
+                low, high = (show(ends[i].item()) for ends in intervals[name])
+                text += f" <small>[{escape(low)}, {escape(high)}]</small>"
+            cells.append(f"<td>{text}</td>")
+        body.append(f"<tr>{''.join(cells)}</tr>")
+    caption = escape(caption)
+    return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"

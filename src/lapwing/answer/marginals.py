@@ -2,7 +2,7 @@
 
 Theory of operation. Cells come set by set, in each the product of its keys, so that the numbers of a set are an array
 with one axis a key of the question, of length 1 for a key that the set does not have. Rows in the cells of a set are
-those with a value of each of its keys. Call a key *open* if it is not exhaustive (`exhaustive`), and keep only rows
+those with a value of each of its keys. Call a key *open* if it is not exhaustive (`exhaustive_keys`), and keep only rows
 with a value of given open keys: over those, sums along exhaustive keys are the sums over all rows. So
 
 - two sets with the same open keys are margins of one table: over the keys that both have, their sums are equal. They
@@ -25,7 +25,7 @@ from typing import Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.answer.exhaustive import is_exhaustive
+from lapwing.answer.exhaustive_keys import is_exhaustive
 from lapwing.exact.arrays import IntArray, largest
 from lapwing.query.plan import Question
 

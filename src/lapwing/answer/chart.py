@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from lapwing.answer.showing import Cell, EndArray
+from lapwing.answer.presentation import Cell, EndArray
 from lapwing.errors import InvalidParameter
 from lapwing.plots import Plot, bars_with_intervals
 

@@ -9,7 +9,7 @@ It is found by Dykstra's algorithm (Boyle and Dykstra 1986), which projects on o
 and each time gives back what that kind took off in the pass before. For half-spaces this is Hildreth's (1957), and what
 is remembered is one multiplier a condition; for the margins of tied sets, a linear space, there is nothing to remember.
 Each step works on whole arrays. Everything is deterministic. It stops when a pass moves no number by more than
-`TOLERANCE` of its standard deviation, or after `MOST_PASSES`; what little is left to do is done by `whole_numbers`.
+`TOLERANCE` of its standard deviation, or after `MOST_PASSES`; what little is left to do is done by `rounding`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,8 +17,8 @@ from typing import Final
 
 import numpy as np
 
-from lapwing.answer.conditions import Limit, adds_up, is_count, sign
-from lapwing.answer.groupings import Floats, Groupings
+from lapwing.answer.constraints import Limit, adds_up, is_count, sign
+from lapwing.answer.marginals import Floats, Groupings
 from lapwing.query.measures import Measure
 
 TOLERANCE: Final = 1e-3

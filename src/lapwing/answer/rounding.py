@@ -7,7 +7,7 @@ between ends that what was chosen before leaves open. There is always room:
   to at least what sets beneath it add up to. Those hold the same limits with numbers n that add up to no more than
   these, so that the greatest that a cell may be, summed, reaches what is asked.
 - another largest set must add up exactly to what one before it says over the keys that both have. There the limits hold
-  for sums, hence within the sums of the ends. Sets beneath ask nothing more (`groupings`).
+  for sums, hence within the sums of the ends. Sets beneath ask nothing more (`marginals`).
 - a margin is a sum of numbers for which linear limits hold, so they hold for it.
 - units and distinct values are at least what they are in any part, at most what limits them: the whole that limits them
   is no smaller than what limits the part.
@@ -22,9 +22,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.answer.conditions import Limit, adds_up, is_count, sign
-from lapwing.answer.groupings import Floats, Groupings, Tied
-from lapwing.answer.nearest import Tables
+from lapwing.answer.constraints import Limit, adds_up, is_count, sign
+from lapwing.answer.marginals import Floats, Groupings, Tied
+from lapwing.answer.projection import Tables
 from lapwing.exact.arrays import IntArray, largest
 from lapwing.query.measures import Measure
 
