@@ -1,11 +1,11 @@
 """A made-consistent view of an answer: the nearest numbers to the released ones that can be true together.
 
-It is post-processing of one release and costs nothing. What can be true together is said in `constraints` of the numbers
-of one cell, and in `marginals` of the cells of several grouping sets: counts and sums add up to their total where keys
-are exhaustive, and to at most their total elsewhere; units and distinct values are in no part more than in the whole.
-`projection` finds the nearest such numbers, weighted by the inverse of the variances, which are public, and
-`rounding` makes them whole. Numbers that can be true together already stay as they are, so that to do it twice
-changes nothing more.
+It is post-processing of one release and costs nothing. What can be true together is said in `constraints` of the
+numbers of one cell, and in `marginals` of the cells of several grouping sets: counts and sums add up to their total
+where keys are exhaustive, and to at most their total elsewhere; units and distinct values are in no part more than in
+the whole. `projection` finds the nearest such numbers, weighted by the inverse of the variances, which are public, and
+`rounding` makes them whole. Numbers that can be true together already stay as they are, so that to do it twice changes
+nothing more.
 
 Quantiles need nothing: those of one column in one cell come from one tree, and ascend (`noisy_trees`).
 """

@@ -2,8 +2,8 @@
 
 Theory of operation. Cells come set by set, in each the product of its keys, so that the numbers of a set are an array
 with one axis a key of the question, of length 1 for a key that the set does not have. Rows in the cells of a set are
-those with a value of each of its keys. Call a key *open* if it is not exhaustive (`exhaustive_keys`), and keep only rows
-with a value of given open keys: over those, sums along exhaustive keys are the sums over all rows. So
+those with a value of each of its keys. Call a key *open* if it is not exhaustive (`exhaustive_keys`), and keep only
+rows with a value of given open keys: over those, sums along exhaustive keys are the sums over all rows. So
 
 - two sets with the same open keys are margins of one table: over the keys that both have, their sums are equal. They
   are *tied*.
