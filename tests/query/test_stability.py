@@ -298,7 +298,7 @@ def test_a_range_that_forgets_rows_which_add_nothing_is_found(monkeypatch: pytes
     def narrow(measure: Measure) -> tuple[int, int]:
         return (measure.type.low or 0, measure.type.high or 0) if isinstance(measure, Sum) else (0, 1)
 
-    monkeypatch.setattr(stability, "row_range", narrow)
+    monkeypatch.setattr(Sum, "row_range", property(narrow))
     assert found_by_vectors()
 
 

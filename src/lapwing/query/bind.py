@@ -159,7 +159,7 @@ def _search_of(total: Count | Sum, selection: Selection, sets: Sets) -> Search:
 
 def _check_mixture(measures: Sequence[Measure]) -> None:
     """Refuse what no one pass over the rows computes: clamped parts of units beside values that several units share."""
-    clamped = any(isinstance(measure, Count | Sum) and measure.clamp is not None for measure in measures)
+    clamped = any(measure.clamp is not None for measure in measures)
     if clamped and any(not isinstance(measure, Count | Sum | CountUnits) for measure in measures):
         raise QueryRefused(
             "contribution_bounds_per_group stands beside an aggregate that is not a sum over units",

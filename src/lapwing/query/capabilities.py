@@ -3,23 +3,15 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, get_args
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions.expression import Expression, Operation, walk
-from lapwing.query.measures import Count, CountDistinct, CountUnits, Distribution, Measure, Sum, argument_of
+from lapwing.query.measures import Measure, argument_of
 from lapwing.query.plan import Question
 from lapwing.query.relations.relation import Selection
 
-MEASURES: Final[Mapping[type[Measure], str]] = MappingProxyType(
-    {
-        Count: "counts",
-        CountUnits: "counts of units",
-        CountDistinct: "counts of different values",
-        Sum: "sums",
-        Distribution: "distributions",
-    }
-)
+MEASURES: Final[Mapping[type[Measure], str]] = MappingProxyType({kind: kind.construct for kind in get_args(Measure)})
 PRIVATE_KEYS: Final = "private keys"
 
 
@@ -62,7 +54,7 @@ EVERYTHING: Final = Capabilities(engine="Every engine")
 def _constructs(question: Question) -> Iterator[str]:
     """Yield what a question is made of, each as often as it is there."""
     for measure in question.measures:
-        yield MEASURES[type(measure)]
+        yield measure.construct
         yield from _functions(argument_of(measure))
     if question.private_keys:
         yield PRIVATE_KEYS

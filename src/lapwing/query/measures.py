@@ -1,7 +1,12 @@
-"""What is measured: each measure is an integer a cell, or a vector of them, to which a mechanism adds noise."""
+"""What is measured: each measure is an integer a cell, or a vector of them, to which a mechanism adds noise.
+
+A measure states its own facts; its sensitivity is proven in `stability`, and an engine says how it is computed. Its
+printed form is part of what stored answers are found by, and never changes.
+"""
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from lapwing.mechanisms.trees import sizes_of
 from lapwing.query.expressions.expression import Expression
@@ -18,8 +23,19 @@ class Count:
     argument: Expression | None = None
     clamp: tuple[int, int] | None = None
 
+    construct: ClassVar[str] = "counts"
+
     def __str__(self) -> str:
         return f"COUNT({'*' if self.argument is None else self.argument}){_clamp(self.clamp)}"
+
+    @property
+    def row_range(self) -> tuple[int, int]:
+        """The least and the greatest integer that one row adds to a cell; 0 is always between them."""
+        return (0, 1)
+
+    def label(self, columns: str, factors: str) -> str:  # noqa: ARG002
+        """Name it for people, by the columns of its argument."""
+        return f"count of {columns or 'rows'}"
 
     @property
     def step(self) -> Fraction:
@@ -33,8 +49,20 @@ class CountUnits:
 
     where: Expression | None = None
 
+    construct: ClassVar[str] = "counts of units"
+    clamp: ClassVar[None] = None
+
     def __str__(self) -> str:
         return f"COUNT(DISTINCT unit{'' if self.where is None else f'; {self.where}'})"
+
+    @property
+    def row_range(self) -> tuple[int, int]:
+        """The least and the greatest integer that one row adds to a cell; 0 is always between them."""
+        return (0, 1)
+
+    def label(self, columns: str, factors: str) -> str:  # noqa: ARG002
+        """Name it for people, by the columns of its argument."""
+        return "count of units"
 
     @property
     def step(self) -> Fraction:
@@ -53,6 +81,8 @@ class Sum:
     origin: int = 0
     clamp: tuple[int, int] | None = None
 
+    construct: ClassVar[str] = "sums"
+
     def __str__(self) -> str:
         return f"SUM({self.argument} - {self.origin}; {self.step}){_clamp(self.clamp)}"
 
@@ -60,6 +90,17 @@ class Sum:
     def type(self) -> Fixed:
         """The fixed-point type of the argument."""
         return _fixed_point(self.argument)
+
+    @property
+    def row_range(self) -> tuple[int, int]:
+        """The least and the greatest integer that one row adds to a cell; 0 is always between them."""
+        if self.type.low is None or self.type.high is None:
+            raise ValueError("a sum is taken over bounded values")
+        return (min(0, self.type.low - self.origin), max(0, self.type.high - self.origin))
+
+    def label(self, columns: str, factors: str) -> str:  # noqa: ARG002
+        """Name it for people, by the columns of its argument."""
+        return f"sum of {factors}{columns or 'values'}"
 
     @property
     def step(self) -> Fraction:
@@ -73,8 +114,20 @@ class CountDistinct:
 
     argument: Expression
 
+    construct: ClassVar[str] = "counts of different values"
+    clamp: ClassVar[None] = None
+
     def __str__(self) -> str:
         return f"COUNT(DISTINCT {self.argument})"
+
+    @property
+    def row_range(self) -> tuple[int, int]:
+        """The least and the greatest integer that one row adds to a cell; 0 is always between them."""
+        return (0, 1)
+
+    def label(self, columns: str, factors: str) -> str:  # noqa: ARG002
+        """Name it for people, by the columns of its argument."""
+        return f"count of distinct {columns or 'values'}"
 
     @property
     def step(self) -> Fraction:
@@ -93,6 +146,9 @@ class Distribution:
     argument: Expression
     width: int = 1
     branching: int = 4
+
+    construct: ClassVar[str] = "distributions"
+    clamp: ClassVar[None] = None
 
     def __str__(self) -> str:
         return f"DISTRIBUTION({self.argument}; {self.width}; {self.branching})"
@@ -116,6 +172,10 @@ class Distribution:
     def sizes(self) -> tuple[int, ...]:
         """The number of nodes of each level, from the top down to the leaves."""
         return sizes_of((self.high - self.low) // self.width + 1, self.branching)
+
+    def label(self, columns: str, factors: str) -> str:  # noqa: ARG002
+        """Name it for people, by the columns of its argument."""
+        return f"ranks of {columns or 'values'}"
 
     @property
     def step(self) -> Fraction:

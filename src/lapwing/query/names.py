@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from lapwing.query.derivation.derived import Average, OrderStatistic, Released, measures_of
 from lapwing.query.expressions.expression import Expression, Literal, Operation, written_in
-from lapwing.query.measures import Count, CountDistinct, CountUnits, Distribution, Measure, Sum, argument_of
+from lapwing.query.measures import Measure, argument_of
 from lapwing.query.plan import Plan
 
 
@@ -37,18 +37,7 @@ def _described(measure: Measure) -> str:
     """Say what is counted or summed, by the columns of the value."""
     argument = argument_of(measure)
     value = None if argument is None else _value(argument)
-    columns = " and ".join(sorted(written_in(value)))
-    match measure:
-        case CountUnits():
-            return "count of units"
-        case CountDistinct():
-            return f"count of distinct {columns or 'values'}"
-        case Distribution():
-            return f"ranks of {columns or 'values'}"
-        case Count():
-            name = f"count of {columns or 'rows'}"
-        case Sum():
-            name = f"sum of {_factors(_value(measure.argument))}{columns or 'values'}"
+    name = measure.label(" and ".join(sorted(written_in(value))), _factors(value))
     if measure.clamp is None:
         return name
     low, high = (float(end * measure.step) for end in measure.clamp)
@@ -67,7 +56,7 @@ def _value(argument: Expression) -> Expression:
     return argument
 
 
-def _factors(value: Expression) -> str:
+def _factors(value: Expression | None) -> str:
     """Tell sums of squares and of products from others."""
     if not isinstance(value, Operation) or value.function != "multiply":
         return ""

@@ -82,14 +82,14 @@ def candidates(
     if isinstance(measure, Distribution):
         return (_tree(measure, rows_per_unit, cells, replace_one),)
     by_rows = _rows(measure, rows_per_unit, cells, replace_one)
-    if not isinstance(measure, CountDistinct) and measure.clamp is not None:
+    if measure.clamp is not None:
         clamped = _clamped(measure.clamp, measure.step, reached, cells, replace_one)
         return (clamped, by_rows) if measure.clamp[0] <= 0 <= measure.clamp[1] else (clamped,)
     return (by_rows,)
 
 
 def _rows(measure: NumberMeasure, rows_per_unit: int, cells: int, replace_one: bool) -> Candidate:
-    low, high = row_range(measure)
+    low, high = measure.row_range
     most, width = rows_per_unit * max(-low, high), rows_per_unit * (high - low)
     what = _at_most(rows_per_unit)
     if not replace_one:
@@ -129,15 +129,6 @@ def _units(groups: int, cells: int, replace_one: bool) -> tuple[Candidate, ...]:
         return (_candidate(groups, groups, f"a unit counts once in each of at most {groups} cells"),)
     moved = min(2 * groups, cells)
     return (_candidate(moved, moved, f"two units differ in at most {moved} cells"),)
-
-
-def row_range(measure: NumberMeasure) -> tuple[int, int]:
-    """Return the least and the greatest integer that one row can add to a cell; 0 is always between them."""
-    if not isinstance(measure, Sum):
-        return (0, 1)
-    if measure.type.low is None or measure.type.high is None:
-        raise ValueError("a sum is taken over bounded values")
-    return (min(0, measure.type.low - measure.origin), max(0, measure.type.high - measure.origin))
 
 
 def _candidate(l1: int, l2_squared: int, reason: str) -> Candidate:

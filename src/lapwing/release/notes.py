@@ -93,7 +93,7 @@ def _shared(plan: Plan, priced: Priced) -> tuple[str, ...]:
     terms = {term.measure: term for term in priced.terms}
     for output in plan.outputs:
         levels = measures_of(output.value)
-        ends = [float(m.clamp[1] * m.step) for m in levels if isinstance(m, Count | Sum) and m.clamp is not None]
+        ends = [float(m.clamp[1] * m.step) for m in levels if m.clamp is not None]
         spent = sum((terms[measure].loss(priced.loss.kind).amount for measure in levels), Fraction(0))
         share = f"{float(100 * spent / priced.loss.amount):.3g} % of the price"
         if len(ends) > 1:

@@ -52,7 +52,7 @@ def answer(question: Question) -> str:
         names = [f"measure{i}" for i in range(len(question.numbers))]
         return _by_set(question, answer, names)
     keys = [f"{render_keys.key_value(key)} AS key{i}" for i, key in enumerate(question.keys)]
-    if any(_clamp_of(measure) is not None for measure in question.numbers):
+    if any(measure.clamp is not None for measure in question.numbers):
         return _clamped(question, keys)
     unit = unit_name(*question.tables)
     measures = [f"{measured(measure, unit)} AS measure{i}" for i, measure in enumerate(question.numbers)]
@@ -131,10 +131,6 @@ def _by_position(count: int) -> str:
     return f" GROUP BY {', '.join(str(i + 1) for i in range(count))}" if count else ""
 
 
-def _clamp_of(measure: NumberMeasure) -> tuple[int, int] | None:
-    return measure.clamp if isinstance(measure, Count | Sum) else None
-
-
 def _clamped(question: Question, keys: Sequence[str]) -> str:
     """Aggregate unit by unit and cell by cell first, so that what a unit adds to a cell can be clamped."""
     unit = unit_name(*question.tables)
@@ -144,7 +140,7 @@ def _clamped(question: Question, keys: Sequence[str]) -> str:
     )
     names = [f"key{i}" for i in range(len(keys))]
     sums = [
-        f"COALESCE(SUM({_kept_inside(f'measure{i}', _clamp_of(measure))}), 0) AS measure{i}"
+        f"COALESCE(SUM({_kept_inside(f'measure{i}', measure.clamp)}), 0) AS measure{i}"
         for i, measure in enumerate(question.numbers)
     ]
     return f"SELECT {', '.join([*names, *sums])} FROM ({partials}){_by_position(len(names))}"

@@ -23,7 +23,6 @@ from lapwing.errors import QueryRefused
 from lapwing.query.derivation.derive import compute, interval_end
 from lapwing.query.derivation.derived import Derived, Fixture, Released
 from lapwing.query.measures import Count, Sum
-from lapwing.query.stability import row_range
 
 RACE_WEIGHT: Final = Fraction(2)
 """What all thresholds of a race get of a price together, if another measure gets 1."""
@@ -37,7 +36,7 @@ def race_to_the_top(measure: Count | Sum, rows_per_unit: int) -> Derived:
     Args: rows_per_unit: the most rows of a unit, from which the limit follows.
     Raises: QueryRefused if a row may take something away.
     """
-    low, high = row_range(measure)
+    low, high = measure.row_range
     if low < 0:
         raise QueryRefused(
             "contribution_bounds_per_group => RACE takes numbers that are not negative",

@@ -34,7 +34,6 @@ from lapwing.query.derivation.derive import compute, interval_end
 from lapwing.query.derivation.derived import Derived, Fixture, Released
 from lapwing.query.keys import Key
 from lapwing.query.measures import Count, Measure, Sum
-from lapwing.query.stability import row_range
 from lapwing.query.text.options import NamedArguments
 
 BASE: Final = 4
@@ -47,7 +46,7 @@ def truncated(measure: Count | Sum, named: NamedArguments, requests: Requests) -
 
     Raises: QueryRefused if a row may take something away, or the threshold is below a step.
     """
-    if row_range(measure)[0] < 0:
+    if measure.row_range[0] < 0:
         raise QueryRefused(
             "Rows in which different units meet are summed only of numbers that are not negative",
             remedy="Write SUM(GREATEST(x, 0), …) - SUM(GREATEST(-x, 0), …), or contribution_bounds_per_row => (0, …).",

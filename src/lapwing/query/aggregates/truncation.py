@@ -39,7 +39,6 @@ from lapwing.query.keys import Key
 from lapwing.query.measures import Count, Sum
 from lapwing.query.plan import Question, Search
 from lapwing.query.relations.relation import Selection
-from lapwing.query.stability import row_range
 
 MOST_ROWS: Final = 1 << 20
 """What a unit may add at the highest threshold: so many rows of the greatest value."""
@@ -52,7 +51,7 @@ CONFIDENCE: Final = Fraction(95, 100)
 
 def highest(measure: Count | Sum) -> int:
     """Return the highest threshold of a measure, in steps."""
-    return min(max(row_range(measure)[1], 1) * MOST_ROWS, MOST_LEVEL)
+    return min(max(measure.row_range[1], 1) * MOST_ROWS, MOST_LEVEL)
 
 
 def truncated_by_search(measure: Count | Sum, requests: Requests) -> Count | Sum:

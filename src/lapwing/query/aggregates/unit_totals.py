@@ -51,7 +51,6 @@ from lapwing.query.measures import Count, Distribution, Sum
 from lapwing.query.plan import Question, Search
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate, UnitFunction
 from lapwing.query.relations.relation import Selection, fresh, pruned
-from lapwing.query.stability import row_range
 
 DOUBT: Final = 400
 """One over the probability with which noise alone makes the next class believed."""
@@ -61,7 +60,7 @@ FEW_VALUES: Final = 256
 
 def bounded_by_search(measure: Count | Sum, rows_per_unit: int, requests: Requests) -> Count | Sum:
     """Return a measure that keeps what a unit adds inside the bound that was found, else inside the widest."""
-    low, high = (rows_per_unit * end for end in row_range(measure))
+    low, high = (rows_per_unit * end for end in measure.row_range)
     if low == high:  # nothing is added
         return measure
     requests.total_searches.add(measure)
@@ -111,7 +110,7 @@ def _most_groups(selection: Selection, keys: Sequence[Key]) -> int:
 
 def _total(measure: Count | Sum, source: Selection) -> UnitAggregate:
     most = source.rows_per_unit
-    low, high = row_range(measure)
+    low, high = measure.row_range
     function: UnitFunction = "count" if isinstance(measure, Count) else "sum"
     kind = conversion.fixed(measure.step, low * most, high * most)
     return UnitAggregate(function=function, argument=measure.argument, type=kind)
