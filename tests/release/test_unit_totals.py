@@ -91,7 +91,7 @@ def test_signs(aggregate: str, low: int | None, high: int | None, tmp_path: Path
         found={plan.searches[0].bounded: (Fraction(0), bound)},
     )
     (measure,) = found.question.measures
-    assert measure.clamp == (low, high)  # type: ignore[union-attr]
+    assert measure.clamp == (low, high)
 
 
 def test_several_aggregates_share_what_the_searches_cost(session: Session) -> None:

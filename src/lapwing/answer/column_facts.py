@@ -60,12 +60,12 @@ def facts(
 ) -> tuple[ColumnFacts, ...]:
     """Describe every column of an answer."""
     names = measure_names(plan)
-    found = {m: _measure(names[m], m, mechanisms[m], None if shares is None else shares[m]) for m in mechanisms}
+    of_measure = {m: _measure(names[m], m, mechanisms[m], None if shares is None else shares[m]) for m in mechanisms}
     return tuple(
         ColumnFacts(
             name=output.name,
-            measures=tuple(found[m] for m in measures_of(output.value)),
-            half_width=found[output.value.measure].half_width if isinstance(output.value, Released) else None,
+            measures=tuple(of_measure[m] for m in measures_of(output.value)),
+            half_width=of_measure[output.value.measure].half_width if isinstance(output.value, Released) else None,
             price_share=_share(output.value, shares),
             notes=(*_notes(output.value), *_rank_notes(output.value, mechanisms)),
         )

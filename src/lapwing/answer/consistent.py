@@ -58,8 +58,8 @@ class ConsistentAnswer:
 
     def rows(self) -> list[dict[str, Cell]]:
         """Return a list of dicts, as `Answer.rows` does."""
-        shown = [cells(self._columns[output.name], output.value.shape) for output in self.plan.outputs]
-        return [dict(zip(self.columns, row, strict=True)) for row in zip(*shown, strict=True)]
+        columns = [cells(self._columns[output.name], output.value.shape) for output in self.plan.outputs]
+        return [dict(zip(self.columns, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def to_arrow(self) -> pa.Table:
         """Return a PyArrow table."""
@@ -77,24 +77,25 @@ def adjusted(
 
     Args: measures: a number a cell of the question, of all its cells; deviations: their noise's standard deviations.
     """
-    known = limits(tuple(measures))
-    found = (
-        _each_cell(measures, deviations, known) if not question.sets else _all(question, measures, deviations, known)
-    )
-    return found, tuple(m for m, values in measures.items() if (found[m] != values).any())
+    constraints = limits(tuple(measures))
+    if question.sets:
+        nearest = _all(question, measures, deviations, constraints)
+    else:
+        nearest = _each_cell(measures, deviations, constraints)
+    return nearest, tuple(m for m, values in measures.items() if (nearest[m] != values).any())
 
 
 def _each_cell(
-    measures: Mapping[Measure, IntArray], deviations: Mapping[Measure, float], known: Sequence[Limit]
+    measures: Mapping[Measure, IntArray], deviations: Mapping[Measure, float], constraints: Sequence[Limit]
 ) -> Mapping[Measure, IntArray]:
     """Move the numbers of every cell by itself, in those cells where some limit fails."""
-    failing = np.flatnonzero(np.any([limit.fails(measures) for limit in known], axis=0))
+    failing = np.flatnonzero(np.any([limit.fails(measures) for limit in constraints], axis=0))
     if not failing.size:
         return measures
     tables = {m: [values[failing].astype(np.float64)] for m, values in measures.items()}
-    move_to_nearest(tables, deviations, known, None)
-    found = in_whole_numbers(tables, known, None)
-    return {m: _with(values, failing, found[m][0]) for m, values in measures.items()}
+    move_to_nearest(tables, deviations, constraints, None)
+    wholes = in_whole_numbers(tables, constraints, None)
+    return {m: _with(values, failing, wholes[m][0]) for m, values in measures.items()}
 
 
 def _with(values: IntArray, places: IndexArray, new: IntArray) -> IntArray:
@@ -107,24 +108,24 @@ def _all(
     question: Question,
     measures: Mapping[Measure, IntArray],
     deviations: Mapping[Measure, float],
-    known: Sequence[Limit],
+    constraints: Sequence[Limit],
 ) -> Mapping[Measure, IntArray]:
     """Move the numbers of several grouping sets together."""
     groupings = Groupings.of(question)
     released: Wholes = {measure: groupings.split(values) for measure, values in measures.items()}
-    if can_be_true(released, known, groupings):
+    if can_be_true(released, constraints, groupings):
         return measures
     tables = {m: [part.astype(np.float64) for part in parts] for m, parts in released.items()}
-    move_to_nearest(tables, deviations, known, groupings)
-    found = in_whole_numbers(tables, known, groupings)
-    return {m: np.concatenate([part.reshape(-1) for part in parts]) for m, parts in found.items()}
+    move_to_nearest(tables, deviations, constraints, groupings)
+    wholes = in_whole_numbers(tables, constraints, groupings)
+    return {m: np.concatenate([part.reshape(-1) for part in parts]) for m, parts in wholes.items()}
 
 
-def can_be_true(numbers: Wholes, known: Sequence[Limit], groupings: Groupings) -> bool:
+def can_be_true(numbers: Wholes, constraints: Sequence[Limit], groupings: Groupings) -> bool:
     """Tell whether all conditions hold, exactly."""
     for place in range(len(groupings.sets)):
         here = {measure: parts[place] for measure, parts in numbers.items()}
-        if any(limit.fails(here).any() for limit in known):
+        if any(limit.fails(here).any() for limit in constraints):
             return False
     return all(_agree(measure, parts, groupings) for measure, parts in numbers.items())
 

@@ -39,19 +39,19 @@ class Limit:
     def fails(self, values: Mapping[Measure, IntArray]) -> NDArray[np.bool_]:
         """Tell in which cells it does not hold."""
         number, bound = values[self.measure], self.bound(values)
-        found: NDArray[np.bool_] = np.asarray(number < bound if self.least else number > bound, dtype=np.bool_)
-        return found
+        fails: NDArray[np.bool_] = np.asarray(number < bound if self.least else number > bound, dtype=np.bool_)
+        return fails
 
 
 def limits(measures: Sequence[Measure]) -> tuple[Limit, ...]:
     """Return what limits released measures, those of wholes before those of their parts."""
-    asked = frozenset(measures)
-    ordered = sorted(asked, key=lambda measure: (len(_wholes(measure)), str(measure)))
+    released = frozenset(measures)
+    ordered = sorted(released, key=lambda measure: (len(_wholes(measure)), str(measure)))
     counts = [measure for measure in ordered if is_count(measure)]
     sums = [measure for measure in ordered if is_sum(measure)]
     return (
-        *(limit for m in counts for limit in _of_count(m, asked)),
-        *(limit for m in sums for limit in _of_sum(m, asked)),
+        *(limit for m in counts for limit in _of_count(m, released)),
+        *(limit for m in sums for limit in _of_sum(m, released)),
     )
 
 
@@ -84,8 +84,8 @@ def sign(measure: Measure) -> int:
     return 1 if least >= 0 else -1 if most <= 0 else 0
 
 
-def _of_count(measure: Measure, asked: frozenset[Measure]) -> tuple[Limit, ...]:
-    wholes = [whole for whole in _wholes(measure) if whole in asked]
+def _of_count(measure: Measure, released: frozenset[Measure]) -> tuple[Limit, ...]:
+    wholes = [whole for whole in _wholes(measure) if whole in released]
     return (
         Limit(measure=measure, least=True),
         *(Limit(measure=measure, least=False, factor=1, whole=whole) for whole in wholes),
@@ -107,16 +107,16 @@ def _wholes(measure: Measure) -> tuple[Measure, ...]:
             return (Count(),)
 
 
-def _of_sum(measure: Measure, asked: frozenset[Measure]) -> tuple[Limit, ...]:
+def _of_sum(measure: Measure, released: frozenset[Measure]) -> tuple[Limit, ...]:
     if not isinstance(measure, Sum):
         return ()
     least, most = _range(measure)
     rows: Measure = Count(argument=measure.argument)
-    if rows not in asked:
+    if rows not in released:
         rows = Count()
         if nullable(measure.argument):
             least, most = min(least, 0), max(most, 0)
-    if rows in asked:
+    if rows in released:
         ends = ((True, least), (False, most))
         return tuple(Limit(measure=measure, least=end, factor=factor, whole=rows) for end, factor in ends)
     side = sign(measure)

@@ -50,10 +50,10 @@ def ends_shown(ends: NDArray[np.float64], shape: Shape) -> EndArray:
         return ends
     unknown = np.isnan(ends)
     whole = np.where(unknown, 0, ends).astype(np.int64)
-    found: NDArray[np.datetime64] = whole.astype("datetime64[D]" if shape == "date" else "datetime64[s]")
-    found = found if shape == "date" else found.astype("datetime64[us]")
-    found[unknown] = np.datetime64("NaT")
-    return found
+    times: NDArray[np.datetime64] = whole.astype("datetime64[D]" if shape == "date" else "datetime64[s]")
+    times = times if shape == "date" else times.astype("datetime64[us]")
+    times[unknown] = np.datetime64("NaT")
+    return times
 
 
 # ---- Python values ---------------------------------------------------------------------------------------------------
@@ -63,24 +63,26 @@ def cells(column: Column, shape: Shape) -> list[Cell]:
     """Return an expanded column as Python values: integers, Decimals or floats by its type, NULL as None."""
     if not isinstance(column, Rationals):
         return cast(list[Cell], column.values())
-    return _known_cells(column, shape) or [cell(value, shape) for value in column.values()]
+    return _cells_at_once(column, shape) or [cell(value, shape) for value in column.values()]
 
 
-def _known_cells(column: Rationals, shape: Shape) -> list[Cell] | None:
+def _cells_at_once(column: Rationals, shape: Shape) -> list[Cell] | None:
     """Return the values of common columns at once; None if there is no such form."""
-    found: list[Cell]
+    entries: list[Cell]
     if shape == "real":
-        found = column.floats().tolist()
+        entries = column.floats().tolist()
     elif shape == "integer" and _is_whole(column):
-        found = product(column.tops, np.array([int(column.scale)])).tolist()
+        entries = product(column.tops, np.array([int(column.scale)])).tolist()
     elif shape == "decimal" and (scaled := _scaled(column)) is not None:
         values, places = scaled
         trimmed, exponents = _trimmed(values, places)
-        found = [Decimal(f"{v}e-{e}") for v, e in zip(trimmed.tolist(), exponents.tolist(), strict=True)]
+        entries = [Decimal(f"{v}e-{e}") for v, e in zip(trimmed.tolist(), exponents.tolist(), strict=True)]
     else:
         return None
     return (
-        found if column.null is None else [None if n else v for v, n in zip(found, column.null.tolist(), strict=True)]
+        entries
+        if column.null is None
+        else [None if n else v for v, n in zip(entries, column.null.tolist(), strict=True)]
     )
 
 
@@ -181,13 +183,13 @@ def _decimals(values: NDArray[np.int64], places: int, null: BoolArray | None) ->
 def _from_cells(values: Sequence[Cell], shape: Shape) -> pa.Array:
     if shape in _ARROW:
         return pa.array(values, type=_ARROW[shape])
-    known = [value for value in values if value is not None]
-    if shape == "integer" and all(isinstance(v, int) and -(2**63) <= v < 2**63 for v in known):
+    present = [value for value in values if value is not None]
+    if shape == "integer" and all(isinstance(v, int) and -(2**63) <= v < 2**63 for v in present):
         return pa.array(values, type=pa.int64())
-    decimals = [v if isinstance(v, Decimal) else Decimal(v) for v in known if isinstance(v, int | Decimal)]
+    decimals = [v if isinstance(v, Decimal) else Decimal(v) for v in present if isinstance(v, int | Decimal)]
     places = max((-int(v.as_tuple().exponent) for v in decimals), default=0)
     digits = max((v.adjusted() + 1 + places for v in decimals), default=1)
-    if len(decimals) == len(known) and max(digits, places, 1) <= _MOST_PLACES:
+    if len(decimals) == len(present) and max(digits, places, 1) <= _MOST_PLACES:
         return pa.array(values, type=pa.decimal128(_MOST_PLACES, places))
     return pa.array([None if v is None else float(v) for v in values], type=pa.float64())  # type: ignore[arg-type]
 

@@ -68,16 +68,16 @@ def _with_running_total(values: Floats) -> IntArray:
     return _integers(below + np.diff(np.floor(rest + 0.5), prepend=0.0).reshape(values.shape))
 
 
-def _integers(found: Floats) -> IntArray:
-    if np.abs(found).max(initial=0) < 2.0**62:
-        return found.astype(np.int64)
-    wide: IntArray = np.array([int(value) for value in found.reshape(-1).tolist()], dtype=object)
-    return wide.reshape(found.shape)
+def _integers(numbers: Floats) -> IntArray:
+    if np.abs(numbers).max(initial=0) < 2.0**62:
+        return numbers.astype(np.int64)
+    wide: IntArray = np.array([int(value) for value in numbers.reshape(-1).tolist()], dtype=object)
+    return wide.reshape(numbers.shape)
 
 
 def _between(values: IntArray, low: IntArray | None, high: IntArray | None) -> IntArray:
-    found = values if low is None else np.maximum(values, low)
-    return found if high is None else np.minimum(found, high)
+    above = values if low is None else np.maximum(values, low)
+    return above if high is None else np.minimum(above, high)
 
 
 def _ends(own: Sequence[Limit], chosen: Wholes, place: int) -> Ends:
@@ -122,18 +122,18 @@ def _add_up(
         for part, whole in groupings.beneath if before is None else ():
             if whole == place and sign(measure):
                 common = groupings.sets[part] & groupings.sets[whole]
-                asked = groupings.summed_to(mine[part], part, common)
-                values = _reaching(values, asked, sign(measure), ends)
+                target = groupings.summed_to(mine[part], part, common)
+                values = _reaching(values, target, sign(measure), ends)
         mine[place] = values
     for place, larger in tied.others:
         mine[place] = groupings.summed_to(mine[larger], larger, groupings.sets[place])
 
 
-def _adding_up_to(values: IntArray, asked: IntArray, ends: Ends) -> IntArray:
-    return _reaching(_reaching(values, asked, 1, ends), asked, -1, ends)
+def _adding_up_to(values: IntArray, target: IntArray, ends: Ends) -> IntArray:
+    return _reaching(_reaching(values, target, 1, ends), target, -1, ends)
 
 
-def _reaching(values: IntArray, asked: IntArray, side: int, ends: Ends) -> IntArray:
+def _reaching(values: IntArray, target: IntArray, side: int, ends: Ends) -> IntArray:
     """Raise (side 1) or lower (side −1) numbers, as far as ends allow, until they add up to what is asked.
 
     Each takes an even share as long as there is room, beginning elsewhere in every sum, so that other sums do not all
@@ -141,12 +141,12 @@ def _reaching(values: IntArray, asked: IntArray, side: int, ends: Ends) -> IntAr
     """
     if values.dtype == np.int64 and largest(values) * values.size > np.iinfo(np.int64).max // 4:
         values = values.astype(object)
-    summed = frozenset(axis for axis, size in enumerate(asked.shape) if size == 1)
+    summed = frozenset(axis for axis, size in enumerate(target.shape) if size == 1)
     order = sorted(range(values.ndim), key=lambda axis: (axis in summed, axis))
     shape = [values.shape[axis] for axis in order]
-    rows: IntArray = side * values.transpose(order).reshape(asked.size, -1)
-    wanted: IntArray = side * asked.reshape(-1, 1)
-    short = np.flatnonzero(rows.sum(axis=1) < wanted[:, 0])
+    rows: IntArray = side * values.transpose(order).reshape(target.size, -1)
+    targets: IntArray = side * target.reshape(-1, 1)
+    short = np.flatnonzero(rows.sum(axis=1) < targets[:, 0])
     if not short.size:
         return values
     end = ends[1 if side > 0 else 0]
@@ -154,12 +154,12 @@ def _reaching(values: IntArray, asked: IntArray, side: int, ends: Ends) -> IntAr
     if end is not None:
         every: IntArray = np.broadcast_to(end, values.shape)  # type: ignore[assignment]  # int64 or object
         most = side * every.transpose(order).reshape(rows.shape)
-    rows[short] = _raised(rows[short], wanted[short], None if most is None else most[short])
+    rows[short] = _raised(rows[short], targets[short], None if most is None else most[short])
     result: IntArray = (side * rows).reshape(shape).transpose(np.argsort(order))
     return result
 
 
-def _raised(rows: IntArray, wanted: IntArray, most: IntArray | None) -> IntArray:
+def _raised(rows: IntArray, targets: IntArray, most: IntArray | None) -> IntArray:
     """Raise the numbers of each row until they add up to what is wanted."""
     count = rows.shape[1]
     turned = (
@@ -168,24 +168,24 @@ def _raised(rows: IntArray, wanted: IntArray, most: IntArray | None) -> IntArray
     rows = _along(rows, turned)
     most = None if most is None else _along(most, turned)
     for _ in range(_ROUNDS):
-        missing = np.maximum(0, wanted - rows.sum(axis=1, keepdims=True))
+        missing = np.maximum(0, targets - rows.sum(axis=1, keepdims=True))
         if not missing.any():
             break
         room = np.broadcast_to(missing, rows.shape) if most is None else np.minimum(most - rows, missing)
         open_ = np.maximum(1, (room > 0).sum(axis=1, keepdims=True))
         rows = rows + _taken(np.minimum(room, -(-missing // open_)), missing)
-    missing = np.maximum(0, wanted - rows.sum(axis=1, keepdims=True))
+    missing = np.maximum(0, targets - rows.sum(axis=1, keepdims=True))
     room = np.broadcast_to(missing, rows.shape) if most is None else np.minimum(most - rows, missing)
     rows = rows + _taken(room, missing)
     return _along(rows, np.argsort(turned, axis=1))
 
 
 def _along(rows: IntArray, places: NDArray[np.int64]) -> IntArray:
-    found: IntArray = np.take_along_axis(rows, places, axis=1)  # type: ignore[assignment]  # int64 or object
-    return found
+    along: IntArray = np.take_along_axis(rows, places, axis=1)  # type: ignore[assignment]  # int64 or object
+    return along
 
 
 def _taken(room: IntArray, missing: IntArray) -> IntArray:
     """Return what each number of a row takes of what is missing, the first first, up to its room."""
-    found: IntArray = np.diff(np.minimum(np.cumsum(room, axis=1), missing), axis=1, prepend=0)
-    return found
+    taken: IntArray = np.diff(np.minimum(np.cumsum(room, axis=1), missing), axis=1, prepend=0)
+    return taken

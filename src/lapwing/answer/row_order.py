@@ -68,11 +68,11 @@ def _ranks(key: Key, labels: Labels) -> IndexArray:
     """Rank labels by the key's domain, and those outside it (of released keys) after them, by value; NULL is last."""
     if tuple(labels.labels) == key.domain and not (labels.places < 0).any():
         return labels.places
-    known = {label: i for i, label in enumerate(key.domain)}
-    others = sorted({label for label in labels.labels if label is not None and label not in known}, key=_any)
-    known |= {label: len(known) + i for i, label in enumerate(others)}
-    ranks = [len(known) if label is None else known[label] for label in labels.labels]
-    null = known.get(None, len(known))
+    rank = {label: i for i, label in enumerate(key.domain)}
+    others = sorted({label for label in labels.labels if label is not None and label not in rank}, key=_any)
+    rank |= {label: len(rank) + i for i, label in enumerate(others)}
+    ranks = [len(rank) if label is None else rank[label] for label in labels.labels]
+    null = rank.get(None, len(rank))
     return np.array([*ranks, null], dtype=np.int64)[labels.places]
 
 
@@ -84,7 +84,7 @@ def _sorted(places: IndexArray, term: Order, cells: NoisyCells) -> IndexArray:
     """Sort cells by one term, keeping the order of ties, NULLs to one end."""
     values = cells.column(term.value)
     null = np.broadcast_to(mask_of(values.null), cells.size)[places]
-    nulls, known = places[null], places[~null]
-    keys = sortable(values)[known]
-    known = known[np.argsort(-keys if term.descending else keys, kind="stable")]
-    return np.concatenate([nulls, known] if term.nulls_first else [known, nulls])
+    nulls, others = places[null], places[~null]
+    keys = sortable(values)[others]
+    others = others[np.argsort(-keys if term.descending else keys, kind="stable")]
+    return np.concatenate([nulls, others] if term.nulls_first else [others, nulls])

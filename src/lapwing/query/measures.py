@@ -33,7 +33,7 @@ class Count:
         """The least and the greatest integer that one row adds to a cell; 0 is always between them."""
         return (0, 1)
 
-    def label(self, columns: str, factors: str) -> str:  # noqa: ARG002
+    def label(self, columns: str, factors: str) -> str:
         """Name it for people, by the columns of its argument."""
         return f"count of {columns or 'rows'}"
 
@@ -60,7 +60,7 @@ class CountUnits:
         """The least and the greatest integer that one row adds to a cell; 0 is always between them."""
         return (0, 1)
 
-    def label(self, columns: str, factors: str) -> str:  # noqa: ARG002
+    def label(self, columns: str, factors: str) -> str:
         """Name it for people, by the columns of its argument."""
         return "count of units"
 
@@ -98,7 +98,7 @@ class Sum:
             raise ValueError("a sum is taken over bounded values")
         return (min(0, self.type.low - self.origin), max(0, self.type.high - self.origin))
 
-    def label(self, columns: str, factors: str) -> str:  # noqa: ARG002
+    def label(self, columns: str, factors: str) -> str:
         """Name it for people, by the columns of its argument."""
         return f"sum of {factors}{columns or 'values'}"
 
@@ -125,7 +125,7 @@ class CountDistinct:
         """The least and the greatest integer that one row adds to a cell; 0 is always between them."""
         return (0, 1)
 
-    def label(self, columns: str, factors: str) -> str:  # noqa: ARG002
+    def label(self, columns: str, factors: str) -> str:
         """Name it for people, by the columns of its argument."""
         return f"count of distinct {columns or 'values'}"
 
@@ -173,7 +173,7 @@ class Distribution:
         """The number of nodes of each level, from the top down to the leaves."""
         return sizes_of((self.high - self.low) // self.width + 1, self.branching)
 
-    def label(self, columns: str, factors: str) -> str:  # noqa: ARG002
+    def label(self, columns: str, factors: str) -> str:
         """Name it for people, by the columns of its argument."""
         return f"ranks of {columns or 'values'}"
 

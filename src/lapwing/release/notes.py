@@ -10,7 +10,6 @@ from fractions import Fraction
 from lapwing.catalog.model import Column, Table
 from lapwing.errors import InvalidParameter
 from lapwing.query.derivation.derived import OrderStatistic, measures_of, parts_of
-from lapwing.query.measures import Count, Sum
 from lapwing.query.plan import Plan
 from lapwing.query.quote import CONFIDENCE, Priced
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows

@@ -19,7 +19,7 @@ from lapwing.engines.shared_rows import weights
 from lapwing.mechanisms.packing import MOST_LEVEL
 from lapwing.query.expressions.expression import Column, Expression, Literal
 from lapwing.query.keys import Key
-from lapwing.query.measures import Count, CountDistinct, CountUnits, Distribution, NumberMeasure, Sum
+from lapwing.query.measures import Count, CountDistinct, CountUnits, Distribution, NumberMeasure
 from lapwing.query.plan import Question
 from lapwing.query.relations.relation import of_several_units
 

@@ -41,8 +41,8 @@ def _boolean(condition: Derived, name: str, clause: exp.Expression, scope: Selec
 def check_distinct(select: exp.Select, outputs: Sequence[Output], sets: Sets, rows: Rows) -> None:
     """Refuse SELECT DISTINCT but where it changes nothing, as every row shows the keys that it is of."""
     rows.only(select.args["distinct"])
-    shown = {output.value.key for output in outputs if isinstance(output.value, KeyValue)}
-    if len(sets) > 1 or not shown.issuperset(sets[0]):
+    keys = {output.value.key for output in outputs if isinstance(output.value, KeyValue)}
+    if len(sets) > 1 or not keys.issuperset(sets[0]):
         reason = "DISTINCT would leave out rows of the answer with the same noisy numbers"
         raise rows.refusal(select, reason, "Leave it out, or show every key of GROUP BY.")
 

@@ -26,11 +26,11 @@ def grouping_sets(nodes: Sequence[exp.Expression], key: Callable[[exp.Expression
             raise rows.refusal(
                 nodes[0], f"GROUP BY has more than {MOST_SETS} grouping sets", "Ask for fewer at a time."
             )
-    found: dict[frozenset[Key], tuple[Key, ...]] = {}
+    distinct: dict[frozenset[Key], tuple[Key, ...]] = {}
     for parts in product(*choices):
         keys = tuple(dict.fromkeys(key for part in parts for key in part))
-        found.setdefault(frozenset(keys), keys)
-    return tuple(found.values())
+        distinct.setdefault(frozenset(keys), keys)
+    return tuple(distinct.values())
 
 
 def _sets(node: exp.Expression, key: Callable[[exp.Expression], Key], rows: Rows) -> Sets:

@@ -106,9 +106,9 @@ ORDER_STATISTICS: Final[Mapping[type[exp.Expression], Aggregate]] = {
 }
 
 
-def _share(node: exp.Expression, given: object, rows: Rows) -> Fraction:
+def _share(node: exp.Expression, argument: object, rows: Rows) -> Fraction:
     """Return the share of rows that is asked for, a constant."""
-    bound = bind_expression(given, rows) if isinstance(given, exp.Expression) else None
+    bound = bind_expression(argument, rows) if isinstance(argument, exp.Expression) else None
     value = bound.value if isinstance(bound, Literal) else None
     if not isinstance(value, Fraction) or not 0 <= value <= 1:
         name = _name(node, rows)

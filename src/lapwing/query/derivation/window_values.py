@@ -83,8 +83,8 @@ def over_in(derived: Derived) -> list[Over]:
 
 def with_over(cells: NoisyCells, values: Iterable[Derived]) -> NoisyCells:
     """Return the rows of an answer with the functions over them that some values use."""
-    found = dict.fromkeys(over for value in values for over in over_in(value))
-    return replace(cells, over={over: _computed(over, cells).expanded(cells.size) for over in found})
+    windows = dict.fromkeys(over for value in values for over in over_in(value))
+    return replace(cells, over={over: _computed(over, cells).expanded(cells.size) for over in windows})
 
 
 def _computed(over: Over, cells: NoisyCells) -> Column:
@@ -107,8 +107,8 @@ def _groups(over: Over, cells: NoisyCells) -> IndexArray:
     codes = [_codes(part, cells) for part in over.partition]
     if not codes:
         return np.zeros(cells.size, dtype=np.int64)
-    found: IndexArray = np.unique(np.stack(codes), axis=1, return_inverse=True)[1].reshape(-1)
-    return found
+    groups: IndexArray = np.unique(np.stack(codes), axis=1, return_inverse=True)[1].reshape(-1)
+    return groups
 
 
 def _codes(derived: Derived, cells: NoisyCells) -> IndexArray:
@@ -154,10 +154,10 @@ def _spanning(over: Over, cells: NoisyCells, groups: IndexArray) -> Rationals:
             raise ValueError("functions over rows are of numbers")
         every = argument.values()
         results = _OF_SPANS[over.function]([every[place] for place in places.tolist()], spans)
-    found: list[Fraction | None] = [None] * cells.size
+    by_row: list[Fraction | None] = [None] * cells.size
     for place, result in zip(places.tolist(), results, strict=True):
-        found[place] = result
-    return rationals.of_values(found)
+        by_row[place] = result
+    return rationals.of_values(by_row)
 
 
 def _spans(span: Span, starts: Truth, differs: Truth) -> list[tuple[int, int]]:
@@ -199,7 +199,7 @@ def _outermost(choose: Callable[[Fraction, Fraction], Fraction]) -> Callable[[Va
     """Choose among the rows of spans that start where their partition does, each of which contains the one before."""
 
     def of(values: Values, spans: Spans) -> Values:
-        found: Values = []
+        outermost: Values = []
         begun, seen, best = -1, 0, None
         for start, end in spans:
             if start != begun:
@@ -207,8 +207,8 @@ def _outermost(choose: Callable[[Fraction, Fraction], Fraction]) -> Callable[[Va
             for value in values[seen:end]:
                 best = value if best is None else best if value is None else choose(best, value)
             seen = max(seen, end)
-            found.append(best)
-        return found
+            outermost.append(best)
+        return outermost
 
     return of
 
@@ -241,9 +241,9 @@ def _ranks(over: Over, cells: NoisyCells, groups: IndexArray) -> IndexArray:
     else:
         counted = np.cumsum(differs)
         ranks = np.asarray(counted - counted[first] + 1, dtype=np.int64)
-    found = np.empty(cells.size, dtype=np.int64)
-    found[places] = ranks
-    return found
+    by_row = np.empty(cells.size, dtype=np.int64)
+    by_row[places] = ranks
+    return by_row
 
 
 def _sorting(term: Order, cells: NoisyCells) -> IndexArray:
@@ -255,8 +255,8 @@ def _sorting(term: Order, cells: NoisyCells) -> IndexArray:
 
 def _changes(keys: Iterable[IndexArray], places: IndexArray) -> Truth:
     """Tell which rows differ from the one before, in this order."""
-    found = np.zeros(len(places), dtype=np.bool_)
-    found[:1] = True
+    changes = np.zeros(len(places), dtype=np.bool_)
+    changes[:1] = True
     for key in keys:
-        found[1:] |= np.diff(key[places]) != 0
-    return found
+        changes[1:] |= np.diff(key[places]) != 0
+    return changes
