@@ -120,7 +120,7 @@ def test_thresholds_double_from_a_quarter_of_a_value(value: str, tmp_path: Path)
     assert all(low < high <= 2 * low for low, high in pairwise(edges[1:]))
     step = search.total.step if search.total is not None else 0
     assert edges[1] == max(step, -(-Fraction(most, 4) // step) * step)
-    assert [measure.clamp[1] * step for measure in search.question.measures] == list(edges[1:])  # type: ignore[union-attr,index]
+    assert [measure.clamp[1] * step for measure in search.question.measures] == list(edges[1:])  # type: ignore[index]
 
 
 # ---- what is charged for the choice ----------------------------------------------------------------------------------
