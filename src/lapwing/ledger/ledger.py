@@ -174,10 +174,12 @@ class Ledger:
             return ()
         with self._chain.transaction() as transaction:
             settled = self._settled(transaction.state)
-            awaited = under_way(settled.state, requests, transaction.log, since)
-            if awaited is not None:
-                self._commit(transaction, settled)
-                return awaited
+            # Nothing is to be waited for if nobody asks at the moment, and no entry came since answers were looked for.
+            if settled.state.under_way or since != transaction.state.sequence:
+                awaited = under_way(settled.state, requests, transaction.log, since)
+                if awaited is not None:
+                    self._commit(transaction, settled)
+                    return awaited
             return self._charged(transaction, settled, requests, limits)
 
     def under_way(self, requests: Sequence[Charge], since: int | None = None) -> UnderWay | None:
@@ -197,7 +199,8 @@ class Ledger:
     ) -> tuple[Charged, ...] | Refused:
         """Charge, after what is to be settled first."""
         try:
-            settled.require_counted()
+            if settled.missing:
+                settled.require_counted()
             if limits is not None:
                 require_within(limits(), settled.state.spending, settled.state.registration, requests)
             decided = self._decided(settled.state, requests)
