@@ -97,7 +97,7 @@ def test_twin_smoothing_taken_for_exact(monkeypatch: pytest.MonkeyPatch) -> None
 
     made = inversion.Inversion.of
 
-    def of(laws: Laws, window: inversion.Window) -> inversion.Inversion:
+    def of(laws: Laws, window: inversion.FourierWindow) -> inversion.Inversion:
         found = made(laws, window)
         return replace(found, lower=found.upper)
 
@@ -125,7 +125,7 @@ def test_twin_truncation_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """With far too few nodes the bounds stay true, as long as what is left out is charged."""
     honest = windows.Cumulants.window
 
-    def few(self: windows.Cumulants, aim: windows.Aim, tilt: float, fineness: float) -> inversion.Window | None:
+    def few(self: windows.Cumulants, aim: windows.Aim, tilt: float, fineness: float) -> inversion.FourierWindow | None:
         window = honest(self, aim, tilt, fineness)
         return window and window._replace(nodes=window.nodes._replace(size=max(2, window.nodes.size // 64)))
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import ApproxDP, GaussianDP, Loss, PureDP, ZeroConcentratedDP
-from lapwing.privacy.parts import NEIGHBOURS_DIFFER, Granted, Neighbouring, PartsAccount
+from lapwing.privacy.parts import NEIGHBOURS_DIFFER, Neighbouring, PartsAccount, PartsGranted
 from tests.support import zoo
 
 NOW = "data of Monday"
@@ -22,10 +22,10 @@ NAMES = ("north", "south", "east", "west")
 RELATIONS: tuple[Neighbouring, ...] = ("add_remove", "replace_one")
 
 Charges = list[tuple[frozenset[str], Fraction]]
-Charge = Callable[[PartsAccount, Loss, Iterable[str]], Granted | Refused[Loss]]
+Charge = Callable[[PartsAccount, Loss, Iterable[str]], PartsGranted | Refused[Loss]]
 
 
-def charge(account: PartsAccount, loss: Loss, reads: Iterable[str]) -> Granted | Refused[Loss]:
+def charge(account: PartsAccount, loss: Loss, reads: Iterable[str]) -> PartsGranted | Refused[Loss]:
     return account.charge(loss, reads, data_version=NOW)
 
 
@@ -54,8 +54,8 @@ def check_totals(decide: Charge, charges: Charges, neighbouring: Neighbouring, b
         decision = decide(account, PureDP(amount), reads)
         charged = as_charged(reads, neighbouring)
         after = worst([*granted, (charged, amount)], neighbouring)
-        assert isinstance(decision, Granted) == (after <= budget) == (PureDP(amount) <= room)
-        if isinstance(decision, Granted):
+        assert isinstance(decision, PartsGranted) == (after <= budget) == (PureDP(amount) <= room)
+        if isinstance(decision, PartsGranted):
             account, granted, read = decision.account, [*granted, (charged, amount)], [*read, (reads, amount)]
             assert account.total == PureDP(after)
             assert worst(read, neighbouring) <= after
@@ -100,22 +100,24 @@ def test_typical_charges(neighbouring: Neighbouring) -> None:
         check_totals(charge, TYPICAL, neighbouring, budget)
 
 
-def charge_one_part(account: PartsAccount, loss: Loss, reads: Iterable[str]) -> Granted | Refused[Loss]:
+def charge_one_part(account: PartsAccount, loss: Loss, reads: Iterable[str]) -> PartsGranted | Refused[Loss]:
     """Charge only the first part that is read."""
     return charge(account, loss, sorted(reads)[:1])
 
 
-def charge_every_part(account: PartsAccount, loss: Loss, reads: Iterable[str]) -> Granted | Refused[Loss]:
+def charge_every_part(account: PartsAccount, loss: Loss, reads: Iterable[str]) -> PartsGranted | Refused[Loss]:
     """Charge the whole: valid, and what parts are there to save."""
     return charge(account, loss, NAMES)
 
 
-def charge_for_the_other_relation(account: PartsAccount, loss: Loss, reads: Iterable[str]) -> Granted | Refused[Loss]:
+def charge_for_the_other_relation(
+    account: PartsAccount, loss: Loss, reads: Iterable[str]
+) -> PartsGranted | Refused[Loss]:
     (other,) = set(RELATIONS) - {account.neighbouring}
     decision = charge(related(account, other), loss, reads)
     if isinstance(decision, Refused):
         return decision
-    return Granted(account=related(decision.account, account.neighbouring))
+    return PartsGranted(account=related(decision.account, account.neighbouring))
 
 
 def related(account: PartsAccount, neighbouring: Neighbouring) -> PartsAccount:
@@ -131,7 +133,7 @@ def test_twins_are_caught(twin: Charge, neighbouring: Neighbouring) -> None:
         check_totals(twin, TYPICAL, neighbouring, Fraction(2))
 
 
-Decide = Callable[[PartsAccount, Loss, frozenset[str]], Granted | Refused[Loss]]
+Decide = Callable[[PartsAccount, Loss, frozenset[str]], PartsGranted | Refused[Loss]]
 
 
 def most_told(decide: Decide, neighbouring: Neighbouring, differing: frozenset[str], epsilon: float) -> float:
@@ -143,7 +145,7 @@ def most_told(decide: Decide, neighbouring: Neighbouring, differing: frozenset[s
         for reads in (parts("north"), parts("south"), parts("north", "south")):
             for size in (Fraction(1, 2), Fraction(1)):
                 decision = decide(account, PureDP(size), reads)
-                if isinstance(decision, Granted):
+                if isinstance(decision, PartsGranted):
                     step = float(size) if reads & differing else 0.0
                     up = 1 / (1 + math.exp(-step))
                     after = decision.account
@@ -173,7 +175,7 @@ def test_twin_of_one_part_where_a_unit_may_move_is_caught() -> None:
         check_strategies(charge_each_alone, "replace_one")
 
 
-def charge_each_alone(account: PartsAccount, loss: Loss, reads: frozenset[str]) -> Granted | Refused[Loss]:
+def charge_each_alone(account: PartsAccount, loss: Loss, reads: frozenset[str]) -> PartsGranted | Refused[Loss]:
     """Keep each part within the budget, which is enough only if a unit stays in its part."""
     return charge(related(account, "add_remove"), loss, reads)
 
@@ -183,7 +185,7 @@ def test_each_measure_adds_its_amounts(measure: type[PureDP]) -> None:
     account = opened(measure.from_amount(1), "replace_one")
     for name, amount in (("north", Fraction(1, 3)), ("south", Fraction(1, 2)), ("east", Fraction(1, 4))):
         decision = charge(account, measure.from_amount(amount), [name])
-        assert isinstance(decision, Granted)
+        assert isinstance(decision, PartsGranted)
         account = decision.account
     third = measure.from_amount(Fraction(1, 3)).rounded_up()
     assert account.total == third + measure.from_amount(Fraction(1, 2))
@@ -196,7 +198,7 @@ def test_parts_save() -> None:
         account = opened(PureDP(1), neighbouring)
         for name in NAMES:
             decision = charge(account, each, [name])
-            assert isinstance(decision, Granted)
+            assert isinstance(decision, PartsGranted)
             account = decision.account
         assert account.total == PureDP(1)
         assert isinstance(charge(account, PureDP(Fraction(1, 10**20)), ["west"]), Refused)
@@ -204,7 +206,7 @@ def test_parts_save() -> None:
 
 def test_a_new_version_is_charged_everywhere() -> None:
     decision = charge(opened(PureDP(1), "add_remove"), PureDP(Fraction(6, 10)), ["north"])
-    assert isinstance(decision, Granted)
+    assert isinstance(decision, PartsGranted)
     later = decision.account.for_version("data of Tuesday")
     assert later.spent("south") == later.total == PureDP(Fraction(6, 10))
     assert isinstance(later.charge(PureDP(Fraction(1, 2)), ["south"], data_version="data of Tuesday"), Refused)
@@ -222,7 +224,7 @@ def test_many_parts() -> None:
     account = PartsAccount.opened(GaussianDP(9), names, data_version=NOW, neighbouring="replace_one")
     for reads in ([names[7]], names, names[:200], [names[301]], names[100:300]):
         decision = charge(account, GaussianDP(1), reads)
-        assert isinstance(decision, Granted)
+        assert isinstance(decision, PartsGranted)
         account = decision.account
     assert account.total == GaussianDP.from_amount(5), "three read several, and count for all"
     assert account.spent("part 7") == account.spent("part 301") == GaussianDP.from_amount(4)
@@ -236,7 +238,7 @@ def test_an_account_does_not_grow_with_its_charges() -> None:
         decision = charge(
             account, PureDP(Fraction(1, 1000)), [NAMES[place] for place in range(4) if number >> place & 1] or NAMES
         )
-        assert isinstance(decision, Granted)
+        assert isinstance(decision, PartsGranted)
         account = decision.account
     assert len(account.sums.alone) == len(NAMES)
 

@@ -159,7 +159,7 @@ def test_a_wider_wish_takes_no_more_nodes(width: Fraction, monkeypatch: pytest.M
     nodes: list[int] = []
     made = inversion.Inversion.of
 
-    def counted(laws: Laws, window: inversion.Window) -> inversion.Inversion:
+    def counted(laws: Laws, window: inversion.FourierWindow) -> inversion.Inversion:
         nodes.append(window.nodes.size)
         return made(laws, window)
 

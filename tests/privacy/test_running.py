@@ -13,7 +13,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.privacy import certified_curve, running
 from lapwing.privacy.combined_pairs import SubsampledPair
 from lapwing.privacy.discs import Discs
-from lapwing.privacy.inversion import Inversion, Window
+from lapwing.privacy.inversion import FourierWindow, Inversion
 from lapwing.privacy.loss_laws import GaussianLaw, LaplaceLaw, Nodes
 from lapwing.privacy.pairs import (
     ApproximatePair,
@@ -139,7 +139,7 @@ ERROR = 2.0**-17
 
 def check_grown() -> None:
     """A Gaussian on one window, taken 400 times one after the other: errors add up to 0.3 %."""
-    grown = Inversion.of(((GaussianLaw(Fraction(1, 400)), 1),), Window(Nodes(2.0, 0.2, 300), 0.0, 6.0))
+    grown = Inversion.of(((GaussianLaw(Fraction(1, 400)), 1),), FourierWindow(Nodes(2.0, 0.2, 300), 0.0, 6.0))
     for _ in range(399):
         grown = grown.times(((GaussianLaw(Fraction(1, 400)), 1),))
     found = certified_curve.Interval(float(grown.below(2.0)), float(grown.above(2.0)))
@@ -170,7 +170,7 @@ def test_twin_law_not_multiplied_in(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_errors_of_a_longer_list_are_those_of_the_list() -> None:
     """Multiplied in one by one, each part of a bound is at least what it is for the list at once, and hardly more."""
     laws = ((LaplaceLaw(Fraction(1, 3)), 2), (GaussianLaw(Fraction(1, 50)), 3), (LaplaceLaw(Fraction(2)), 1))
-    for window in (Window(Nodes(1.5, 0.25, 90), 0.0, 4.0), Window(Nodes(1.5, 0.25, 90), 0.2, 4.0)):
+    for window in (FourierWindow(Nodes(1.5, 0.25, 90), 0.0, 4.0), FourierWindow(Nodes(1.5, 0.25, 90), 0.2, 4.0)):
         once, grown = Inversion.of(laws, window), Inversion.of(laws[:1], window)
         for law in laws[1:]:
             grown = grown.times((law,))
@@ -199,7 +199,7 @@ def moments(laws: tuple[tuple[LaplaceLaw | GaussianLaw, int], ...], z: mpf) -> m
     return total
 
 
-def decay(window: Window) -> float:
+def decay(window: FourierWindow) -> float:
     """What the Gaussian part leaves of the tail that an empty list would have."""
     s = window.nodes.step * window.nodes.size
     return Inversion._empty(window).upper_tail * math.exp(-s * s * 3 / 50 / 2)

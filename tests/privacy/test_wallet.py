@@ -29,7 +29,7 @@ from lapwing.privacy.pairs import (
     Pair,
     RandomizedResponsePair,
 )
-from lapwing.privacy.wallet import Granted, Refused, Slot, Wallet
+from lapwing.privacy.wallet import Slot, Wallet, WalletGranted, WalletRefused
 from tests.support.docs.pages import DOCS
 from tests.support.privacy import exact_composition as exact
 
@@ -112,12 +112,12 @@ class Menu:
     def actions(self, wallet: Wallet) -> Iterator[tuple[Outcomes | None, Wallet]]:
         for name, questions in self.slots.items():
             decision = wallet.use(name, data_version=NOW)
-            if isinstance(decision, Granted):
+            if isinstance(decision, WalletGranted):
                 for question in questions:
                     yield question if self.direction == "remove" else swapped(question), decision.wallet
         for units in range(1, self.most + 1):
             decision = wallet.charge(GaussianDP.from_amount(units * UNIT.amount), data_version=NOW)
-            if isinstance(decision, Granted):
+            if isinstance(decision, WalletGranted):
                 mu = math.sqrt(units * UNIT.amount)
                 for loss in (0.7, 1.0, 1.6):
                     yield seen_coarsely(mu, loss), decision.wallet
@@ -315,9 +315,9 @@ def test_the_guarantee_is_fixed_from_the_start() -> None:
         ]
     )
     after = wallet.use("choice", data_version=NOW)
-    assert isinstance(after, Granted)
+    assert isinstance(after, WalletGranted)
     charged = after.wallet.charge(UNIT, data_version=NOW)
-    assert isinstance(charged, Granted)
+    assert isinstance(charged, WalletGranted)
     assert charged.wallet.guarantee() == before
     assert charged.wallet.to_epsilon(TENTH) == before.to_epsilon(TENTH)
     assert charged.wallet.to_delta(1) == before.to_delta(1)
@@ -329,19 +329,19 @@ def test_what_is_spent_is_refused() -> None:
     wallet = opened(Slot(name="response", pair=SMALL, count=2), units=2)
     for _ in range(2):
         used = wallet.use("response", data_version=NOW)
-        charged = used.wallet.charge(UNIT, data_version=NOW) if isinstance(used, Granted) else used
-        assert isinstance(charged, Granted)
+        charged = used.wallet.charge(UNIT, data_version=NOW) if isinstance(used, WalletGranted) else used
+        assert isinstance(charged, WalletGranted)
         wallet = charged.wallet
-    assert isinstance(wallet.use("response", data_version=NOW), Refused)
+    assert isinstance(wallet.use("response", data_version=NOW), WalletRefused)
     refusal = wallet.charge(GaussianDP(Fraction(1, 10**9)), data_version=NOW)
-    assert isinstance(refusal, Refused)
+    assert isinstance(refusal, WalletRefused)
     assert "lacks" in refusal.reason
 
 
 def test_other_data_are_refused() -> None:
     wallet = opened(Slot(name="response", pair=SMALL), units=1)
     for refusal in (wallet.use("response", data_version="Tuesday"), wallet.charge(UNIT, data_version="Tuesday")):
-        assert isinstance(refusal, Refused)
+        assert isinstance(refusal, WalletRefused)
         assert "Tuesday" in refusal.reason
 
 
@@ -351,7 +351,7 @@ def test_slots_are_bought_before_the_first_answer() -> None:
     assert wallet.bought(more).left("more") == 1
     used, charged = wallet.use("response", data_version=NOW), wallet.charge(UNIT, data_version=NOW)
     for after in (used, charged):
-        assert isinstance(after, Granted)
+        assert isinstance(after, WalletGranted)
         assert not after.wallet.untouched
         with pytest.raises(InvalidParameter, match="in the light of answers"):
             after.wallet.bought(more)

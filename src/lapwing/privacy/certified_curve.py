@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from lapwing.exact.bounds import Bounds, enclose, float_down, float_up
 from lapwing.privacy.atoms import AtomCurve, AtomLaw, BinomialCurve
-from lapwing.privacy.effort import Effort, Kept
+from lapwing.privacy.effort import CurveCache, Effort
 from lapwing.privacy.infinite_mass import NOTHING_LOST, Lost
 from lapwing.privacy.inversion import Inversion
 from lapwing.privacy.loss_laws import Laws
@@ -146,7 +146,7 @@ def _curve(composition: _Composition, aim: Aim, tilt: float, fineness: float) ->
 
 
 def bound_delta(
-    parts: Parts, direction: Direction, epsilon: Fraction, width: float, floor: Fraction, kept: Kept | None = None
+    parts: Parts, direction: Direction, epsilon: Fraction, width: float, floor: Fraction, kept: CurveCache | None = None
 ) -> Bounds:
     """Bound δ at ε, until the interval is as narrow as an ε of that width would be, or below `floor`.
 
@@ -213,7 +213,7 @@ def _nothing(epsilon: Fraction) -> Bounds:
     return enclose(lambda y: -y.expm1(), epsilon) if epsilon < 0 else Bounds(Fraction(0), Fraction(0))
 
 
-class Found(NamedTuple):
+class CertifiedInterval(NamedTuple):
     """Bounds on ε, and the last curve that showed them, if one did."""
 
     interval: Interval
@@ -222,13 +222,13 @@ class Found(NamedTuple):
 
 def bound_epsilon(
     parts: Parts, direction: Direction, delta: Fraction, width: float, floor: float = 0.0, lasting: bool = False
-) -> Found:
+) -> CertifiedInterval:
     """Bound ε at δ: windows aimed at the last estimate, finer until the interval is narrow enough or below `floor`.
 
     Args: lasting: whether the curve is to be of use for longer lists too.
     """
     if not parts:
-        return Found(Interval(0.0, 0.0))
+        return CertifiedInterval(Interval(0.0, 0.0))
     best, effort = Interval(0.0, math.inf), Effort(closed=all(pair.closed for pair, _ in parts))
     guess: float | None = None
     last: Curve | None = None
@@ -236,13 +236,15 @@ def bound_epsilon(
         composition = _composition(parts, direction, effort.cells)
         most, least = composition.most(composition.upper), composition.most(composition.lower)
         if delta < composition.infinite.lower:
-            return Found(Interval(math.inf, math.inf))
+            return CertifiedInterval(Interval(math.inf, math.inf))
         if most is not None and delta >= composition.infinite.upper:
             best = Interval(best.lower, min(best.upper, float_up(most)))
         if delta == 0:
-            return Found(Interval(max(0.0, float_down(least)) if least is not None else math.inf, best.upper))
+            return CertifiedInterval(
+                Interval(max(0.0, float_down(least)) if least is not None else math.inf, best.upper)
+            )
         if delta <= composition.infinite.upper:
-            return Found(best, last)
+            return CertifiedInterval(best, last)
         log_delta = _log(delta - composition.infinite.upper)
         if guess is None:
             guess = max(0.0, composition.cumulants.epsilon_above(log_delta))
@@ -250,7 +252,7 @@ def bound_epsilon(
         tilt = min(composition.cumulants.tilt(guess)[0], 2 / width)
         curve = _curve(composition, Aim(guess, log_delta, width, lasting), tilt, effort.fineness)
         if curve is None:
-            return Found(best, last)
+            return CertifiedInterval(best, last)
         last = curve
         found = _solve(curve, guess, delta, tilt, width)
         best = Interval(max(best.lower, found.lower), min(best.upper, found.upper))
@@ -267,8 +269,8 @@ def bound_epsilon(
         and best.upper > width
         and bound_delta(parts, direction, Fraction(0), width, delta).upper <= delta
     ):
-        return Found(Interval(0.0, 0.0))  # losses far smaller than the width, too small for those windows
-    return Found(best, last)
+        return CertifiedInterval(Interval(0.0, 0.0))  # losses far smaller than the width, too small for those windows
+    return CertifiedInterval(best, last)
 
 
 def _solve(curve: Curve, guess: float, delta: Fraction, tilt: float, width: float) -> Interval:

@@ -8,7 +8,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.privacy import discretisation
 from lapwing.privacy.amounts import short
 from lapwing.privacy.discretisation import Piece
-from lapwing.privacy.loss_laws import Law, MixtureLaw
+from lapwing.privacy.loss_laws import LossLaw, MixtureLaw
 from lapwing.privacy.pairs import LEAST_LOSS, Direction, Pair, Side, cut_law, law_of, pieces_of, positive
 
 _UNCOVERED = Fraction(1, 1 << 100)
@@ -45,7 +45,7 @@ class SubsampledPair:
 
     symmetric = closed = False
 
-    def law(self, direction: Direction, side: Side, cells: int) -> Law:
+    def law(self, direction: Direction, side: Side, cells: int) -> LossLaw:
         """Return a law above or below that of the loss in one direction."""
         return cut_law(self, direction, side, cells)
 
@@ -82,7 +82,7 @@ class MixturePair:
         """Whether all parts are."""
         return all(pair.closed for _, pair in self.parts)
 
-    def law(self, direction: Direction, side: Side, cells: int) -> Law:
+    def law(self, direction: Direction, side: Side, cells: int) -> LossLaw:
         """Return the mixture of laws."""
         return MixtureLaw(tuple((weight, law_of(pair, direction, side, cells)) for weight, pair in self.parts))
 

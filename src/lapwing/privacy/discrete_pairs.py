@@ -10,7 +10,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import fixed_points
 from lapwing.privacy.amounts import short
 from lapwing.privacy.discretisation import Piece, tight
-from lapwing.privacy.loss_laws import Law
+from lapwing.privacy.loss_laws import LossLaw
 from lapwing.privacy.pairs import FAR, Direction, Side, atoms_of, cut_law, loss_size, positive, whole
 
 _MOST_ATOMS = 4096
@@ -44,7 +44,7 @@ class DiscreteLaplacePair:
         """Whether there are few enough atoms to keep each."""
         return self.sensitivity <= _MOST_ATOMS
 
-    def law(self, direction: Direction, side: Side, cells: int) -> Law:
+    def law(self, direction: Direction, side: Side, cells: int) -> LossLaw:
         """Return the law of the loss."""
         return atoms_of(self) if self.closed else cut_law(self, "remove", side, cells)
 
@@ -95,7 +95,7 @@ class DiscreteGaussianPair:
     symmetric = True
     closed = False
 
-    def law(self, direction: Direction, side: Side, cells: int) -> Law:
+    def law(self, direction: Direction, side: Side, cells: int) -> LossLaw:
         """Return a law above or below that of the loss."""
         return cut_law(self, "remove", side, cells)
 

@@ -17,7 +17,7 @@ _SHARE = 0.5
 
 @final
 @dataclass(slots=True, eq=False)
-class Kept:
+class CurveCache:
     """The curves made so far for one composition in one direction, each of which bounds it everywhere.
 
     How narrow a curve is depends on how far its window's aim is. So at many points most need no curve of their own.
@@ -48,7 +48,7 @@ class Effort:
     asked for it is coarser.
     """
 
-    def __init__(self, *, closed: bool, kept: Kept | None = None) -> None:
+    def __init__(self, *, closed: bool, kept: CurveCache | None = None) -> None:
         self.closed = closed
         self.cells, self.fineness = (kept.cells, kept.fineness) if kept else (_CELLS, 1.0)
         self.rungs = _SHARED_RUNGS if kept else _RUNGS

@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from lapwing.exact.bounds import Bounds, enclose, enclose_tightly
-from lapwing.privacy.loss_laws import Law, Laws
+from lapwing.privacy.loss_laws import Laws, LossLaw
 
 
 class Lost(NamedTuple):
@@ -45,6 +45,6 @@ class Lost(NamedTuple):
 NOTHING_LOST = Lost(Bounds(Fraction(0), Fraction(0)), 0)
 
 
-def _log_kept(law: Law, count: int) -> Bounds:
+def _log_kept(law: LossLaw, count: int) -> Bounds:
     """Bound count·log(1 − I)."""
     return enclose_tightly(lambda i, n: n * (-i).log1p(), law.infinite, Fraction(count), bits=160)

@@ -51,7 +51,7 @@ RATIO = 2.5
 _FAR = 1000
 
 
-class Window(NamedTuple):
+class FourierWindow(NamedTuple):
     """How to invert: the nodes, the smoothing's half-width a (0 for none), and the α > tilt that bounds the copies."""
 
     nodes: Nodes
@@ -123,7 +123,7 @@ class Inversion:
     m < 0 and, as a logarithm and at ε = 0, those at m > 0 add; most: the law's finite mass, of which D is a part.
     """
 
-    window: Window
+    window: FourierWindow
     scale: Fraction
     upper: Discs
     lower: Discs
@@ -134,13 +134,13 @@ class Inversion:
     most: float
 
     @classmethod
-    def of(cls, laws: Laws, window: Window) -> "Inversion":
+    def of(cls, laws: Laws, window: FourierWindow) -> "Inversion":
         """Evaluate the moments of a composition on a window's nodes."""
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
             return cls._empty(window).times(laws)
 
     @classmethod
-    def _empty(cls, window: Window) -> "Inversion":
+    def _empty(cls, window: FourierWindow) -> "Inversion":
         """Return the composition of nothing: no loss, for sure."""
         nodes, a, beyond = window
         rest = _rest(nodes)
@@ -233,7 +233,7 @@ class _Share(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 10)
-def _share(laws: Laws, window: Window) -> _Share:
+def _share(laws: Laws, window: FourierWindow) -> _Share:
     """Return upper bounds."""
     nodes = window.nodes
     gaussian = sum((count * law.mu_squared for law, count in laws if isinstance(law, GaussianLaw)), Fraction(0))

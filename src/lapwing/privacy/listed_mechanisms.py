@@ -28,7 +28,7 @@ from lapwing.privacy.renyi import RenyiDP
 Neighbouring = Literal["add_remove", "replace_one"]
 
 
-class Mechanism(Protocol):
+class ListedMechanism(Protocol):
     """What an accountant knows of a mechanism.
 
     `neighbouring`: the relation that it is bound to, if to one.

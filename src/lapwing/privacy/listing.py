@@ -22,7 +22,7 @@ from lapwing.privacy.listed_mechanisms import (
     DiscreteLaplaceNoise,
     GaussianNoise,
     LaplaceNoise,
-    Mechanism,
+    ListedMechanism,
     Neighbouring,
     Response,
 )
@@ -48,7 +48,7 @@ class Sampled:
 
     neighbouring: ClassVar[Neighbouring | None] = "add_remove"
     failure: ClassVar[Fraction] = Fraction(0)
-    mechanism: Mechanism
+    mechanism: ListedMechanism
     rate: Fraction
 
     @property
@@ -97,11 +97,11 @@ class Listed:
     """
 
     text: str
-    mechanism: Mechanism
+    mechanism: ListedMechanism
     times: int
     neighbouring: Neighbouring | None
 
-    def stated_for(self, neighbouring: Neighbouring) -> Mechanism:
+    def stated_for(self, neighbouring: Neighbouring) -> ListedMechanism:
         """Return the mechanism for the relation of a list.
 
         Raises: InvalidParameter if what it loses for that relation is not known.
@@ -162,7 +162,7 @@ def listed(
     return Listed(text=text, mechanism=mechanism, times=times, neighbouring=relation)
 
 
-def _sampled(mechanism: Mechanism, rate: Fraction, kind: str) -> Mechanism:
+def _sampled(mechanism: ListedMechanism, rate: Fraction, kind: str) -> ListedMechanism:
     if rate == 1:
         return mechanism
     if mechanism.neighbouring not in (None, "add_remove"):
@@ -179,7 +179,7 @@ class _Way:
 
     needed: tuple[str, ...]
     defaults: Mapping[str, Fraction]
-    make: Callable[[Mapping[str, Fraction]], Mechanism]
+    make: Callable[[Mapping[str, Fraction]], ListedMechanism]
 
     def takes(self, given: Mapping[str, Fraction]) -> bool:
         return set(self.needed) <= given.keys() <= {*self.needed, *self.defaults}
@@ -188,7 +188,7 @@ class _Way:
         return " ".join([*(f"{name}=…" for name in self.needed), *(f"[{name}=…]" for name in self.defaults)])
 
 
-def _way(needed: str, make: Callable[[Mapping[str, Fraction]], Mechanism], **defaults: int) -> _Way:
+def _way(needed: str, make: Callable[[Mapping[str, Fraction]], ListedMechanism], **defaults: int) -> _Way:
     return _Way(
         needed=tuple(needed.split()), defaults={name: Fraction(value) for name, value in defaults.items()}, make=make
     )
@@ -213,17 +213,17 @@ def _ratio(numbers: Mapping[str, Fraction], noise: str) -> Fraction:
     return _size(ratio, f"sensitivity over {noise}")
 
 
-def _discrete_laplace(numbers: Mapping[str, Fraction]) -> Mechanism:
+def _discrete_laplace(numbers: Mapping[str, Fraction]) -> ListedMechanism:
     _ratio(numbers, "scale")
     return DiscreteLaplaceNoise(numbers["scale"], _integer(numbers, "sensitivity", 1))
 
 
-def _discrete_gaussian(numbers: Mapping[str, Fraction]) -> Mechanism:
+def _discrete_gaussian(numbers: Mapping[str, Fraction]) -> ListedMechanism:
     _ratio(numbers, "sigma")
     return DiscreteGaussianNoise(numbers["sigma"] ** 2, _integer(numbers, "sensitivity", 1))
 
 
-def _private(numbers: Mapping[str, Fraction]) -> Mechanism:
+def _private(numbers: Mapping[str, Fraction]) -> ListedMechanism:
     failure = non_negative(numbers.get("delta", Fraction(0)), "delta")
     if failure >= 1:
         raise InvalidParameter(f"delta is {short(failure)}; it must be at least 0 and below 1.")

@@ -15,7 +15,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import float_down, float_up
 from lapwing.privacy.amounts import Number, exact, non_negative, short
 from lapwing.privacy.certified_curve import Interval, Parts, bound_delta, bound_epsilon, epsilon_above
-from lapwing.privacy.effort import Kept
+from lapwing.privacy.effort import CurveCache
 from lapwing.privacy.pairs import MOST_MU_SQUARED, Direction, GaussianPair, Pair, whole
 from lapwing.privacy.survival import bound_survival
 
@@ -61,10 +61,10 @@ class LossDistribution:
 
     def to_deltas(self, epsilons: Sequence[Number]) -> tuple[Interval, ...]:
         """Return `to_delta` at each ε, which for many takes far less time than one by one."""
-        kept = {direction: Kept() if len(epsilons) > 1 else None for direction in self.directions()}
+        kept = {direction: CurveCache() if len(epsilons) > 1 else None for direction in self.directions()}
         return tuple(self._delta(non_negative(epsilon, "epsilon"), kept) for epsilon in epsilons)
 
-    def _delta(self, epsilon: Fraction, kept: Mapping[Direction, Kept | None]) -> Interval:
+    def _delta(self, epsilon: Fraction, kept: Mapping[Direction, CurveCache | None]) -> Interval:
         lower = upper = Fraction(0)
         width = float(self.width) if self.width else max(float(WIDTH), usual_width(float_up(epsilon)))
         for direction, curves in kept.items():
@@ -111,7 +111,7 @@ class LossDistribution:
         """
         if direction not in ("remove", "add"):
             raise InvalidParameter(f"direction is {direction!r:.60}; it must be remove or add.")
-        kept = Kept()
+        kept = CurveCache()
         width = float(self.width or WIDTH)
         found = [bound_survival(self.parts, direction, exact(at, "loss"), width, kept) for at in losses]
         return tuple(Interval(max(0.0, float_down(lower)), min(1.0, float_up(upper))) for lower, upper in found)

@@ -60,7 +60,7 @@ class Transform(NamedTuple):
     scale: Fraction
 
 
-class Law(Protocol):
+class LossLaw(Protocol):
     """The law of a privacy loss."""
 
     @property
@@ -81,7 +81,7 @@ class Law(Protocol):
         """Laws are values, or themselves."""
 
 
-Laws = tuple[tuple[Law, int], ...]
+Laws = tuple[tuple[LossLaw, int], ...]
 """A composition: laws, each taken a number of times."""
 
 
@@ -201,7 +201,7 @@ class BoundedRangeLaw:
 class MixtureLaw:
     """One of several laws, by a public chance: the outcome says which."""
 
-    parts: tuple[tuple[Fraction, Law], ...]
+    parts: tuple[tuple[Fraction, LossLaw], ...]
 
     @property
     def infinite(self) -> Fraction:
@@ -233,13 +233,13 @@ class MixtureLaw:
         return Transform(total, scale)
 
 
-def transform(law: Law, nodes: Nodes) -> Transform:
+def transform(law: LossLaw, nodes: Nodes) -> Transform:
     """Return the law's transform on the nodes; a short one is kept, as many compositions share it."""
     return kept_transform(law, nodes) if nodes.size <= _KEPT else law.transform(nodes)
 
 
 @lru_cache(maxsize=1 << 10)
-def kept_transform(law: Law, nodes: Nodes) -> Transform:
+def kept_transform(law: LossLaw, nodes: Nodes) -> Transform:
     """Return the law's transform, made once."""
     return law.transform(nodes)
 
@@ -261,13 +261,13 @@ def log_moment_up(laws: Laws, tilt: float) -> Fraction:
 
 
 @lru_cache(maxsize=1 << 12)
-def _log_moment_up(law: Law, tilt: float) -> Fraction:
+def _log_moment_up(law: LossLaw, tilt: float) -> Fraction:
     """Return scale + bound − 1, as log b ≤ b − 1."""
     discs, scale = law.transform(Nodes(tilt, 0.0, 1))
     return scale + Fraction(discs.bound) - 1
 
 
-def guessed_scale(law: Law, tilt: float) -> Fraction:
+def guessed_scale(law: LossLaw, tilt: float) -> Fraction:
     """Return a scale near log M(tilt)."""
     return Fraction(float(law.log_moments(np.array([tilt]))[0]))
 

@@ -6,14 +6,14 @@ A loss is a number for one relation. The catalog names it, and losses for differ
 from typing import Protocol, Self, TypeVar
 
 
-class Grouped(Protocol):
+class GroupLoss(Protocol):
     """A loss that is known for groups of units."""
 
     def for_group(self, size: int) -> Self:
         """Return the loss towards `size` units together."""
 
 
-G = TypeVar("G", bound=Grouped)
+G = TypeVar("G", bound=GroupLoss)
 
 
 def replaced(loss: G) -> G:

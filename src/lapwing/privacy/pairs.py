@@ -23,7 +23,7 @@ from lapwing.privacy import discretisation
 from lapwing.privacy.amounts import Number, exact, non_negative, short
 from lapwing.privacy.atoms import AtomLaw
 from lapwing.privacy.discretisation import Piece, tight
-from lapwing.privacy.loss_laws import BoundedRangeLaw, GaussianLaw, LaplaceLaw, Law
+from lapwing.privacy.loss_laws import BoundedRangeLaw, GaussianLaw, LaplaceLaw, LossLaw
 
 Direction = Literal["remove", "add"]
 Side = Literal["upper", "lower"]
@@ -53,7 +53,7 @@ class Pair(Protocol):
     def closed(self) -> bool:
         """Whether the law is exact."""
 
-    def law(self, direction: Direction, side: Side, cells: int) -> Law:
+    def law(self, direction: Direction, side: Side, cells: int) -> LossLaw:
         """Return the law of the loss, or one above or below it, cut into about so many cells."""
 
     def pieces(self, cells: int) -> list[Piece]:
@@ -80,7 +80,7 @@ class GaussianPair:
 
     symmetric = closed = True
 
-    def law(self, direction: Direction, side: Side, cells: int) -> Law:
+    def law(self, direction: Direction, side: Side, cells: int) -> LossLaw:
         """Return the law of the loss."""
         return GaussianLaw(self.mu_squared)
 
@@ -121,7 +121,7 @@ class LaplacePair:
 
     symmetric = closed = True
 
-    def law(self, direction: Direction, side: Side, cells: int) -> Law:
+    def law(self, direction: Direction, side: Side, cells: int) -> LossLaw:
         """Return the law of the loss."""
         return LaplaceLaw(self.epsilon)
 
@@ -160,7 +160,7 @@ class RandomizedResponsePair:
 
     symmetric = closed = True
 
-    def law(self, direction: Direction, side: Side, cells: int) -> Law:
+    def law(self, direction: Direction, side: Side, cells: int) -> LossLaw:
         """Return the law of the loss."""
         return atoms_of(self)
 
@@ -195,7 +195,7 @@ class ApproximatePair:
 
     symmetric = closed = True
 
-    def law(self, direction: Direction, side: Side, cells: int) -> Law:
+    def law(self, direction: Direction, side: Side, cells: int) -> LossLaw:
         """Return the law of the loss."""
         return atoms_of(self, self.delta)
 
@@ -225,7 +225,7 @@ class BoundedRangePair:
 
     symmetric = closed = True
 
-    def law(self, direction: Direction, side: Side, cells: int) -> Law:
+    def law(self, direction: Direction, side: Side, cells: int) -> LossLaw:
         """Return the law of the loss."""
         return BoundedRangeLaw(self.eta)
 
@@ -240,7 +240,7 @@ class BoundedRangePair:
 
 
 @lru_cache(maxsize=1 << 11)
-def law_of(pair: Pair, direction: Direction, side: Side, cells: int) -> Law:
+def law_of(pair: Pair, direction: Direction, side: Side, cells: int) -> LossLaw:
     """Return a pair's law, made once."""
     return pair.law(direction, side, cells)
 

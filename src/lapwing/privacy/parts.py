@@ -108,7 +108,7 @@ class Sums:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Granted:
+class PartsGranted:
     """A charge that fits: the account after it."""
 
     account: "PartsAccount"
@@ -187,7 +187,7 @@ class PartsAccount:
         nothing = Fraction(0)
         return {part: self.budget.from_amount(self.sums.everywhere + alone.get(part, nothing)) for part in self.parts}
 
-    def charge(self, loss: Loss, reads: Iterable[str] | None, *, data_version: str) -> Granted | Refused[Loss]:
+    def charge(self, loss: Loss, reads: Iterable[str] | None, *, data_version: str) -> PartsGranted | Refused[Loss]:
         """Charge a question to the parts that it reads, if the total stays within the budget.
 
         Args: loss: towards one unit of the whole data, under the account's relation; reads: at least one part; None
@@ -204,7 +204,7 @@ class PartsAccount:
         spent = self.budget.from_amount(sums.total)
         if not spent <= self.budget:
             return Refused(shortfall=spent.beyond(self.budget))
-        return Granted(account=replace(self, sums=sums))
+        return PartsGranted(account=replace(self, sums=sums))
 
     def for_version(self, data_version: str, parts: Iterable[str] | None = None) -> Self:
         """Return the account for the next version of the data, with everything spent charged to all its parts.

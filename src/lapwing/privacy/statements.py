@@ -19,7 +19,7 @@ from lapwing.exact.bounds import float_up
 from lapwing.privacy.advanced_composition import advanced_loss
 from lapwing.privacy.amounts import Number, exact, non_negative, probability, short
 from lapwing.privacy.approximate import ApproximateLoss, approximate
-from lapwing.privacy.listed_mechanisms import Mechanism, Neighbouring
+from lapwing.privacy.listed_mechanisms import ListedMechanism, Neighbouring
 from lapwing.privacy.listing import NEIGHBOURING, Listed
 from lapwing.privacy.loss_distribution import LossDistribution, compose
 from lapwing.privacy.measures import ApproxDP, ApproximateZeroConcentratedDP, Loss
@@ -32,7 +32,7 @@ FIXED: Final = "if this list had been fixed in advance"
 
 _STEPS = 1 << 8
 
-Uses = tuple[tuple[Mechanism, int], ...]
+Uses = tuple[tuple[ListedMechanism, int], ...]
 
 
 @final

@@ -28,7 +28,7 @@ from fractions import Fraction
 
 from lapwing.exact.bounds import Bounds, enclose, float_down, float_up
 from lapwing.privacy.certified_curve import Curve, Parts, bound_delta, largest_loss
-from lapwing.privacy.effort import Kept
+from lapwing.privacy.effort import CurveCache
 from lapwing.privacy.pairs import Direction
 
 _WIDEST = 1.0
@@ -37,7 +37,7 @@ _NARROWEST = 2.0**-40
 _LEAST_WIDTH = 1e-6
 
 
-def bound_survival(parts: Parts, direction: Direction, loss: Fraction, width: float, kept: Kept) -> Bounds:
+def bound_survival(parts: Parts, direction: Direction, loss: Fraction, width: float, kept: CurveCache) -> Bounds:
     """Bound P(L > loss) from below, and P(L ≥ loss) from above, about as closely as moving the loss by `width` does.
 
     Ramps as wide as `width` need bounds on δ that are narrower by as much again.

@@ -89,7 +89,7 @@ class Slot:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Granted:
+class WalletGranted:
     """A question that may be asked: the wallet after it."""
 
     wallet: "Wallet"
@@ -97,7 +97,7 @@ class Granted:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class WalletRefused:
     """A question that may not be asked, and why; the wallet is as before."""
 
     reason: str
@@ -159,7 +159,7 @@ class Wallet:
         place = self._place(name)
         return self.slots[place].count - self.used[place]
 
-    def use(self, name: str, *, data_version: str) -> Granted | Refused:
+    def use(self, name: str, *, data_version: str) -> WalletGranted | WalletRefused:
         """Take one question from a slot.
 
         Raises: InvalidParameter if there is no such slot.
@@ -168,11 +168,11 @@ class Wallet:
         if refusal := self._other_data(data_version):
             return refusal
         if not self.left(name):
-            return Refused(reason=f"All {self.slots[place].count} questions of slot {name!r} are used.")
+            return WalletRefused(reason=f"All {self.slots[place].count} questions of slot {name!r} are used.")
         used = (*self.used[:place], self.used[place] + 1, *self.used[place + 1 :])
-        return Granted(wallet=replace(self, used=used))
+        return WalletGranted(wallet=replace(self, used=used))
 
-    def charge(self, loss: GaussianDP, *, data_version: str) -> Granted | Refused:
+    def charge(self, loss: GaussianDP, *, data_version: str) -> WalletGranted | WalletRefused:
         """Charge a question of any scale to the account.
 
         Raises: InvalidParameter if the loss is in another measure.
@@ -181,8 +181,8 @@ class Wallet:
             return refusal
         decision = filters.charge(self.account, loss)
         if isinstance(decision, filters.Refused):
-            return Refused(reason=f"The account lacks {decision.shortfall} for this question.")
-        return Granted(wallet=replace(self, account=decision.account))
+            return WalletRefused(reason=f"The account lacks {decision.shortfall} for this question.")
+        return WalletGranted(wallet=replace(self, account=decision.account))
 
     def guarantee(self) -> LossDistribution:
         """Return the loss of the whole wallet, used or not; it is the same at every moment."""
@@ -206,10 +206,10 @@ class Wallet:
         names = ", ".join(repr(slot.name) for slot in self.slots) or "none"
         raise InvalidParameter(f"There is no slot {name!r:.60}; the wallet has {names}.")
 
-    def _other_data(self, data_version: str) -> Refused | None:
+    def _other_data(self, data_version: str) -> WalletRefused | None:
         if data_version == self.data_version:
             return None
-        return Refused(
+        return WalletRefused(
             reason=f"The wallet is for data version {self.data_version!r}, and this question for {data_version!r:.60}; "
             "open a wallet for those data, whose loss adds."
         )

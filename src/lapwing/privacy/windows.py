@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.privacy.atoms import AtomLaw
-from lapwing.privacy.inversion import ORDER, RATIO, WIDEST, Window
-from lapwing.privacy.loss_laws import FloatArray, GaussianLaw, Law, Laws, Nodes
+from lapwing.privacy.inversion import ORDER, RATIO, WIDEST, FourierWindow
+from lapwing.privacy.loss_laws import FloatArray, GaussianLaw, Laws, LossLaw, Nodes
 
 _MOST_WORK = 1 << 25  # atoms times nodes: about half a second
 _COPIES = 1e-7  # what the copies may add to δ, in proportion
@@ -85,7 +85,7 @@ class Cumulants:
         """Return the tilt where M(θ)·e^(−θε)/(θ(θ + 1)), the integrand at its centre, is least, and its logarithm."""
         return self._least(lambda t, k: k - t * epsilon - np.log(t) - np.log1p(t))
 
-    def window(self, aim: Aim, tilt: float, fineness: float) -> Window | None:
+    def window(self, aim: Aim, tilt: float, fineness: float) -> FourierWindow | None:
         """Return a window for bounds about as wide as aimed at, or `fineness` times narrower; None if there is none.
 
         One that is too large is made smaller, and smoother.
@@ -111,7 +111,7 @@ class Cumulants:
             return None
         if plain <= smooth:
             smoothing, smooth = 0.0, plain
-        return Window(Nodes(tilt, step, math.ceil(smooth / step) + 2), smoothing, beyond)
+        return FourierWindow(Nodes(tilt, step, math.ceil(smooth / step) + 2), smoothing, beyond)
 
     def _calm(self, aim: Aim, tilt: float) -> tuple[float, float, float]:
         """Return a tilt up to this one, its period, and the tilt that shows it.
@@ -141,7 +141,7 @@ class Cumulants:
         return max(room / tilt, float(needs[best])), float(far[best])
 
 
-def _cost(law: Law) -> int:
+def _cost(law: LossLaw) -> int:
     """Return the time that a law takes at a node, about: in atoms."""
     return len(law.positions) if isinstance(law, AtomLaw) else 200 if isinstance(law, GaussianLaw) else 4
 
