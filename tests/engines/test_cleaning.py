@@ -16,8 +16,7 @@ import pytest
 from lapwing.catalog.model import Catalog, Column, Table
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
-from lapwing.engines.duckdb import cleaned
-from lapwing.engines.duckdb import expressions as printers
+from lapwing.engines.duckdb import cleaned, literals
 from lapwing.engines.duckdb.cleaned import Pass
 from lapwing.errors import DataFault, QueryRefused
 from lapwing.query.bind import bind
@@ -242,7 +241,7 @@ def test_without_the_guards_it_would_raise(catalog: Catalog, engine: DuckDB, mon
     source = engine._describe(table).source
     assert engine._query(cleaned.read_through(table, source))
     monkeypatch.setattr(
-        cleaned, "clean", lambda column, physical: f"CAST({printers.identifier(column.name)} AS BIGINT)"
+        cleaned, "clean", lambda column, physical: f"CAST({literals.identifier(column.name)} AS BIGINT)"
     )
     with pytest.raises(duckdb.Error):
         engine._query(cleaned.read_through(table, source))

@@ -18,8 +18,9 @@ from sqlglot import exp
 
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
-from lapwing.engines.duckdb import cleaned
+from lapwing.engines.duckdb import cleaned, literals
 from lapwing.engines.duckdb import expressions as printers
+from lapwing.engines.duckdb import functions as sql_functions
 from lapwing.engines.duckdb import queries as render
 from lapwing.engines.duckdb.cleaned import Pass, Source
 from lapwing.engines.duckdb.database import DISABLED_OPTIMIZERS
@@ -161,7 +162,7 @@ def differences(text: str, node: Expression, engine: duckdb.DuckDBPyConnection) 
 def test_cleaning_is_as_documented(engine: duckdb.DuckDBPyConnection) -> None:
     steps = {"age": Fraction(1), "cost": Fraction(110, 2**20), "pay": Fraction(1, 100), "score": Fraction(1)}
     for name in VALUES:
-        for row, found in zip(rows(), values(engine, printers.identifier(name)), strict=True):
+        for row, found in zip(rows(), values(engine, literals.identifier(name)), strict=True):
             assert agrees(found, cleaned_row(row)[name], steps.get(name)), (name, row[name], found)
 
 
@@ -302,7 +303,7 @@ def test_operators_bind_as_in_the_engine() -> None:
     [
         ("divide", lambda _node, a: f"({a[0]} / {a[1]})", "pay / age"),
         ("least", lambda _node, a: f"CASE WHEN {a[0]} <= {a[1]} THEN {a[0]} ELSE {a[1]} END", "LEAST(age, pay)"),
-        ("round_to", printers.PRINTERS["floor_to"], "ROUND(pay, 1)"),
+        ("round_to", sql_functions.PRINTERS["floor_to"], "ROUND(pay, 1)"),
         ("coalesce", lambda _node, a: a[0], "COALESCE(age, 1)"),
         ("like", lambda _node, a: f"({a[0]} ILIKE {a[1]})", "CASE WHEN note LIKE 'ü%' THEN 1 END"),
     ],
@@ -317,7 +318,7 @@ def test_a_wrong_printer_is_found(
 ) -> None:
     node = argument(text, catalog)
     assert differences(text, node, engine) == []
-    monkeypatch.setitem(printers.PRINTERS, printer, bug)
+    monkeypatch.setitem(sql_functions.PRINTERS, printer, bug)
     assert differences(text, node, engine)
 
 

@@ -16,6 +16,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines.duckdb import expressions as printers
 from lapwing.engines.duckdb import functions as function_printers
+from lapwing.engines.duckdb import functions as sql_functions
 from lapwing.engines.duckdb.database import DISABLED_OPTIMIZERS
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
@@ -306,7 +307,7 @@ def test_a_wrong_printer_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert differences(text, catalog, engine) == []
-    monkeypatch.setitem(printers.PRINTERS, printer, bug)
+    monkeypatch.setitem(sql_functions.PRINTERS, printer, bug)
     assert differences(text, catalog, engine)
 
 

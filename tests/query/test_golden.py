@@ -14,7 +14,8 @@ import pytest
 from lapwing.answer import Answer
 from lapwing.catalog.model import Catalog
 from lapwing.engines import FAILED, DuckDB
-from lapwing.engines.duckdb import expressions as printers
+from lapwing.engines.duckdb import functions as sql_functions
+from lapwing.engines.duckdb import literals
 from lapwing.engines.duckdb.cleaned import Source
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.mechanisms import RoundedGaussian
@@ -143,8 +144,8 @@ def test_the_question_and_its_sql_mean_the_same(
     question = entry.question.replace(", contribution_bounds_per_row => AUTO", "")  # the widest cut nothing here
     for key in plan.keys:
         if key.other is not None:  # plain SQL has no word for it
-            column, values = key.name, ", ".join(map(printers.text, map(str, key.values or ())))
-            folded = f"CASE WHEN {column} IN ({values}) THEN {column} ELSE {printers.text(key.other)} END AS {column}"
+            column, values = key.name, ", ".join(map(literals.text, map(str, key.values or ())))
+            folded = f"CASE WHEN {column} IN ({values}) THEN {column} ELSE {literals.text(key.other)} END AS {column}"
             question = question.replace("FROM visits", f"FROM (SELECT * REPLACE ({folded}) FROM visits)")
     theirs = listed(plan, asked(plain, question))
     if not plan.order:
@@ -173,9 +174,9 @@ def test_the_golden_rows_break_no_bound(plain: duckdb.DuckDBPyConnection, catalo
 @pytest.mark.parametrize(
     ("printer", "bug", "question"),
     [
-        ("round_to", printers.PRINTERS["floor_to"], "SELECT SUM(ROUND(cost)) AS s FROM visits"),
-        ("greater_equal", printers.PRINTERS["greater"], "SELECT COUNT(*) AS n FROM visits WHERE age >= 37"),
-        ("and", printers.PRINTERS["or"], "SELECT COUNT(*) AS n FROM visits WHERE member AND age > 50"),
+        ("round_to", sql_functions.PRINTERS["floor_to"], "SELECT SUM(ROUND(cost)) AS s FROM visits"),
+        ("greater_equal", sql_functions.PRINTERS["greater"], "SELECT COUNT(*) AS n FROM visits WHERE age >= 37"),
+        ("and", sql_functions.PRINTERS["or"], "SELECT COUNT(*) AS n FROM visits WHERE member AND age > 50"),
     ],
 )
 def test_a_wrong_printer_is_found(
@@ -190,7 +191,7 @@ def test_a_wrong_printer_is_found(
 ) -> None:
     entry = Entry(file=Path("planted.sql"), comment="", question=question, sections={})
     test_the_question_and_its_sql_mean_the_same(entry, catalog, facts, engine, plain)
-    monkeypatch.setitem(printers.PRINTERS, printer, bug)
+    monkeypatch.setitem(sql_functions.PRINTERS, printer, bug)
     with pytest.raises(AssertionError):
         test_the_question_and_its_sql_mean_the_same(entry, catalog, facts, engine, plain)
 

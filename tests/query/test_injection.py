@@ -11,7 +11,7 @@ import pytest
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
-from lapwing.engines.duckdb import expressions as printers
+from lapwing.engines.duckdb import literals
 from lapwing.engines.duckdb import queries as render
 from lapwing.engines.duckdb.cleaned import Source
 from lapwing.query.bind import bind
@@ -177,6 +177,6 @@ def test_the_unit_is_found_by_its_name(catalog: Catalog, engine: DuckDB) -> None
 
 
 def test_quoting_that_is_forgotten_is_found(catalog: Catalog, engine: DuckDB, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(printers, "text", lambda value: f"'{value}'")
+    monkeypatch.setattr(literals, "text", lambda value: f"'{value}'")
     with pytest.raises(duckdb.Error):
         counted(f"{quoted(NAMES[0])} = {literal(NASTY[0])}", catalog, engine)

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from lapwing.catalog.model import Catalog
 from lapwing.engines.duckdb import batches as asking
 from lapwing.engines.duckdb import cleaned
-from lapwing.engines.duckdb import expressions as printers
-from lapwing.engines.duckdb import key_values as render_keys
+from lapwing.engines.duckdb import expressions as render_keys
+from lapwing.engines.duckdb import functions as sql_functions
 from lapwing.engines.duckdb import queries as render
 from lapwing.engines.duckdb import relations as render_relations
 from lapwing.exact.arrays import integer_array
@@ -228,7 +228,7 @@ def test_a_date_beyond_its_bounds_is_found(folders: Path, monkeypatch: pytest.Mo
     """Dates are kept inside their bounds, and once more inside the leaves of their tree."""
     assert found(folders, DAYS, DATED) == []
     for function in ("least", "greatest"):
-        monkeypatch.setitem(printers.PRINTERS, function, lambda _node, a: a[0])
+        monkeypatch.setitem(sql_functions.PRINTERS, function, lambda _node, a: a[0])
     assert found(folders, DAYS, DATED) == []
     monkeypatch.setattr(render, "clamp", lambda value, *_: value)
     assert found(folders, DAYS, DATED)
@@ -349,7 +349,7 @@ def test_a_refusal_that_depends_on_data_is_found(folders: Path, monkeypatch: pyt
     rows = [row(1, note="secret"), row(2, note="12")]
     question = "SELECT COUNT(*) AS n FROM visits WHERE TRY_CAST(note AS DOUBLE) > 1"
     assert found(folders, rows, question) == []
-    monkeypatch.setitem(printers.PRINTERS, "try_number", lambda _node, a: f"CAST({a[0]} AS DOUBLE)")
+    monkeypatch.setitem(sql_functions.PRINTERS, "try_number", lambda _node, a: f"CAST({a[0]} AS DOUBLE)")
     assert found(folders, rows, question)
 
 

@@ -25,7 +25,7 @@ from lapwing.engines import holders
 from lapwing.engines.duckdb import batches as asking
 from lapwing.engines.duckdb import cleaned, layers
 from lapwing.engines.duckdb import engine as engine_module
-from lapwing.engines.duckdb import key_values as render_keys
+from lapwing.engines.duckdb import expressions as render_keys
 from lapwing.engines.duckdb.cleaned import WHOLE, Pass
 from lapwing.errors import BudgetExhausted, EngineFault, InvalidParameter, LedgerFault, QueryRefused
 from lapwing.exact.entropy import Entropy

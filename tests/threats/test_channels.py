@@ -16,7 +16,7 @@ import lapwing as lw
 from lapwing import session as session_module
 from lapwing.engines import FAILED, DuckDB
 from lapwing.engines.duckdb import cleaned
-from lapwing.engines.duckdb import expressions as printers
+from lapwing.engines.duckdb import functions as sql_functions
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.ledger import state
@@ -71,7 +71,7 @@ def test_t11_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for expression in FALLIBLE:
             with pytest.raises(QueryRefused):
                 session.sql(f"SELECT COUNT({expression}) FROM visits", epsilon=1)
-    monkeypatch.setitem(printers.PRINTERS, "try_number", lambda _node, a: f"CAST({a[0]} AS DOUBLE)")
+    monkeypatch.setitem(sql_functions.PRINTERS, "try_number", lambda _node, a: f"CAST({a[0]} AS DOUBLE)")
     question = "SELECT COUNT(*) FROM visits WHERE TRY_CAST(note AS DOUBLE) > 1"
     assert compare(described, rows, rows[1:], question, PRICE), "the twin"
 

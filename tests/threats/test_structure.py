@@ -15,8 +15,7 @@ import lapwing as lw
 from lapwing.catalog.model import Catalog
 from lapwing.engines import holders
 from lapwing.engines.duckdb import batches as asking
-from lapwing.engines.duckdb import cleaned
-from lapwing.engines.duckdb import expressions as printers
+from lapwing.engines.duckdb import cleaned, literals
 from lapwing.engines.duckdb import queries as render
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
@@ -89,7 +88,7 @@ def test_t19_injection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
                 session.sql(text, epsilon=0.1)
         assert session.budget().history == ()
         assert sorted(tmp_path.rglob("*")) == before
-    monkeypatch.setattr(printers, "text", lambda value: f"'{value}'")
+    monkeypatch.setattr(literals, "text", lambda value: f"'{value}'")
     with pytest.raises((AssertionError, duckdb.Error)):
         check_constants(tmp_path)
 

@@ -7,7 +7,7 @@ from lapwing.engines import shared_rows as engine_shared
 from lapwing.engines.duckdb import cleaned
 from lapwing.engines.duckdb import queries as render
 from lapwing.engines.duckdb import relations as render_relations
-from lapwing.engines.duckdb.expressions import identifier
+from lapwing.engines.duckdb.literals import identifier
 from lapwing.mechanisms.packing import SharedRows
 from lapwing.query import stability
 from lapwing.query.from_clause import unit_joins

@@ -22,7 +22,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.engines.base import Exact
 from lapwing.engines.duckdb.batches import ask, together
 from lapwing.engines.duckdb.cleaned import WHOLE, Source, kept_rows, layer, public_layer, stored, unit_name
-from lapwing.engines.duckdb.expressions import identifier
+from lapwing.engines.duckdb.literals import identifier
 from lapwing.engines.duckdb.public_data import PublicSources
 from lapwing.engines.duckdb.relations import selected
 from lapwing.query import stability

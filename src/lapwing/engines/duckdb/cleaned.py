@@ -40,7 +40,7 @@ from typing import cast
 from lapwing.catalog.model import Column as Declared
 from lapwing.catalog.model import PublicTable, Table
 from lapwing.catalog.table import Link
-from lapwing.engines.duckdb.expressions import clamp, identifier, text, whole
+from lapwing.engines.duckdb.literals import clamp, identifier, text, whole
 from lapwing.query.expressions.expression import column_type
 from lapwing.query.expressions.types import Fixed, double, print_in_steps
 

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from lapwing import progress
 from lapwing.engines.duckdb import scratch
-from lapwing.engines.duckdb.expressions import text
+from lapwing.engines.duckdb.literals import text
 from lapwing.interrupts import deferred
 
 SPILL: Final = "32GB"

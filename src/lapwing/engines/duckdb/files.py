@@ -11,7 +11,7 @@ import pyarrow.parquet
 
 from lapwing.catalog.model import PublicTable, Table
 from lapwing.engines.duckdb.cleaned import Source
-from lapwing.engines.duckdb.expressions import text
+from lapwing.engines.duckdb.literals import text
 from lapwing.errors import DataFault
 
 _UNREADABLE: Final = (OSError, pyarrow.ArrowException, UnicodeError, csv.Error, duckdb.Error, StopIteration)

@@ -43,8 +43,8 @@ from lapwing.catalog.model import Table
 from lapwing.engines.duckdb import scratch
 from lapwing.engines.duckdb.cleaned import WHOLE, Source, kept_rows
 from lapwing.engines.duckdb.database import Database, Query
-from lapwing.engines.duckdb.expressions import identifier, text
 from lapwing.engines.duckdb.files import Stamp
+from lapwing.engines.duckdb.literals import identifier, text
 
 FORMAT: Final = 3
 SUFFIX: Final = ".lapwing.index"

@@ -11,9 +11,10 @@ passes' cells add up.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast
 
-from lapwing.engines.duckdb import key_values as render_keys
-from lapwing.engines.duckdb.cleaned import WHOLE, Pass, Source, layer, unit_name
-from lapwing.engines.duckdb.expressions import clamp, expression, whole
+from lapwing.engines.duckdb import expressions
+from lapwing.engines.duckdb.cleaned import WHOLE, Pass, Source, kept_name, layer, unit_name
+from lapwing.engines.duckdb.expressions import expression, where_clause
+from lapwing.engines.duckdb.literals import clamp, whole
 from lapwing.engines.duckdb.relations import selected, unit_names
 from lapwing.engines.shared_rows import weights
 from lapwing.mechanisms.packing import MOST_LEVEL
@@ -21,7 +22,7 @@ from lapwing.query.expressions.expression import Column, Expression, Literal
 from lapwing.query.keys import Key
 from lapwing.query.measures import Count, CountDistinct, CountUnits, Distribution, NumberMeasure
 from lapwing.query.plan import Question
-from lapwing.query.relations.relation import of_several_units
+from lapwing.query.relations.relation import Kept, of_several_units
 
 LEAF: Final = 1 << 40
 """By what a leaf's number is multiplied where it shares an integer with the number of its rows, which is smaller."""
@@ -51,7 +52,7 @@ def answer(question: Question) -> str:
     if question.sets:
         names = [f"measure{i}" for i in range(len(question.numbers))]
         return _by_set(question, answer, names)
-    keys = [f"{render_keys.key_value(key)} AS key{i}" for i, key in enumerate(question.keys)]
+    keys = [f"{expressions.key_value(key)} AS key{i}" for i, key in enumerate(question.keys)]
     if any(measure.clamp is not None for measure in question.numbers):
         return _clamped(question, keys)
     unit = unit_name(*question.tables)
@@ -65,7 +66,7 @@ def shared(question: Question) -> str:
     Its rows are sets of units, in any order of their places: the keys, the units, and for each of `weights` what the
     rows of these units add, up to more than any level allows.
     """
-    keys = [f"{render_keys.key_value(key)} AS key{i}" for i, key in enumerate(question.keys)]
+    keys = [f"{expressions.key_value(key)} AS key{i}" for i, key in enumerate(question.keys)]
     units = [f"{name} AS unit{i}" for i, name in enumerate(unit_names(question.selection.relation))]
     sums = [clamp(measured(measure, ""), 0, MOST_LEVEL) for measure in weights(question)]
     added = [f"CAST({total} AS BIGINT) AS weight{i}" for i, total in enumerate(sums)]
@@ -81,7 +82,7 @@ def leaves(question: Question, measure: Distribution) -> str:
     """
     if question.sets:
         return _by_set(question, lambda part: leaves(part, measure), ["leaves"])
-    keys = [f"{render_keys.key_value(key)} AS key{i}" for i, key in enumerate(question.keys)]
+    keys = [f"{expressions.key_value(key)} AS key{i}" for i, key in enumerate(question.keys)]
     names = [f"key{i}" for i in range(len(keys))]
     value = expression(measure.argument)
     leaf = clamp(f"(({value} - {whole(measure.low)}) // {whole(measure.width)})", 0, measure.sizes[-1] - 1)
@@ -114,7 +115,7 @@ def holders(question: Question) -> str:
     That holds while a unit has one row of the relation: a question of which it has more is refused (`calibrate`), as
     nothing would tell them apart.
     """
-    keys = [f"{render_keys.key_value(key)} AS key{i}" for i, key in enumerate(question.private_keys)]
+    keys = [f"{expressions.key_value(key)} AS key{i}" for i, key in enumerate(question.private_keys)]
     if question.table.unit_is_row:
         return f"SELECT {', '.join(keys)}, 1 AS degree, COUNT(*) AS units {_rows(question)}{_by_position(len(keys))}"
     return f"SELECT {unit_name(*question.tables)} AS holder, {', '.join(keys)} {_rows(question)}"
@@ -122,8 +123,11 @@ def holders(question: Question) -> str:
 
 def _rows(question: Question, *conditions: str) -> str:
     """Return the FROM and WHERE clauses of a question: the rows that have a key, and meet further conditions."""
-    listed = [render_keys.listed(key) for key in question.keys if key.other is None]
-    return selected(question.selection, [*listed, *conditions])
+    listed = [expressions.listed(key) for key in question.keys if key.other is None]
+    selection = question.selection
+    if not isinstance(selection.relation, Kept):
+        return selected(selection, [*listed, *conditions])
+    return f"FROM {kept_name(selection.relation.table)}{where_clause(selection.where, [*listed, *conditions])}"
 
 
 def _by_position(count: int) -> str:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import cast
 
-from lapwing.engines.duckdb import key_values as render_keys
+from lapwing.engines.duckdb import expressions
 from lapwing.engines.duckdb.cleaned import kept_name, public_name, unit_name
-from lapwing.engines.duckdb.expressions import clamp, engine_type, expression, identifier, text, whole, width
+from lapwing.engines.duckdb.expressions import expression, where_clause
+from lapwing.engines.duckdb.literals import clamp, engine_type, identifier, text, whole, width
 from lapwing.query.expressions.expression import Expression, Literal, Operation
 from lapwing.query.expressions.types import Fixed, Real, Type, double, print_in_steps
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate
@@ -25,9 +26,7 @@ from lapwing.query.relations.windowed import Frame, SortTerm, Window, Windowed
 
 def selected(selection: Selection, further: Sequence[str] = ()) -> str:
     """Return the FROM and WHERE clauses of a selection, with further conditions."""
-    conditions = [*([f"({expression(selection.where)})"] if selection.where is not None else []), *further]
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return f"FROM {relation(selection.relation)}{where}"
+    return f"FROM {relation(selection.relation)}{where_clause(selection.where, further)}"
 
 
 def relation(node: Relation) -> str:
@@ -55,8 +54,8 @@ def relation(node: Relation) -> str:
             order = ", ".join([_hash(node, [carried[0], *columns]), *columns])
             return f"(SELECT * {selected(node.source)} QUALIFY {_numbered('row_number', carried[0], order, node.most)})"
         case FirstGroups():
-            keys = [render_keys.key_value(key) for key in node.keys]
-            listed = [render_keys.listed(key) for key in node.keys if key.other is None]
+            keys = [expressions.key_value(key) for key in node.keys]
+            listed = [expressions.listed(key) for key in node.keys if key.other is None]
             # Units that prefer the same groups meet there, which private keys need, and public ones suffer from.
             preferred = keys if any(key.private for key in node.keys) else [carried[0], *keys]
             order = ", ".join([_hash(node, preferred), *keys])

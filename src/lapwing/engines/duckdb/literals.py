@@ -1,0 +1,57 @@
+"""Names, constants and types as DuckDB's SQL."""
+
+from fractions import Fraction
+from typing import cast
+
+from lapwing.query.expressions.expression import Literal
+from lapwing.query.expressions.types import Fixed, Real, Type, double
+
+
+def identifier(name: str) -> str:
+    """Quote a name."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text(value: str) -> str:
+    """Quote a text constant."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def whole(value: int | None) -> str:
+    """Write an integer constant in the narrowest of the two integer types used."""
+    return f"{value}::{width_of(value or 0, value or 0)}"
+
+
+def width_of(low: int, high: int) -> str:
+    """Return the narrowest of the two integer types used that holds a range."""
+    return "BIGINT" if low >= -(2**62) and high <= 2**62 else "HUGEINT"
+
+
+def width(kind: Fixed) -> str:
+    """Return the engine's type for a fixed-point value: 64 bits where its bounds allow, else 128."""
+    return "HUGEINT" if kind.low is None or kind.high is None else width_of(kind.low, kind.high)
+
+
+def clamp(value: str, low: int, high: int) -> str:
+    """Keep an integer that is not NULL inside its bounds."""
+    return f"LEAST(GREATEST({value}, {whole(low)}), {whole(high)})"
+
+
+def literal(node: Literal) -> str:
+    """Write a constant."""
+    value = node.value
+    if value is None:
+        return f"NULL::{engine_type(node.type)}"
+    if isinstance(value, Fraction):
+        return double(value) if isinstance(node.type, Real) else whole(int(value / cast(Fixed, node.type).step))
+    if isinstance(value, bool):
+        return str(value).upper()
+    return text(value) if isinstance(value, str) else str(node)
+
+
+def engine_type(kind: Type) -> str:
+    """Return the engine's type for values of a type."""
+    if isinstance(kind, Fixed):
+        return width(kind)
+    names = {"text": "VARCHAR", "date": "DATE", "timestamp": "TIMESTAMP"}
+    return "DOUBLE" if isinstance(kind, Real) else names.get(kind.name, "BOOLEAN")
