@@ -19,7 +19,7 @@ import pytest
 from lapwing.catalog.model import Catalog, Table
 from lapwing.engines import DuckDB, Exact
 from lapwing.engines.base import IndexState
-from lapwing.engines.duckdb import cleaned, index, layers, scratch
+from lapwing.engines.duckdb import cleaned, index, scratch
 from lapwing.engines.duckdb import engine as engine_module
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import DataFault, EngineFault, Fault
@@ -139,7 +139,8 @@ def test_an_index_of_other_rows_is_found(
 ) -> None:
     """So that the tests above do not pass because the index is not read."""
     engine.drop_index(found.tables[0])
-    monkeypatch.setattr(layers, "kept_rows", lambda *a: f"{cleaned.kept_rows(*a)} LIMIT 100")
+    kept_rows = cleaned.kept_rows
+    monkeypatch.setattr(cleaned, "kept_rows", lambda *a: f"{kept_rows(*a)} LIMIT 100")
     engine.build_index(found.tables[0])
     assert ask(engine, found, QUESTIONS[0]) != cold(found, QUESTIONS[0]) or stored.exists()
     assert ask(engine, found, "SELECT COUNT(*) FROM t") == {(): (100,)}

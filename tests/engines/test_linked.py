@@ -18,7 +18,7 @@ from lapwing.catalog.model import Catalog, Table
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
 from lapwing.engines.base import IndexState
-from lapwing.engines.duckdb import cleaned, layers
+from lapwing.engines.duckdb import cleaned
 from lapwing.engines.duckdb import engine as engine_module
 from lapwing.engines.duckdb.cleaned import WHOLE, Pass, kept_name, unit_name
 from lapwing.errors import DataFault, EngineFault
@@ -120,7 +120,7 @@ def engine(found: Catalog) -> Iterator[DuckDB]:
 def rows(engine: DuckDB, table: Table, relations: dict[str, str] | None = None, part: Pass = WHOLE) -> Bag:
     """Return the rows of a table that exist for an engine."""
     held = relations or {}
-    above = engine._layers.of(layers.needed((table,), held), held, part)
+    above = engine._layers.of(cleaned.needed((table,), held), held, part)
     columns = [column.name for column in table.columns]
     listed = ", ".join(f'"{name}"' for name in columns)
     asked = f"WITH {', '.join(above)} SELECT {unit_name(table)}, {listed} FROM {kept_name(table)}"
@@ -196,7 +196,7 @@ def test_a_pass_that_is_left_out_is_found(found: Catalog, engine: DuckDB, monkey
     engine.build_index(named(found, "orders"))
     monkeypatch.setattr(DuckDB, "_passes", lambda *_: 3)
     right = cleaned.stored
-    monkeypatch.setattr(layers, "stored", lambda table, relation, *_: right(table, relation))
+    monkeypatch.setattr(cleaned, "stored", lambda table, relation, *_: right(table, relation))
     assert answers(engine, found) != expected, "of an index, all units in every pass"
 
 
@@ -385,7 +385,7 @@ def test_keys_of_different_types_are_equal_by_their_value(kind: pa.DataType, tmp
 def test_the_reader_of_a_file_is_not_told_which_keys_the_parent_has(found: Catalog, engine: DuckDB) -> None:
     """A filter by them would believe what the file's footer says of its row groups."""
     items = named(found, "items")
-    above = ", ".join(engine._layers.of(layers.needed((items,), {}), {}, WHOLE))
+    above = ", ".join(engine._layers.of(cleaned.needed((items,), {}), {}, WHOLE))
     ((_, plan),) = engine._query(f"EXPLAIN ANALYZE WITH {above} SELECT COUNT(*) FROM {kept_name(items)}")
     assert "Dynamic Filters" not in plan
     with duckdb.connect() as plain:

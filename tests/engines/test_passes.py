@@ -9,7 +9,7 @@ import pytest
 from lapwing.catalog.model import Catalog
 from lapwing.engines import DuckDB
 from lapwing.engines.duckdb import batches as asking
-from lapwing.engines.duckdb import cleaned, layers
+from lapwing.engines.duckdb import cleaned
 from lapwing.engines.duckdb import engine as engine_module
 from lapwing.engines.duckdb.engine import MEMORY
 from tests.support.engines.tables import ask, catalog
@@ -49,7 +49,9 @@ def test_a_pass_that_is_left_out_is_found(tmp_path: Path, monkeypatch: pytest.Mo
     once = ask(engine, found, QUESTIONS[0])
     monkeypatch.setattr(DuckDB, "_passes", lambda *_: 3)
     printed = cleaned.layer
-    monkeypatch.setattr(layers, "layer", lambda t, s, part: printed(t, s, cleaned.Pass(index=min(part.index, 1), of=3)))
+    monkeypatch.setattr(
+        cleaned, "layer", lambda t, s, part: printed(t, s, cleaned.Pass(index=min(part.index, 1), of=3))
+    )
     assert ask(engine, found, QUESTIONS[0]) != once
     engine.close()
 
@@ -96,9 +98,9 @@ def test_gathered_rows_spill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_more_rows_take_more_passes(tmp_path: Path) -> None:
     found = generated(tmp_path, 100, 10)
     table = found.tables[0]
-    passes = [layers.passes_for({table: rows}, MEMORY) for rows in (0, 100, 10**7, 10**8, 10**9)]
+    passes = [cleaned.passes_for({table: rows}, MEMORY) for rows in (0, 100, 10**7, 10**8, 10**9)]
     assert passes == [1, 1, 1, 10, 94]
-    assert layers.passes_for({table: 10**7, replace(table, name="other"): 10**8}, MEMORY) == 11
+    assert cleaned.passes_for({table: 10**7, replace(table, name="other"): 10**8}, MEMORY) == 11
 
 
 def test_many_units_fit_a_small_memory(tmp_path: Path) -> None:

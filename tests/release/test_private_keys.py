@@ -23,7 +23,7 @@ from mpmath import mp, mpf
 from lapwing.catalog.model import Table
 from lapwing.engines import holders
 from lapwing.engines.duckdb import batches as asking
-from lapwing.engines.duckdb import cleaned, layers
+from lapwing.engines.duckdb import cleaned
 from lapwing.engines.duckdb import engine as engine_module
 from lapwing.engines.duckdb import expressions as render_keys
 from lapwing.engines.duckdb.cleaned import WHOLE, Pass
@@ -636,7 +636,7 @@ def test_units_are_looked_at_part_by_part(tmp_path: Path, monkeypatch: pytest.Mo
     def first(table: Table, rows: str, part: Pass = WHOLE, within: Pass = WHOLE) -> str:
         return chosen(table, rows, part, replace(within, index=0))
 
-    monkeypatch.setattr(layers, "stored", first)
+    monkeypatch.setattr(cleaned, "stored", first)
     assert not same(), "the twin: a part that is counted for all"
 
 

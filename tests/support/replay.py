@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 
 from lapwing.catalog.model import Catalog
 from lapwing.engines.duckdb import batches as asking
+from lapwing.engines.duckdb import cleaned
 from lapwing.engines.duckdb import engine as duckdb_engine
-from lapwing.engines.duckdb import layers
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.mechanisms import GeneralisedExponential
 from lapwing.opening import open_session
@@ -83,7 +83,7 @@ def watching(seen: Seen, replayed: Seen | None) -> Iterator[None]:
     """Record SQL texts and mechanism inputs; with a recording, put its outputs in the place of fresh ones."""
     add_noise, choose = release_module.add_noise, GeneralisedExponential.release
     names = ("layer", "public_layer", "answer", "holders", "leaves")
-    places = {name: next(place for place in (duckdb_engine, layers, asking) if name in vars(place)) for name in names}
+    places = {name: next(place for place in (duckdb_engine, cleaned, asking) if name in vars(place)) for name in names}
     printers = {name: vars(place)[name] for name, place in places.items()}
     texts: list[str] = []
 

@@ -32,10 +32,10 @@ number. What this takes for granted is that the data, this SQL and the engine ar
 rows means nothing: a question may only ask for what is a function of the bag.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
+from typing import cast, final
 
 from lapwing.catalog.model import Column as Declared
 from lapwing.catalog.model import PublicTable, Table
@@ -76,14 +76,6 @@ class Pass:
 WHOLE = Pass()
 
 
-def read_through(table: Table, source: Source) -> str:
-    """Return a query that computes every cleaned value of every row, and the number of rows."""
-    values = [clean(column, source.types[column.name]) for column in table.columns]
-    if not table.unit_is_row and table.link is None:
-        values.append(unit_value(table, source.types[table.unit_column]))
-    return f"SELECT COUNT(*), bit_xor(hash({', '.join(values) or '0'})) FROM {source.relation}"
-
-
 def layer(table: Table, source: Source, part: Pass = WHOLE) -> str:
     """Return the common table expression of the rows of a table that exist, of a part of the units.
 
@@ -119,42 +111,70 @@ def kept_rows(
     return f"WITH {', '.join([*parents, layer(table, source, part)])} SELECT {shown} FROM {kept_name(table)}{order}"
 
 
-def words(table: Table, source: Source) -> dict[str, str]:
-    """Return queries for the values of the columns that may be private keys and hold texts, by the column's name."""
-    texts = [column for column in table.columns if column.type == "string" and column.values is None]
-    return {
-        column.name: f"SELECT {clean(column, source.types[column.name])} AS word FROM {source.relation}"
-        for column in texts
-    }
-
-
 def _of_part(values: Sequence[str], part: Pass) -> str | None:
     """Return the condition that a unit is of a part."""
     return f"hash({', '.join(values)}) % {part.of} = {part.index}" if part.of > 1 else None
 
 
-# ---- keys that links lead to -----------------------------------------------------------------------------------------
+# ---- the layers of several tables -----------------------------------------------------------------------------------
+
+# The rows of a linked table are taken from those of its parent, and so on up to a table with a unit of its own: so a
+# question about one table may stand on several files. Where a table's rows are stored, nothing above it is needed.
+
+Relations = Mapping[str, str]
+"""Relations that hold the rows of tables that exist, by the table's name."""
 
 
-def keys(table: Table, source: Source, names: Sequence[str]) -> str:
-    """Return a query for key columns of all rows of a table, whether they exist or not."""
-    columns = {column.name: column for column in table.columns}
-    values = [f"{clean(columns[name], source.types[name])} AS key{i}" for i, name in enumerate(names)]
-    return f"SELECT {', '.join(values)} FROM {source.relation}"
+def needed(tables: Iterable[Table], relations: Relations) -> list[Table]:
+    """Return these tables, and what their rows are taken from unless they are stored: parents first, each once."""
+    found: dict[str, Table] = {}
+    for table in tables:
+        if table.name not in relations and table.link is not None:
+            found |= {above.name: above for above in needed((table.link.parent,), relations)}
+        found.setdefault(table.name, table)
+    return list(found.values())
 
 
-def existing_keys(table: Table, source: Source, names: Sequence[str], part: Pass, parents: Sequence[str] = ()) -> str:
-    """Return a query for key columns of the rows that have a unit, before any are too many."""
-    layers = [*parents, f"cleaned AS ({cleaned(table, source, part)})"]
-    values = [f"{identifier(name)} AS key{i}" for i, name in enumerate(names)]
-    return f"WITH {', '.join(layers)} SELECT {', '.join(values)} FROM cleaned"
+def from_files(tables: Iterable[Table], relations: Relations) -> list[Table]:
+    """Return those of the tables that are needed which have to be cleaned and bounded."""
+    return [table for table in needed(tables, relations) if table.name not in relations]
 
 
-def repeated(rows: str, count: int) -> str:
-    """Return a query that has a row if two of these rows have the same key, without NULL, of so many columns."""
-    names = [f"key{i}" for i in range(count)]
-    present = " AND ".join(f"{name} IS NOT NULL" for name in names)
-    return f"SELECT 1 FROM {rows} WHERE {present} GROUP BY {', '.join(names)} HAVING COUNT(*) > 1 LIMIT 1"
+def passes_for(rows: Mapping[Table, int], memory: int) -> int:
+    """Return how many passes keep the bounding sorts of tables with so many rows inside a memory limit, all at once."""
+    size = sum(count * (24 + 16 * len(table.columns)) for table, count in rows.items() if not table.unit_is_row)
+    return max(1, -(-size * 10 // (memory * 6)))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layers:
+    """Common table expressions over files as they are described when they are asked for."""
+
+    source: Callable[[Table], Source]
+
+    def of(self, tables: Iterable[Table], relations: Relations, part: Pass) -> list[str]:
+        """Return the layers of tables, parents first, of the units of a pass."""
+        return [
+            stored(table, relations[table.name], part)
+            if table.name in relations
+            else layer(table, self.source(table), part)
+            for table in tables
+        ]
+
+    def above(self, table: Table, relations: Relations, part: Pass) -> list[str]:
+        """Return the layers from which the rows of a linked table are taken; none for another."""
+        parents = () if table.link is None else (table.link.parent,)
+        return self.of(needed(parents, relations), relations, part)
+
+    def rows(self, table: Table, relations: Relations, part: Pass, types: Mapping[str, str] | None = None) -> str:
+        """Return the query for the rows of a table that exist, made from its file."""
+        return kept_rows(table, self.source(table), part, self.above(table, relations, part), types)
+
+
+def held(tables: Iterable[Table], relations: Relations, part: Pass = WHOLE, within: Pass = WHOLE) -> list[str]:
+    """Return the layers of tables whose rows are all stored, of the units of a pass and of a part of these."""
+    return [stored(table, relations[table.name], part, within) for table in tables]
 
 
 # ---- public tables, names --------------------------------------------------------------------------------------------

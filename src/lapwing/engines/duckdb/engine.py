@@ -19,6 +19,7 @@ of a small file the thirty-second: that rests on how many questions were asked a
 is in it. Whether one is there changes how long a question takes, and nothing else.
 """
 
+import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -32,13 +33,23 @@ import pyarrow as pa
 from lapwing import progress
 from lapwing.catalog.model import Catalog, PublicTable, Table
 from lapwing.engines.base import FAILED, Exact, IndexState
-from lapwing.engines.duckdb import files, index
+from lapwing.engines.duckdb import files, index, reading
 from lapwing.engines.duckdb.batches import Batch, ask, is_additive, queries_of, together
-from lapwing.engines.duckdb.cleaned import WHOLE, Pass, Source, public_layer, read_through, words
+from lapwing.engines.duckdb.cleaned import (
+    WHOLE,
+    Layers,
+    Pass,
+    Relations,
+    Source,
+    from_files,
+    held,
+    needed,
+    passes_for,
+    public_layer,
+)
 from lapwing.engines.duckdb.database import Database, Rows, Taken
 from lapwing.engines.duckdb.files import File, Stamp, stamp_of
-from lapwing.engines.duckdb.layers import Layers, Relations, from_files, held, needed, passes_for
-from lapwing.engines.duckdb.link_keys import is_repeated, keys_of, linked_columns, not_unique
+from lapwing.engines.duckdb.link_keys import is_repeated, keys_of, not_unique
 from lapwing.engines.duckdb.public_data import PublicSources
 from lapwing.engines.holders import BYTES_A_PAIR
 from lapwing.errors import DataFault, EngineFault, Fault
@@ -93,7 +104,9 @@ class DuckDB:
         self._indexes = index.Indexes()
         sources = [self._path(table) for table in catalog.tables]
         public_files = [self._path(table) for table in catalog.public_tables]
-        indexes = [index.path_of(self._path(table), table) for table in catalog.tables]
+        self._index_paths = {table.name: index.path_of(self._path(table), table) for table in catalog.tables}
+        self._index_seen: set[str] = set()  # where there was one, it may be open: whether it still is, `find` looks
+        indexes = self._index_paths.values()
         self._database = Database(
             paths=[
                 *map(str, sources),
@@ -148,14 +161,14 @@ class DuckDB:
 
     def drop_index(self, table: Table) -> bool:
         """Remove the index of a table; return whether there was one."""
-        return index.drop(index.path_of(self._path(table), table))
+        return index.drop(self._index_paths[table.name])
 
     def index_state(self, table: Table) -> IndexState:
         """Return whether a table has an index, and whether it is of these data, this catalog and this engine."""
         digests = {above.name: files.hashed(self._path(above), above) for above in table.lineage}
         if self._sound_index(table, digests) is not None:
             return IndexState.current
-        there = index.path_of(self._path(table), table)
+        there = self._index_paths[table.name]
         return IndexState.unusable if there.exists() or there.is_symlink() else IndexState.absent
 
     def close(self) -> None:
@@ -215,7 +228,9 @@ class DuckDB:
 
     @property
     def _layers(self) -> Layers:
-        return Layers(describe=self._describe)  # made when asked for: held, it would hold the engine
+        return Layers(
+            source=lambda table: self._describe(table).source
+        )  # made when asked for: held, it would hold the engine
 
     def _direct(self, question: Question, indexes: Relations, part: Pass) -> Callable[[Pass], str]:
         """Return the layers of a batch that is not divided further."""
@@ -279,14 +294,17 @@ class DuckDB:
     # ---- indexes -----------------------------------------------------------------------------------------------------
 
     def _find_index(self, table: Table, digests: Mapping[str, str]) -> index.Stored | None:
-        path = self._path(table)
-        there = index.path_of(path, table)
+        path, there = self._path(table), self._index_paths[table.name]
+        if table.name not in self._index_seen:
+            if not os.path.lexists(there):
+                return None
+            self._index_seen.add(table.name)
         return self._indexes.find(self._database, there, self._identity(table, digests), path)
 
     def _sound_index(self, table: Table, digests: Mapping[str, str]) -> index.Stored | None:
         """Return the index of a table if it can be read to its end."""
         stored = self._find_index(table, digests)
-        there = index.path_of(self._path(table), table)
+        there = self._index_paths[table.name]
         return stored if stored is not None and self._indexes.is_sound(self._database, there, stored) else None
 
     def _identity(self, table: Table, digests: Mapping[str, str]) -> str:
@@ -326,7 +344,7 @@ class DuckDB:
         """Use the indexes of tables no more while they stay what they are."""
         for table in self._catalog.tables:
             if table.name in names:
-                self._indexes.doubt(index.path_of(self._path(table), table))
+                self._indexes.doubt(self._index_paths[table.name])
 
     def _is_due(self, table: Table, digest: str) -> bool:
         """Count a question without an index, and tell whether it is the one that makes one."""
@@ -345,12 +363,12 @@ class DuckDB:
         parts = [Pass(index=part, of=passes) for part in range(passes)]
         rows = index.Rows(
             parts=lambda types: [self._layers.rows(table, relations, part, types) for part in parts],
-            words=words(table, self._describe(table).source),
+            words=index.words(table, self._describe(table).source),
         )
         with progress.work(f"Writing the index of {table.name}"):
             return self._indexes.build(
                 self._database,
-                index.path_of(self._path(table), table),
+                self._index_paths[table.name],
                 self._identity(table, digests),
                 rows,
                 lambda: self._are_known(table.lineage, digests),
@@ -432,8 +450,8 @@ class DuckDB:
 
     def _read_through(self, table: Table, file: File) -> None:
         with files.readable(file.path, table), progress.work(f"Reading {table.name} through"):
-            ((rows, _),) = self._query(read_through(table, file.source))
-            if rows != files.rows_of(file.path, file):
+            ((rows, _),) = self._query(reading.read_through(table, file.source))
+            if rows != reading.rows_of(file.path, file):
                 raise files.unreadable(table)
 
     def _describe(self, table: Table) -> File:
@@ -445,33 +463,10 @@ class DuckDB:
         with self._lock:
             facts = self._described.get((table.name, stamp))
         if facts is None:
-            facts = self._look_at(table)
+            facts = reading.described(self._path(table), table, self._connection, self._catalog)
             with self._lock:
                 self._described[(table.name, stamp)] = facts
         return facts
-
-    def _look_at(self, table: Table) -> tuple[File, Source]:
-        path = self._path(table)
-        with files.readable(path, table):
-            rows, names = files.metadata(path)
-            relation = files.relation(path, names)
-            unit = [] if table.unit_is_row or table.link is not None else [table.unit_column]
-            source = files.columns(self._connection, relation, names, table, *unit)
-        self._check_types(table, source.types, unit)
-        anywhere = files.relation(Path(f"source{path.suffix}"), names)
-        file = File(path=path, source=source, rows=rows)
-        return file, Source(relation=anywhere, types=source.types)
-
-    def _check_types(self, table: Table, types: Mapping[str, str], unit: Sequence[str]) -> None:
-        """Refuse identifiers of a type that does not tell them apart."""
-        linked = linked_columns(table, self._catalog)
-        named = [*((name, "privacy unit") for name in unit), *((name, "key") for name in linked)]
-        for name, what in named:
-            if types[name] in {"DOUBLE", "FLOAT", "BOOLEAN"}:
-                raise DataFault(
-                    f"The {what} {name} of {table.name} is a {types[name].lower()} in {table.source}; it must be "
-                    "an integer or a text"
-                )
 
 
 def _mark(table: Table, digests: Mapping[str, str]) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ import duckdb
 from lapwing import progress
 from lapwing.catalog.model import Table
 from lapwing.engines.duckdb import scratch
-from lapwing.engines.duckdb.cleaned import WHOLE, Source, kept_rows
+from lapwing.engines.duckdb.cleaned import WHOLE, Source, clean, kept_rows
 from lapwing.engines.duckdb.database import Database, Query
 from lapwing.engines.duckdb.files import Stamp
 from lapwing.engines.duckdb.literals import identifier, text
@@ -212,6 +212,15 @@ def drop(path: Path) -> bool:
     existed = path.is_symlink() or path.exists()
     path.unlink(missing_ok=True)
     return existed
+
+
+def words(table: Table, source: Source) -> dict[str, str]:
+    """Return queries for the values of the columns that may be private keys and hold texts, by the column's name."""
+    texts = [column for column in table.columns if column.type == "string" and column.values is None]
+    return {
+        column.name: f"SELECT {clean(column, source.types[column.name])} AS word FROM {source.relation}"
+        for column in texts
+    }
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------

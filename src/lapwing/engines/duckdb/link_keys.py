@@ -8,9 +8,9 @@ have one count, also those that are too many of their unit: which of these exist
 from collections.abc import Sequence
 
 from lapwing.catalog.model import Catalog, Table
-from lapwing.engines.duckdb.cleaned import Pass, existing_keys, keys, repeated
+from lapwing.engines.duckdb.cleaned import Layers, Pass, Source, clean, cleaned
 from lapwing.engines.duckdb.database import Query
-from lapwing.engines.duckdb.layers import Layers
+from lapwing.engines.duckdb.literals import identifier
 from lapwing.errors import DataFault
 
 Key = tuple[str, ...]
@@ -24,7 +24,7 @@ def keys_of(table: Table, catalog: Catalog) -> list[Key]:
 
 def is_repeated(key: Key, table: Table, layers: Layers, passes: int, query: Query) -> bool:
     """Tell whether two rows with a unit have the same key, none of whose columns is NULL."""
-    source = layers.describe(table).source
+    source = layers.source(table)
     if not query(repeated(f"({keys(table, source, key)})", len(key))):
         return False
     try:
@@ -57,3 +57,27 @@ def linked_columns(table: Table, catalog: Catalog) -> Sequence[str]:
     """Return the columns of a table that links compare, in it or from below."""
     own = [] if table.link is None else [here for here, _ in table.link.on]
     return [*own, *(name for key in keys_of(table, catalog) for name in key)]
+
+
+# ---- as SQL ---------------------------------------------------------------------------------------------------------
+
+
+def keys(table: Table, source: Source, names: Sequence[str]) -> str:
+    """Return a query for key columns of all rows of a table, whether they exist or not."""
+    columns = {column.name: column for column in table.columns}
+    values = [f"{clean(columns[name], source.types[name])} AS key{i}" for i, name in enumerate(names)]
+    return f"SELECT {', '.join(values)} FROM {source.relation}"
+
+
+def existing_keys(table: Table, source: Source, names: Sequence[str], part: Pass, parents: Sequence[str] = ()) -> str:
+    """Return a query for key columns of the rows that have a unit, before any are too many."""
+    layers = [*parents, f"cleaned AS ({cleaned(table, source, part)})"]
+    values = [f"{identifier(name)} AS key{i}" for i, name in enumerate(names)]
+    return f"WITH {', '.join(layers)} SELECT {', '.join(values)} FROM cleaned"
+
+
+def repeated(rows: str, count: int) -> str:
+    """Return a query that has a row if two of these rows have the same key, without NULL, of so many columns."""
+    names = [f"key{i}" for i in range(count)]
+    present = " AND ".join(f"{name} IS NOT NULL" for name in names)
+    return f"SELECT 1 FROM {rows} WHERE {present} GROUP BY {', '.join(names)} HAVING COUNT(*) > 1 LIMIT 1"

@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol, final
 from lapwing.catalog.model import Catalog, PublicTable
 from lapwing.catalog.model import Column as Declared
 from lapwing.catalog.public import completed
-from lapwing.engines.duckdb import files
+from lapwing.engines.duckdb import files, reading
 from lapwing.engines.duckdb.cleaned import Source, clean
 from lapwing.engines.duckdb.database import Database
 from lapwing.engines.duckdb.files import File, Stamp
@@ -212,12 +212,12 @@ class PublicData:
     def _first(self, table: PublicTable, path: Path, stamp: Stamp) -> _Read:
         self._refuse_protected(table, path)
         digest = files.hashed(path, table)
-        estimate, names = files.metadata(path)
-        source = files.columns(self._open().connection, files.relation(path, names), names, table)
+        estimate, names = reading.metadata(path)
+        source = reading.columns(self._open().connection, reading.relation(path, names), names, table)
         read = _Read(stamp=stamp, digest=digest, source=source, rows=0, described=table)
         (found,) = self._fetch(read, _survey(table, source))
         read.rows = int(found[0])
-        if read.rows != files.rows_of(path, File(path=path, source=source, rows=estimate)):
+        if read.rows != reading.rows_of(path, File(path=path, source=source, rows=estimate)):
             raise files.unreadable(table)
         numbers = [column for column in table.columns if column.numeric]
         ends = {column.name: found[2 + 2 * i : 4 + 2 * i] for i, column in enumerate(numbers)}

@@ -1,0 +1,113 @@
+"""How DuckDB is told to read a source file, and what its metadata say of it: no row is read for this."""
+
+import csv
+from pathlib import Path
+from typing import Final
+
+import duckdb
+import pyarrow.parquet
+
+from lapwing.catalog.model import Catalog, PublicTable, Table
+from lapwing.engines.duckdb.cleaned import Source, clean, unit_value
+from lapwing.engines.duckdb.files import File, readable
+from lapwing.engines.duckdb.link_keys import linked_columns
+from lapwing.engines.duckdb.literals import text
+from lapwing.errors import DataFault
+
+TEXT_SUFFIXES: Final = {".csv", ".tsv"}
+
+
+def described(path: Path, table: Table, connection: duckdb.DuckDBPyConnection, catalog: Catalog) -> tuple[File, Source]:
+    """Return a table's file, and what it would be as a source anywhere else.
+
+    Raises: DataFault if it cannot be read, has not the columns that are declared, or identifiers of a type that does
+        not tell them apart.
+    """
+    with readable(path, table):
+        rows, names = metadata(path)
+        here = relation(path, names)
+        unit = [] if table.unit_is_row or table.link is not None else [table.unit_column]
+        source = columns(connection, here, names, table, *unit)
+    linked = linked_columns(table, catalog)
+    for name, what in [*((name, "privacy unit") for name in unit), *((name, "key") for name in linked)]:
+        if source.types[name] in {"DOUBLE", "FLOAT", "BOOLEAN"}:
+            raise DataFault(
+                f"The {what} {name} of {table.name} is a {source.types[name].lower()} in {table.source}; it must be "
+                "an integer or a text"
+            )
+    anywhere = relation(Path(f"source{path.suffix}"), names)
+    return File(path=path, source=source, rows=rows), Source(relation=anywhere, types=source.types)
+
+
+def metadata(path: Path) -> tuple[int, list[str]]:
+    """Return the number of rows (used to plan passes, never shown) and the names of the columns."""
+    if _is_text(path):
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            names = next(csv.reader(file, delimiter=_delimiter(path)), [])
+        # A row takes at least two bytes a column: an upper bound on their number without reading them.
+        return path.stat().st_size // max(2 * len(names), 1), names
+    with pyarrow.parquet.ParquetFile(path) as parquet:
+        return int(parquet.metadata.num_rows), list(parquet.schema_arrow.names)
+
+
+def columns(
+    connection: duckdb.DuckDBPyConnection, relation: str, names: list[str], table: Table | PublicTable, *further: str
+) -> Source:
+    """Return a relation with the engine's types of a table's declared columns, and of further ones.
+
+    Raises: DataFault if one is missing, or there several times but for case.
+    """
+    described = connection.cursor().execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+    found = {str(name).casefold(): str(kind) for name, kind, *_ in described}
+    wanted = [*(column.name for column in table.columns), *further]
+    missing = sorted({name for name in wanted if name.casefold() not in found})
+    if missing:
+        raise DataFault(f"{table.source} has no column {', '.join(missing)}; it has {', '.join(names)}")
+    folded = [name.casefold() for name in names]
+    twice = sorted({name for name in wanted if folded.count(name.casefold()) > 1})
+    if twice:
+        raise DataFault(f"{table.source} has several columns called {', '.join(twice)}, but for case; rename them")
+    return Source(relation=relation, types={name: found[name.casefold()] for name in wanted})
+
+
+def rows_of(path: Path, file: File) -> int:
+    """Return how many rows a file should have: of a text, by another reader than the engine's.
+
+    The engine's own does not mind a quote that is never closed: it drops what follows, to the end of the file.
+    """
+    if not _is_text(path):
+        return file.rows
+    with path.open(newline="", encoding="utf-8-sig") as content:
+        lines = csv.reader(content, delimiter=_delimiter(path), strict=True)
+        alone = len(next(lines)) == 1  # then an empty line is a row that is NULL
+        return sum(1 for line in lines if line or alone)
+
+
+def relation(path: Path, names: list[str]) -> str:
+    """Return the table function that reads a file, and nothing but the file: no column comes from the path.
+
+    Text is read as text, by the rules of RFC 4180 and by one reader: nothing is guessed, padded or skipped, so that no
+    line can swallow its neighbours unseen.
+    """
+    if not _is_text(path):
+        return f"read_parquet({text(str(path))}, hive_partitioning = false)"
+    columns = ", ".join(f"{text(name)}: 'VARCHAR'" for name in names)
+    options = f"auto_detect = false, header = true, delim = {text(_delimiter(path))}, quote = '\"', escape = '\"'"
+    strict = "nullstr = '', parallel = false, hive_partitioning = false"
+    return f"read_csv({text(str(path))}, {options}, {strict}, columns = {{{columns}}})"
+
+
+def _is_text(path: Path) -> bool:
+    return path.suffix.casefold() in TEXT_SUFFIXES
+
+
+def _delimiter(path: Path) -> str:
+    return "\t" if path.suffix.casefold() == ".tsv" else ","
+
+
+def read_through(table: Table, source: Source) -> str:
+    """Return a query that computes every cleaned value of every row, and the number of rows."""
+    values = [clean(column, source.types[column.name]) for column in table.columns]
+    if not table.unit_is_row and table.link is None:
+        values.append(unit_value(table, source.types[table.unit_column]))
+    return f"SELECT COUNT(*), bit_xor(hash({', '.join(values) or '0'})) FROM {source.relation}"
