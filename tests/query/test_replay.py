@@ -255,7 +255,7 @@ def test_classes_counted_as_if_a_unit_had_one_row_are_found(folders: Path, monke
 
 
 def test_bounds_from_the_data_themselves_are_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    exact_values, found_in = vars(release_module)["exact_values"], vars(release_searches)["found_in"]
+    exact_values, found_in = vars(release_module)["exact_values"], vars(release_searches)["bounds_from_counts"]
     counted: list[Any] = []
 
     def seen(question: Any, *rest: Any) -> Any:
@@ -268,7 +268,7 @@ def test_bounds_from_the_data_themselves_are_found(folders: Path, monkeypatch: p
 
     monkeypatch.setattr(release_module, "exact_values", seen)
     assert found(folders, SCORED, SEARCHED) == []
-    monkeypatch.setattr(release_searches, "found_in", found_exactly)
+    monkeypatch.setattr(release_searches, "bounds_from_counts", found_exactly)
     assert found(folders, SCORED, SEARCHED)
 
 

@@ -315,7 +315,7 @@ class DuckDB:
         if known is not None:
             return known
         lineage = [
-            index.Origin(table=above, source=self._facts(above)[1], digest=digests[above.name])
+            index.Ingredient(table=above, source=self._facts(above)[1], digest=digests[above.name])
             for above in table.lineage
         ]
         identity = index.identity_of(lineage, keys_of(table, self._catalog))
@@ -361,7 +361,7 @@ class DuckDB:
         relations = {name: stored.relation() for name, stored in sound.items() if stored is not None}
         passes = self._passes(from_files((table,), relations))
         parts = [Pass(index=part, of=passes) for part in range(passes)]
-        rows = index.Rows(
+        rows = index.IndexRows(
             parts=lambda types: [self._layers.rows(table, relations, part, types) for part in parts],
             words=index.words(table, self._describe(table).source),
         )

@@ -66,7 +66,7 @@ def path_of(source: Path, table: Table) -> Path:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class Ingredient:
     """A table whose data kept rows are a function of.
 
     Args: source: as a path-independent relation, so that data and index may move together. digest: of the data.
@@ -77,7 +77,7 @@ class Origin:
     digest: str
 
 
-def identity_of(lineage: Sequence[Origin], keys: Sequence[Sequence[str]]) -> str:
+def identity_of(lineage: Sequence[Ingredient], keys: Sequence[Sequence[str]]) -> str:
     """Return the identity of the kept rows of a table.
 
     Args: lineage: the table, its parent, and so on. keys: columns that were found to be unique among its rows.
@@ -115,7 +115,7 @@ class Stored:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class IndexRows:
     """What is to be written into an index: queries for its rows, and for the words of some columns."""
 
     parts: Callable[[Mapping[str, str]], Sequence[str]]
@@ -183,7 +183,7 @@ class Indexes:
             if held is not None:
                 self._held[path] = replace(held, stored=None)
 
-    def build(self, database: Database, path: Path, identity: str, rows: Rows, still: Callable[[], bool]) -> bool:
+    def build(self, database: Database, path: Path, identity: str, rows: IndexRows, still: Callable[[], bool]) -> bool:
         """Write an index; return whether it was written.
 
         Args: still: whether the data are still those of the identity.
@@ -226,7 +226,7 @@ def words(table: Table, source: Source) -> dict[str, str]:
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 
-def _write(database: Database, draft: Path, identity: str, rows: Rows, alias: str) -> None:
+def _write(database: Database, draft: Path, identity: str, rows: IndexRows, alias: str) -> None:
     attach, detach = f"ATTACH {text(str(draft))} AS {alias}", f"DETACH DATABASE IF EXISTS {alias}"
     with database.session() as query:
         try:

@@ -21,7 +21,7 @@ from lapwing.query.relations.relation import Kept, Relation, Selection, table_of
 from lapwing.query.relations.set_operations import Distinct, Union
 from lapwing.query.relations.shared_join import SharedJoin
 from lapwing.query.relations.unit_join import UnitJoin
-from lapwing.query.relations.windowed import Frame, SortTerm, Window, Windowed
+from lapwing.query.relations.windowed import SortTerm, Window, Windowed, WindowFrame
 
 
 def selected(selection: Selection, further: Sequence[str] = ()) -> str:
@@ -224,7 +224,7 @@ def _over(window: Window, ties: Sequence[str], unit: str) -> str:
     return f"OVER (PARTITION BY {partition}{order}{_framed(window.frame)})"
 
 
-def _framed(frame: Frame | None) -> str:
+def _framed(frame: WindowFrame | None) -> str:
     if frame is None:
         return ""
     start = "UNBOUNDED PRECEDING" if frame.start is None else _distance(frame.start)

@@ -27,8 +27,8 @@ from lapwing.query.from_clause.scope import Binder, Input, PublicInput, Scope, c
 from lapwing.query.from_clause.shared_joins import bind_shared_join, meet
 from lapwing.query.from_clause.unit_joins import compares_units, connects
 
-Item = tuple[exp.Join, Input | PublicInput]
-Asked = Callable[[exp.Expression, Input], Input]
+Joined = tuple[exp.Join, Input | PublicInput]
+ConditionBinder = Callable[[exp.Expression, Input], Input]
 """Asks a condition of WHERE of rows."""
 
 
@@ -46,12 +46,12 @@ def bind_listed(
     where: Sequence[exp.Expression],
     scope: Scope,
     item: Binder,
-    asked: Asked,
+    asked: ConditionBinder,
 ) -> tuple[Input, list[exp.Expression]]:
     """Join what FROM lists; return the rows, and the conditions of WHERE that are still to be asked."""
     joins, where = _opened(joins, where, scope) if scope.sharing else (joins, where)
     begin = exp.Join(this=select.args["from_"].this)
-    items: list[Item] = [
+    items: list[Joined] = [
         (begin, first),
         *((join, item(join.this, scope)) for join in joins if isinstance(join, exp.Join)),
     ]
@@ -71,8 +71,8 @@ def bind_listed(
 
 
 def _connected(
-    bound: Input, items: list[Item], conditions: list[exp.Expression], scope: Scope
-) -> tuple[Input, list[Item], list[exp.Expression]]:
+    bound: Input, items: list[Joined], conditions: list[exp.Expression], scope: Scope
+) -> tuple[Input, list[Joined], list[exp.Expression]]:
     """Join what is connected to rows, one after the other; return also the tables and conditions that are left."""
     items = list(items)
     while items:
@@ -86,8 +86,8 @@ def _connected(
 
 
 def _met(
-    bound: Input, items: list[Item], conditions: list[exp.Expression], scope: Scope, asked: Asked
-) -> tuple[Input, list[Item], list[exp.Expression]]:
+    bound: Input, items: list[Joined], conditions: list[exp.Expression], scope: Scope, asked: ConditionBinder
+) -> tuple[Input, list[Joined], list[exp.Expression]]:
     """Let clusters meet; return also the tables that are connected to none, and the conditions that are left."""
     clusters = [(items[0][0], bound)]
     while (place := next((i for i, (_, other) in enumerate(items) if isinstance(other, Input)), None)) is not None:
@@ -107,7 +107,7 @@ def _met(
 
 
 def _asked_of_clusters(
-    clusters: list[tuple[exp.Join, Input]], conditions: list[exp.Expression], asked: Asked
+    clusters: list[tuple[exp.Join, Input]], conditions: list[exp.Expression], asked: ConditionBinder
 ) -> tuple[list[tuple[exp.Join, Input]], list[exp.Expression]]:
     """Ask each condition with a subquery of the first cluster that has the columns for it."""
     rest = []
@@ -145,7 +145,7 @@ def is_inner(join: exp.Expression) -> bool:
     return not any(join.args.get(name) for name in ("using", "side", "method")) and kind in ("", "INNER", "CROSS")
 
 
-def _begun(select: exp.Select, items: list[Item], scope: Scope) -> tuple[Input, list[Item]]:
+def _begun(select: exp.Select, items: list[Joined], scope: Scope) -> tuple[Input, list[Joined]]:
     """Return the first protected table of the list, and the others."""
     for place, (join, found) in enumerate(items):
         if place and not is_listed(join):
@@ -157,7 +157,7 @@ def _begun(select: exp.Select, items: list[Item], scope: Scope) -> tuple[Input, 
 
 
 def _next(
-    items: Sequence[Item], bound: Input, conditions: Sequence[exp.Expression], scope: Scope
+    items: Sequence[Joined], bound: Input, conditions: Sequence[exp.Expression], scope: Scope
 ) -> tuple[int | None, list[exp.Expression]]:
     """Return which table comes next, and what it is joined on; of joins that say it, only the first in the list."""
     for place, (join, other) in enumerate(items):

@@ -12,7 +12,7 @@ from lapwing.query.relations.size import MOST_COLUMNS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class SelectItem:
     """A column of a subquery. The unit is carried along: only where it is declared is it a column with a value too."""
 
     name: str
@@ -34,7 +34,7 @@ class SelectList:
 
 def bind_list(select: exp.Select, rows: Rows) -> SelectList:
     """Bind a SELECT list, in which no two columns have the same name."""
-    items: list[Item] = []
+    items: list[SelectItem] = []
     for node in select.expressions:
         items += _of_star(node, rows) if _is_star(node) else [_item(node, rows, len(items))]
     names = [item.name.casefold() for item in items]
@@ -61,7 +61,7 @@ def _is_star(node: exp.Expression) -> bool:
     return isinstance(node, exp.Star) or (type(node) is exp.Column and isinstance(node.this, exp.Star))
 
 
-def _of_star(node: exp.Expression, rows: Rows) -> list[Item]:
+def _of_star(node: exp.Expression, rows: Rows) -> list[SelectItem]:
     star = node if isinstance(node, exp.Star) else node.this
     rows.only(star)
     if rows.lost:
@@ -70,18 +70,20 @@ def _of_star(node: exp.Expression, rows: Rows) -> list[Item]:
     for source in rows.sources if star is node else rows.qualified(node):
         unit = source.unit
         if unit is not None and not any(name.casefold() == unit.casefold() for name in source.columns):
-            items.append(Item(name=unit, value=None, unit=True))
+            items.append(SelectItem(name=unit, value=None, unit=True))
         for name, value in source.columns.items():
-            items.append(Item(name=name, value=value, unit=unit is not None and name.casefold() == unit.casefold()))
+            items.append(
+                SelectItem(name=name, value=value, unit=unit is not None and name.casefold() == unit.casefold())
+            )
     return items
 
 
-def _item(node: exp.Expression, rows: Rows, place: int) -> Item:
+def _item(node: exp.Expression, rows: Rows, place: int) -> SelectItem:
     inner, name = named(node, rows)
     name = name or f"column{place + 1}"
     unit = rows.is_unit(inner)
     value = None if unit and not _is_declared(inner, rows) else bind_expression(inner, rows)
-    return Item(name=name, value=value, unit=unit)
+    return SelectItem(name=name, value=value, unit=unit)
 
 
 def named(node: exp.Expression, rows: Rows) -> tuple[exp.Expression, str | None]:

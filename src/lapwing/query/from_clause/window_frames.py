@@ -17,18 +17,18 @@ from lapwing.query.expressions.expression import Expression, Literal, Operation
 from lapwing.query.expressions.rows import Rows
 from lapwing.query.expressions.types import Fixed, Plain, describe, is_temporal
 from lapwing.query.from_clause.window_functions import OF_ONE_ROW, RANKED, called_by
-from lapwing.query.relations.windowed import Frame, SortTerm
+from lapwing.query.relations.windowed import SortTerm, WindowFrame
 
 Order = tuple[SortTerm, ...]
 
 LARGEST_DISTANCE = 2**61
 """Order values and distances up to it add up inside 64 bits."""
-WHOLE = Frame(unit="rows", start=None, end=None)
+WHOLE = WindowFrame(unit="rows", start=None, end=None)
 
 
 def bind_frame(
     spec: exp.Expression | None, node: exp.Window, order: Order, most: int, rows: Rows
-) -> tuple[Frame | None, Order]:
+) -> tuple[WindowFrame | None, Order]:
     """Return the frame that is written, if one is, and the order that its distances are measured in.
 
     Args: node: the window, to point at; most: the most rows of a unit.
@@ -47,7 +47,7 @@ def bind_frame(
     start, end = (_end(which, end, side, unit, order, most, node, rows) for which, (end, side) in enumerate(ends))
     if start is not None and end is not None and start > end:
         raise rows.refusal(node, "A frame ends before it starts", "Write the earlier end first.")
-    return Frame(unit=unit, start=start, end=end), order
+    return WindowFrame(unit=unit, start=start, end=end), order
 
 
 def _end(
@@ -170,8 +170,8 @@ def _seconds(interval: exp.Expression, node: exp.Window, rows: Rows) -> Fraction
 
 
 def settled(
-    function: str, node: exp.Window, order: Order, frame: Frame | None, ignores_nulls: bool, rows: Rows
-) -> tuple[Frame | None, Order]:
+    function: str, node: exp.Window, order: Order, frame: WindowFrame | None, ignores_nulls: bool, rows: Rows
+) -> tuple[WindowFrame | None, Order]:
     """Return the frame and the order that a function has in plans.
 
     Raises: QueryRefused if the function takes no such frame, or lacks an order.
@@ -193,7 +193,9 @@ def settled(
     return (None if usual else frame), order
 
 
-def _of_one_row(function: str, node: exp.Window, frame: Frame | None, ignores_nulls: bool, rows: Rows) -> Frame:
+def _of_one_row(
+    function: str, node: exp.Window, frame: WindowFrame | None, ignores_nulls: bool, rows: Rows
+) -> WindowFrame:
     """Return the frame in ROWS: ties are broken, so that where a frame ends among peers must not matter."""
     if frame is not None and (frame.whole or frame.unit == "rows"):
         return WHOLE if frame.whole else frame

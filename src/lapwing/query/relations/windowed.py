@@ -50,7 +50,7 @@ class SortTerm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class WindowFrame:
     """Which rows around its own a window function sees: from `start` to `end`, both included, 0 being its own.
 
     Args: unit: whether the ends are numbers of rows, or distances of the ORDER BY value in its steps; start, end: None
@@ -89,7 +89,7 @@ class Window:
     partition: tuple[Expression, ...]
     order: tuple[SortTerm, ...]
     type: Type
-    frame: Frame | None = None
+    frame: WindowFrame | None = None
     ignores_nulls: bool = False
 
     def __str__(self) -> str:
