@@ -1,4 +1,4 @@
-"""The high-water mark: a small file beside the ledger that remembers how far it had come. And how it is held.
+"""The high-water mark of a ledger, a small file that remembers how far it had come; and how a ledger is held alone.
 
 The hash chain shows that no entry was altered; it cannot show that the newest ones are gone, because every prefix of a
 chain is a chain. The mark `<ledger>.mark` holds the sequence and hash of the newest entry. A ledger that is behind its
