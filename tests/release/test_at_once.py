@@ -31,7 +31,7 @@ def opened(visits: Path, epsilon: float = 1) -> lw.Session:
 
 def check_paid_once(visits: Path, monkeypatch: pytest.MonkeyPatch, epsilon: float = 1) -> None:
     """Let another session ask the same, and be answered, after one has looked for answers and before it pays."""
-    look, other_asked = stored.offered, list[Any]()
+    look, other_asked = stored.look_up, list[Any]()
     with opened(visits, epsilon) as one, opened(visits, epsilon) as other:
 
         def late(priced: Priced, ledger: Ledger) -> Any:
@@ -40,7 +40,7 @@ def check_paid_once(visits: Path, monkeypatch: pytest.MonkeyPatch, epsilon: floa
                 other_asked.append(other.sql(QUESTION, epsilon=0.3).rows())
             return found
 
-        monkeypatch.setattr(release, "offered", late)
+        monkeypatch.setattr(release, "look_up", late)
         answer = one.sql(QUESTION, epsilon=0.3)
         assert answer.stored
         assert [answer.rows()] == other_asked

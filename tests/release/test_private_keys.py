@@ -36,7 +36,7 @@ from lapwing.query import plan
 from lapwing.query.quote import Priced
 from lapwing.query.selections import Selecting
 from lapwing.release import payload, release, selecting
-from lapwing.release.stored import Offer, key_of
+from lapwing.release.stored import Purchase, key_of
 from lapwing.session import Session
 from tests.support.effort import one_in
 from tests.support.engines.tables import by_value, holders_of
@@ -208,7 +208,7 @@ def answer_law(folder: Path, held: tuple[str, ...]) -> Law:
     charged: Any = type("Charge", (), {"sequence": 3})
 
     def run(entropy: Entropy) -> Any:
-        released = release._answer(Offer(key="", bought=bought), charged, exact_answer, entropy)
+        released = release._answer(Purchase(key="", bought=bought), charged, exact_answer, entropy)
         return released.keys, tuple(tuple(map(int, values)) for values in released.values)
 
     return law_of(run)

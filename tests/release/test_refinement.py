@@ -25,8 +25,8 @@ from lapwing.privacy.measures import Loss
 from lapwing.query.quote import CONFIDENCE, Priced
 from lapwing.release import refinement, release
 from lapwing.release.refinement import Sharpening
-from lapwing.release.released import Released
-from lapwing.release.stored import Offer
+from lapwing.release.request import Release
+from lapwing.release.stored import Purchase
 from lapwing.session import Session
 from tests.support.enumeration import law_of
 from tests.support.fixed_entropy import StreamEntropy
@@ -250,7 +250,7 @@ def test_the_law_of_the_mean_is_unbiased_and_covered(tmp_path: Path) -> None:
     assert needed is not None
 
     def run(entropy: Any) -> Any:
-        stored = Released(
+        stored = Release(
             question=wanted.question,
             mechanisms=(first,),
             selection=None,
@@ -261,7 +261,7 @@ def test_the_law_of_the_mean_is_unbiased_and_covered(tmp_path: Path) -> None:
             stored=True,
         )
         further = Sharpening(stored=stored, refinement=needed)
-        answer = release._answer(Offer(key="", bought=needed.priced, further=further), charged, found, entropy)
+        answer = release._answer(Purchase(key="", bought=needed.priced, further=further), charged, found, entropy)
         return int(answer.values[0][0]), answer.mechanisms[0]
 
     law = {cast(tuple[int, Any], outcome): p for outcome, p in law_of(run).items()}

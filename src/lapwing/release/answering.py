@@ -9,8 +9,7 @@ from lapwing.privacy.measures import Loss
 from lapwing.query.plan import Question
 from lapwing.release.notes import notes_of
 from lapwing.release.release import release_all
-from lapwing.release.released import Released
-from lapwing.release.request import Access, Request
+from lapwing.release.request import Access, Release, Request
 from lapwing.release.searches import after_searches, searched, settled
 
 
@@ -40,7 +39,7 @@ def _answers_after_searches(requests: Sequence[Request], access: Access) -> tupl
     return _answers(paid, notes, released, bounds)
 
 
-def _released(requests: Sequence[Request], access: Access) -> Sequence[Released]:
+def _released(requests: Sequence[Request], access: Access) -> Sequence[Release]:
     """Return the released numbers of each request: of a question that stands there twice, the same."""
     if len(requests) == 1:  # without hashing its plan, which takes a part of all that a small question does
         return release_all([requests[0].priced], access)
@@ -52,13 +51,13 @@ def _released(requests: Sequence[Request], access: Access) -> Sequence[Released]
 def _answers(
     requests: Sequence[Request],
     notes: Sequence[Sequence[str]],
-    released: Sequence[Released],
-    searches: Mapping[Question, Released],
+    released: Sequence[Release],
+    searches: Mapping[Question, Release],
 ) -> tuple[Answer, ...]:
     """Return answers, each charged what it was the first to need: it is free a second time."""
-    charged: list[Released] = []
+    charged: list[Release] = []
 
-    def taken(numbers: Released) -> Released:
+    def taken(numbers: Release) -> Release:
         if any(numbers is other for other in charged):
             return replace(numbers, cost=numbers.cost.nothing(), stored=True)
         charged.append(numbers)

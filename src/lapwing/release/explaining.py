@@ -3,9 +3,9 @@
 from lapwing.ledger.state import State
 from lapwing.preview import PartPreview, Preview
 from lapwing.query.names import measure_names
+from lapwing.release.affordability import NO_LIMITS, affordability
 from lapwing.release.answering import sum_of
 from lapwing.release.notes import bound_of, notes_of, units_of
-from lapwing.release.outlook import NO_LIMITS, outlook
 from lapwing.release.previews import (
     at_widest,
     column_previews,
@@ -14,10 +14,9 @@ from lapwing.release.previews import (
     selection_preview,
     unpromised,
 )
-from lapwing.release.released import Released
-from lapwing.release.request import Access, Request
+from lapwing.release.request import Access, Release, Request
 from lapwing.release.searches import notes_before, settled, stored_searches
-from lapwing.release.stored import Offer, key_of, offered, parts_charged
+from lapwing.release.stored import Purchase, key_of, look_up, parts_charged
 
 
 def explain(request: Request, state: State, access: Access, assuming_count: int | None) -> Preview:
@@ -29,13 +28,13 @@ def explain(request: Request, state: State, access: Access, assuming_count: int 
         notes = notes_before(request.plan, request.priced)
     plan, priced, budget = request.plan, request.priced, access.catalog.budget
     # What a question with unknown bounds would release is not known yet, nor whether it is stored.
-    offer = Offer(key=key_of(plan.question), bought=priced) if plan.unsettled else offered(priced, access.ledger)
-    stored = isinstance(offer, Released)
-    bought = priced if isinstance(offer, Released) else offer.bought
+    lookup = Purchase(key=key_of(plan.question), bought=priced) if plan.unsettled else look_up(priced, access.ledger)
+    stored = isinstance(lookup, Release)
+    bought = priced if isinstance(lookup, Release) else lookup.bought
     buying = [*(search for search in priced.searches if search.question not in bounds), bought]
     price = sum_of([one.loss for one in buying])
     parts = parts_charged(plan.question, state)
-    now = outlook(
+    now = affordability(
         () if stored else buying,
         price,
         parts,
@@ -60,7 +59,7 @@ def explain(request: Request, state: State, access: Access, assuming_count: int 
         columns=unpromised(plan, column_previews(plan, priced, names, assuming_count)),
         notes=(*notes_of(plan, priced), *notes),
         delta=priced.delta,
-        sharpens=not isinstance(offer, Released) and offer.further is not None,
+        sharpens=not isinstance(lookup, Release) and lookup.further is not None,
         assuming_count=assuming_count,
         parts=_part_previews(parts, state),
         selection=selection_preview(priced),

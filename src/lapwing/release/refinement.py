@@ -26,7 +26,7 @@ from lapwing.mechanisms.merged_gaussian import Noisy, gaussians, merged, sharpen
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.privacy.measures import PureDP
 from lapwing.query.quote import CONFIDENCE, Priced
-from lapwing.release.released import Released
+from lapwing.release.request import Release
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +64,11 @@ class Refinement:
 class Sharpening:
     """A stored answer, and what is still to be bought to make it as accurate as is wanted."""
 
-    stored: Released
+    stored: Release
     refinement: Refinement
 
 
-def sharpening(wanted: Priced, stored: Sequence[Released]) -> Sharpening | None:
+def sharpening(wanted: Priced, stored: Sequence[Release]) -> Sharpening | None:
     """Return the stored answer that takes the least to be sharpened, if that costs less than an answer afresh."""
     refinements = ((answer, refinement(wanted, answer.mechanisms)) for answer in stored)
     cheaper = [

@@ -42,17 +42,16 @@ from lapwing.privacy.filters import Refused
 from lapwing.query.quote import Priced, Term
 from lapwing.release.cells import cells_of, columns_of, exact_values
 from lapwing.release.refusals import exhausted, stands_against
-from lapwing.release.released import Released
-from lapwing.release.request import Access
+from lapwing.release.request import Access, Release
 from lapwing.release.selecting import chosen, selected_keys
-from lapwing.release.stored import Offer, charge_of, key_of, offered, payload_of
+from lapwing.release.stored import Purchase, charge_of, key_of, look_up, payload_of
 from lapwing.release.waiting import Waiting
 
 SAID_AFTER_A_CHARGE: Final = (EngineFault, EntropyFault, LedgerFault, Interrupted)
 """Errors that are raised as they are once a price is paid: they are constant, and say whether it is."""
 
 
-def release_all(batch: Sequence[Priced], access: Access, *, then: Sequence[Priced] = ()) -> tuple[Released, ...]:
+def release_all(batch: Sequence[Priced], access: Access, *, then: Sequence[Priced] = ()) -> tuple[Release, ...]:
     """Answer priced questions, charging all of them first, or none.
 
     Args: then: questions that will be asked in the light of the answers, by a call of their own which charges them. If
@@ -64,7 +63,7 @@ def release_all(batch: Sequence[Priced], access: Access, *, then: Sequence[Price
     """
     # Both are filled where a charge and an answer are made, so that a Ctrl-C at any moment finds the truth in them.
     charges: list[Charged] = []
-    answers: list[Released] = []
+    answers: list[Release] = []
     ending = Ending()  # pressed while it ends, Ctrl-C would only repeat what is being said
     ended: LapwingError
 
@@ -99,7 +98,7 @@ def _release(
     then: Sequence[Priced],
     access: Access,
     charges: list[Charged],
-    answers: list[Released],
+    answers: list[Release],
 ) -> None:
     """Add the answers to priced questions to `answers`, in order, and what they are charged to `charges`."""
     waiting = None
@@ -108,8 +107,8 @@ def _release(
         state = access.ledger.state()  # before answers are looked for: the charge knows of those that come after it
         digests = [current_digests(priced.question.lineage, access.engine, state) for priced in batch]
         # 2. Serve what is stored.
-        offers = [offered(priced, access.ledger) for priced in batch]
-        buying = [offer for offer in offers if not isinstance(offer, Released)]
+        lookups = [look_up(priced, access.ledger) for priced in batch]
+        buying = [purchase for purchase in lookups if not isinstance(purchase, Release)]
         # 3. Charge. Ctrl-C waits until the charge is made and noted, or refused.
         with deferred():
             outcome = _charge(buying, then, state, access)
@@ -120,17 +119,17 @@ def _release(
         waiting = Waiting(access.ledger) if waiting is None else waiting
         waiting.for_end_of(outcome)
     if isinstance(outcome, Refused):
-        raise exhausted([*(offer.bought for offer in buying), *then], access.ledger.state(), access.catalog)
+        raise exhausted([*(purchase.bought for purchase in buying), *then], access.ledger.state(), access.catalog)
     paid = iter(outcome)
-    for offer, versions in zip(offers, digests, strict=True):
-        if isinstance(offer, Released):
-            answers.append(offer)
+    for lookup, versions in zip(lookups, digests, strict=True):
+        if isinstance(lookup, Release):
+            answers.append(lookup)
             continue
         charged = next(paid)
         # 4. Run.
-        exact = access.engine.run(offer.bought.question, versions)
+        exact = access.engine.run(lookup.bought.question, versions)
         # 5. Add noise.
-        released = _answer(offer, charged, exact, access.entropy)
+        released = _answer(lookup, charged, exact, access.entropy)
         # 6. Record.
         with deferred():
             access.ledger.record_answer(charged.sequence, payload_of(released))
@@ -138,10 +137,10 @@ def _release(
 
 
 def _charge(
-    buying: Sequence[Offer], then: Sequence[Priced], state: State, access: Access
+    buying: Sequence[Purchase], then: Sequence[Priced], state: State, access: Access
 ) -> tuple[Charged, ...] | Refused | UnderWay:
     """Charge what is to be bought, all of it or nothing; or return which charge of the same is to be waited for."""
-    charges = [charge_of(offer.bought, offer.key, access.catalog, access.principal, state) for offer in buying]
+    charges = [charge_of(purchase.bought, purchase.key, access.catalog, access.principal, state) for purchase in buying]
     if charges and then:  # searches, which are worth their price only if the questions after them can be paid, too
         keys = [key_of(priced.question) for priced in then]
         later = [charge_of(*pair, access.catalog, access.principal, state) for pair in zip(then, keys, strict=True)]
@@ -151,9 +150,9 @@ def _charge(
     return access.ledger.charge_all(charges, access.limits, state.sequence)
 
 
-def _answer(offer: Offer, charged: Charged, exact: Exact, entropy: Entropy) -> Released:
+def _answer(purchase: Purchase, charged: Charged, exact: Exact, entropy: Entropy) -> Release:
     """Add noise to what the engine returned, and take the mean with an answer that is sharpened."""
-    bought, further = offer.bought, offer.further
+    bought, further = purchase.bought, purchase.further
     question = bought.question
     keys = () if bought.selecting is None else selected_keys(bought, exact.holders, entropy)
     cells = cells_of(question, keys)
@@ -166,7 +165,7 @@ def _answer(offer: Offer, charged: Charged, exact: Exact, entropy: Entropy) -> R
     else:
         fresh = add_noise(bought.terms, [sums[place] for place in further.refinement.fresh], entropy)
         values, mechanisms = further.refinement.merge(further.stored.values, fresh)
-    return Released(
+    return Release(
         question=question,
         mechanisms=mechanisms,
         selection=None if bought.selecting is None else bought.selecting.mechanism,

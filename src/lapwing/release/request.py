@@ -1,16 +1,22 @@
-"""What is asked, and what it is answered with."""
+"""What is asked, what it is answered with, and what is released."""
 
 from dataclasses import dataclass
 from typing import final
 
 from lapwing.catalog.model import Catalog
 from lapwing.engines import Engine, PublicTables
+from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import Entropy
 from lapwing.ledger.allowances import LimitsNow
 from lapwing.ledger.ledger import Ledger
-from lapwing.query.plan import Plan
+from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.mechanisms.partitions import KeySelection
+from lapwing.privacy.measures import Loss
+from lapwing.query.expressions.expression import Constant
+from lapwing.query.plan import Plan, Question
 from lapwing.query.quote import Priced
 from lapwing.query.text.parameters import Parameters
+from lapwing.release.payload import Choice
 
 
 @final
@@ -40,3 +46,24 @@ class Access:
     entropy: Entropy
     principal: str
     limits: LimitsNow | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """Noisy integers, one a measure and cell, with the mechanisms that made them.
+
+    `values[i][j]` belongs to measure i and to cell j, whose keys are `keys[k][j]` for each key k of the question: all
+    cells of the public domain in the order of `cells_of`, of the private keys those that were selected. `sequence` is
+    the ledger's entry that paid for them; `cost` is what this asking was charged, zero if the answer was stored. Of a
+    question that chooses among its measures there are no numbers, but the `choice`.
+    """
+
+    question: Question
+    mechanisms: tuple[NoiseLaw, ...]
+    selection: KeySelection | None
+    keys: tuple[tuple[Constant, ...], ...]
+    values: tuple[IntArray, ...]
+    sequence: int
+    cost: Loss
+    stored: bool
+    choice: Choice | None = None

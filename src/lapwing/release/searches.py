@@ -23,12 +23,11 @@ from lapwing.query.joint_price import calibrate_found, share_of_searches
 from lapwing.query.plan import Plan, Question, Search
 from lapwing.query.quote import CONFIDENCE, Priced
 from lapwing.release.release import release_all
-from lapwing.release.released import Released
-from lapwing.release.request import Access, Request
+from lapwing.release.request import Access, Release, Request
 from lapwing.release.stored import key_of, stored_answer
 
 
-def searched(batch: Sequence[Priced], access: Access) -> dict[Question, Released]:
+def searched(batch: Sequence[Priced], access: Access) -> dict[Question, Release]:
     """Return the answers of all searches of a batch: each is bought once, at the highest of its prices."""
     dearest: dict[Question, Priced] = {}
     for search in (search for priced in batch for search in priced.searches):
@@ -37,7 +36,7 @@ def searched(batch: Sequence[Priced], access: Access) -> dict[Question, Released
     return dict(zip(dearest, release_all(tuple(dearest.values()), access, then=batch), strict=True))
 
 
-def settled(request: Request, answers: Mapping[Question, Released], access: Access) -> tuple[Request, tuple[str, ...]]:
+def settled(request: Request, answers: Mapping[Question, Release], access: Access) -> tuple[Request, tuple[str, ...]]:
     """Return a question with the bounds that its searches found, at the price that was said, and notes on them."""
     found = findings(request.plan, answers)
     bounds, able = bounds_of(found), access.engine.capabilities
@@ -46,13 +45,13 @@ def settled(request: Request, answers: Mapping[Question, Released], access: Acce
     return replace(request, plan=plan, priced=priced), notes_of_found(plan, found)
 
 
-def stored_searches(priced: Priced, ledger: Ledger) -> dict[Question, Released]:
+def stored_searches(priced: Priced, ledger: Ledger) -> dict[Question, Release]:
     """Return the answers of those searches that were bought before."""
     answers = [stored_answer(search, ledger.answers(key_of(search.question))) for search in priced.searches]
     return {answer.question: answer for answer in answers if answer is not None}
 
 
-def findings(plan: Plan, answers: Mapping[Question, Released]) -> dict[Bounded, ApproximateBounds]:
+def findings(plan: Plan, answers: Mapping[Question, Release]) -> dict[Bounded, ApproximateBounds]:
     """Return the bounds that a plan's searches found."""
     found: dict[Bounded, ApproximateBounds] = {}
     for search in plan.searches:
@@ -60,7 +59,7 @@ def findings(plan: Plan, answers: Mapping[Question, Released]) -> dict[Bounded, 
     return found
 
 
-def _finding(search: Search, answer: Released) -> ApproximateBounds:
+def _finding(search: Search, answer: Release) -> ApproximateBounds:
     if answer.choice is not None:
         return threshold_from_choice(answer.choice.place, answer.choice.mechanism, search)
     (counts,) = answer.values[0].tolist()
@@ -150,7 +149,7 @@ def _plain(value: Fraction) -> str:
 
 
 @contextmanager
-def after_searches(searches: Collection[Released]) -> Iterator[None]:
+def after_searches(searches: Collection[Release]) -> Iterator[None]:
     """Say of what goes wrong afterwards that the searches were charged, if they were.
 
     The one message of a question that failed says that its price is paid, and stays as it is.

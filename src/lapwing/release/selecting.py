@@ -23,7 +23,7 @@ from lapwing.query.quote import Priced
 from lapwing.query.selections import Choosing
 from lapwing.release.cells import Chosen
 from lapwing.release.payload import Choice
-from lapwing.release.released import Released
+from lapwing.release.request import Release
 
 
 def selected_keys(priced: Priced, holders: Holders | None, entropy: Entropy) -> Chosen:
@@ -38,15 +38,13 @@ def selected_keys(priced: Priced, holders: Holders | None, entropy: Entropy) -> 
     return holders.named(mechanism.select(holders.units_at, holders.weighed(mechanism.weight), entropy))
 
 
-def chosen(
-    bought: Priced, choosing: Choosing, charged: Charged, sums: Sequence[IntArray], entropy: Entropy
-) -> Released:
+def chosen(bought: Priced, choosing: Choosing, charged: Charged, sums: Sequence[IntArray], entropy: Entropy) -> Release:
     """Choose among the measures of a question, and release the place of the best alone.
 
     Guarantee: the loss of `choosing`; the score of a measure is its sum over all cells.
     """
     scores = [sum(values.tolist()) for values in sums]
-    return Released(
+    return Release(
         question=bought.question,
         mechanisms=(),
         selection=None,

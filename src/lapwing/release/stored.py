@@ -22,7 +22,7 @@ from lapwing.query.relations.images import MAX_VALUES
 from lapwing.release import payload
 from lapwing.release.cells import cells_of, columns_of
 from lapwing.release.refinement import Sharpening, as_accurate, is_refinable, sharpening
-from lapwing.release.released import Released
+from lapwing.release.request import Release
 
 
 def key_of(question: Question) -> str:
@@ -70,7 +70,7 @@ def parts_charged(question: Question, state: State) -> tuple[str, ...] | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class Purchase:
     """What a question takes: an answer of its own, or what a stored one lacks; `key` names the question."""
 
     key: str
@@ -78,7 +78,7 @@ class Offer:
     further: Sharpening | None = None
 
 
-def offered(priced: Priced, ledger: Ledger) -> Released | Offer:
+def look_up(priced: Priced, ledger: Ledger) -> Release | Purchase:
     """Return the stored answer to a question, or what is to be bought."""
     key = key_of(priced.question)
     kept = ledger.answers(key)
@@ -88,10 +88,10 @@ def offered(priced: Priced, ledger: Ledger) -> Released | Offer:
     # Reading many private keys to no end would take longer than to answer.
     readable = bool(kept) and is_refinable(priced)
     further = sharpening(priced, [restored(priced.question, one, priced.loss) for one in kept]) if readable else None
-    return Offer(key=key, bought=priced if further is None else further.refinement.priced, further=further)
+    return Purchase(key=key, bought=priced if further is None else further.refinement.priced, further=further)
 
 
-def stored_answer(priced: Priced, kept: Sequence[StoredAnswer]) -> Released | None:
+def stored_answer(priced: Priced, kept: Sequence[StoredAnswer]) -> Release | None:
     """Return an answer that was bought before and is at least as accurate as asked in every number, if there is one.
 
     The loss alone does not tell: two answers of one price may have split it differently.
@@ -105,7 +105,7 @@ def stored_answer(priced: Priced, kept: Sequence[StoredAnswer]) -> Released | No
     return None
 
 
-def payload_of(released: Released) -> str:
+def payload_of(released: Release) -> str:
     """Write an answer for the ledger."""
     private = bool(released.question.private_keys)
     content = payload.Content(
@@ -118,11 +118,11 @@ def payload_of(released: Released) -> str:
     return payload.written(released.question, content)
 
 
-def restored(question: Question, stored: StoredAnswer, asked: Loss) -> Released:
+def restored(question: Question, stored: StoredAnswer, asked: Loss) -> Release:
     """Return what the ledger kept of an answer."""
     content = payload.read(question, stored.payload)
     keys = content.keys if content.keys is not None else columns_of(cells_of(question), len(question.keys))
-    return Released(
+    return Release(
         question=question,
         mechanisms=content.mechanisms,
         selection=content.selection,
@@ -135,14 +135,14 @@ def restored(question: Question, stored: StoredAnswer, asked: Loss) -> Released:
     )
 
 
-def _chooses_as_well(released: Released, priced: Priced) -> bool:
+def _chooses_as_well(released: Release, priced: Priced) -> bool:
     """Tell whether a stored choice was made with no more noise than is asked for."""
     if priced.choosing is None:
         return True
     return released.choice is not None and released.choice.mechanism.scale <= priced.choosing.mechanism.scale
 
 
-def _selects_as_well(released: Released, priced: Priced) -> bool:
+def _selects_as_well(released: Release, priced: Priced) -> bool:
     """Tell whether a stored answer selected its keys with no more noise and no less delta than is asked for."""
     if priced.selecting is None:
         return True

@@ -28,7 +28,7 @@ NO_LIMITS: Final = Limits()
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class Affordability:
     """What is left for who asks, how many questions of a price it holds, and why asking now would be refused, if so."""
 
     remaining: Loss
@@ -36,7 +36,7 @@ class Outlook:
     refusal: str | None
 
 
-def outlook(
+def affordability(
     asked: Sequence[Priced],
     price: Loss,
     parts: tuple[str, ...] | None,
@@ -45,7 +45,7 @@ def outlook(
     catalog: Catalog,
     principal: str,
     limits: Limits = NO_LIMITS,
-) -> Outlook:
+) -> Affordability:
     """Return what would come of questions that are asked now; a function of ledger and limits alone.
 
     Args: asked: what would be charged, nothing if it was bought before; price: of one such question; parts: that it
@@ -60,7 +60,7 @@ def outlook(
     times = fits(Account(budget=room, spent=room.nothing()), price)
     if delta:
         times = min(times, delta_left // delta)
-    return Outlook(remaining=room, fits=0 if refusal is not None else times, refusal=refusal)
+    return Affordability(remaining=room, fits=0 if refusal is not None else times, refusal=refusal)
 
 
 def _refusal(asked: Sequence[Priced], state: State, catalog: Catalog, principal: str, limits: Limits) -> str | None:
