@@ -126,10 +126,8 @@ def _release(
             answers.append(lookup)
             continue
         charged = next(paid)
-        # 4. Run.
-        exact = access.engine.run(lookup.bought.question, versions)
-        # 5. Add noise.
-        released = _answer(lookup, charged, exact, access.entropy)
+        # 4. Run, and 5. add noise. What is exact gets no name here, where an error that is raised later would hold it.
+        released = _answer(lookup, charged, access.engine.run(lookup.bought.question, versions), access.entropy)
         # 6. Record.
         with deferred():
             access.ledger.record_answer(charged.sequence, payload_of(released))
