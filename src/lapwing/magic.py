@@ -25,7 +25,7 @@ from lapwing.budget import BudgetView
 from lapwing.cli.console import pointer, rendered
 from lapwing.cli.explain import as_page
 from lapwing.cli.figures import gauge
-from lapwing.cli.opened import TOKEN, neighbouring_of, opened
+from lapwing.cli.options import TOKEN, neighbouring_of, open_session
 from lapwing.cli.query import left_of, price_of
 from lapwing.client import RemoteAnswer, RemoteSession
 from lapwing.errors import InvalidParameter, LapwingError, QueryRefused
@@ -132,8 +132,8 @@ def _connected(where: str) -> Session | RemoteSession:
     """Open what `connect` names: the path of a catalog, or the address of a server and a data set."""
     remote = _SERVER.fullmatch(where)
     if remote is not None:
-        return opened(Path(), remote["server"], remote["dataset"])
-    return opened(Path(where.strip().strip("\"'")), None, None)
+        return open_session(Path(), remote["server"], remote["dataset"])
+    return open_session(Path(where.strip().strip("\"'")), None, None)
 
 
 def _parser() -> MagicArgumentParser:

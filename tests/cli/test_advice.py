@@ -10,7 +10,7 @@ from statistics import NormalDist
 import pytest
 
 from lapwing.catalog.toml import load
-from lapwing.cli.advice import advise
+from lapwing.cli.measure_advice import advise
 from tests.support.cli.command import INIT, Outcome, Run
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"

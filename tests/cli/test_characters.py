@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 import lapwing as lw
-from lapwing.cli import console, formats, main
+from lapwing.cli import answer_formats, console, main
 from lapwing.cli.characters import in_json, visible
 from lapwing.engines import FAILED, DuckDB
 from tests.support.cli.command import INIT, Run, write_visits
@@ -134,7 +134,7 @@ def test_a_refusal_points_at_what_is_seen(visits: Path, run: Run) -> None:
 
 def test_pages_are_made_of_text_that_is_seen() -> None:
     """Rich's own Text is made of constants only, outside the one function; the demo shows its own questions."""
-    folder = Path(formats.__file__).parent
+    folder = Path(answer_formats.__file__).parent
     for path in folder.glob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         made = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Text"]

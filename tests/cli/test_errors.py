@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import lapwing as lw
-from lapwing.cli import commands, formats
+from lapwing.cli import answer_formats, commands
 from lapwing.cli.console import pointer
 from tests.support.cli.command import BY_PLAN, Outcome, Run
 
@@ -120,7 +120,7 @@ def test_a_bug_is_named_as_one(visits: Path, run: Run, monkeypatch: pytest.Monke
     def broken(_answer: object, _level: object) -> str:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(formats, "as_csv", broken)
+    monkeypatch.setattr(answer_formats, "as_csv", broken)
     outcome = run("query", COUNT, "--epsilon", "1")
     assert outcome.status == 6
     assert "bug in Lapwing" in outcome.err

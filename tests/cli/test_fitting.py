@@ -7,8 +7,7 @@ import re
 import pytest
 from rich.console import Console, RenderableType
 
-from lapwing.cli.fitting import Fitted
-from lapwing.cli.formats import new_table
+from lapwing.cli.console import Fitted, new_table
 
 NAMES = ("account_type", "20190101", "customers", "turnover_in_dollars", "mean_turnover", "visits")
 ROWS = (

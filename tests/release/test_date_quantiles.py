@@ -16,7 +16,7 @@ import pytest
 import lapwing as lw
 from lapwing.answer import Answer
 from lapwing.catalog.toml import load
-from lapwing.cli.formats import as_csv, as_json, as_table
+from lapwing.cli.answer_formats import as_csv, as_json, as_table
 from lapwing.engines import DuckDB
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms import RoundedGaussian

@@ -18,10 +18,9 @@ from rich.text import Text
 
 import lapwing as lw
 from lapwing.cli import figures
+from lapwing.cli.characters import to_json
 from lapwing.cli.charts import HELP, require_chart, write_chart
-from lapwing.cli.console import labelled, note, on_terminal, print_text, show, text
-from lapwing.cli.fitting import Fitted
-from lapwing.cli.formats import new_table, to_json
+from lapwing.cli.console import Fitted, labelled, new_table, note, on_terminal, print_text, show, text
 from lapwing.cli.options import FRACTION, number, reader
 from lapwing.errors import InvalidParameter
 from lapwing.plots import plot_of

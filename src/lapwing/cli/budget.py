@@ -7,11 +7,18 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from lapwing.cli import figures, raise_budget
-from lapwing.cli.console import labelled, print_text, show, text
-from lapwing.cli.fitting import Fitted
-from lapwing.cli.formats import new_table, to_json
-from lapwing.cli.opened import Dataset, Server, name_of, opened
-from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Report, ReportFormat
+from lapwing.cli.characters import to_json
+from lapwing.cli.console import Fitted, labelled, new_table, print_text, show, text
+from lapwing.cli.options import (
+    DEFAULT_CATALOG,
+    CatalogFile,
+    Dataset,
+    Report,
+    ReportFormat,
+    Server,
+    name_of,
+    open_session,
+)
 from lapwing.ledger.faults import FAULTS_ALLOWED
 
 if TYPE_CHECKING:
@@ -45,7 +52,7 @@ def command(
     """Show the budget: granted, spent, left, the history, and how many more questions like the last would fit."""
     if context.invoked_subcommand is not None:
         return
-    with opened(catalog, server, dataset) as session:
+    with open_session(catalog, server, dataset) as session:
         view, name = session.budget(), name_of(session)
     if form is Report.json:
         from lapwing.documents.budget_document import budget_document  # here, so that `lapwing --help` loads no engine

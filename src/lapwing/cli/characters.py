@@ -7,6 +7,7 @@ through `visible`; rich's own markup is off in any case. Formats for programs ke
 is, JSON as an escape of its own.
 """
 
+import json
 import unicodedata
 
 
@@ -34,6 +35,11 @@ def in_json(document: str) -> str:
     if document.isascii() and "\x7f" not in document:  # JSON has escaped the other controls, but for its own line ends
         return document
     return "".join(_units(c) if c != "\n" and _is_hidden(c) else c for c in document)
+
+
+def to_json(document: object) -> str:
+    """Return a document as indented JSON, of characters that are seen; a number that JSON does not have is null."""
+    return in_json(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
 def _is_hidden(character: str) -> bool:

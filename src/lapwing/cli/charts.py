@@ -4,8 +4,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from lapwing.cli.characters import to_json
 from lapwing.cli.console import note
-from lapwing.cli.formats import to_json
 from lapwing.errors import InvalidParameter
 from lapwing.plots import Plot
 

@@ -7,10 +7,8 @@ import typer
 from rich.text import Text
 
 import lapwing as lw
-from lapwing.cli.characters import visible
-from lapwing.cli.console import complain, print_text, show, text
-from lapwing.cli.fitting import Fitted
-from lapwing.cli.formats import new_table, to_json
+from lapwing.cli.characters import to_json, visible
+from lapwing.cli.console import Fitted, complain, new_table, print_text, show, text
 from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Report, ReportFormat
 from lapwing.errors import InvalidParameter
 from lapwing.ledger.faults import FAULTS_ALLOWED

@@ -7,13 +7,25 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from lapwing.cli.console import labelled, print_text, show, text
+from lapwing.cli.characters import to_json
+from lapwing.cli.console import Fitted, labelled, new_table, print_text, show, text
 from lapwing.cli.figures import NOTHING, delta, loss, names, share, size
 from lapwing.cli.figures import epsilon as epsilon_text
-from lapwing.cli.fitting import Fitted
-from lapwing.cli.formats import new_table, to_json
-from lapwing.cli.opened import Dataset, Server, neighbouring_of, opened
-from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Delta, Epsilon, Error, Report, ReportFormat, Sql, Values
+from lapwing.cli.options import (
+    DEFAULT_CATALOG,
+    CatalogFile,
+    Dataset,
+    Delta,
+    Epsilon,
+    Error,
+    Report,
+    ReportFormat,
+    Server,
+    Sql,
+    Values,
+    neighbouring_of,
+    open_session,
+)
 from lapwing.cli.question import pointing_at, require_at_most_one, text_of, values_of
 
 if TYPE_CHECKING:
@@ -44,7 +56,7 @@ def command(
     """Show the price, the mechanisms and the promised error of a question. Costs nothing, reads no row."""
     require_at_most_one(epsilon, error)
     question, parameters = text_of(sql), values_of(values or [])
-    with opened(catalog, server, dataset) as session, pointing_at(question):
+    with open_session(catalog, server, dataset) as session, pointing_at(question):
         preview = session.explain(
             question, parameters, epsilon=epsilon, error=error, delta=delta, assuming_count=assuming_count
         )

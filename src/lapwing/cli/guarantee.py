@@ -8,11 +8,9 @@ from typing import Annotated, Final
 import typer
 
 import lapwing as lw
-from lapwing.cli.characters import visible
+from lapwing.cli.characters import to_json, visible
 from lapwing.cli.console import note, print_text
-from lapwing.cli.formats import to_json
-from lapwing.cli.opened import Dataset, Server, opened
-from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile
+from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Dataset, Server, open_session
 
 EXAMPLE: Final = """\b
 Examples:
@@ -48,7 +46,7 @@ def command(
     from lapwing.guarantee import as_document, as_html, as_text  # here, so that `lapwing --help` loads no engine
 
     chosen = form or (ENDINGS.get(output.suffix.lower()) if output is not None else None) or Form.text
-    with opened(catalog, server, dataset) as session:
+    with open_session(catalog, server, dataset) as session:
         page = session.guarantee(sealed=seal) if isinstance(session, lw.Session) else session.guarantee()
     if chosen is Form.json:
         content = to_json(as_document(page))

@@ -162,7 +162,7 @@ def command(
 
 def _advised(catalog: "Catalog", questions: int, given: Measure | None) -> tuple[str, str]:
     """Return the measure that serves so many questions best, unless one is given, and the comparison for people."""
-    from lapwing.cli import advice  # here, as above
+    from lapwing.cli import measure_advice as advice  # here: only with --questions
 
     advised = advice.advise(catalog, questions)
     taken = given.value if given else advised[0].kind

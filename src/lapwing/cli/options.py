@@ -1,20 +1,26 @@
-"""Options that several commands share, and how their texts are read.
+"""Options that several commands share, how their texts are read, and the session that they mean.
 
 Numbers are read exactly, never through a float: `--epsilon 0.1` is one tenth. A text that is no such number is a usage
 error, so that nothing is opened, asked or charged for it.
 """
 
+import os
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+import lapwing as lw
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import exact
+
+if TYPE_CHECKING:
+    from lapwing.client import RemoteSession
+    from lapwing.session import Session
 
 MOST_TEXT: Final = 200
 LEAST: Final = Fraction(1, 10**12)
@@ -127,3 +133,47 @@ Values = Annotated[
     ),
 ]
 ReportFormat = Annotated[Report, typer.Option("--format", help="How to write it.")]
+
+
+# ---- The session that a command asks: on a catalog, or on a server's data set ----
+
+TOKEN: Final = "LAPWING_TOKEN"  # noqa: S105 - the name of a variable
+
+Server = Annotated[
+    str | None,
+    typer.Option(
+        "--server",
+        envvar="LAPWING_SERVER",
+        metavar="URL",
+        help=f"Ask a server instead; its token is read from {TOKEN}.",
+        show_default=False,
+    ),
+]
+Dataset = Annotated[
+    str | None,
+    typer.Option("--dataset", metavar="NAME", help="With --server: which data set.", show_default=False),
+]
+
+
+def open_session(catalog: Path, server: str | None, dataset: str | None) -> "Session | RemoteSession":
+    """Open the session that is meant."""
+    if server is None:
+        if dataset is not None:
+            raise InvalidParameter("--dataset goes with --server; a catalog has one data set.")
+        return lw.connect(catalog)
+    token = os.environ.get(TOKEN)
+    if not token:
+        raise InvalidParameter(f"A server needs a token; put it into the environment variable {TOKEN}.")
+    return lw.connect(server, token=token, dataset=dataset)
+
+
+def name_of(session: "Session | RemoteSession") -> str:
+    """Return the name of the data set."""
+    return session.catalog.name if isinstance(session, lw.Session) else session.dataset
+
+
+def neighbouring_of(session: "Session | RemoteSession") -> str:
+    """Return the relation that the budget is for."""
+    if isinstance(session, lw.Session):
+        return session.catalog.budget.neighbouring
+    return str(session.schema["budget"]["neighbouring"])

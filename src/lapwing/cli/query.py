@@ -12,12 +12,23 @@ from typing import TYPE_CHECKING, Annotated, Final, TextIO
 import typer
 
 import lapwing as lw
-from lapwing.cli import explain, figures, formats
+from lapwing.cli import answer_formats, explain, figures
+from lapwing.cli.answer_formats import Format
 from lapwing.cli.characters import visible
 from lapwing.cli.console import note, on_terminal, print_bytes, print_text, rendered
-from lapwing.cli.formats import Format
-from lapwing.cli.opened import Dataset, Server, opened
-from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Delta, Epsilon, Error, Sql, Values, between
+from lapwing.cli.options import (
+    DEFAULT_CATALOG,
+    CatalogFile,
+    Dataset,
+    Delta,
+    Epsilon,
+    Error,
+    Server,
+    Sql,
+    Values,
+    between,
+    open_session,
+)
 from lapwing.cli.question import Stopped, ignore_interrupts, pointing_at, require_at_most_one, text_of, values_of
 from lapwing.errors import Fault, Interrupted, InvalidParameter
 
@@ -92,7 +103,7 @@ def command(
         )
     if form is Format.arrow and output is None and on_terminal():
         raise InvalidParameter("Arrow is binary, and this is a terminal; add -o FILE or pipe it into a program.")
-    with opened(catalog, server, dataset) as session:
+    with open_session(catalog, server, dataset) as session:
         if output is not None:
             _require_writable(output, catalog, session)
 
@@ -201,13 +212,13 @@ def _write(answer: "AnswerShown", form: Format, level: Fraction, output: Path | 
 def _content(answer: "AnswerShown", form: Format, level: Fraction, page: TextIO) -> str | bytes:
     match form:
         case Format.table:
-            return rendered(page, formats.as_table(answer, level), whole=True)
+            return rendered(page, answer_formats.as_table(answer, level), whole=True)
         case Format.csv:
-            return formats.as_csv(answer, level, visible if page.isatty() else str)
+            return answer_formats.as_csv(answer, level, visible if page.isatty() else str)
         case Format.json:
-            return formats.as_json(answer, level)
+            return answer_formats.as_json(answer, level)
         case Format.arrow:
-            return formats.as_arrow(answer, level)
+            return answer_formats.as_arrow(answer, level)
 
 
 def _say(answer: "AnswerShown", session: "Session | RemoteSession", output: Path | None) -> None:

@@ -10,9 +10,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from lapwing.cli import figures
-from lapwing.cli.console import complain, labelled, print_text, rendered
-from lapwing.cli.fitting import Fitted
-from lapwing.cli.formats import new_table
+from lapwing.cli.console import Fitted, complain, labelled, new_table, print_text, rendered
 from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, above_zero, number, part_of_one
 from lapwing.errors import InvalidParameter
 

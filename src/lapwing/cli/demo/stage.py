@@ -9,11 +9,10 @@ from rich.padding import Padding
 from rich.text import Text
 
 from lapwing.cli import figures
-from lapwing.cli.console import labelled
+from lapwing.cli.answer_formats import with_margins
+from lapwing.cli.console import Fitted, labelled, new_table
 from lapwing.cli.demo.scenes import Scene
 from lapwing.cli.demo.truth import Fact, truth
-from lapwing.cli.fitting import Fitted
-from lapwing.cli.formats import new_table, with_margins
 from lapwing.cli.query import price_of
 from lapwing.errors import LapwingError
 

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 
-from lapwing.cli.console import text
-from lapwing.cli.fitting import Fitted
-from lapwing.cli.formats import new_table
+from lapwing.cli.console import Fitted, new_table, text
 
 if TYPE_CHECKING:
     from lapwing.lab import Check, Finding

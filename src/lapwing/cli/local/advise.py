@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, final
 from rich.table import Table
 
 import lapwing as lw
-from lapwing.cli.console import note, print_text, show, text
-from lapwing.cli.fitting import Fitted
-from lapwing.cli.formats import new_table, to_json
+from lapwing.cli.characters import to_json
+from lapwing.cli.console import Fitted, new_table, note, print_text, show, text
 from lapwing.cli.local.output import aligned
 from lapwing.cli.local.task_options import check_whole, in_decimals
 from lapwing.cli.options import Report

@@ -12,8 +12,7 @@ from rich.table import Table
 import lapwing as lw
 from lapwing.cli.account import Form, rounded
 from lapwing.cli.charts import HELP, require_chart, write_chart
-from lapwing.cli.console import note, text
-from lapwing.cli.formats import new_table
+from lapwing.cli.console import new_table, note, text
 from lapwing.cli.local.output import aligned, show_as, written_as
 from lapwing.cli.local.task_options import Epsilon, check_whole
 from lapwing.cli.options import between

@@ -14,8 +14,7 @@ from rich.table import Table
 import lapwing as lw
 from lapwing.cli.account import Form
 from lapwing.cli.charts import HELP, require_chart, write_chart
-from lapwing.cli.console import note, text
-from lapwing.cli.formats import new_table
+from lapwing.cli.console import new_table, note, text
 from lapwing.cli.local.output import show_as, written_as
 from lapwing.cli.options import above_zero
 from lapwing.errors import BudgetExhausted, InvalidParameter, QueryRefused

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 import lapwing as lw
+from lapwing.cli.answer_formats import Format
 from lapwing.cli.charts import HELP, require_chart
 from lapwing.cli.console import complain
-from lapwing.cli.formats import Format
 from lapwing.cli.local.estimate_options import EstimateOptions, Whom, reports_in
 from lapwing.cli.local.estimate_views import SHARES, VIEWS, candidates_of
 from lapwing.cli.local.output import written_as

@@ -5,7 +5,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
-from lapwing.cli.formats import Format
+from lapwing.cli.answer_formats import Format
 from lapwing.errors import InvalidParameter
 
 if TYPE_CHECKING:

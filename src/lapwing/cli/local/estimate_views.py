@@ -10,8 +10,7 @@ from rich.table import Table
 
 import lapwing as lw
 from lapwing.cli.charts import write_chart
-from lapwing.cli.console import note, text
-from lapwing.cli.formats import new_table
+from lapwing.cli.console import new_table, note, text
 from lapwing.cli.local.estimate_options import EstimateOptions, Whom
 from lapwing.cli.local.output import Row, show_as
 from lapwing.errors import InvalidParameter

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
 
-from lapwing.cli.console import on_terminal, print_bytes, print_text, show
-from lapwing.cli.fitting import Fitted
-from lapwing.cli.formats import Format, to_json
+from lapwing.cli.answer_formats import Format
+from lapwing.cli.characters import to_json
+from lapwing.cli.console import Fitted, on_terminal, print_bytes, print_text, show
 from lapwing.errors import InvalidParameter
 
 if TYPE_CHECKING:

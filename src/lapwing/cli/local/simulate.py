@@ -10,9 +10,9 @@ import typer
 from rich.table import Table
 
 import lapwing as lw
+from lapwing.cli.answer_formats import Format
 from lapwing.cli.charts import HELP, require_chart, write_chart
-from lapwing.cli.console import note, text
-from lapwing.cli.formats import Format, new_table
+from lapwing.cli.console import new_table, note, text
 from lapwing.cli.local.column_counts import ColumnCounts, read_column
 from lapwing.cli.local.output import show_as, written_as
 from lapwing.cli.local.task_options import check_whole

@@ -4,22 +4,18 @@ Programs get `<column>_low` and `<column>_high` beside every noisy column; peopl
 """
 
 import csv
-import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from enum import StrEnum
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, final
+from typing import TYPE_CHECKING, final
 
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 from rich.text import Text
 
-from lapwing.cli.characters import in_json, visible
-from lapwing.cli.console import text
+from lapwing.cli.characters import to_json, visible
+from lapwing.cli.console import Fitted, new_table, text
 from lapwing.cli.figures import noisy, places_of, plain, reach_of
-from lapwing.cli.fitting import Fitted
 
 if TYPE_CHECKING:
     from lapwing.answer.presentation import Cell, EndArray
@@ -33,16 +29,6 @@ class Format(StrEnum):
     csv = "csv"
     json = "json"
     arrow = "arrow"
-
-
-def new_table(*names: str, numbers: Iterable[str] = ()) -> Table:
-    """Return an empty table; the columns named in `numbers` stand to the right."""
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    right = set(numbers)
-    for name in names:
-        justify: Literal["left", "right"] = "right" if name in right else "left"
-        table.add_column(text(name), justify=justify, overflow="fold", no_wrap=name in right)
-    return table
 
 
 def as_table(answer: "AnswerShown", confidence: Fraction) -> Fitted:
@@ -130,11 +116,6 @@ def as_json(answer: "AnswerShown", confidence: Fraction) -> str:
     from lapwing.documents.answer_document import answer_document  # here, so that `lapwing --help` loads no engine
 
     return to_json(answer_document(answer, confidence))
-
-
-def to_json(document: object) -> str:
-    """Return a document as indented JSON, of characters that are seen; a number that JSON does not have is null."""
-    return in_json(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
 def as_arrow(answer: "AnswerShown", confidence: Fraction) -> bytes:

@@ -9,9 +9,7 @@ from rich.text import Text
 
 from lapwing.catalog.model import Budget, Catalog
 from lapwing.cli import figures
-from lapwing.cli.console import text
-from lapwing.cli.fitting import Fitted
-from lapwing.cli.formats import new_table
+from lapwing.cli.console import Fitted, new_table, text
 from lapwing.privacy.plans import Choice, choices
 
 PURE: Final = "pure"
