@@ -34,7 +34,7 @@ FORMULAS = (
 
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[lw.Session]:
-    with repeatable(visits(tmp_path), "formulas") as session:
+    with repeatable(visits(tmp_path), "scalars") as session:
         yield session
 
 
