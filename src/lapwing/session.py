@@ -26,9 +26,8 @@ from lapwing.privacy.measures import Loss, Number
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
 from lapwing.query.joint_price import calibrate_together
-from lapwing.query.plan import Plan
+from lapwing.query.plan import Plan, PlanCache
 from lapwing.query.quote import Priced, request
-from lapwing.query.remembered import Remembered
 from lapwing.query.text.parameters import Parameters
 from lapwing.release.answering import answer_all
 from lapwing.release.explaining import explain
@@ -57,7 +56,7 @@ class Session:
         principal: str,
         public: PublicTables | None = None,
         limits: LimitsNow | None = None,
-        plans: "Remembered[tuple[Plan, Priced]] | None" = None,
+        plans: "PlanCache[tuple[Plan, Priced]] | None" = None,
         origin: "Session | None" = None,
     ) -> None:
         self.catalog = catalog
@@ -67,7 +66,7 @@ class Session:
         self._entropy = entropy
         self._principal = principal
         self._limits = limits
-        self._plans = plans if plans is not None else Remembered[tuple[Plan, Priced]]()
+        self._plans = plans if plans is not None else PlanCache[tuple[Plan, Priced]]()
         self._origin = origin  # that this one was made from
         self._closed = False
 

@@ -118,6 +118,16 @@ class Catalog:
     public_tables: tuple[PublicTable, ...] = ()
     views: tuple[View, ...] = ()
     file: Path | None = field(default=None, compare=False)
+    digest: str = field(init=False, repr=False, compare=False)
+    """A fingerprint of what the tables mean (SHA-256, hexadecimal).
+
+    Two catalogs with the same digest give every question the same plan and the same law of its answer at a given
+    price, as long as the data of public tables are the same. It covers names, privacy units and which of them are
+    the same, links, parts, row bounds, types, bounds, steps, values, and the texts of views. It leaves out where
+    data and ledger are (data have digests of their own) and the budget (which the ledger has registered). The order
+    of tables, columns, views and pairs of a link has no meaning; the order of values has: answers show keys in that
+    order.
+    """
 
     def __post_init__(self) -> None:
         check_text("dataset.name", self.name)
@@ -134,6 +144,15 @@ class Catalog:
         refuse_same_names("tables", tables)
         refuse_same_names("views", (*tables, *(view.name for view in self.views)))
         check_tables(self)
+        facts: dict[str, object] = {"tables": {table.name: table.facts for table in self.tables}}
+        units = {table.name: table.unit for table in self.tables if table.unit is not None}
+        if units:
+            facts["units"] = units
+        if self.public_tables:
+            facts["public_tables"] = {table.name: table.facts for table in self.public_tables}
+        if self.views:
+            facts["views"] = {view.name: view.sql for view in self.views}
+        object.__setattr__(self, "digest", digest(facts))
 
     @property
     def ledger_path(self) -> Path:
@@ -147,27 +166,6 @@ class Catalog:
     def with_table(self, table: Table) -> Self:
         """Return the catalog with a table in place of the one of its name, to which links then lead."""
         return replace(self, tables=tuple(_relinked(known, table) for known in self.tables))
-
-    @property
-    def digest(self) -> str:
-        """A fingerprint of what the tables mean (SHA-256, hexadecimal).
-
-        Two catalogs with the same digest give every question the same plan and the same law of its answer at a given
-        price, as long as the data of public tables are the same. It covers names, privacy units and which of them are
-        the same, links, parts, row bounds, types, bounds, steps, values, and the texts of views. It leaves out where
-        data and ledger are (data have digests of their own) and the budget (which the ledger has registered). The order
-        of tables, columns, views and pairs of a link has no meaning; the order of values has: answers show keys in that
-        order.
-        """
-        facts: dict[str, object] = {"tables": {table.name: table.facts for table in self.tables}}
-        units = {table.name: table.unit for table in self.tables if table.unit is not None}
-        if units:
-            facts["units"] = units
-        if self.public_tables:
-            facts["public_tables"] = {table.name: table.facts for table in self.public_tables}
-        if self.views:
-            facts["views"] = {view.name: view.sql for view in self.views}
-        return digest(facts)
 
 
 def _relinked(table: Table, fresh: Table) -> Table:

@@ -19,9 +19,9 @@ from lapwing.query.aggregates.privacy_arguments import with_privacy_arguments
 from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope, bound_condition, has_aggregate, shape_of
 from lapwing.query.aggregates.statistics import STATISTICS
 from lapwing.query.derivation.derived import Derived, KeyValue
-from lapwing.query.expressions.calls import bind_expression, require_present
+from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.naming import instead_of_aggregate, name_of
-from lapwing.query.expressions.rows import is_column
+from lapwing.query.expressions.rows import is_column, require_present
 
 AGGREGATES: Final[Mapping[type[exp.Expression], Aggregate]] = {**COUNTS_AND_SUMS, **STATISTICS, **ORDER_STATISTICS}
 """Which function binds which aggregate; a new one adds itself to one of these tables, or brings a table of its own."""
@@ -59,7 +59,7 @@ def _key(node: exp.Expression, scope: SelectScope) -> KeyValue | None:
     if isinstance(node, exp.Literal | exp.Boolean | exp.Null) or has_aggregate(node):
         return None
     try:
-        expression = bind_expression(node, scope.rows)
+        expression = scope.rows.column(node) if is_column(node) else bind_expression(node, scope.rows)
     except QueryRefused:
         return None
     match = next((key for key in scope.keys if key.expression == expression), None)

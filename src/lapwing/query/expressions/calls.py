@@ -12,7 +12,7 @@ from lapwing.query.expressions.expression import Expression, Literal, Operation,
 from lapwing.query.expressions.functions import NULL_LITERAL
 from lapwing.query.expressions.library import ANONYMOUS, CLOCK_REMEDY, CLOCKS, LIBRARY, Signature
 from lapwing.query.expressions.naming import name_of, remedy_of
-from lapwing.query.expressions.rows import Rows, is_column
+from lapwing.query.expressions.rows import Rows, is_column, require_present
 from lapwing.query.expressions.types import BOOLEAN, TEXT, is_temporal
 
 
@@ -31,12 +31,6 @@ def bind_expression(node: exp.Expression, rows: Rows) -> Expression:
         if refused.position is not None:
             raise
         raise rows.refusal(node, refused.reason, refused.remedy) from None
-
-
-def require_present(node: object) -> None:
-    """Refuse what the parser let pass though something is missing, as after a NOT at the end."""
-    if not isinstance(node, exp.Expression):
-        raise QueryRefused("A part of the question is missing", remedy="Write what an operator or function applies to.")
 
 
 def literal(node: exp.Expression, rows: Rows) -> Expression:

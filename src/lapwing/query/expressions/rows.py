@@ -153,6 +153,12 @@ def same_name(identifier: exp.Expression, name: str) -> bool:
     return identifier.name == name if quoted else identifier.name.casefold() == name.casefold()
 
 
+def require_present(node: object) -> None:
+    """Refuse what the parser let pass though something is missing, as after a NOT at the end."""
+    if not isinstance(node, exp.Expression):
+        raise QueryRefused("A part of the question is missing", remedy="Write what an operator or function applies to.")
+
+
 _ARGUMENTS = {
     "alias": "An alias",
     "catalog": "A database name",

@@ -14,10 +14,9 @@ import pytest
 
 import lapwing as lw
 from lapwing.errors import QueryRefused
-from lapwing.query import remembered
+from lapwing.query import plan as plans
 from lapwing.query.bind import bind
-from lapwing.query.plan import Plan
-from lapwing.query.remembered import LONGEST, MOST, Remembered
+from lapwing.query.plan import LONGEST_TEXT, MOST_PLANS, Plan, PlanCache
 
 CATALOG: Any = SimpleNamespace(public_tables=())
 OTHER: Any = SimpleNamespace(public_tables=())
@@ -65,7 +64,7 @@ def made() -> Callable[[], int]:
 
 def check_that_only_the_same_is_the_same(make: Callable[[], int]) -> None:
     for changed in ASKED_APART:
-        plans = Remembered[int]()
+        plans = PlanCache[int]()
         first = plans.planned(make, **QUESTION)
         assert plans.planned(make, **QUESTION | changed) != first, changed
         assert plans.planned(make, **QUESTION | changed) != first, changed
@@ -93,13 +92,13 @@ def test_only_the_same_question_is_the_same(made: Callable[[], int]) -> None:
 def test_a_question_that_is_taken_for_another_is_noticed(
     name: Any, made: Callable[[], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remembered, "_name", name)
+    monkeypatch.setattr(plans, "_name", name)
     with pytest.raises(AssertionError):
         check_that_only_the_same_is_the_same(made)
 
 
 def test_the_same_is_planned_once(made: Callable[[], int]) -> None:
-    plans = Remembered[int]()
+    plans = PlanCache[int]()
     assert {plans.planned(made, **QUESTION) for _ in range(5)} == {1}
     assert plans.planned(made, **QUESTION | {"parameters": [1]}) == 1  # a list is as good as a tuple
 
@@ -112,18 +111,18 @@ def test_the_same_is_planned_once(made: Callable[[], int]) -> None:
         {"parameters": ([1],)},
         {"parameters": {1: 1}},
         {"parameters": iter([1])},
-        {"text": "x" * (LONGEST + 1)},
+        {"text": "x" * (LONGEST_TEXT + 1)},
         {"text": b"SELECT ?"},
         {"numbers": (SimpleNamespace(), None, None)},
     ],
 )
 def test_what_is_not_plain_is_planned_each_time(changed: dict[str, Any], made: Callable[[], int]) -> None:
-    plans = Remembered[int]()
+    plans = PlanCache[int]()
     assert [plans.planned(made, **QUESTION | changed) for _ in range(2)] == [1, 2]
 
 
 def test_a_refusal_is_not_remembered(made: Callable[[], int]) -> None:
-    plans = Remembered[int]()
+    plans = PlanCache[int]()
 
     def refuse() -> int:
         raise QueryRefused("no", remedy="none")
@@ -134,11 +133,11 @@ def test_a_refusal_is_not_remembered(made: Callable[[], int]) -> None:
 
 
 def test_so_many_are_remembered_and_no_more(made: Callable[[], int]) -> None:
-    plans = Remembered[int]()
-    for number in range(MOST + 1):
+    plans = PlanCache[int]()
+    for number in range(MOST_PLANS + 1):
         plans.planned(made, **QUESTION | {"text": str(number)})
-    assert plans.planned(made, **QUESTION | {"text": str(MOST)}) == MOST + 1
-    assert plans.planned(made, **QUESTION | {"text": "0"}) == MOST + 2
+    assert plans.planned(made, **QUESTION | {"text": str(MOST_PLANS)}) == MOST_PLANS + 1
+    assert plans.planned(made, **QUESTION | {"text": "0"}) == MOST_PLANS + 2
 
 
 def test_a_session_binds_a_question_once_and_refuses_to_answer_a_price(
@@ -148,9 +147,9 @@ def test_a_session_binds_a_question_once_and_refuses_to_answer_a_price(
     pq.write_table(pa.table({"person": list(range(20)), "plan": ["a", "b"] * 10}), path)
     real = bind
 
-    def noted(text: str, *given: Any) -> Plan:
+    def noted(text: str, *given: Any, **named: Any) -> Plan:
         bound.append(text)
-        return real(text, *given)
+        return real(text, *given, **named)
 
     monkeypatch.setattr("lapwing.session.bind", noted)
     text = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
