@@ -1,8 +1,9 @@
 """Turn a syntax tree into a plan, reading the catalog only.
 
 Every node kind and every argument of it is on an allow-list; what is not understood is refused with its position and
-a remedy. Row expressions are bound in `calls`, aggregates and what is derived from them in `outputs`, and what acts on
-the answer in `clauses`; this module binds the rest around them: the table, the filter, the keys, the columns.
+a remedy. `bind` reads from top to bottom: the text is parsed (`text`), FROM and WHERE say which rows are asked about
+(`from_clause`), GROUP BY gives the keys, the SELECT list the measures and what is computed from them (`aggregates`),
+and the clauses after it act on the answer. Expressions over one row are bound in `expressions.calls`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,21 +68,26 @@ def bind(
         public. InvalidParameter for a parameter's value.
     """
     parsed = parse(text, parameters)
-    select, options = parsed.select, parsed.options
+    select, options, clause = parsed.select, parsed.options, parsed.select.args.get
+
+    # FROM and WHERE: the rows. Different units may share one only where aggregates limit what each unit adds.
     limited_by_group = any(named.contribution_bounds_per_group is not None for named in parsed.arguments.values())
     bound, within = bind_from(select, From(text=text, catalog=catalog, facts=facts), sharing=limited_by_group)
     rows = rows_of(bound, within)
     rows.only(select, *_CLAUSES)
+
+    # GROUP BY: the cells, which are public unless a key's values are private.
     sets = _keys(select, rows, bound.selection, facts)
     keys = tuple(dict.fromkeys(key for grouped in sets for key in grouped))
     _check_cells(sets)
     if options.written:
         check_options(options, keys, rows)
+
+    # SELECT and what acts on the answer: measures, which touch data, and what is computed from their noisy values.
     scope = SelectScope(rows=rows, selection=bound.selection, keys=keys, sets=sets, arguments=parsed.arguments)
     requests = Requests(bounds=found)
     outputs = _outputs(select, scope, requests)
     named = replace(scope, aliases={output.name.casefold(): output.value for output in outputs})
-    clause = select.args.get
     having = None if (node := clause("having")) is None else bind_having(node, named, requests)
     qualify = None if (node := clause("qualify")) is None else bind_qualify(node, named, requests)
     terms = () if (node := clause("order")) is None else bind_order(node, outputs, named, requests)
@@ -92,6 +98,8 @@ def bind(
     if units_of_row(bound.selection.relation) > 1:
         check_shared(sets, measures, requests)
     _check_mixture(measures)
+
+    # The question: all that touches data, in one order whatever the text's, so that asked again it is the same.
     sorted_keys = tuple(sorted(keys, key=str))
     selection = limited(bound.selection, sorted_keys, options) if options.written else bound.selection
     question = Question(
@@ -102,9 +110,10 @@ def bind(
         sets=tuple(tuple(sorted(grouped, key=str)) for grouped in sets) if len(sets) > 1 else (),
     )
     searches = _searches(requests, selection, sets) if requests.searches else ()
-    if capabilities.missing:
+    if capabilities.missing:  # the engine at hand refuses what it cannot compute before anything is paid
         for part in (question, *(search.question for search in searches)):
             capabilities.require(part)
+
     return Plan(
         question=question,
         keys=keys,
@@ -226,6 +235,7 @@ def _key(node: exp.Expression, rows: Rows, selection: Selection, facts: PublicFa
         )
     if has_aggregate(node):
         raise rows.refusal(node, "GROUP BY takes columns, not aggregates", "Aggregate in a subquery first.")
+    # Most keys are names of columns; other expressions need the whole of `calls`.
     expression = rows.column(node) if is_column(node) else bind_expression(node, rows)
     if isinstance(expression, Literal):
         raise rows.refusal(node, "GROUP BY takes columns, not constants", "Leave it out.")
