@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from lapwing.exact import rounded_gaussian as law
 from lapwing.exact.acceptance import Acceptance, Proposal, Proposals
-from lapwing.exact.rounded_gaussian import _accepts, _rounded, _Scaling, _settled
+from lapwing.exact.rounded_gaussian import _Scaling
 from lapwing.exact.uniform import LazyUniform
+from lapwing.exact.unsettled_multiples import accepts, rounded, settled
 from tests.exact.test_acceptance import rejection
 from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
 
@@ -26,7 +27,7 @@ def test_fast_and_slow_acceptance_agree() -> None:
     for i in np.setdiff1d(np.arange(4000), unsettled):
         u = LazyUniform(prefix=int(given.words[i]) >> 10, bits=54, entropy=StreamEntropy("u"))
         coin = LazyUniform(prefix=int(given.coins[i]), bits=32, entropy=StreamEntropy("coin"))
-        assert _accepts(int(given.signed[i]), u, coin) == accepted[i]
+        assert accepts(int(given.signed[i]), u, coin) == accepted[i]
 
 
 @pytest.mark.parametrize("signed", [0, -1, 30, -31, 700, -1000, 4000])
@@ -43,7 +44,7 @@ def test_slow_acceptance_reveals_until_it_is_certain(signed: int) -> None:
         entropy = RecordedEntropy(tape, then=StreamEntropy("more"))
         u = LazyUniform(prefix=u_bits >> (640 - 54), bits=54, entropy=entropy)
         coin = LazyUniform(prefix=coin_bits >> (288 - 32), bits=32, entropy=entropy)
-        decision = _accepts(signed, u, coin)
+        decision = accepts(signed, u, coin)
         assert expected is None or decision == expected
         assert coin.bits >= 160
         truth = all(rejection(RATE, signed, end) <= coin.lower for end in (u.lower, u.upper))
@@ -132,7 +133,7 @@ def test_slow_rounding_is_exact(variance: Fraction) -> None:
     for signed in (0, -1, 5, -6, 700, 10**6):
         for start in (0, 1, FRACTION - 1, FRACTION // 3):
             u = LazyUniform(prefix=start, bits=54, entropy=stream)
-            value = _rounded(variance, signed, u)
+            value = rounded(variance, signed, u)
             for end in (u.lower, u.upper):
                 assert is_nearest(variance, value, abs(signed + end))
 
@@ -144,7 +145,7 @@ def test_fast_and_slow_paths_give_the_same_numbers(variance: Fraction) -> None:
     values, unrounded = _Scaling.of(variance).round(given.signed, given.words)
     for i in np.setdiff1d(np.flatnonzero(accepted & ~unrounded), unsettled):
         proposal = Proposal(*(int(column[i]) for column in given))
-        assert _settled(variance, proposal, StreamEntropy("slow"), is_accepted=True) == values[i]
+        assert settled(variance, proposal, StreamEntropy("slow"), is_accepted=True) == values[i]
 
 
 def test_the_slow_path_alone_gives_the_same_law(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +174,7 @@ def test_one_number_is_the_first_of_many(variance: Fraction) -> None:
         )
         assert law._acceptance().review(given)[0].all()
         u = LazyUniform(prefix=int(given.words[0]) >> 10, bits=54, entropy=stream)
-        assert abs(single) == _rounded(variance, int(given.signed[0]), u)
+        assert abs(single) == rounded(variance, int(given.signed[0]), u)
 
 
 @pytest.mark.parametrize("start", [b"\x00", b"\xff"])

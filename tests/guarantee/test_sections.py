@@ -10,7 +10,7 @@ import pytest
 from lapwing.guarantee import as_text
 from lapwing.guarantee.meaning import odds_factor_up
 from lapwing.opening import open_session
-from lapwing.privacy.amounts import short
+from lapwing.privacy.amount_texts import short
 from lapwing.session import Session
 from tests.support.release import small
 

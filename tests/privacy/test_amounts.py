@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.errors import InvalidParameter
-from lapwing.privacy.amounts import GRID, exact, grid_down, grid_up, read, short, written
+from lapwing.privacy.amount_texts import short
+from lapwing.privacy.amounts import GRID, exact, grid_down, grid_up, read, written
 
 amounts = st.fractions(min_value=0, max_value=10**6)
 

@@ -13,11 +13,10 @@ from lapwing.exact.bounds import (
     dyadic_down,
     dyadic_up,
     enclose_tightly,
-    float_down,
-    float_up,
     normal_two_sided_quantile_ball,
     square_root_up,
 )
+from lapwing.exact.floats import float_down, float_up
 from tests.support.privacy import oracle
 
 numbers = st.fractions(min_value=-(10**40), max_value=10**40)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.errors import InvalidParameter
-from lapwing.exact.bounds import float_up
+from lapwing.exact.floats import float_up
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import GRID, MEASURES, Loss, PureDP

@@ -11,7 +11,7 @@ from mpmath import mp, mpf
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import dyadic_unit
-from lapwing.privacy import concentrated_profile, conversions, gaussian_profile
+from lapwing.privacy import concentrated_profile, conversions, gaussian_profile, pure_concentrated
 from lapwing.privacy.measures import ApproxDP, GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from tests.support import zoo
 from tests.support.privacy import oracle
@@ -116,7 +116,7 @@ def test_table_of_epsilons(rho: float, by_zcdp: float, by_gdp: float) -> None:
 def test_known_values() -> None:
     assert GaussianDP(1).to_epsilon(delta=1e-6) == pytest.approx(4.886554, abs=1e-6)
     assert conversions.gdp_from_pure_up(Fraction(1, 10**9)) == pytest.approx(float(mp.pi / 2) * 1e-18, rel=1e-9)
-    assert PureDP(1).to_kind("zcdp") == ZeroConcentratedDP(conversions.zcdp_from_pure_up(Fraction(1)))
+    assert PureDP(1).to_kind("zcdp") == ZeroConcentratedDP(pure_concentrated.zcdp_from_pure_up(Fraction(1)))
     assert GaussianDP(1).to_kind("zcdp") == ZeroConcentratedDP(0.5)
 
 
@@ -148,14 +148,14 @@ def test_zcdp_agrees_with_dp_accounting(rho: float) -> None:
 def test_what_pure_implies(epsilon: Fraction) -> None:
     check_above(conversions.gdp_from_pure_up(epsilon), oracle.mu_of_pure(epsilon) ** 2, relative=1e-15)
     e = real(epsilon)
-    check_above(conversions.zcdp_from_pure_up(epsilon), e * (mp.expm1(e) / (mp.exp(e) + 1)), relative=1e-15)
+    check_above(pure_concentrated.zcdp_from_pure_up(epsilon), e * (mp.expm1(e) / (mp.exp(e) + 1)), relative=1e-15)
 
 
 @pytest.mark.parametrize("epsilon", AMOUNTS[1:-2])
 def test_what_pure_implies_by_definition(epsilon: Fraction) -> None:
     """Randomized response, of which every ε-DP pair is a post-processing, stays below what is stated."""
     high = 1 / (1 + mp.exp(-real(epsilon)))
-    mu_squared, rho = conversions.gdp_from_pure_up(epsilon), conversions.zcdp_from_pure_up(epsilon)
+    mu_squared, rho = conversions.gdp_from_pure_up(epsilon), pure_concentrated.zcdp_from_pure_up(epsilon)
     for part in range(20):
         smaller = Fraction(part, 20) * epsilon
         gain = high - mp.exp(real(smaller)) * (1 - high)

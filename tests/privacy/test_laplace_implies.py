@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from lapwing.errors import InvalidParameter
-from lapwing.privacy import laplace_implies
-from lapwing.privacy.conversions import gdp_from_pure_up, zcdp_from_pure_up
+from lapwing.privacy import laplace_divergence, laplace_implies
+from lapwing.privacy.conversions import gdp_from_pure_up
 from lapwing.privacy.measures import Loss, PureDP
+from lapwing.privacy.pure_concentrated import zcdp_from_pure_up
 from lapwing.privacy.renyi_curves import discrete_laplace_up, laplace_up
 from tests.support.privacy import oracle
 from tests.support.privacy.oracle import real
@@ -37,16 +38,16 @@ def check_rho(discrete: Rho) -> None:
 
 
 def test_rho_of_the_discrete_laplace() -> None:
-    check_rho(laplace_implies.zcdp_from_discrete_laplace_up)
+    check_rho(laplace_divergence.zcdp_from_discrete_laplace_up)
 
 
 @pytest.mark.parametrize(
     "twin",
     [
-        lambda rate, distance: laplace_implies.zcdp_from_discrete_laplace_up(rate, distance) * Fraction(99, 100),
+        lambda rate, distance: laplace_divergence.zcdp_from_discrete_laplace_up(rate, distance) * Fraction(99, 100),
         lambda rate, distance: zcdp_from_pure_up(rate * distance) * Fraction(3, 4),
         lambda rate, distance: (rate * distance) ** 2 / 8,
-        lambda rate, distance: laplace_implies.zcdp_from_laplace_up(rate * distance),
+        lambda rate, distance: laplace_divergence.zcdp_from_laplace_up(rate * distance),
     ],
     ids=["less", "a quarter less than pure", "bounded range", "continuous"],
 )
@@ -57,7 +58,7 @@ def test_twins_are_caught(twin: Rho) -> None:
 
 @pytest.mark.parametrize("distance", [*RATES, Fraction(30)])
 def test_rho_of_the_laplace(distance: Fraction) -> None:
-    rho, x = laplace_implies.zcdp_from_laplace_up(distance), real(distance)
+    rho, x = laplace_divergence.zcdp_from_laplace_up(distance), real(distance)
     assert x + mp.exp(-x) - 1 <= real(rho) <= (x + mp.exp(-x) - 1) * (1 + mpf(10) ** -15)
     for order in ORDERS:
         assert laplace_up(distance, order) <= rho * order * (1 + Fraction(1, 10**18))
@@ -70,7 +71,7 @@ def test_rho_is_the_divergence_of_order_one(rate: Fraction, distance: int) -> No
     law = [(1 - q) / (1 + q) * q ** abs(x) for x in range(-reach, reach + 1)]
     terms = (p * real(rate) * (abs(x - distance) - abs(x)) for p, x in zip(law, range(-reach, reach + 1), strict=True))
     divergence = mp.fsum(terms)
-    stated = real(laplace_implies.zcdp_from_discrete_laplace_up(rate, distance))
+    stated = real(laplace_divergence.zcdp_from_discrete_laplace_up(rate, distance))
     assert divergence * (1 - mpf(10) ** -30) <= stated <= divergence * (1 + mpf(10) ** -15)
 
 

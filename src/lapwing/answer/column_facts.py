@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from lapwing.exact.bounds import float_near
+from lapwing.exact.floats import float_near
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.query.derivation.columns import NUMERIC
 from lapwing.query.derivation.derive import rests_on_ends

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lapwing.exact.bounds import float_near
+from lapwing.exact.floats import float_near
 from lapwing.query.derivation.columns import Column, Labels, Shape, Truths, Value
 from lapwing.query.derivation.rationals import BoolArray, Rationals, product
 

@@ -7,9 +7,7 @@ privacy. This is the only module that knows flint.
 
 import math
 import os
-import sys
 from collections.abc import Callable, Iterable
-from decimal import Decimal
 from fractions import Fraction
 from threading import Lock
 from typing import NamedTuple
@@ -171,28 +169,6 @@ def normal_pdf_ball(x: Ball) -> Ball:
 def normal_two_sided_quantile_ball(tail: Ball) -> Ball:
     """Return the z > 0 with P(|N(0, 1)| > z) = tail, as a ball; for use inside formulas given to `enclose`."""
     return arb(2).sqrt() * tail.erfcinv()
-
-
-def float_up(x: Fraction) -> float:
-    """Return the smallest float that is at least x (infinity if x is beyond them all)."""
-    try:
-        nearest = float(x)
-    except OverflowError:
-        return math.inf if x > 0 else -sys.float_info.max
-    return nearest if Fraction(nearest) >= x else math.nextafter(nearest, math.inf)
-
-
-def float_down(x: Fraction) -> float:
-    """Return the largest float that is at most x."""
-    return -float_up(-x)
-
-
-def float_near(x: Fraction | Decimal | float) -> float:
-    """Return the nearest float, an infinity if x is beyond them all (where Python raises OverflowError for an int)."""
-    try:
-        return float(x)
-    except OverflowError:
-        return math.inf if x > 0 else -math.inf
 
 
 def dyadic_up(x: Fraction, bits: int) -> Fraction:

@@ -1,17 +1,17 @@
 """The rounded Gaussian law, round(N(0, σ²)) on the integers, for any rational σ².
 
-Theory of operation. A small σ is one table of P(≤ k) = Φ((k + ½)/σ). A larger σ takes a standard normal number whose
-bits are revealed as they are needed, multiplies it by σ and rounds: one table serves every such σ.
+Theory of operation. A small σ is one table of P(≤ k) = Φ((k + ½)/σ) (`rounded_normal`). A larger σ takes a standard
+normal number whose bits are revealed as they are needed, multiplies it by σ and rounds: one table serves every such σ.
 
 An accepted point p of `acceptance` at rate 1/8192, with u uniform on [0, 1), has density
 ∝ e^(−p²/8192): it is 64 N. The result is the integer nearest to σp/64, found by its magnitude ⌊σ(h + x)/64 + ½⌋. Halves
 have probability 0.
 
 u and C are numbers whose bits are revealed as needed. The fast path knows 54 bits of u and 32 of C, computes with
-integers only, and is a proof: each step carries a bound on everything left out (`Acceptance.limits`, `_Scaling`), and
-what it leaves open is settled by `_settled`, which reveals further bits of the same u and C until ball arithmetic and
-exact integer roots decide. There is no third outcome, so the law is exact. About 10^-6 of the comparisons with C are
-unsettled, and of the roundings 2^-57·σ.
+integers only, and is a proof: each step carries a bound on everything left out (`Acceptance.limits`, `_Scaling`). What
+it leaves open is settled by `unsettled_multiples`, which reveals further bits of the same u and C until ball arithmetic
+and exact integer roots decide. There is no third outcome, so the law is exact. About 10^-6 of the comparisons with C
+are unsettled, and of the roundings 2^-57·σ.
 
 Timing. Rounding does the same work for every proposal. Beyond σ = 2^50 each accepted proposal is rounded by the slow
 path, which reads the same bytes for nearly all of them but multiplies integers of varying size.
@@ -26,22 +26,14 @@ from typing import Self, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.exact import bounds
-from lapwing.exact.acceptance import COIN_BITS, Acceptance, Proposal, beyond
+from lapwing.exact.acceptance import Acceptance, Proposal
 from lapwing.exact.arrays import IntArray, assign, in_chunks, single
-from lapwing.exact.bounds import Ball, Bracket, complement, within
 from lapwing.exact.entropy import Entropy
-from lapwing.exact.tables import Boundaries, InversionTable
-from lapwing.exact.uniform import LazyUniform
+from lapwing.exact.rounded_normal import table_of
+from lapwing.exact.unsettled_multiples import FRACTION_BITS, GRID, RATE, UNREAD_BITS, settled
 
 # Up to here the law has a table of its own: at most about 750 boundaries, built in a few milliseconds.
 _TABLE_VARIANCE = 40**2
-# Φ(−9.3) < 2^−64.
-_TAIL_SQUARED = Fraction(93, 10) ** 2
-_GRID = 64
-_RATE = Fraction(1, 2 * _GRID**2)
-_FRACTION_BITS = 54
-_UNREAD_BITS = 64 - _FRACTION_BITS
 # Beyond σ = 2^50 the fast path's rounding would settle little, and results are Python integers.
 INT64_VARIANCE = 1 << 100
 
@@ -59,50 +51,13 @@ def rounded_gaussian(variance: Fraction, size: int, entropy: Entropy) -> IntArra
     if variance <= 0 or size < 0:
         raise ValueError("the variance must be above 0 and the size at least 0")
     if variance <= _TABLE_VARIANCE:
-        table = _table(variance)
+        table = table_of(variance)
         if size == 1:
             return single(table.draw_one(entropy), wide=False)
         return in_chunks(lambda count: table.draw(count, entropy), size)
     if size == 1:
         return single(_rounded_multiple(variance, entropy), wide=variance > INT64_VARIANCE)
     return in_chunks(lambda count: _rounded_multiples(variance, count, entropy), size)
-
-
-# Small σ.
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoundedNormal:
-    """The law of round(N(0, σ²)): P(≤ k) = Φ((k + ½)/σ). Halves are rounded either way; they have probability 0."""
-
-    variance: Fraction
-
-    def cumulative(self, outcome: int, bits: int) -> Bracket:
-        """Bracket 2^bits · P(≤ outcome)."""
-        half_odd = Fraction(2 * outcome + 1, 2)
-        return within(bounds.fixed_point(_cumulative_ball, half_odd, self.variance, bits=bits), bits)
-
-    def boundaries(self) -> Boundaries:
-        """Bracket the boundaries k < 0, and by symmetry P(≤ −1 − k) = 1 − P(≤ k) the others."""
-        count = isqrt(int(_TAIL_SQUARED * self.variance)) + 2
-        rows = ((Fraction(-2 * k - 1, 2), self.variance) for k in range(count, -1, -1))
-        below = [within(bracket, 64) for bracket in bounds.fixed_points(_cumulative_ball, rows, bits=64)]
-        return Boundaries(
-            first=-1 - count, brackets=[*below, *(complement(bracket, 64) for bracket in reversed(below))]
-        )
-
-
-@lru_cache(maxsize=32)
-def _table(variance: Fraction) -> InversionTable:
-    return InversionTable.of(RoundedNormal(variance=variance))
-
-
-def _cumulative_ball(half_odd: Ball, variance: Ball) -> Ball:
-    return bounds.normal_cdf_ball(half_odd / variance.sqrt())
-
-
-# Large σ.
 
 
 def _rounded_multiples(variance: Fraction, count: int, entropy: Entropy) -> IntArray:
@@ -125,7 +80,7 @@ def _rounded_multiple(variance: Fraction, entropy: Entropy) -> int:
         proposal = _acceptance().propose_one(entropy)
         is_accepted = _acceptance().review_one(proposal)
         if is_accepted is not False:
-            value = _settled(variance, proposal, entropy, is_accepted=bool(is_accepted))
+            value = settled(variance, proposal, entropy, is_accepted=bool(is_accepted))
             if value is not None:
                 return value
 
@@ -141,7 +96,7 @@ def _accepted_multiples(variance: Fraction, count: int, entropy: Entropy) -> Int
         values, unrounded = _scaling(variance).round(proposals.signed, proposals.words)
     for i in np.union1d(unsettled, np.flatnonzero(unrounded & accepted)).tolist():
         proposal = Proposal(*(int(column[i]) for column in proposals))
-        value = _settled(variance, proposal, entropy, is_accepted=bool(accepted[i]))
+        value = settled(variance, proposal, entropy, is_accepted=bool(accepted[i]))
         accepted[i] = value is not None
         values = assign(values, i, value or 0)
     return values[accepted]
@@ -149,7 +104,7 @@ def _accepted_multiples(variance: Fraction, count: int, entropy: Entropy) -> Int
 
 @lru_cache(maxsize=1)
 def _acceptance() -> Acceptance:
-    return Acceptance.at(_RATE)
+    return Acceptance.at(RATE)
 
 
 @final
@@ -177,8 +132,8 @@ class _Scaling:
 
         The root of a floor is the floor of the root: no integer lies between the two.
         """
-        shift = 64 - isqrt(int(variance / _GRID**2)).bit_length()
-        word = isqrt(int(variance * (1 << 2 * shift) / _GRID**2))
+        shift = 64 - isqrt(int(variance / GRID**2)).bit_length()
+        word = isqrt(int(variance * (1 << 2 * shift) / GRID**2))
         return cls(high=np.uint64(word >> 32), low=np.uint64(word & 0xFFFFFFFF), fraction_bits=shift - 10)
 
     def round(
@@ -186,8 +141,8 @@ class _Scaling:
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return the integers nearest to σ(H + u)/64, and for which of them that is not settled."""
         sign = signed >> 63
-        place = signed << _FRACTION_BITS
-        place |= (words >> np.uint64(_UNREAD_BITS)).view(np.int64)
+        place = signed << FRACTION_BITS
+        place |= (words >> np.uint64(UNREAD_BITS)).view(np.int64)
         place ^= sign
         y = place.view(np.uint64)
         half_word = np.uint64(32)
@@ -203,45 +158,3 @@ class _Scaling:
 @lru_cache(maxsize=32)
 def _scaling(variance: Fraction) -> _Scaling:
     return _Scaling.of(variance)
-
-
-def _settled(variance: Fraction, given: Proposal, entropy: Entropy, *, is_accepted: bool) -> int | None:
-    """Settle one proposal: its rounded multiple, or None if it is not accepted."""
-    u = LazyUniform(prefix=given.word >> _UNREAD_BITS, bits=_FRACTION_BITS, entropy=entropy)
-    coin = LazyUniform(prefix=given.coin, bits=COIN_BITS, entropy=entropy)
-    if not is_accepted and not _accepts(given.signed, u, coin):
-        return None
-    magnitude = _rounded(variance, given.signed, u)
-    return -magnitude if given.signed < 0 else magnitude
-
-
-def _place(signed: int, u: LazyUniform) -> int:
-    """Return the integer n for which |H + u| lies in [n, n + 1] / 2^bits."""
-    place = (signed << u.bits) + u.prefix
-    return place if signed >= 0 else ~place
-
-
-def _accepts(signed: int, u: LazyUniform, coin: LazyUniform) -> bool:
-    """Decide whether C ≥ 1 − e^(−γ), γ = ((h + x)² − h²)·rate, revealing bits of u and C until it is certain."""
-    height = max(signed, ~signed)
-    while True:
-        place = _place(signed, u)
-        least, most = (_RATE * (Fraction(end, 1 << u.bits) ** 2 - height**2) for end in (place, place + 1))
-        verdict = beyond(coin, least, most)
-        if verdict is not None:
-            return verdict
-        u.reveal()
-        coin.reveal()
-
-
-def _rounded(variance: Fraction, signed: int, u: LazyUniform) -> int:
-    """Return ⌊y + ½⌋ for y = σ|H + u|/64 as ⌊(⌊√(4y²)⌋ + 1)/2⌋, revealing bits of u until both its ends agree.
-
-    A floor of the square, of its root and of the half each passes through the next: ⌊√z⌋ = ⌊√⌊z⌋⌋, ⌊z/2⌋ = ⌊⌊z⌋/2⌋.
-    """
-    while True:
-        place, divisor = _place(signed, u), variance.denominator * _GRID**2 << 2 * u.bits
-        least, most = ((isqrt(4 * variance.numerator * end**2 // divisor) + 1) // 2 for end in (place, place + 1))
-        if least == most:
-            return least
-        u.reveal()

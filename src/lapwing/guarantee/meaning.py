@@ -8,7 +8,8 @@ from typing import Final, final
 
 from lapwing.catalog.model import Budget
 from lapwing.errors import InvalidParameter
-from lapwing.exact.bounds import exp, float_up
+from lapwing.exact.bounds import exp
+from lapwing.exact.floats import float_up
 from lapwing.privacy.approximate import ApproxDP, ApproximateGaussianDP, ApproximateLoss
 from lapwing.privacy.measures import GaussianDP, Loss
 

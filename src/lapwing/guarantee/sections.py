@@ -15,7 +15,7 @@ from lapwing.catalog import spelling
 from lapwing.catalog.model import Budget, Catalog, Column, PublicTable, Table
 from lapwing.guarantee.meaning import GROUPS, LEVELS, odds_factor_up, power_up, towards_group
 from lapwing.privacy.additive import Loss
-from lapwing.privacy.amounts import short
+from lapwing.privacy.amount_texts import short
 
 AMOUNTS: Final = {"pure": "ε", "gdp": "μ²", "zcdp": "ρ"}
 MOST_VALUES: Final = 20

@@ -21,7 +21,7 @@ from lapwing.errors import AllowanceExhausted, DataStopped
 from lapwing.ledger.entries import Charge
 from lapwing.ledger.registration import Registration
 from lapwing.ledger.state import Spending, Spent, price_of
-from lapwing.privacy.amounts import short
+from lapwing.privacy.amount_texts import short
 from lapwing.privacy.measures import Loss
 
 

@@ -19,7 +19,8 @@ from lapwing.mechanisms.contributions import Contributions, checked
 from lapwing.mechanisms.parameters import rational, whole_number
 from lapwing.mechanisms.partitions import MOST_KEYS
 from lapwing.mechanisms.weighted_gaussian import checked_sigma, sigma_for
-from lapwing.privacy.amounts import Number, non_negative, probability, short
+from lapwing.privacy.amount_texts import short
+from lapwing.privacy.amounts import Number, non_negative, probability
 from lapwing.privacy.measures import ApproxDP, ApproximateGaussianDP, GaussianDP
 
 _MOST_SIGMA = 1 << 10

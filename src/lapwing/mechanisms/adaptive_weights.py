@@ -50,7 +50,7 @@ from numpy.typing import NDArray
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.contributions import Contributions
 from lapwing.mechanisms.parameters import positive, whole_number
-from lapwing.privacy.amounts import short
+from lapwing.privacy.amount_texts import short
 
 FRACTION_BITS = 40
 """Weights are in steps of 2^−40."""

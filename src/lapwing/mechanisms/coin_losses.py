@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from lapwing.exact.bounds import Ball, dyadic_up, enclose, enclose_tightly
-from lapwing.privacy.conversions import zcdp_from_pure_up
+from lapwing.privacy.pure_concentrated import zcdp_from_pure_up
 
 _BITS = 64
 _SEARCH_BITS = 256

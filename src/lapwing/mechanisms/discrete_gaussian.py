@@ -24,7 +24,8 @@ from lapwing.mechanisms.noisy import (
     wanted_half_width,
 )
 from lapwing.mechanisms.parameters import LARGEST_SCALE, SMALLEST_SCALE, rational
-from lapwing.privacy.amounts import Number, probability, short
+from lapwing.privacy.amount_texts import short
+from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import Loss, ZeroConcentratedDP
 from lapwing.privacy.search import smallest
 

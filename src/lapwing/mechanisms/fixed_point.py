@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray
-from lapwing.exact.bounds import float_down, float_up
+from lapwing.exact.floats import float_down, float_up
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.parameters import Rational, integers, positive, rational, whole_number
 

@@ -11,7 +11,8 @@ from numpy.ma import MaskedArray  # now: NumPy's own late import of it fails whe
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray
-from lapwing.privacy.amounts import exact, short
+from lapwing.privacy.amount_texts import short
+from lapwing.privacy.amounts import exact
 
 SMALLEST_SCALE = Fraction(1, 1 << 30)
 LARGEST_SCALE = Fraction(1 << 80)

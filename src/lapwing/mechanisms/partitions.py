@@ -35,7 +35,8 @@ from lapwing.exact.arrays import IntArray
 from lapwing.exact.bounds import Ball, Bounds, enclose
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.contributions import Contributions
-from lapwing.privacy.amounts import Number, probability, short
+from lapwing.privacy.amount_texts import short
+from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.measures import ApproxDP, ApproximateGaussianDP, GaussianDP
 from lapwing.privacy.search import smallest

@@ -18,7 +18,8 @@ from lapwing.mechanisms import partitions
 from lapwing.mechanisms.contributions import Contributions, checked
 from lapwing.mechanisms.parameters import positive, rational, whole_number
 from lapwing.mechanisms.partitions import MOST_KEYS, KeySelection
-from lapwing.privacy.amounts import Number, probability, short
+from lapwing.privacy.amount_texts import short
+from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import ApproxDP
 
 _MOST_CHANCES = 1 << 18

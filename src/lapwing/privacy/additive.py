@@ -12,21 +12,11 @@ from fractions import Fraction
 from typing import ClassVar, Self, final
 
 from lapwing.errors import InvalidParameter
-from lapwing.exact.bounds import float_up, square_root_up
+from lapwing.exact.bounds import square_root_up
+from lapwing.exact.floats import float_up
 from lapwing.privacy import concentrated_profile, conversions, gaussian_profile
-from lapwing.privacy.amounts import (
-    Number,
-    count,
-    exact,
-    grid_up,
-    literal,
-    non_negative,
-    probability,
-    read,
-    share,
-    short,
-    written,
-)
+from lapwing.privacy.amount_texts import literal, short
+from lapwing.privacy.amounts import Number, count, exact, grid_up, non_negative, probability, read, share, written
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)

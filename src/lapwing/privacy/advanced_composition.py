@@ -24,8 +24,8 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import Ball, enclose_tightly
 from lapwing.privacy.amounts import Number, exact, grid_down, probability, share
 from lapwing.privacy.concentrated_profile import zcdp_rho_down
-from lapwing.privacy.conversions import zcdp_from_pure_up
 from lapwing.privacy.measures import ApproxDP, ApproximateZeroConcentratedDP, PureDP
+from lapwing.privacy.pure_concentrated import zcdp_from_pure_up
 
 
 def advanced_budget(epsilon: Number, delta: Number, failures: Number = 0) -> ApproximateZeroConcentratedDP:

@@ -1,4 +1,4 @@
-"""Exact numbers at the border: how a loss is read, rounded and written.
+"""Exact numbers at the border: how a loss is read, rounded and written exactly (`amount_texts` has it for people).
 
 A float means its shortest decimal, the one a person typed: 0.1 is one tenth, so that ten queries of 0.1 fit a budget
 of 1. What a ledger charges is rounded up to a grid of 10⁻²⁴, so that its records stay short and its sums exact.
@@ -141,28 +141,3 @@ def read(text: str, name: str) -> Fraction:
     ):
         raise InvalidParameter(f"{name} is {text!r}; it must be a decimal such as 0.125 or a fraction such as 1/3.")
     return Fraction(text)
-
-
-def short(amount: Fraction) -> str:
-    """Return a text for people: four significant digits, rounded up in size.
-
-    >>> short(Fraction(1, 3)), short(Fraction(1, 10)), short(Fraction(1, 10**6))
-    ('0.3334', '0.1', '1e-06')
-    """
-    if amount <= 0:
-        return f"-{short(-amount)}" if amount else "0"
-    places = 4 - (len(str(amount.numerator)) - len(str(amount.denominator)))
-    step = Fraction(10) ** -places
-    while amount / step >= 10**4:
-        step *= 10
-    while amount / step < 10**3:
-        step /= 10
-    return f"{float(math.ceil(amount / step) * step):.4g}"
-
-
-def literal(amount: Fraction) -> str:
-    """Return Python text for the amount: the float or int that reads as it, else an exact Fraction."""
-    if amount.denominator == 1:
-        return str(amount.numerator)
-    nearest = float(amount)
-    return repr(nearest) if Fraction(str(nearest)) == amount else f"Fraction('{written(amount)}')"

@@ -4,7 +4,8 @@ from fractions import Fraction
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import square_root_up
-from lapwing.privacy.amounts import Number, exact, probability, short
+from lapwing.privacy.amount_texts import short
+from lapwing.privacy.amounts import Number, exact, probability
 from lapwing.privacy.concentrated_profile import zcdp_rho_down
 from lapwing.privacy.gaussian_profile import gdp_mu_squared_down
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP, measure_of

@@ -9,7 +9,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from lapwing.exact.bounds import Bounds, enclose, float_down, float_up
+from lapwing.exact.bounds import Bounds, enclose
+from lapwing.exact.floats import float_down, float_up
 from lapwing.privacy.atoms import AtomCurve, AtomLaw, BinomialCurve
 from lapwing.privacy.effort import CurveCache, Effort
 from lapwing.privacy.infinite_mass import NOTHING_LOST, Lost

@@ -6,7 +6,7 @@ from typing import final
 
 from lapwing.errors import InvalidParameter
 from lapwing.privacy import discretisation
-from lapwing.privacy.amounts import short
+from lapwing.privacy.amount_texts import short
 from lapwing.privacy.discretisation import Piece
 from lapwing.privacy.loss_laws import LossLaw, MixtureLaw
 from lapwing.privacy.pairs import LEAST_LOSS, Direction, Pair, Side, cut_law, law_of, pieces_of, positive

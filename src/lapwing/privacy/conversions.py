@@ -5,18 +5,17 @@ post-processing of randomized response, P = (e^ε, 1)/(1 + e^ε) and Q = (1, e^�
 2015), so that a bound for that pair is one for all.
 
 Each formula is written once, with its source: what μ and ρ mean in (ε, δ) in `gaussian_profile` and
-`concentrated_profile`, what bounded range implies in `bounded_range`, what Laplace noise implies beyond its ε in
-`laplace_implies`, groups in `groups`.
+`concentrated_profile`, what ε means in ρ in `pure_concentrated`, what bounded range implies in `bounded_range`, what
+Laplace noise implies beyond its ε in `laplace_implies` and `laplace_divergence`, groups in `groups`.
 """
 
-import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
 from lapwing.errors import InvalidParameter
-from lapwing.exact.bounds import Ball, dyadic_unit, dyadic_up, enclose_tightly, normal_cdf_ball
-from lapwing.privacy.search import largest, rising_root
+from lapwing.exact.bounds import Ball, dyadic_up, enclose_tightly, normal_cdf_ball
+from lapwing.privacy.pure_concentrated import pure_from_zcdp_down, zcdp_from_pure_up
 
 _BITS = 64
 _SENSIBLE = 10**12
@@ -53,22 +52,6 @@ def gdp_from_pure_up(epsilon: Fraction) -> Fraction:
 
 
 @lru_cache(maxsize=1 << 12)
-def zcdp_from_pure_up(epsilon: Fraction) -> Fraction:
-    """Return the ρ of any ε-DP mechanism: ρ = ε·tanh(ε/2), rounded up; at most the classical ε²/2.
-
-    By post-processing it suffices to bound randomized response (Kairouz, Oh and Viswanath 2015), whose divergence of
-    order α = t + ½ is ln(cosh(εt)/cosh(ε/2))/(α−1), and α(α−1) = t² − ¼. As a function of u = t², ln cosh(ε√u) is
-    concave, its slope ε·tanh(ε√u)/(2√u) being decreasing; so it stays below its tangent at u = ¼, whose slope is
-    ε·tanh(ε/2). Hence the divergence is at most α·ε·tanh(ε/2), with equality as α → 1.
-
-    Source: Steinke 2024 (Tight RDP & zCDP Bounds from Pure DP); the tangent argument is ours.
-    """
-    if epsilon == 0:
-        return epsilon
-    return dyadic_up(enclose_tightly(lambda e: e * (e / 2).tanh(), epsilon, bits=_BITS).upper, _BITS)
-
-
-@lru_cache(maxsize=1 << 12)
 def pure_from_gdp_down(mu_squared: Fraction) -> Fraction:
     """Return an ε at which every ε-DP mechanism is μ-GDP: ln(Φ(μ/2)/Φ(−μ/2)), the inverse of `gdp_from_pure_up`.
 
@@ -81,17 +64,6 @@ def pure_from_gdp_down(mu_squared: Fraction) -> Fraction:
         return normal_cdf_ball(m.sqrt() / 2).log() - normal_cdf_ball(-m.sqrt() / 2).log()
 
     return enclose_tightly(bound, mu_squared, bits=_BITS).lower
-
-
-@lru_cache(maxsize=1 << 12)
-def pure_from_zcdp_down(rho: Fraction) -> Fraction:
-    """Return the largest ε of 60 binary digits at which every ε-DP mechanism is ρ-zCDP (see `zcdp_from_pure_up`)."""
-    if rho == 0:
-        return rho
-    near = float(rho)
-    guess = rising_root(lambda e: e * math.tanh(e / 2) - near)
-    unit = dyadic_unit(guess, 60)
-    return unit * largest(lambda n: zcdp_from_pure_up.__wrapped__(n * unit) <= rho, guess=math.floor(guess / unit))
 
 
 _AMOUNTS: dict[tuple[str, str], Callable[[Fraction], Fraction]] = {

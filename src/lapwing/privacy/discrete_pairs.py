@@ -8,7 +8,7 @@ from typing import final
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import fixed_points
-from lapwing.privacy.amounts import short
+from lapwing.privacy.amount_texts import short
 from lapwing.privacy.discretisation import Piece, tight
 from lapwing.privacy.loss_laws import LossLaw
 from lapwing.privacy.pairs import FAR, Direction, Side, atoms_of, cut_law, loss_size, positive, whole

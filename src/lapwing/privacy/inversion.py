@@ -41,7 +41,8 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from lapwing.exact.bounds import Ball, Bounds, enclose, enclose_tightly, float_up
+from lapwing.exact.bounds import Ball, Bounds, enclose, enclose_tightly
+from lapwing.exact.floats import float_up
 from lapwing.privacy.discs import UNIT, ComplexArray, Discs, reciprocals, rotations, up
 from lapwing.privacy.loss_laws import GaussianLaw, Laws, Nodes, log_moment_up, product
 

@@ -1,22 +1,8 @@
 """What Laplace noise implies in μ and in ρ, directly: less than its ε does, which is that of randomized response.
 
 A vector that moves by at most `distance` in L1, in scales of the noise, has the loss of one number that moves that
-far: for the discrete Laplace in μ, or of as many numbers that move by 1 each.
-
-In ρ. Let K(α) = (α − 1)·D_α, t = α − ½, and u = t², so that α(α − 1) = u − ¼. If K is a concave function of u, it
-stays below its tangent at u = ¼, where it is 0 and has the slope K'(1) = KL: so D_α ≤ α·KL for all α > 1, and ρ = KL is
-the least possible. A function of u that is a product of factors 1 + u/v², v real, has a concave logarithm.
-
-- Laplace at distance x: e^(K + x/2) = cosh(xt) + sinh(xt)/(2t), an entire function of u of order ½. Where it is 0,
-  y(s) = sinh(ts)/t solves y'' = u·y with y(0) = 0 and y'(x) = −y(x)/2, a self-adjoint problem in which u·∫y² =
-  −∫y'² − y(x)²/2 < 0. So all its zeros are real and negative, and Hadamard's product has the form above.
-- Discrete Laplace, q = e^(−r), at distance n: e^(K + rn/2)·(1 + q)·sinh(rt) = sinh((n+1)rt) − q·sinh((n−1)rt). Over
-  sinh(rt) that is a polynomial of degree n in cosh(rt). It has n zeros cos θ in (−1, 1), as
-  sin((n+1)θ) − q·sin((n−1)θ) changes sign between each two of the n + 1 angles with sin((n+1)θ) = ±1; they are
-  symmetric about 0. Its factors are cosh²(rt) − cos²θ = (cosh(2rt) − cos(2θ))/2, and cosh(rt) if n is odd, both of
-  which are products of the form above.
-
-KL is convex in the distance and 0 at 0, hence superadditive, and vectors have no more than one number.
+far: for the discrete Laplace in μ, or of as many numbers that move by 1 each. What it has in ρ is in
+`laplace_divergence`.
 
 In μ. For −Φ⁻¹(a) − Φ⁻¹(b) with a·b = κ: ln Φ is concave, so ln κ ≤ 2·ln Φ((Φ⁻¹(a) + Φ⁻¹(b))/2), and the value is at
 most −2Φ⁻¹(√κ). Trade-off functions of Laplace noise consist of points (a, b) with a·b = κ and of chords between such
@@ -29,7 +15,7 @@ and the ends (0, 1), (1, 0). That of μ-GDP is convex with the same ends, so it 
   κ = q^(n+1)/(1 + q)². Again μ² is convex in n ≥ 1. Hence the sum of μ² over a vector at L1 distance n is largest if
   all of its moves but one are 1 and then, being convex in how many they are, at one move of n or n moves of 1.
 
-Source: Harrison and Manurangsi 2025 (arXiv 2510.25746) have ρ for Laplace noise; the proofs here are ours.
+Source: the proofs are ours.
 """
 
 from fractions import Fraction
@@ -37,34 +23,11 @@ from functools import lru_cache
 
 from lapwing.exact.bounds import Ball, dyadic_up, enclose_tightly, normal_two_sided_quantile_ball
 from lapwing.privacy.conversions import gdp_from_pure_up
+from lapwing.privacy.laplace_divergence import zcdp_from_discrete_laplace_up, zcdp_from_laplace_up
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
 
 _BITS = 64
 _SENSIBLE = 10**4
-
-
-@lru_cache(maxsize=1 << 10)
-def zcdp_from_laplace_up(distance: Fraction) -> Fraction:
-    """Return the ρ of Laplace noise, x + e^(−x) − 1 for x = L1 sensitivity over scale, rounded up."""
-    if distance == 0:
-        return distance
-    return dyadic_up(enclose_tightly(lambda x: x + (-x).expm1(), distance, bits=_BITS).upper, _BITS)
-
-
-@lru_cache(maxsize=1 << 10)
-def zcdp_from_discrete_laplace_up(rate: Fraction, distance: int) -> Fraction:
-    """Return the ρ of discrete Laplace noise for integers at L1 distance n, rounded up: the least possible.
-
-    r·(n − 2q(1 − q^n)/(1 − q²)) for r = rate = 1/scale, q = e^(−r).
-    """
-    if distance == 0 or rate == 0:
-        return Fraction(0)
-
-    def divergence(r: Ball, n: Ball) -> Ball:
-        q = (-r).exp()
-        return r * (n - 2 * q / (1 + q) * (-r * n).expm1() / (-r).expm1())
-
-    return dyadic_up(enclose_tightly(divergence, rate, Fraction(distance), bits=_BITS).upper, _BITS)
 
 
 @lru_cache(maxsize=1 << 10)

@@ -12,7 +12,8 @@ from fractions import Fraction
 from typing import ClassVar, Final, Self, final
 
 from lapwing.errors import InvalidParameter
-from lapwing.privacy.amounts import Number, exact, non_negative, short, written
+from lapwing.privacy.amount_texts import short
+from lapwing.privacy.amounts import Number, exact, non_negative, written
 from lapwing.privacy.amplification import poisson, sampling_rate
 from lapwing.privacy.combined_pairs import SubsampledPair
 from lapwing.privacy.listed_mechanisms import (

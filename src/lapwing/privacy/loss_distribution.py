@@ -12,8 +12,9 @@ from fractions import Fraction
 from typing import final
 
 from lapwing.errors import InvalidParameter
-from lapwing.exact.bounds import float_down, float_up
-from lapwing.privacy.amounts import Number, exact, non_negative, short
+from lapwing.exact.floats import float_down, float_up
+from lapwing.privacy.amount_texts import short
+from lapwing.privacy.amounts import Number, exact, non_negative
 from lapwing.privacy.certified_curve import Interval, Parts, bound_delta, bound_epsilon, epsilon_above
 from lapwing.privacy.effort import CurveCache
 from lapwing.privacy.pairs import MOST_MU_SQUARED, Direction, GaussianPair, Pair, whole

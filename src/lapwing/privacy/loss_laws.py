@@ -18,7 +18,8 @@ from typing import NamedTuple, Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.exact.bounds import Ball, fixed_points, float_up
+from lapwing.exact.bounds import Ball, fixed_points
+from lapwing.exact.floats import float_up
 from lapwing.privacy.discs import UNIT, ComplexArray, Discs, reciprocals, rotations, up
 
 FloatArray = NDArray[np.float64]

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Final, Self, final
 
 from lapwing.errors import InvalidParameter
-from lapwing.exact.bounds import float_up
+from lapwing.exact.floats import float_up
 from lapwing.privacy.amounts import Number, exact, probability
 from lapwing.privacy.measures import Loss, PureDP
 

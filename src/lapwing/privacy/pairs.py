@@ -20,7 +20,8 @@ from typing import Literal, Protocol, final
 from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import Ball, enclose, fixed_points, normal_cdf_ball
 from lapwing.privacy import discretisation
-from lapwing.privacy.amounts import Number, exact, non_negative, short
+from lapwing.privacy.amount_texts import short
+from lapwing.privacy.amounts import Number, exact, non_negative
 from lapwing.privacy.atoms import AtomLaw
 from lapwing.privacy.discretisation import Piece, tight
 from lapwing.privacy.loss_laws import BoundedRangeLaw, GaussianLaw, LaplaceLaw, LossLaw

@@ -23,7 +23,7 @@ RATIO is a constant of Lapwing, so the scale of every ledger was fixed before it
 from fractions import Fraction
 from typing import Final
 
-from lapwing.exact.bounds import float_up
+from lapwing.exact.floats import float_up
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.privacy.odometers import WHENEVER, Reading

@@ -8,10 +8,12 @@ from fractions import Fraction
 from typing import ClassVar, Final, NoReturn, Self, final
 
 from lapwing.errors import InvalidParameter
-from lapwing.exact.bounds import Ball, enclose_tightly, float_near, float_up
+from lapwing.exact.bounds import Ball, enclose_tightly
+from lapwing.exact.floats import float_near, float_up
 from lapwing.privacy import renyi_curves
 from lapwing.privacy.additive import GaussianDP, Loss, PureDP, ZeroConcentratedDP
-from lapwing.privacy.amounts import Number, count, exact, grid_up, non_negative, probability, short, written
+from lapwing.privacy.amount_texts import short
+from lapwing.privacy.amounts import Number, count, exact, grid_up, non_negative, probability, written
 from lapwing.privacy.search import minus_log
 
 DEFAULT_ORDERS: Final = tuple(

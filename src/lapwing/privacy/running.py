@@ -12,7 +12,8 @@ from fractions import Fraction
 from typing import Final, final
 
 from lapwing.errors import InvalidParameter
-from lapwing.privacy.amounts import Number, exact, non_negative, short
+from lapwing.privacy.amount_texts import short
+from lapwing.privacy.amounts import Number, exact, non_negative
 from lapwing.privacy.certified_curve import Curve, Interval, Parts, bound_epsilon
 from lapwing.privacy.loss_distribution import WIDTH, LossDistribution, compose
 from lapwing.privacy.pairs import Direction, Pair

@@ -15,9 +15,10 @@ from fractions import Fraction
 from typing import Final, NamedTuple, final
 
 from lapwing.errors import InvalidParameter
-from lapwing.exact.bounds import float_up
+from lapwing.exact.floats import float_up
 from lapwing.privacy.advanced_composition import advanced_loss
-from lapwing.privacy.amounts import Number, exact, non_negative, probability, short
+from lapwing.privacy.amount_texts import short
+from lapwing.privacy.amounts import Number, exact, non_negative, probability
 from lapwing.privacy.approximate import ApproximateLoss, approximate
 from lapwing.privacy.listed_mechanisms import ListedMechanism, Neighbouring
 from lapwing.privacy.listing import NEIGHBOURING, Listed

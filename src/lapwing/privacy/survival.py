@@ -26,7 +26,8 @@ is between t − h and t + h the ends stay apart, and an atom at t itself counts
 
 from fractions import Fraction
 
-from lapwing.exact.bounds import Bounds, enclose, float_down, float_up
+from lapwing.exact.bounds import Bounds, enclose
+from lapwing.exact.floats import float_down, float_up
 from lapwing.privacy.certified_curve import Curve, Parts, bound_delta, largest_loss
 from lapwing.privacy.effort import CurveCache
 from lapwing.privacy.pairs import Direction

@@ -12,7 +12,8 @@ from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.state import State
 from lapwing.ledger.transitions import paid
 from lapwing.ledger.waiting import UnderWay
-from lapwing.privacy.amounts import exact, short
+from lapwing.privacy.amount_texts import short
+from lapwing.privacy.amounts import exact
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import Loss
 from lapwing.query.quote import Priced, request

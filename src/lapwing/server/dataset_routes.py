@@ -16,7 +16,8 @@ from lapwing.guarantee import as_document, as_html
 from lapwing.guarantee.raise_preview import RaiseDocument, raise_document
 from lapwing.guarantee.rendering import PageDocument
 from lapwing.ledger import exporting
-from lapwing.privacy.amounts import short, written
+from lapwing.privacy.amount_texts import short
+from lapwing.privacy.amounts import written
 from lapwing.server import audit_log, metrics
 from lapwing.server.bodies import Amount, Body, Text, number
 from lapwing.server.datasets import DatasetDocument, ServedDataset, schema_document

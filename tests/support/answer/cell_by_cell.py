@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from lapwing.answer.presentation import Cell
-from lapwing.exact.bounds import float_near
+from lapwing.exact.floats import float_near
 from lapwing.mechanisms import Mechanism
 from lapwing.query.derivation.columns import NUMERIC, Shape
 from lapwing.query.derivation.derive import rests_on_ends

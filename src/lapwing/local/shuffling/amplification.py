@@ -44,7 +44,8 @@ from typing import Final, NamedTuple, final
 import numpy as np
 
 from lapwing.errors import InvalidParameter
-from lapwing.exact.bounds import Ball, Bounds, enclose_tightly, float_down, float_up
+from lapwing.exact.bounds import Ball, Bounds, enclose_tightly
+from lapwing.exact.floats import float_down, float_up
 from lapwing.local.frequencies.binary import BinaryResponse
 from lapwing.local.frequencies.hashing import LocalHashing
 from lapwing.local.frequencies.kary import KaryResponse

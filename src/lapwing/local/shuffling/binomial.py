@@ -20,7 +20,8 @@ from typing import Final, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.exact.bounds import Ball, enclose_tightly, float_up
+from lapwing.exact.bounds import Ball, enclose_tightly
+from lapwing.exact.floats import float_up
 
 SLACK: Final = 2.0**-26
 LOST: Final = 1e-280

@@ -12,7 +12,8 @@ from typing import Final
 import numpy as np
 
 from lapwing.exact import bounds
-from lapwing.exact.bounds import Bounds, float_near, square_root_up
+from lapwing.exact.bounds import Bounds, square_root_up
+from lapwing.exact.floats import float_near
 from lapwing.query.derivation import rationals
 from lapwing.query.derivation.rationals import Rationals, either, some
 
