@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lapwing.interrupts import Switch, deferred, let_through
+from lapwing.interrupts import deferred, let_through
+from lapwing.switches import Switch
 
 
 def done(switch: Switch, press: Callable[[int], bool]) -> list[str]:

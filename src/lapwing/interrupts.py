@@ -1,59 +1,16 @@
 """Ctrl-C at a moment of our choosing: what must not be cut off in the middle is finished first.
 
 Only the main thread hears the signal. A thread that works on behalf of somebody else, who may tell it to stop, has a
-`Switch` instead, which any thread may press.
+`switches.Switch` instead, which any thread may press.
 """
 
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Any, Final, final
+from typing import Any, final
 
-
-@final
-class Switch:
-    """Ctrl-C for the work of one thread, pressed by any other; heard around `deferred` blocks, and nowhere else.
-
-    A press raises KeyboardInterrupt in the working thread once, where the next such block begins or ends.
-    """
-
-    def __init__(self) -> None:
-        self._presses: list[int] = []
-        self.pressed = False
-
-    def press(self) -> None:
-        """Tell the work to stop; told twice, it stops once."""
-        if not self.pressed:
-            self.pressed = True
-            self._presses.append(signal.SIGINT)
-
-    @contextmanager
-    def heard(self) -> Iterator[None]:
-        """Let the work inside hear it."""
-        token = _switch.set(self)
-        try:
-            yield
-        finally:
-            _switch.reset(token)
-
-    @contextmanager
-    def deferred(self) -> Iterator[list[int]]:
-        """Let a press through before the block begins, or when it has ended."""
-        self._let_through()
-        try:
-            yield self._presses
-        finally:
-            self._let_through()
-
-    def _let_through(self) -> None:
-        if self._presses:
-            self._presses.clear()
-            raise KeyboardInterrupt
-
-
-_switch: Final[ContextVar[Switch | None]] = ContextVar("switch", default=None)
+from lapwing import switches
 
 
 @contextmanager
@@ -64,7 +21,7 @@ def deferred() -> Iterator[list[int]]:
     the result of a finished action handed over. Inside the block a press is only noted, in the list that it is given.
     Other threads never see the signal, but that of their `Switch`; and what ignores it goes on ignoring it.
     """
-    switch = _switch.get()
+    switch = switches.current.get()
     if switch is not None:
         with switch.deferred() as pressed:
             yield pressed

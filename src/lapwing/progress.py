@@ -31,18 +31,19 @@ class _Work:
     width: float = 1.0
 
 
-_watcher: Final[ContextVar[Watcher | None]] = ContextVar("watcher", default=None)
+watcher: Final[ContextVar[Watcher | None]] = ContextVar("watcher", default=None)
+"""Who watches, if anybody does; a caller that finds nobody need not name its work."""
 _work: Final[ContextVar[_Work | None]] = ContextVar("work", default=None)
 
 
 @contextmanager
-def watched(watcher: Watcher) -> Iterator[None]:
+def watched(by: Watcher) -> Iterator[None]:
     """Let a watcher hear of all work inside."""
-    token = _watcher.set(watcher)
+    token = watcher.set(by)
     try:
         yield
     finally:
-        _watcher.reset(token)
+        watcher.reset(token)
 
 
 @contextmanager
@@ -53,9 +54,9 @@ def work(what: str) -> Iterator[None]:
         yield
     finally:
         _work.reset(token)
-        watcher = _watcher.get()
-        if watcher is not None:
-            watcher.clear()
+        shown = watcher.get()
+        if shown is not None:
+            shown.clear()
 
 
 @contextmanager
@@ -74,6 +75,6 @@ def step(index: int, of: int) -> Iterator[None]:
 
 def report(done: float) -> None:
     """Tell the watcher, if there is one, how much of the current step is done."""
-    watcher, current = _watcher.get(), _work.get()
-    if watcher is not None and current is not None:
-        watcher.show(current.what, current.begin + current.width * min(max(done, 0.0), 1.0))
+    shown, current = watcher.get(), _work.get()
+    if shown is not None and current is not None:
+        shown.show(current.what, current.begin + current.width * min(max(done, 0.0), 1.0))

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from lapwing.errors import CatalogMismatch, DataStopped, InvalidParameter, LedgerFault
-from lapwing.ledger import exporting, mark, restoring
-from lapwing.ledger import ledger as ledgers
+from lapwing.ledger import exporting, mark, reading, restoring
 from lapwing.ledger.curating import Declared
 from lapwing.ledger.entries import GENESIS, Entry
 from lapwing.ledger.opening import open_sqlite
@@ -124,7 +123,7 @@ def test_hashes_that_are_not_computed_are_found(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_copy_is_of_one_moment_while_others_charge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledgers, "PAGE", 1)
+    monkeypatch.setattr(reading, "PAGE", 1)
     used(tmp_path)
     end = threading.Event()
 

@@ -120,7 +120,7 @@ def test_who_saw_another_budget_raises_nothing(tmp_path: Path) -> None:
 
 def test_a_raise_without_comparison_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: what the curator saw is not compared."""
-    monkeypatch.setattr("lapwing.ledger.ledger.require_expected", lambda *_: None)
+    monkeypatch.setattr("lapwing.ledger.administration.require_expected", lambda *_: None)
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         raised_twice(tmp_path / NAME)
 

@@ -1,7 +1,7 @@
 """What a curator does to a ledger: the entries that are not of a question, and what each does to the state.
 
 For each kind there is a decision, which returns the entry or why there is none, and a fold, which refuses an entry that
-cannot follow. All are pure functions, called by `ledger.transitions.fold` and by `ledger.ledger`.
+cannot follow. All are pure functions, called by `ledger.transitions.fold` and by `ledger.administration`.
 """
 
 from collections.abc import Callable, Mapping

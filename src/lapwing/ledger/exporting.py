@@ -19,7 +19,7 @@ from typing import Final
 from lapwing.errors import InvalidParameter, LedgerFault
 from lapwing.ledger import reading
 from lapwing.ledger.entries import Entry
-from lapwing.ledger.mark import sync_folder
+from lapwing.ledger.new_mark import sync_folder
 from lapwing.ledger.state import State
 
 FIELDS: Final = tuple(field.name for field in fields(Entry))

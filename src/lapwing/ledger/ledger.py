@@ -1,29 +1,27 @@
 """The durable ledger: what a session asks of it, whatever store keeps it.
 
 Each method is one transaction of the store's chain (`ledger.store`), where the crash argument stands; what may be
-appended is decided by the pure functions of `ledger.transitions` and `ledger.curating`. Here the two meet: look up,
-decide, commit, return.
+appended is decided by the pure functions of `ledger.transitions` and `ledger.curating`. Here the two meet for
+questions: look up, decide, commit, return. For what the curator does they meet in `ledger.administration`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from itertools import islice
 from types import MappingProxyType
 from typing import Final, Self, final
 
 from lapwing.errors import AllowanceExhausted, DataStopped, InvalidParameter, LedgerFault
-from lapwing.ledger import reading
+from lapwing.ledger import administration, reading
 from lapwing.ledger.allowances import LimitsNow, require_within
-from lapwing.ledger.curating import accepting, closing, dividing, opening, raising, resuming
+from lapwing.ledger.curating import resuming
 from lapwing.ledger.entries import Charge, Charged, Entry, StoredAnswer, broken, subject_of
 from lapwing.ledger.faults import Cause
-from lapwing.ledger.owners import Owners, require_same_owners
+from lapwing.ledger.owners import Owners
 from lapwing.ledger.parts import Parts
-from lapwing.ledger.raising import raised_to, require_expected
 from lapwing.ledger.reading import FaultRow, HistoryRow
-from lapwing.ledger.registration import Registration, require_same
+from lapwing.ledger.registration import Registration
 from lapwing.ledger.settling import Debt, Settled, settled
 from lapwing.ledger.state import State
 from lapwing.ledger.store import Chain, Log, Presence, Transaction
@@ -34,8 +32,6 @@ from lapwing.privacy.measures import Loss
 
 NOBODY: Final[Owners] = MappingProxyType({})
 """Nothing is said about whose rows tables have."""
-PAGE: Final = 500
-"""Entries that are read while nobody else has the ledger."""
 
 
 @final
@@ -69,22 +65,10 @@ class Ledger:
     ) -> Self:
         """Open the ledger that a store keeps, registering it if it has no entry yet.
 
-        Args: parts: into which the data are to be divided, if they are not yet; owners: whose rows the tables have.
-        Raises: CatalogMismatch if it was registered, the data were divided, or rows are those of others; nothing is
-            changed then.
+        Raises: CatalogMismatch (`administration.register`); nothing is changed then.
         """
         try:
-            with chain.transaction() as transaction:
-                state, entries = transaction.newest, []
-                if state is None:
-                    entries.append(opening(registration, _now()))
-                    state = fold(state, entries[0])
-                require_same(registration, state.registration, chain.name, state.earlier)
-                require_same_owners(owners, state.owners, chain.name)
-                divided = dividing(state, parts, _now())
-                entries += [] if divided is None else [divided]
-                if entries:
-                    transaction.commit(*entries)
+            administration.register(chain, registration, parts, owners, _now)
         except BaseException:
             chain.close()
             raise
@@ -96,19 +80,8 @@ class Ledger:
             return transaction.state
 
     def accept(self, digests: Mapping[str, str], principal: str, owners: Owners = NOBODY) -> int:
-        """Make these data the current version, and return its number; the first is 1.
-
-        Data that are the current version already keep their number, so that two sessions may accept the same data.
-
-        Args: owners: whose rows the tables have.
-        Raises: CatalogMismatch if the rows of a table are those of others than before; nothing is changed then.
-        """
-        with self._chain.transaction() as transaction:
-            require_same_owners(owners, transaction.state.owners, self._chain.name)
-            entry = accepting(transaction.state, digests, principal, _now(), owners)
-            if entry is not None:
-                transaction.commit(entry)
-            return transaction.state.version
+        """Make these data the current version, and return its number (`administration.accept`)."""
+        return administration.accept(self._chain, digests, principal, owners, _now)
 
     def answers(self, key: str) -> tuple[StoredAnswer, ...]:
         """Return the answers to this key about the current data, the dearest first.
@@ -297,41 +270,16 @@ class Ledger:
     def raise_budget(
         self, *, was: tuple[Fraction, Fraction], epsilon: Fraction, delta: Fraction, principal: str
     ) -> Registration:
-        """Raise the budget to (epsilon, delta), if it is `was` before; return what is registered then.
-
-        A budget that is the new one already stays, whatever it was expected to be: what was done is not done twice.
-
-        Raises: CatalogMismatch if it is another; InvalidParameter for what is no larger budget; DataStopped if the data
-            set was closed. Nothing is changed then.
-        """
-        with self._chain.transaction() as transaction:
-            before = transaction.state.registration
-            if (epsilon, delta) != (before.epsilon, before.delta):
-                require_expected(before, *was, self._chain.name)
-            entry = raising(transaction.state, raised_to(before, epsilon, delta), principal, _now())
-            if entry is not None:
-                transaction.commit(entry)
-            return transaction.state.registration
+        """Raise the budget, if it is `was` before; return what is registered then (`administration.raise_budget`)."""
+        return administration.raise_budget(self._chain, was, (epsilon, delta), principal, _now)
 
     def close_for_ever(self, principal: str) -> bool:
         """Close the data set: nothing is charged once this returns. Return whether it was open."""
-        with self._chain.transaction() as transaction:
-            entry = closing(transaction.state, principal, _now())
-            if entry is not None:
-                transaction.commit(entry)
-            return entry is not None
+        return administration.close_for_ever(self._chain, principal, _now)
 
     def entries(self) -> Iterator[Entry]:
-        """Yield the entries that there are now, in order; others go on meanwhile, as no entry ever changes.
-
-        Raises: LedgerFault if the ledger is another one on the way.
-        """
-        since, last = 1, self.state().sequence
-        while since <= last:
-            with self._chain.transaction() as transaction:
-                page = tuple(islice(transaction.log.entries(since=since), min(PAGE, last + 1 - since)))
-            yield from page
-            since += len(page)
+        """Yield the entries that there are now, in order; others go on meanwhile (`reading.entries`)."""
+        return reading.entries(self._chain)
 
     def history(self) -> tuple[HistoryRow, ...]:
         """Return all charges, in the order in which they were made."""
@@ -343,12 +291,7 @@ class Ledger:
 
         Raises: LedgerFault, naming the first entry that cannot be what Lapwing wrote.
         """
-        with self._chain.transaction() as transaction:
-            state = reading.verified(transaction.log.entries(since=1))
-            if state is None or state.hash != transaction.state.hash:
-                raise broken(transaction.state.sequence, "is not the one that was read before")
-            transaction.log.require_sound()
-            return state.sequence
+        return reading.verify(self._chain)
 
     def close(self) -> None:
         """Close the store, and let go of the name unless questions are under way. A later operation opens it again."""

@@ -11,8 +11,8 @@ and the kernel drops it when a process dies.
 
 The mark is written in place, in one write of less than a disk sector, and not synced: after a power failure it may
 show an older entry of the same chain, which is caught up from the ledger (whose entries are synced before the mark
-moves); it can never show an entry that the ledger lost. A mark is created whole (written beside, then linked), at
-sequence 0, before the ledger's file; so a ledger with any entry has a mark, and a missing one is a fault.
+moves); it can never show an entry that the ledger lost. A mark is created before the ledger's file (`new_mark`), so a
+ledger with any entry has a mark, and a missing one is a fault.
 
 A store's transaction takes a `Turn` among its own threads and `hold`s the mark among processes; then it comes to the
 newest entry: `caught_up` folds what this object has not seen, and holds it against the state that it folded before,
@@ -22,7 +22,6 @@ newest entry: `caught_up` folds what this object has not seen, and holds it agai
 import fcntl
 import os
 import re
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -53,31 +52,6 @@ def path_of(ledger: Path) -> Path:
     return ledger.with_name(ledger.name + ".mark")
 
 
-def create(ledger: Path) -> None:
-    """Create the mark of a ledger that does not exist yet; leave an existing mark alone."""
-    path = path_of(ledger)
-    descriptor, draft = tempfile.mkstemp(prefix=path.name, dir=path.parent)  # mode 0600
-    try:
-        os.write(descriptor, _text(Mark(0, GENESIS)))
-        os.fsync(descriptor)
-        os.link(draft, path)
-    except FileExistsError:
-        return
-    finally:
-        os.close(descriptor)
-        os.unlink(draft)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 @final
 class HeldMark:
     """The mark while this thread alone holds it."""
@@ -101,7 +75,7 @@ class HeldMark:
 
     def advance(self, mark: Mark) -> None:
         """Move the mark to a committed entry; the caller has read it and moves it only forwards."""
-        os.pwrite(self._descriptor, _text(mark), 0)
+        os.pwrite(self._descriptor, text_of(mark), 0)
 
 
 @contextmanager
@@ -139,7 +113,8 @@ def _lock(descriptor: int, name: str, seconds: float) -> None:
             pause = min(2 * pause, _LAST_RETRY_SECONDS)
 
 
-def _text(mark: Mark) -> bytes:
+def text_of(mark: Mark) -> bytes:
+    """Return the mark in its one form."""
     return b"lapwing mark 1 %020d %s\n" % (mark.sequence, mark.hash.encode())
 
 

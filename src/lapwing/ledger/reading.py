@@ -1,16 +1,20 @@
 """What people read in a ledger: its history, the faults that stand, and whether every entry is what Lapwing wrote."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from itertools import islice
+from typing import Final, final
 
 from lapwing.ledger.entries import Charge, Entry, broken
 from lapwing.ledger.faults import COUNTED, Cause
 from lapwing.ledger.state import State
-from lapwing.ledger.store import Log
+from lapwing.ledger.store import Chain, Log
 from lapwing.ledger.transitions import fold
 from lapwing.privacy.measures import Loss
+
+PAGE: Final = 500
+"""Entries that are read while nobody else has the ledger."""
 
 
 @final
@@ -45,6 +49,20 @@ class FaultRow:
     charges: tuple[HistoryRow, ...]
 
 
+def entries(chain: Chain) -> Iterator[Entry]:
+    """Yield the entries that there are now, in order; others go on meanwhile, as no entry ever changes.
+
+    Raises: LedgerFault if the ledger is another one on the way.
+    """
+    with chain.transaction() as transaction:
+        since, last = 1, transaction.state.sequence
+    while since <= last:
+        with chain.transaction() as transaction:
+            page = tuple(islice(transaction.log.entries(since=since), min(PAGE, last + 1 - since)))
+        yield from page
+        since += len(page)
+
+
 def history(log: Log) -> tuple[HistoryRow, ...]:
     """Return all charges, in the order in which they were made."""
     answered = log.answered()
@@ -61,6 +79,19 @@ def faults(log: Log) -> tuple[FaultRow, ...]:
     ]
     rows = {row.sequence: row for row in history(log)} if counted else {}
     return tuple(_fault(entry, rows) for entry in counted)
+
+
+def verify(chain: Chain) -> int:
+    """Walk the whole chain anew, check the store page by page, and return the number of entries.
+
+    Raises: LedgerFault, naming the first entry that cannot be what Lapwing wrote.
+    """
+    with chain.transaction() as transaction:
+        state = verified(transaction.log.entries(since=1))
+        if state is None or state.hash != transaction.state.hash:
+            raise broken(transaction.state.sequence, "is not the one that was read before")
+        transaction.log.require_sound()
+        return state.sequence
 
 
 def verified(entries: Iterable[Entry]) -> State | None:

@@ -18,7 +18,6 @@ from functools import partial
 from typing import Final, final
 
 from lapwing.errors import Fault, Interrupted, LapwingError, NotAuthorised, NotFound, TooManyRequests
-from lapwing.interrupts import Switch
 from lapwing.server.bodies import QueryBody
 from lapwing.server.datasets import Datasets, ServedDataset
 from lapwing.server.execution import QuestionExecutor, RepeatedProblem, was_charged
@@ -26,6 +25,7 @@ from lapwing.server.jobs import Job, JobStore, Status, done, lost
 from lapwing.server.log import log
 from lapwing.server.people import RIGHTS_OF, Caller, People
 from lapwing.server.problems import Problem, internal, place_of, problem_of
+from lapwing.switches import Switch
 
 BEAT: Final = 1.0
 """Seconds between two looks at what is to stop."""

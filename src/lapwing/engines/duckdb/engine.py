@@ -22,7 +22,7 @@ is in it. Whether one is there changes how long a question takes, and nothing el
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Final, final
@@ -217,9 +217,10 @@ class DuckDB:
         parts = [Pass(index=part, of=passes) for part in range(passes)]
         batches = [[part] for part in parts] if is_additive(question) else [parts]
         direct = queries_of(question) == 1 and len(self._key_parts(question, passes)) == 1
-        with progress.work(f"Reading {names}"):
+        # Mostly nobody watches, and one batch is the whole work.
+        with progress.work(f"Reading {names}") if progress.watcher.get() is not None else nullcontext():
             for number, batch in enumerate(batches):
-                with progress.step(number, len(batches)):
+                with progress.step(number, len(batches)) if len(batches) > 1 else nullcontext():
                     if direct and len(batch) == 1:
                         rows = self._direct(question, indexes, batch[0])
                         yield ask(question, rows, self._fetch, self._columns)

@@ -47,6 +47,7 @@ from psycopg.pq import TransactionStatus
 
 from lapwing.errors import LedgerFault
 from lapwing.ledger import mark as marks
+from lapwing.ledger import new_mark
 from lapwing.ledger.entries import RESTORE, Entry
 from lapwing.ledger.forks import rests_first
 from lapwing.ledger.mark import HeldMark, Mark, Turn, advance, caught_up, head_of, rolled_back
@@ -161,7 +162,7 @@ class PostgresChain:
         """Create the mark of a host that has none: it trusts the ledger as it finds it."""
         with faults(self.name):
             if not marks.path_of(self._host_file).exists():
-                marks.create(self._host_file)
+                new_mark.create(self._host_file)
 
     @contextmanager
     def transaction(self) -> Iterator[PostgresTransaction]:

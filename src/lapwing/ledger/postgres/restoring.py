@@ -22,7 +22,7 @@ from typing import Final
 
 from lapwing.errors import LedgerFault
 from lapwing.ledger import mark as marks
-from lapwing.ledger import reading
+from lapwing.ledger import new_mark, reading
 from lapwing.ledger.curating import Declared
 from lapwing.ledger.entries import Entry
 from lapwing.ledger.mark import Mark, head_of
@@ -58,7 +58,7 @@ def restore(
         connection = connect(address, name, PATIENCE)  # first: what cannot be reached leaves no mark behind
         try:
             tables.prepare(connection, name)
-            marks.create(host_file)  # unless there is one
+            new_mark.create(host_file)  # unless there is one
             with marks.hold(host_file, PATIENCE) as mark:
                 if mark.read() != (known or EMPTY):
                     raise LedgerFault(f"The ledger {name} is in use. Nothing was changed. Stop what uses it first.")

@@ -40,6 +40,7 @@ from typing import Final, final
 
 from lapwing.errors import LedgerFault
 from lapwing.ledger import mark as marks
+from lapwing.ledger import new_mark
 from lapwing.ledger.entries import RESTORE, Entry, Kind
 from lapwing.ledger.forks import rests_first
 from lapwing.ledger.mark import HeldMark, Mark, Turn, advance, caught_up, head_of, rolled_back
@@ -184,7 +185,7 @@ class SqliteChain:
         """
         with file.faults(self.name):
             if not self._path.exists():
-                marks.create(self._path)
+                new_mark.create(self._path)
 
     @contextmanager
     def transaction(self) -> Iterator[SqliteTransaction]:

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from lapwing.errors import LedgerFault
 from lapwing.ledger.entries import RESTORE
-from lapwing.ledger.mark import sync_folder
 from lapwing.ledger.migrations import Step, steps_of
+from lapwing.ledger.new_mark import sync_folder
 
 APPLICATION: Final = int.from_bytes(b"LAPW", "big")
 STEPS: Final = steps_of("sqlite")

@@ -1,0 +1,33 @@
+"""How the mark of a ledger is made: whole (written beside, then linked), at sequence 0, before the ledger's file."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from lapwing.ledger.entries import GENESIS
+from lapwing.ledger.mark import Mark, path_of, text_of
+
+
+def create(ledger: Path) -> None:
+    """Create the mark of a ledger that does not exist yet; leave an existing mark alone."""
+    path = path_of(ledger)
+    descriptor, draft = tempfile.mkstemp(prefix=path.name, dir=path.parent)  # mode 0600
+    try:
+        os.write(descriptor, text_of(Mark(0, GENESIS)))
+        os.fsync(descriptor)
+        os.link(draft, path)
+    except FileExistsError:
+        return
+    finally:
+        os.close(descriptor)
+        os.unlink(draft)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
