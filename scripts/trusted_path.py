@@ -51,7 +51,7 @@ def entered() -> list[Path]:
                 session.sql(QUESTION, epsilon=0.5).rows()
             finally:
                 sys.setprofile(None)
-                threading.setprofile(None)  # type: ignore[arg-type]
+                threading.setprofile(None)
     return [path for path in map(Path, files) if path.is_relative_to(SOURCE)]
 
 
