@@ -30,7 +30,10 @@ REPEATS = 11
 QUESTIONS = 100
 WARM_UP = 50
 """Questions before those that are timed: by then the small table has its index (`engines.duckdb`)."""
-LIBRARIES = "import sqlite3, duckdb, flint, numpy, sqlglot"
+LIBRARIES = """
+import cryptography.hazmat.primitives.ciphers, duckdb, flint, numpy, sqlglot.dialects.duckdb, sqlite3
+import typer._adapters  # typer itself loads it, and pydantic with it, for the first option that it reads
+"""
 COMMAND = "import sys; from lapwing.cli import main; sys.exit(main())"
 
 

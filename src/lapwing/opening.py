@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from lapwing.catalog.column import Bound, Column
-from lapwing.catalog.infer import Edge, draft
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load, write
 from lapwing.engines import digests, open_engine
@@ -22,6 +21,7 @@ from lapwing.privacy.measures import Number
 from lapwing.session import Session
 
 if TYPE_CHECKING:
+    from lapwing.catalog.infer import Edge
     from lapwing.client import RemoteSession
 
 
@@ -112,7 +112,7 @@ def protect(
     epsilon: Number,
     delta: Number = 0,
     max_rows_per_unit: int | None = None,
-    bounds: Mapping[str, tuple[Edge, Edge]] | None = None,
+    bounds: Mapping[str, tuple["Edge", "Edge"]] | None = None,
     domains: Mapping[str, Sequence[object]] | None = None,
     measure: str | None = None,
     neighbouring: str = "add_remove",
@@ -132,6 +132,8 @@ def protect(
     Raises: CatalogMismatch if the file, or another of the same stem, is already protected with another unit, epsilon,
         delta or measure; nothing is changed then. Bounds and domains may change: the ledger stays.
     """
+    from lapwing.catalog.infer import draft  # here: it loads Arrow, which no session needs
+
     path = Path(source)
     beside = path.parent / f"{path.stem}.lapwing.toml"
     before = load(beside) if beside.exists() else None

@@ -8,15 +8,14 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from math import prod
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
-import pyarrow as pa
 
 from lapwing.answer.chart import bars
 from lapwing.answer.column_facts import ColumnFacts, facts
 from lapwing.answer.consistent import ConsistentAnswer, adjusted
-from lapwing.answer.presentation import Cell, EndArray, arrow, cells, ends_shown, html_table
+from lapwing.answer.presentation import Cell, EndArray, cells, ends_shown, html_table
 from lapwing.answer.row_order import kept, private_keys, public_keys, shown
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray, integer_array
@@ -41,6 +40,9 @@ from lapwing.query.derivation.noisy_trees import NoisyTrees
 from lapwing.query.derivation.window_values import with_over
 from lapwing.query.measures import Measure
 from lapwing.query.plan import Plan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 CONFIDENCE: Final = 0.95
 
@@ -193,8 +195,12 @@ class Answer:
                 margins[part] = self.mechanisms[part].half_width(1 - chance) * part.step
         return margins
 
-    def to_arrow(self, confidence: Number | None = None) -> pa.Table:
+    def to_arrow(self, confidence: Number | None = None) -> "pa.Table":
         """Return a PyArrow table; with a confidence, also `<column>_low` and `<column>_high`."""
+        import pyarrow as pa  # here: it takes longer to load than most questions to answer
+
+        from lapwing.answer.arrow import arrow
+
         columns: dict[str, pa.Array] = {}
         intervals = self.interval(confidence) if confidence is not None else {}
         for output in self.plan.outputs:

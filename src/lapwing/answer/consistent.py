@@ -11,14 +11,13 @@ Quantiles need nothing: those of one column in one cell come from one tree, and 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
-import pyarrow as pa
 
 from lapwing.answer.constraints import Limit, adds_up, is_count, limits, sign
 from lapwing.answer.marginals import Groupings
-from lapwing.answer.presentation import Cell, arrow, cells
+from lapwing.answer.presentation import Cell, cells
 from lapwing.answer.projection import move_to_nearest
 from lapwing.answer.rounding import Wholes, in_whole_numbers
 from lapwing.exact.arrays import IntArray
@@ -26,6 +25,9 @@ from lapwing.query.derivation.columns import Column, IndexArray, differ
 from lapwing.query.derivation.derived import NoisyCells, measures_of
 from lapwing.query.measures import Measure
 from lapwing.query.plan import Plan, Question
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @final
@@ -61,8 +63,12 @@ class ConsistentAnswer:
         columns = [cells(self._columns[output.name], output.value.shape) for output in self.plan.outputs]
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*columns, strict=True)]
 
-    def to_arrow(self) -> pa.Table:
+    def to_arrow(self) -> "pa.Table":
         """Return a PyArrow table."""
+        import pyarrow as pa  # here: it takes longer to load than most questions to answer
+
+        from lapwing.answer.arrow import arrow
+
         return pa.table({o.name: arrow(self._columns[o.name], o.value.shape) for o in self.plan.outputs})
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

@@ -1,4 +1,4 @@
-"""Columns as people and programs read them: Python values, Arrow arrays, text.
+"""Columns as people and programs read them: Python values and text.
 
 Arithmetic over an answer is exact and may grow without end. A number beyond 10^308 is shown as a double, which is
 infinite if it is beyond every double. Nothing here raises on any released number.
@@ -12,26 +12,16 @@ from html import escape
 from typing import Any, Final, cast
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from lapwing.exact.floats import float_near
-from lapwing.query.derivation.columns import Column, Labels, Shape, Truths, Value
-from lapwing.query.derivation.rationals import BoolArray, Rationals, product
+from lapwing.query.derivation.columns import Column, Shape, Value
+from lapwing.query.derivation.rationals import Rationals, product
 
 Cell = bool | int | float | Decimal | str | date | datetime | None
 _LARGEST: Final = 10**308
-_MOST_PLACES: Final = 38
+MOST_PLACES: Final = 38
 _FAST_PLACES: Final = 18
-
-_ARROW: Final[Mapping[Shape, pa.DataType]] = {
-    "text": pa.string(),
-    "boolean": pa.bool_(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us"),
-    "real": pa.float64(),
-    "null": pa.null(),
-}
 
 EndArray = NDArray[Any]
 """Ends of intervals: float64, or datetime64 of dates and timestamps, with NaN or NaT where there is none.
@@ -71,10 +61,10 @@ def _cells_at_once(column: Rationals, shape: Shape) -> list[Cell] | None:
     entries: list[Cell]
     if shape == "real":
         entries = column.floats().tolist()
-    elif shape == "integer" and _is_whole(column):
+    elif shape == "integer" and is_whole(column):
         entries = product(column.tops, np.array([int(column.scale)])).tolist()
-    elif shape == "decimal" and (scaled := _scaled(column)) is not None:
-        values, places = scaled
+    elif shape == "decimal" and (found := scaled(column)) is not None:
+        values, places = found
         trimmed, exponents = _trimmed(values, places)
         entries = [Decimal(f"{v}e-{e}") for v, e in zip(trimmed.tolist(), exponents.tolist(), strict=True)]
     else:
@@ -86,7 +76,7 @@ def _cells_at_once(column: Rationals, shape: Shape) -> list[Cell] | None:
     )
 
 
-def _is_whole(column: Rationals) -> bool:
+def is_whole(column: Rationals) -> bool:
     """Tell whether a column is of whole numbers of at most 64 bits."""
     return (
         column.bottoms is None
@@ -96,7 +86,7 @@ def _is_whole(column: Rationals) -> bool:
     )
 
 
-def _scaled(column: Rationals) -> tuple[NDArray[np.int64], int] | None:
+def scaled(column: Rationals) -> tuple[NDArray[np.int64], int] | None:
     """Return whole numbers of 10^−places that a column consists of, if they are few digits; else None."""
     if column.bottoms is not None or column.scale >= 2**62:
         return None
@@ -132,66 +122,11 @@ def cell(value: Value, shape: Shape) -> Cell:
 
 def _decimal(value: Fraction) -> Decimal | float:
     """Return an exact decimal where there is one of at most 38 places."""
-    for places in range(_MOST_PLACES + 1):
+    for places in range(MOST_PLACES + 1):
         scaled = value * 10**places
         if scaled.denominator == 1:
             return Decimal((int(scaled < 0), tuple(map(int, str(abs(scaled.numerator)))), -places))
     return float(value)
-
-
-# ---- Arrow -----------------------------------------------------------------------------------------------------------
-
-
-def arrow(column: Column, shape: Shape) -> pa.Array:
-    """Return an expanded column as an Arrow array.
-
-    Integers are int64 if all fit, else decimals, as Decimals are; decimals of more than 38 digits are floats.
-    """
-    match column:
-        case Labels() if shape in _ARROW:
-            labels = pa.array([*column.labels, None], type=_ARROW[shape])
-            places = np.where(column.places < 0, len(column.labels), column.places)
-            return labels.take(pa.array(places))
-        case Truths():
-            return pa.array(column.truths, mask=_mask(column.null))
-        case Rationals() if shape == "real":
-            return pa.array(column.floats(), mask=_mask(column.null))
-        case Rationals() if shape == "integer" and _is_whole(column):
-            values = product(column.tops, np.array([int(column.scale)]))
-            return pa.array(values, mask=_mask(column.null))
-        case Rationals() if shape == "decimal" and (scaled := _scaled(column)) is not None:
-            return _decimals(*scaled, column.null)
-        case _:
-            return _from_cells(cells(column, shape), shape)
-
-
-def _mask(null: BoolArray | None) -> NDArray[np.bool_] | None:
-    return None if null is None else np.ascontiguousarray(null)
-
-
-def _decimals(values: NDArray[np.int64], places: int, null: BoolArray | None) -> pa.Array:
-    """Return decimals of as few places as all need, laid out as Arrow has them: 128 bits, the low half first."""
-    values = values if null is None else np.where(null, 0, values)
-    while places and not (values % 10).any():
-        values, places = values // 10, places - 1
-    halves = np.stack([values, values >> 63], axis=1)
-    kind = pa.decimal128(_MOST_PLACES, places)
-    valid = None if null is None else pa.array(~null).buffers()[1]
-    return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(np.ascontiguousarray(halves))])
-
-
-def _from_cells(values: Sequence[Cell], shape: Shape) -> pa.Array:
-    if shape in _ARROW:
-        return pa.array(values, type=_ARROW[shape])
-    present = [value for value in values if value is not None]
-    if shape == "integer" and all(isinstance(v, int) and -(2**63) <= v < 2**63 for v in present):
-        return pa.array(values, type=pa.int64())
-    decimals = [v if isinstance(v, Decimal) else Decimal(v) for v in present if isinstance(v, int | Decimal)]
-    places = max((-int(v.as_tuple().exponent) for v in decimals), default=0)
-    digits = max((v.adjusted() + 1 + places for v in decimals), default=1)
-    if len(decimals) == len(present) and max(digits, places, 1) <= _MOST_PLACES:
-        return pa.array(values, type=pa.decimal128(_MOST_PLACES, places))
-    return pa.array([None if v is None else float(v) for v in values], type=pa.float64())  # type: ignore[arg-type]
 
 
 # ---- text ------------------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from lapwing.engines.base import FAILED, Cells, Engine, Exact, IndexedEngine, Leaves, PublicTables, digests
 from lapwing.engines.duckdb.engine import DuckDB
-from lapwing.engines.holders import Holders
 from lapwing.engines.registry import FILE_ENGINE, open_engine, open_indexed_engine, open_public_tables
 
 __all__ = [
@@ -12,7 +11,6 @@ __all__ = [
     "DuckDB",
     "Engine",
     "Exact",
-    "Holders",
     "IndexedEngine",
     "Leaves",
     "PublicTables",

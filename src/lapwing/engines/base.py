@@ -3,18 +3,20 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.catalog.model import Catalog, Table
-from lapwing.engines.holders import Holders
 from lapwing.query.capabilities import Capabilities
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.measures import Distribution
 from lapwing.query.plan import Question
 from lapwing.query.relations.public import PublicFacts
+
+if TYPE_CHECKING:
+    from lapwing.engines.holders import Holders
 
 FAILED: Final = (
     "The engine could not finish the question. The price is paid; ask the curator to look at memory, disk and data."
@@ -38,7 +40,7 @@ class Exact:
     """
 
     cells: Cells
-    holders: Holders | None = None
+    holders: "Holders | None" = None
     leaves: Mapping[Distribution, Leaves] = field(default_factory=dict)
 
 

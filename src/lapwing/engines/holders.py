@@ -27,8 +27,6 @@ from lapwing.query.expressions.expression import Constant
 HOLDER: Final = "holder"
 DEGREE: Final = "degree"
 UNITS: Final = "units"
-BYTES_A_PAIR: Final = 40
-"""What counting takes of memory at its height, beside the engine."""
 _MOST: Final = 1 << 62
 """So many pairs fit into one integer. Numbers without gaps always do: there are fewer than 2^31 of either."""
 _CLOSE: Final = 1 << 32

@@ -14,8 +14,8 @@ much there is to do from then on follows from K, which is released, and from the
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from lapwing.engines import Holders
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import Entropy
 from lapwing.ledger.entries import Charged
@@ -25,8 +25,11 @@ from lapwing.release.cells import Chosen
 from lapwing.release.payload import Choice
 from lapwing.release.request import Release
 
+if TYPE_CHECKING:
+    from lapwing.engines.holders import Holders
 
-def selected_keys(priced: Priced, holders: Holders | None, entropy: Entropy) -> Chosen:
+
+def selected_keys(priced: Priced, holders: "Holders | None", entropy: Entropy) -> Chosen:
     """Return the values of the private keys that are released, in an order that follows from the values.
 
     Guarantee: the loss of `priced.selecting`, of which the engine has bounded the units: each holds at most

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
-from lapwing.engines import DuckDB, Holders
+from lapwing.engines import DuckDB
+from lapwing.engines.holders import Holders
 from lapwing.query.bind import bind
 from lapwing.query.plan import Question
 

@@ -2,22 +2,24 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from lapwing.engines.base import Cells, Exact
 from lapwing.engines.duckdb.cleaned import WHOLE, Pass
 from lapwing.engines.duckdb.queries import LEAF, answer, holders, leaves, shared
-from lapwing.engines.holders import Holders, counted
-from lapwing.engines.shared_rows import taken, truncated
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.keys import Key
 from lapwing.query.measures import CountDistinct, CountUnits, NumberMeasure
 from lapwing.query.plan import Question
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lapwing.engines.holders import Holders
 
 Rows = list[tuple[Any, ...]]
 Taken = TypeVar("Taken")
@@ -26,7 +28,7 @@ Taken = TypeVar("Taken")
 class Columns(Protocol):
     """Runs a query, and returns what a function makes of its columns."""
 
-    def __call__(self, query: str, take: Callable[[pa.RecordBatchReader], Taken], /) -> Taken:
+    def __call__(self, query: str, take: "Callable[[pa.RecordBatchReader], Taken]", /) -> Taken:
         """Return what was taken."""
         ...
 
@@ -40,7 +42,7 @@ class Batch:
     """
 
     cells: Rows
-    holders: list[pa.Table] = field(default_factory=list)
+    holders: "list[pa.Table]" = field(default_factory=list)
     leaves: list[Rows] = field(default_factory=list)
 
 
@@ -72,16 +74,26 @@ def ask(
         parts: into what parts the units are divided to be seen which keys each holds; that is done in memory.
     """
     if question.units_of_row > 1:
+        from lapwing.engines.shared_rows import taken, truncated  # here: Arrow takes longer to load than most questions
+
         return Batch(cells=list(truncated(question, columns(f"WITH {rows(WHOLE)} {shared(question)}", taken))))
     asked = _asked(question)
     numbers = replace(question, measures=asked)
-    take = pa.RecordBatchReader.read_all if question.table.unit_is_row else counted
-    held = parts if question.private_keys else ()
     return Batch(
         cells=fetch(f"WITH {rows(WHOLE)} {answer(numbers)}") if asked else [],
-        holders=[columns(f"WITH {rows(part)} {holders(question)}", take) for part in held],
+        holders=_held(question, rows, columns, parts) if question.private_keys else [],
         leaves=[fetch(f"WITH {rows(WHOLE)} {leaves(question, measure)}") for measure in question.distributions],
     )
+
+
+def _held(question: Question, rows: Callable[[Pass], str], columns: Columns, parts: Sequence[Pass]) -> "list[pa.Table]":
+    """Return who holds which keys, of every part of the units."""
+    from pyarrow import RecordBatchReader  # here, as above
+
+    from lapwing.engines.holders import counted
+
+    take = RecordBatchReader.read_all if question.table.unit_is_row else counted
+    return [columns(f"WITH {rows(part)} {holders(question)}", take) for part in parts]
 
 
 def _asked(question: Question) -> tuple[NumberMeasure, ...]:
@@ -94,6 +106,8 @@ def together(batches: Sequence[Batch], question: Question) -> Exact:
     """Add what was found of disjoint sets of units."""
     held = None
     if question.private_keys:
+        from lapwing.engines.holders import Holders  # here, as above
+
         held = Holders.of_parts([part for batch in batches for part in batch.holders], _steps(question.private_keys))
     cells = _cells(batches, question)
     if held is not None and _asked(question) != question.numbers:
@@ -113,7 +127,7 @@ def _cells(batches: Sequence[Batch], question: Question) -> Cells:
     return cells
 
 
-def _with_units(cells: Cells, held: Holders, question: Question) -> Cells:
+def _with_units(cells: Cells, held: "Holders", question: Question) -> Cells:
     """Put the numbers of units where they belong among the measures of a cell."""
     zero = (0,) * len(_asked(question))
     place = question.numbers.index(CountUnits())

@@ -16,16 +16,18 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 from weakref import finalize
 
 import duckdb
-import pyarrow as pa
 
 from lapwing import progress
 from lapwing.engines.duckdb import scratch
 from lapwing.engines.duckdb.literals import text
 from lapwing.interrupts import deferred
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SPILL: Final = "32GB"
 SPILL_PREFIX: Final = "lapwing-spill-"
@@ -62,7 +64,7 @@ class Query:
         """Return the rows of a query."""
         return cast(Rows, self._run(query, lambda cursor, text: cursor.execute(text).fetchall()))
 
-    def columns(self, query: str, take: Callable[[pa.RecordBatchReader], Taken]) -> Taken:
+    def columns(self, query: str, take: "Callable[[pa.RecordBatchReader], Taken]") -> Taken:
         """Return what a function makes of the columns of a query, which come in pieces."""
         return cast(Taken, self._run(query, lambda cursor, text: take(cursor.sql(text).to_arrow_reader(BATCH))))
 
@@ -95,7 +97,7 @@ class Database:
         with self.session() as ask:
             return ask(query)
 
-    def columns(self, query: str, take: Callable[[pa.RecordBatchReader], Taken]) -> Taken:
+    def columns(self, query: str, take: "Callable[[pa.RecordBatchReader], Taken]") -> Taken:
         """Return what a function makes of the columns of a query."""
         with self.session() as ask:
             return ask.columns(query, take)

@@ -25,10 +25,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from threading import Lock
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 import duckdb
-import pyarrow as pa
 
 from lapwing import progress
 from lapwing.catalog.model import Catalog, PublicTable, Table
@@ -51,14 +50,18 @@ from lapwing.engines.duckdb.database import Database, Rows, Taken
 from lapwing.engines.duckdb.files import File, Stamp, stamp_of
 from lapwing.engines.duckdb.link_keys import is_repeated, keys_of, not_unique
 from lapwing.engines.duckdb.public_data import PublicSources
-from lapwing.engines.holders import BYTES_A_PAIR
 from lapwing.errors import DataFault, EngineFault, Fault
 from lapwing.query.capabilities import Capabilities
 from lapwing.query.plan import Question
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 MEMORY: Final = 1_000_000_000  # bytes
 SECONDS: Final = 600.0
 CAPABILITIES: Final = Capabilities(engine="DuckDB")
+BYTES_A_PAIR: Final = 40
+"""What counting the holders of keys takes of memory at its height, beside the engine."""
 INDEXED_FROM: Final = 64 * 1024**2
 """Bytes of a large file; smaller ones are bounded in less than half a second."""
 INDEXED_AT: Final = 2
@@ -285,7 +288,7 @@ class DuckDB:
         """Return the rows of a question's query."""
         return self._query(query)
 
-    def _columns(self, query: str, take: Callable[[pa.RecordBatchReader], Taken]) -> Taken:
+    def _columns(self, query: str, take: "Callable[[pa.RecordBatchReader], Taken]") -> Taken:
         """Return what a function makes of the columns of a question's query."""
         return self._database.columns(query, take)
 

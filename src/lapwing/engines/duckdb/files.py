@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Final, final
 
 import duckdb
-import pyarrow.parquet
 
 from lapwing.catalog.model import PublicTable, Table
 from lapwing.engines.duckdb.cleaned import Source
 from lapwing.errors import DataFault
 
-_UNREADABLE: Final = (OSError, pyarrow.ArrowException, UnicodeError, csv.Error, duckdb.Error, StopIteration)
+_UNREADABLE: Final = (OSError, UnicodeError, csv.Error, duckdb.Error, StopIteration)
 
 
 @final

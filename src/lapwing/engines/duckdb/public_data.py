@@ -212,8 +212,9 @@ class PublicData:
     def _first(self, table: PublicTable, path: Path, stamp: Stamp) -> _Read:
         self._refuse_protected(table, path)
         digest = files.hashed(path, table)
-        estimate, names = reading.metadata(path)
-        source = reading.columns(self._open().connection, reading.relation(path, names), names, table)
+        connection = self._open().connection
+        estimate, names = reading.metadata(path, connection)
+        source = reading.columns(connection, reading.relation(path, names), names, table)
         read = _Read(stamp=stamp, digest=digest, source=source, rows=0, described=table)
         (found,) = self._fetch(read, _survey(table, source))
         read.rows = int(found[0])

@@ -16,8 +16,6 @@ from lapwing.engines.duckdb.cleaned import WHOLE, Pass, Source, kept_name, layer
 from lapwing.engines.duckdb.expressions import expression, where_clause
 from lapwing.engines.duckdb.literals import clamp, whole
 from lapwing.engines.duckdb.relations import selected, unit_names
-from lapwing.engines.shared_rows import weights
-from lapwing.mechanisms.packing import MOST_LEVEL
 from lapwing.query.expressions.expression import Column, Expression, Literal
 from lapwing.query.keys import Key
 from lapwing.query.measures import Count, CountDistinct, CountUnits, Distribution, NumberMeasure
@@ -66,6 +64,10 @@ def shared(question: Question) -> str:
     Its rows are sets of units, in any order of their places: the keys, the units, and for each of `weights` what the
     rows of these units add, up to more than any level allows.
     """
+    # Here: the one loads Arrow and the other a program's solvers, which take longer than most questions.
+    from lapwing.engines.shared_rows import weights
+    from lapwing.mechanisms.packing import MOST_LEVEL
+
     keys = [f"{expressions.key_value(key)} AS key{i}" for i, key in enumerate(question.keys)]
     units = [f"{name} AS unit{i}" for i, name in enumerate(unit_names(question.selection.relation))]
     sums = [clamp(measured(measure, ""), 0, MOST_LEVEL) for measure in weights(question)]

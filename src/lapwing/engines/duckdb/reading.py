@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Final
 
 import duckdb
-import pyarrow.parquet
 
 from lapwing.catalog.model import Catalog, PublicTable, Table
 from lapwing.engines.duckdb.cleaned import Source, clean, unit_value
@@ -24,7 +23,7 @@ def described(path: Path, table: Table, connection: duckdb.DuckDBPyConnection, c
         not tell them apart.
     """
     with readable(path, table):
-        rows, names = metadata(path)
+        rows, names = metadata(path, connection)
         here = relation(path, names)
         unit = [] if table.unit_is_row or table.link is not None else [table.unit_column]
         source = columns(connection, here, names, table, *unit)
@@ -39,15 +38,30 @@ def described(path: Path, table: Table, connection: duckdb.DuckDBPyConnection, c
     return File(path=path, source=source, rows=rows), Source(relation=anywhere, types=source.types)
 
 
-def metadata(path: Path) -> tuple[int, list[str]]:
+def metadata(path: Path, connection: duckdb.DuckDBPyConnection) -> tuple[int, list[str]]:
     """Return the number of rows (used to plan passes, never shown) and the names of the columns."""
     if _is_text(path):
         with path.open(newline="", encoding="utf-8-sig") as file:
             names = next(csv.reader(file, delimiter=_delimiter(path)), [])
         # A row takes at least two bytes a column: an upper bound on their number without reading them.
         return path.stat().st_size // max(2 * len(names), 1), names
-    with pyarrow.parquet.ParquetFile(path) as parquet:
-        return int(parquet.metadata.num_rows), list(parquet.schema_arrow.names)
+    # By the engine that reads the rows afterwards; a Parquet library of its own takes longer to load than to ask.
+    cursor, source = connection.cursor(), text(str(path))
+    ((rows,),) = cursor.execute(f"SELECT num_rows FROM parquet_file_metadata({source})").fetchall()
+    return int(rows), _columns_of(cursor.execute(f"SELECT name, num_children FROM parquet_schema({source})").fetchall())
+
+
+def _columns_of(elements: list[tuple[str, int | None]]) -> list[str]:
+    """Return the columns of a Parquet schema, which lists the root and then each column followed by its parts."""
+    names: list[str] = []
+    inside = 0  # parts that are still to come of the columns before
+    for name, children in elements[1:]:
+        if inside:
+            inside -= 1
+        else:
+            names.append(name)
+        inside += children or 0
+    return names
 
 
 def columns(
