@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.errors import DataStopped, EngineFault, InvalidParameter, LedgerFault
-from lapwing.ledger import curating, transitions
+from lapwing.ledger import curating, transitions, unanswered
 from lapwing.ledger import state as states
 from lapwing.ledger.curating import accepting, opening, resuming
 from lapwing.ledger.entries import Charge, Entry
@@ -23,7 +23,8 @@ from lapwing.ledger.faults import COUNTED, Cause
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.state import State
 from lapwing.ledger.store import Presence, Transaction
-from lapwing.ledger.transitions import answering, charging, fold, leaving
+from lapwing.ledger.transitions import answering, charging, fold
+from lapwing.ledger.unanswered import leaving
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import PureDP
 from tests.ledger.test_entries import TIME, ready, request, resealed
@@ -113,11 +114,11 @@ def clearing(state: State, entry: Entry, body: Any) -> State:
 TWINS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "a fault too many": lambda patch: patch.setattr(states, "FAULTS_ALLOWED", 4),
     "a fault too few": lambda patch: patch.setattr(states, "FAULTS_ALLOWED", 2),
-    "faults are not counted": lambda patch: patch.setattr(transitions, "COUNTED", dict.fromkeys(CAUSES, 0)),
-    "Ctrl-C is counted": lambda patch: patch.setattr(transitions, "COUNTED", {**COUNTED, "interrupt": 1}),
+    "faults are not counted": lambda patch: patch.setattr(unanswered, "COUNTED", dict.fromkeys(CAUSES, 0)),
+    "Ctrl-C is counted": lambda patch: patch.setattr(unanswered, "COUNTED", {**COUNTED, "interrupt": 1}),
     "resuming refunds": lambda patch: patch.setitem(transitions._FOLDS, "resume", refunding),
     "accepting resumes": lambda patch: patch.setitem(transitions._FOLDS, "data", clearing),
-    "a fault stays under way": lambda patch: patch.setattr(transitions, "_ended", lambda state, *_charges: state),
+    "a fault stays under way": lambda patch: patch.setattr(states.State, "ended", lambda state, *_charges: state),
 }
 ORDERS = (
     ["ask", "fault"] * 3 + ["ask", "resume", "ask", "fault"],

@@ -18,7 +18,7 @@ from lapwing import interrupts
 from lapwing.engines import FAILED, DuckDB
 from lapwing.ledger.faults import given_up
 from lapwing.ledger.ledger import Ledger
-from lapwing.ledger.transitions import leaving
+from lapwing.ledger.unanswered import leaving
 from lapwing.release import release
 from tests.support.release.tables import protected, visits
 

@@ -151,11 +151,6 @@ def log(x: Fraction, bits: int = 128) -> Bounds:
     return enclose(arb.log, x, bits=bits)
 
 
-def sqrt(x: Fraction, bits: int = 128) -> Bounds:
-    """Bound the square root of x ≥ 0."""
-    return enclose(arb.sqrt, x, bits=bits)
-
-
 def normal_cdf_ball(x: Ball) -> Ball:
     """Return Φ(x) = erfc(−x/√2)/2 as a ball; for use inside formulas given to `enclose`."""
     return (-x / arb(2).sqrt()).erfc() / 2
@@ -177,14 +172,6 @@ def dyadic_up(x: Fraction, bits: int) -> Fraction:
         return x
     unit = dyadic_unit(x, bits)
     return math.ceil(x / unit) * unit
-
-
-def dyadic_down(x: Fraction, bits: int) -> Fraction:
-    """Return the largest n·2^k ≤ x, x > 0, with n of at most `bits` binary digits (0 for x = 0)."""
-    if x == 0:
-        return x
-    unit = dyadic_unit(x, bits)
-    return math.floor(x / unit) * unit
 
 
 def dyadic_unit(x: Fraction, bits: int) -> Fraction:

@@ -25,7 +25,8 @@ from lapwing.ledger.registration import Registration
 from lapwing.ledger.settling import Debt, Settled, settled
 from lapwing.ledger.state import State
 from lapwing.ledger.store import Chain, Log, Presence, Transaction
-from lapwing.ledger.transitions import answering, charging, fold, leaving
+from lapwing.ledger.transitions import answering, charging, fold
+from lapwing.ledger.unanswered import leaving
 from lapwing.ledger.waiting import UnderWay, under_way
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import Loss

@@ -19,7 +19,8 @@ from lapwing.ledger.entries import Entry
 from lapwing.ledger.faults import FAULTS_ALLOWED, Cause
 from lapwing.ledger.state import State
 from lapwing.ledger.store import Presence
-from lapwing.ledger.transitions import fold, leaving
+from lapwing.ledger.transitions import fold
+from lapwing.ledger.unanswered import leaving
 
 Debt = tuple[tuple[int, ...], Cause]
 """Charges that ended, and why."""

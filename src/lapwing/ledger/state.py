@@ -5,7 +5,7 @@ charges under way. What needs looking up in the past (the charges by key, the an
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Final, final
@@ -109,6 +109,11 @@ class State:
                 "The curator has closed this data set for ever. Nothing was charged; answers that were bought before "
                 "stay free."
             )
+
+    def ended(self, *charges: int) -> "State":
+        """Return the state in which these charges are no longer under way."""
+        left = {charge: asker for charge, asker in self.under_way.items() if charge not in charges}
+        return replace(self, under_way=MappingProxyType(left))
 
     def next_entry(self, time: str, kind: Kind, subject: str, body: Mapping[str, object]) -> Entry:
         """Return an entry that continues the chain from here."""

@@ -1,8 +1,9 @@
 """The ledger as a state machine: what each entry does to the state, and which entry a question adds to it.
 
 Everything here is a pure function of the request and the state that the entries before it add up to, so that a decision
-rests on public facts alone. A store (`ledger.store`) keeps entries and makes them durable. Here are the entries in the
-life of a question: `charge`, `answer` and `unanswered`; those of the curator are in `ledger.curating`.
+rests on public facts alone. A store (`ledger.store`) keeps entries and makes them durable. Here are the entries that
+questions add: `charge` and `answer`; those that end without one are in `ledger.unanswered`, those of the curator in
+`ledger.curating`.
 
 Guarantee: in any chain that `fold` accepts from the first entry on, the charges' losses pass the budget's filter one
 after another in exact rational arithmetic, so their sum never exceeds the budget; and their deltas add up to at most
@@ -14,7 +15,7 @@ write another chain. It shows accidents, partial restores and hasty edits, not a
 (`ledger.mark`) shows a whole older chain.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
@@ -22,8 +23,9 @@ from typing import Any, Final
 from lapwing.errors import DataChanged, InvalidParameter, LapwingError, LedgerFault
 from lapwing.ledger import curating
 from lapwing.ledger.entries import GENESIS, Charge, Entry, broken, subject_of
-from lapwing.ledger.faults import COUNTED, Cause, given_up, stopped
+from lapwing.ledger.faults import given_up, stopped
 from lapwing.ledger.state import Spent, State, price_of
+from lapwing.ledger.unanswered import fold_unanswered
 from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.filters import charge as pay
@@ -77,21 +79,7 @@ def _fold_charge(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
 def _fold_answer(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
     if not 1 < int(entry.subject) < entry.sequence or not isinstance(body["payload"], str):
         raise broken(entry.sequence, "answers a charge that is not there")
-    return _ended(state, int(entry.subject))
-
-
-def _fold_unanswered(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
-    charges = [int(entry.subject), *body["also"]]
-    if len(set(charges)) < len(charges) or not state.under_way.keys() >= set(charges):
-        raise broken(entry.sequence, "gives up a charge that is not under way")
-    if body["cause"] == "stop" and not state.stopped:
-        raise broken(entry.sequence, "says that the data set was stopped, and it was not")
-    return replace(_ended(state, *charges), faults=state.faults + COUNTED[body["cause"]])
-
-
-def _ended(state: State, *charges: int) -> State:
-    left = {charge: asker for charge, asker in state.under_way.items() if charge not in charges}
-    return replace(state, under_way=MappingProxyType(left))
+    return state.ended(int(entry.subject))
 
 
 def paid(state: State, charge: Charge) -> State | Refused:
@@ -115,7 +103,7 @@ def paid(state: State, charge: Charge) -> State | Refused:
 _FOLDS: Final[dict[str, Callable[[State, Entry, Any], State]]] = {
     "charge": _fold_charge,
     "answer": _fold_answer,
-    "unanswered": _fold_unanswered,
+    "unanswered": fold_unanswered,
     **curating.FOLDS,
 }
 
@@ -163,15 +151,3 @@ def answering(state: State, charge: Entry, payload: str, time: str) -> Entry:
     if state.stopped or (asker is not None and charge.sequence not in state.under_way):
         raise given_up()
     return state.next_entry(time, "answer", str(charge.sequence), {"payload": payload})
-
-
-def leaving(state: State, charges: Sequence[int], cause: Cause, time: str) -> Entry | None:
-    """Return the entry of charges that end without answer, of the first of them on, or None if none is under way.
-
-    While the data set is stopped the cause is that, whatever it was: what came of them must not show.
-    """
-    open_charges = [charge for charge in charges if charge in state.under_way]
-    if not open_charges:
-        return None
-    body = {"cause": "stop" if state.stopped else cause, "also": open_charges[1:]}
-    return state.next_entry(time, "unanswered", str(open_charges[0]), body)

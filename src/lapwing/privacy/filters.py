@@ -16,7 +16,8 @@ for any mechanisms, chosen in any way, at no cost over composition fixed in adva
 - renyi: at each order declared in advance ε(α) adds under full adaptivity (Feldman and Zrnic 2021), and every order is
   kept within its cap. "Some order is within its cap" would be another decision, which is not made here.
 
-No such decision is made from privacy loss distributions: they are not valid for charges chosen along the way.
+No such decision is made from privacy loss distributions: they are not valid for charges chosen along the way
+(`composable`).
 
 The guarantee is the budget, not what happens to be spent when one stops looking: stopping when the answers suit is
 itself a choice that depends on the data (`odometers` has figures that allow for it).
@@ -26,45 +27,10 @@ Amounts are exact rationals and a charge is rounded up to GRID: ten charges of 0
 """
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Generic, Protocol, Self, final, runtime_checkable
+from typing import Generic, final
 
 from lapwing.errors import InvalidParameter
-from lapwing.privacy.measures import Loss
-
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar  # typing's own has defaults from Python 3.13 on
-else:
-    from typing import TypeVar
-
-
-@runtime_checkable
-class Composable(Protocol):
-    """A loss that adds up, so that an account can hold it."""
-
-    def rounded_up(self) -> Self:
-        """Return the loss as it is charged."""
-
-    def nothing(self) -> Self:
-        """Return no loss, in the same measure."""
-
-    def beyond(self, other: Self) -> Self:
-        """Return what of this loss is beyond another, in each of its numbers."""
-
-    def times_in(self, room: Self) -> int | None:
-        """Return how many times this loss fits into a room; None for any number."""
-
-    def __add__(self, other: Self) -> Self: ...
-
-    def __le__(self, other: Self) -> bool: ...
-
-
-if TYPE_CHECKING:
-    L = TypeVar("L", bound=Composable, default=Loss, covariant=True)
-    M = TypeVar("M", bound=Composable)
-else:
-    L = TypeVar("L", covariant=True)
-    M = TypeVar("M")
+from lapwing.privacy.composable import L, M, check_adds_up
 
 
 @final
@@ -85,7 +51,7 @@ class Account(Generic[L]):
 
         Raises: InvalidParameter for what does not add up, such as a privacy loss distribution.
         """
-        _check_adds_up(type(budget))
+        check_adds_up(type(budget))
         return Account(budget=budget, spent=budget.nothing())
 
     @property
@@ -116,7 +82,7 @@ def charge(account: Account[M], loss: M) -> Granted[M] | Refused[M]:
     Raises: InvalidParameter if the loss is of another measure than the account, a curve without one of its orders, or a
         privacy loss distribution.
     """
-    _check_adds_up(type(loss))
+    check_adds_up(type(loss))
     spent = account.spent + loss.rounded_up()
     if not spent <= account.budget:
         return Refused(shortfall=spent.beyond(account.budget))
@@ -128,20 +94,8 @@ def fits(account: Account[M], loss: M) -> int:
 
     Raises: InvalidParameter if the loss is zero (any number fits) or of another measure than the account.
     """
-    _check_adds_up(type(loss))
+    check_adds_up(type(loss))
     times = loss.rounded_up().times_in(account.remaining)
     if times is None:
         raise InvalidParameter(f"The loss is {loss}; any number of charges of nothing fits: give a loss above 0.")
     return times
-
-
-@lru_cache
-def _check_adds_up(measure: type) -> None:
-    """Refuse what is no loss that adds up."""
-    if not issubclass(measure, Composable):
-        raise InvalidParameter(
-            f"A {measure.__name__} does not add up whatever is asked next, so no account can hold it. A privacy loss "
-            "distribution holds for a list fixed in advance: which of two lists reveals more depends on what was "
-            "answered, so a filter that composes them along the way lets more through than its limit (arXiv "
-            "2602.06756). Keep an account of GaussianDP, or buy what is planned as the slots of a wallet."
-        )
