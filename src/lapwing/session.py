@@ -20,7 +20,6 @@ from lapwing.ledger.owners import owners_of
 from lapwing.ledger.raising import require_expected
 from lapwing.ledger.reading import FaultRow
 from lapwing.ledger.state import State
-from lapwing.preview import Preview
 from lapwing.privacy.amounts import exact
 from lapwing.privacy.measures import Loss, Number
 from lapwing.query.bind import bind
@@ -30,7 +29,6 @@ from lapwing.query.plan import Plan, PlanCache
 from lapwing.query.quote import Priced, request
 from lapwing.query.text.parameters import Parameters
 from lapwing.release.answering import answer_all
-from lapwing.release.explaining import explain
 from lapwing.release.request import Access, Request
 
 # What few sessions need, and takes a twentieth of a start, is imported where it is used: the builder and the guarantee.
@@ -38,6 +36,7 @@ if TYPE_CHECKING:
     from lapwing.builder.table import Table
     from lapwing.guarantee import Page
     from lapwing.guarantee.raise_preview import Raise
+    from lapwing.preview import Preview
 
 
 @final
@@ -196,11 +195,13 @@ class Session:
         error: Number | None = None,
         delta: Number | None = None,
         assuming_count: int | None = None,
-    ) -> Preview:
+    ) -> "Preview":
         """Return price, mechanisms and promised errors without touching data or budget.
 
         Args: assuming_count: a number of rows in a cell, to see how wide the interval of an AVG would be there.
         """
+        from lapwing.release.explaining import explain  # here: a question that is asked needs no preview
+
         self._require_open()
         if assuming_count is not None and (isinstance(assuming_count, bool) or assuming_count < 1):
             raise InvalidParameter(

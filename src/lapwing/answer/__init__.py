@@ -2,7 +2,6 @@
 
 from lapwing.answer.answer import CONFIDENCE, Answer
 from lapwing.answer.column_facts import ColumnFacts, MeasureFacts
-from lapwing.answer.consistent import ConsistentAnswer
 from lapwing.answer.presentation import Cell, show
 
-__all__ = ["CONFIDENCE", "Answer", "Cell", "ColumnFacts", "ConsistentAnswer", "MeasureFacts", "show"]
+__all__ = ["CONFIDENCE", "Answer", "Cell", "ColumnFacts", "MeasureFacts", "show"]

@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 
-from lapwing.answer.chart import bars
 from lapwing.answer.column_facts import ColumnFacts, facts
-from lapwing.answer.consistent import ConsistentAnswer, adjusted
 from lapwing.answer.presentation import Cell, EndArray, cells, ends_shown, html_table
 from lapwing.answer.row_order import kept, private_keys, public_keys, shown
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray, integer_array
 from lapwing.mechanisms.additive import NoiseLaw
-from lapwing.plots import Plot
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import Loss
 from lapwing.query.derivation.columns import NUMERIC, TEMPORAL, Column, IndexArray, Value
@@ -43,6 +40,9 @@ from lapwing.query.plan import Plan
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from lapwing.answer.consistent import ConsistentAnswer
+    from lapwing.plots import Plot
 
 CONFIDENCE: Final = 0.95
 
@@ -213,13 +213,15 @@ class Answer:
         """Export the answer to anything that reads Arrow (polars, pandas, DuckDB)."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
-    def consistent(self) -> ConsistentAnswer:
+    def consistent(self) -> "ConsistentAnswer":
         """Return the same rows with numbers that can be true together, beside this answer, which stays as it is.
 
         Counts are not negative, parts not larger than their whole, sums inside count times bounds, and totals agree
         with their parts; means and all other columns are computed anew. Adjusted numbers are biased: add up raw ones.
         Intervals stay those of the raw answer, and so does the choice of rows by HAVING and LIMIT, and their order.
         """
+        from lapwing.answer.consistent import ConsistentAnswer, adjusted  # here: few answers are made consistent
+
         deviations = {m: self.mechanisms[m].standard_deviation for m in self._released.measures}
         measures, changed = adjusted(self.plan.question, self._released.measures, deviations)
         kept = replace(self._kept, measures={m: values[self._places_kept] for m, values in measures.items()})
@@ -230,11 +232,13 @@ class Answer:
         """Return what is public about each column: its noise, the half-width of its 95 % interval, its price."""
         return facts(self.plan, self.mechanisms, self._shares)
 
-    def plot(self, column: str | None = None, *, confidence: Number = CONFIDENCE) -> Plot:
+    def plot(self, column: str | None = None, *, confidence: Number = CONFIDENCE) -> "Plot":
         """Return a bar chart with intervals of one noisy column of numbers: the first, unless named.
 
         Raises: InvalidParameter if there is no such noisy column.
         """
+        from lapwing.answer.chart import bars  # here: few answers are drawn
+
         numeric = {output.name for output in self.plan.outputs if output.value.shape in NUMERIC}
         intervals = {name: ends for name, ends in self.interval(confidence).items() if name in numeric}
         keys = [output.name for output in self.plan.outputs if isinstance(output.value, KeyValue)]

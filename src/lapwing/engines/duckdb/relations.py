@@ -7,7 +7,7 @@ doubles is clamped before it becomes one, because it may stray past a proven bou
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from lapwing.engines.duckdb import expressions
 from lapwing.engines.duckdb.cleaned import kept_name, public_name, unit_name
@@ -16,12 +16,14 @@ from lapwing.engines.duckdb.literals import clamp, engine_type, identifier, text
 from lapwing.query.expressions.expression import Expression, Literal, Operation
 from lapwing.query.expressions.types import Fixed, Real, Type, double, print_in_steps
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate
-from lapwing.query.relations.public_join import PublicJoin
 from lapwing.query.relations.relation import Kept, Relation, Selection, table_of, tables_of, units_of_row
-from lapwing.query.relations.set_operations import Distinct, Union
-from lapwing.query.relations.shared_join import SharedJoin
-from lapwing.query.relations.unit_join import UnitJoin
-from lapwing.query.relations.windowed import SortTerm, Window, Windowed, WindowFrame
+
+if TYPE_CHECKING:
+    from lapwing.query.relations.public_join import PublicJoin
+    from lapwing.query.relations.set_operations import Distinct, Union
+    from lapwing.query.relations.shared_join import SharedJoin
+    from lapwing.query.relations.unit_join import UnitJoin
+    from lapwing.query.relations.windowed import SortTerm, Window, Windowed, WindowFrame
 
 
 def selected(selection: Selection, further: Sequence[str] = ()) -> str:
@@ -33,6 +35,13 @@ def relation(node: Relation) -> str:
     """Return a relation as an item of a FROM clause."""
     if isinstance(node, Kept):
         return kept_name(node.table)
+    # Here: most questions are about the rows of one table, and these take a fiftieth of a start.
+    from lapwing.query.relations.public_join import PublicJoin
+    from lapwing.query.relations.set_operations import Distinct, Union
+    from lapwing.query.relations.shared_join import SharedJoin
+    from lapwing.query.relations.unit_join import UnitJoin
+    from lapwing.query.relations.windowed import Windowed
+
     carried = unit_names(node)
     match node:
         case Distinct():
@@ -86,12 +95,12 @@ def _items(items: Sequence[str]) -> str:
     return ", ".join(items) or "NULL AS nothing"
 
 
-def _columns(node: Distinct) -> list[str]:
+def _columns(node: "Distinct") -> list[str]:
     pairs = zip(node.expressions, node.columns, strict=True)
     return [f"{_column(value)} AS {identifier(column.name)}" for value, column in pairs]
 
 
-def _parts(node: Union, carried: Sequence[str]) -> list[str]:
+def _parts(node: "Union", carried: Sequence[str]) -> list[str]:
     parts = []
     for part in node.parts:
         pairs = zip(part.expressions, node.columns, strict=True)
@@ -170,7 +179,7 @@ _FUNCTIONS: Mapping[str, Callable[[str], str]] = {
 # ---- windows --------------------------------------------------------------------------------------------------------
 
 
-def _windowed(node: Windowed, unit: str) -> str:
+def _windowed(node: "Windowed", unit: str) -> str:
     """Add windows to rows; where several count rows one by one, all break ties by one numbering of the unit's rows."""
     columns = [identifier(column.name) for column in node.source.relation.columns]
     ties = [f"{column} NULLS LAST" for column in columns]
@@ -186,12 +195,12 @@ def _windowed(node: Windowed, unit: str) -> str:
     return f"(SELECT {_items([*shown, *windows])} {source})"
 
 
-def _positions(window: Window) -> int:
+def _positions(window: "Window") -> int:
     """Return how often a window's text counts rows one by one: an average is a sum over a count."""
     return (2 if window.function == "average" else 1) if window.positional else 0
 
 
-def _window(window: Window, ties: Sequence[str], unit: str) -> str:
+def _window(window: "Window", ties: Sequence[str], unit: str) -> str:
     arguments = [_column(argument) for argument in window.arguments]
     over = _over(window, ties, unit)
     nulls = " IGNORE NULLS" if window.ignores_nulls else ""
@@ -215,7 +224,7 @@ def _window(window: Window, ties: Sequence[str], unit: str) -> str:
             return f"{function}({', '.join(arguments)}{nulls}) {over}"
 
 
-def _over(window: Window, ties: Sequence[str], unit: str) -> str:
+def _over(window: "Window", ties: Sequence[str], unit: str) -> str:
     partition = ", ".join([unit, *map(expression, window.partition)])
     terms = [_sorted(term) for term in window.order]
     if window.positional:
@@ -224,7 +233,7 @@ def _over(window: Window, ties: Sequence[str], unit: str) -> str:
     return f"OVER (PARTITION BY {partition}{order}{_framed(window.frame)})"
 
 
-def _framed(frame: WindowFrame | None) -> str:
+def _framed(frame: "WindowFrame | None") -> str:
     if frame is None:
         return ""
     start = "UNBOUNDED PRECEDING" if frame.start is None else _distance(frame.start)
@@ -238,7 +247,7 @@ def _distance(rows: int) -> str:
     return f"{whole(abs(rows))} {'PRECEDING' if rows < 0 else 'FOLLOWING'}"
 
 
-def _sorted(term: SortTerm) -> str:
+def _sorted(term: "SortTerm") -> str:
     direction = " DESC" if term.descending else ""
     return f"{_column(term.value)}{direction} NULLS {'FIRST' if term.nulls_first else 'LAST'}"
 
@@ -246,7 +255,7 @@ def _sorted(term: SortTerm) -> str:
 # ---- joins ----------------------------------------------------------------------------------------------------------
 
 
-def _joined(node: PublicJoin, carried: Sequence[str]) -> str:
+def _joined(node: "PublicJoin", carried: Sequence[str]) -> str:
     """Join on values computed on either side, so that no name can be taken for the other side's."""
     own = [*carried, *(identifier(column.name) for column in node.source.relation.columns)]
     names = [*own, *(identifier(column.name) for column in node.public.columns)]
@@ -264,7 +273,7 @@ def _joined(node: PublicJoin, carried: Sequence[str]) -> str:
     return f"(SELECT {_items(shown)} FROM {ours} {node.kind.upper()} JOIN {theirs} ON {on})"
 
 
-def _joined_by_unit(node: UnitJoin, unit: str) -> str:
+def _joined_by_unit(node: "UnitJoin", unit: str) -> str:
     """Join rows of a unit with each other; no two columns of the sides have one name."""
     columns = [identifier(column.name) for column in node.source.relation.columns]
     ours_unit, theirs_unit = (unit_name(*tables_of(side.relation)) for side in (node.source, node.other))
@@ -286,7 +295,7 @@ def _joined_by_unit(node: UnitJoin, unit: str) -> str:
     return f"(SELECT {_items(shown)} FROM {ours} {node.kind.upper()} JOIN {theirs} ON {on})"
 
 
-def _meeting(node: SharedJoin) -> str:
+def _meeting(node: "SharedJoin") -> str:
     """Join rows of whatever unit; each carries the units of both."""
     columns = [identifier(column.name) for column in node.source.relation.columns]
     further = [identifier(column.name) for column in node.added]
@@ -306,7 +315,7 @@ def _meeting(node: SharedJoin) -> str:
     return f"(SELECT {_items(shown)} FROM {ours} JOIN {theirs} ON {' AND '.join([*equal, *apart])})"
 
 
-def _public_rows(node: PublicJoin) -> str:
+def _public_rows(node: "PublicJoin") -> str:
     """Return the FROM and WHERE clauses of the public rows."""
     public = node.public
     where = f" WHERE ({expression(public.where)})" if public.where is not None else ""

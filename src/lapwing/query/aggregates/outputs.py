@@ -4,14 +4,13 @@ An aggregate's argument is an expression over one row (`calls`); what stands out
 (`formulas`, `answer_windows`), and checked here for types so that nothing can fail once the answer is paid.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
-from lapwing.query.aggregates.answer_windows import bind_over
 from lapwing.query.aggregates.counts_and_sums import COUNTS_AND_SUMS
 from lapwing.query.aggregates.formulas import FORMULAS, Formula
 from lapwing.query.aggregates.order_statistics import ORDER_STATISTICS
@@ -21,7 +20,7 @@ from lapwing.query.aggregates.statistics import STATISTICS
 from lapwing.query.derivation.derived import Derived, KeyValue
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.naming import instead_of_aggregate, name_of
-from lapwing.query.expressions.rows import is_column, require_present
+from lapwing.query.expressions.rows import Rows, is_column, require_present
 
 AGGREGATES: Final[Mapping[type[exp.Expression], Aggregate]] = {**COUNTS_AND_SUMS, **STATISTICS, **ORDER_STATISTICS}
 """Which function binds which aggregate; a new one adds itself to one of these tables, or brings a table of its own."""
@@ -98,6 +97,12 @@ def _paren(node: exp.Expression, scope: SelectScope, requests: Requests) -> Deri
     return bind_output(node.this, scope, requests)
 
 
+def _over(node: exp.Expression, rows: Rows, derived: Callable[[exp.Expression], Derived]) -> Derived:
+    from lapwing.query.aggregates.answer_windows import bind_over  # here: few questions have windows
+
+    return bind_over(node, rows, derived)
+
+
 def _formula(rule: Formula) -> Aggregate:
     return lambda node, scope, requests: rule(node, scope.rows, lambda part: bind_output(part, scope, requests))
 
@@ -107,6 +112,6 @@ HANDLERS: Final[Mapping[type[exp.Expression], Aggregate]] = {
     exp.Filter: _filter,
     exp.Column: _reference,
     exp.Paren: _paren,
-    exp.Window: _formula(bind_over),
+    exp.Window: _formula(_over),
     **{kind: _formula(rule) for kind, rule in FORMULAS.items()},
 }

@@ -20,7 +20,6 @@ from lapwing.query.from_clause.scope import (
     protected_table,
     rows_of,
 )
-from lapwing.query.from_clause.subqueries import bind_composed
 from lapwing.query.relations.size import require_bounded_size
 
 __all__ = ["Scope", "bind_from", "rows_of"]
@@ -34,6 +33,9 @@ def bind_from(select: exp.Select, scope: Scope, *, sharing: bool = False) -> tup
     alone = _one_table(select, scope)
     if alone is not None:
         return alone, scope
+    # Here: joins, unions and subqueries are a twentieth of a start, and most questions have none.
+    from lapwing.query.from_clause.subqueries import bind_composed
+
     try:
         return bind_composed(select, scope)
     except QueryRefused:
