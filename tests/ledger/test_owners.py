@@ -9,7 +9,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.errors import CatalogMismatch
-from lapwing.ledger import ledger as ledgers
+from lapwing.ledger import administration
 
 SUPPLIERS = """
 [tables.supplier]
@@ -81,7 +81,7 @@ def test_a_table_that_is_known_does_not_become_that_of_others(registered: Path, 
 
 
 def test_twin_owners_that_are_not_compared_become_others(registered: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledgers, "require_same_owners", lambda *_: None)
+    monkeypatch.setattr(administration, "require_same_owners", lambda *_: None)
     registered.write_text(catalog_of(OTHERS[0]), encoding="utf-8")
     lw.connect(registered).close()
 
