@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.engines import DuckDB
+from lapwing.engines.duckdb.indexing import Indexing
 from tests.support.cli.command import BY_PLAN, Run, write_visits
 
 ABSENT = "visits: there is no index.\n"
@@ -41,7 +41,7 @@ def test_what_cannot_be_written_is_a_fault(visits: Path, run: Run, monkeypatch: 
     def failing(*_: object) -> bool:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(DuckDB, "_build", failing)
+    monkeypatch.setattr(Indexing, "build", failing)
     ended = run("index", "build")
     assert ended.status == 6
     assert "could not be written beside visits.parquet" in ended.err

@@ -16,7 +16,7 @@ from lapwing.catalog.column import TYPES
 from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, Budget, Catalog, Column, Table
 from lapwing.cli.commands import COMMANDS as MODULES
 from lapwing.cli.commands import load
-from lapwing.engines.duckdb.database import DISABLED_OPTIMIZERS
+from lapwing.engines.duckdb.lockdown import DISABLED_OPTIMIZERS
 from lapwing.ledger.entries import Kind
 from lapwing.ledger.reading import HistoryRow
 from lapwing.preview import ColumnPreview, MeasurePreview, Preview

@@ -19,7 +19,7 @@ import pytest
 from lapwing.catalog.model import Catalog, Table
 from lapwing.engines import DuckDB, Exact
 from lapwing.engines.base import IndexState
-from lapwing.engines.duckdb import cleaned, index, scratch
+from lapwing.engines.duckdb import cleaned, index, scratch, stored_rows
 from lapwing.engines.duckdb import engine as engine_module
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import DataFault, EngineFault, Fault
@@ -139,8 +139,8 @@ def test_an_index_of_other_rows_is_found(
 ) -> None:
     """So that the tests above do not pass because the index is not read."""
     engine.drop_index(found.tables[0])
-    kept_rows = cleaned.kept_rows
-    monkeypatch.setattr(cleaned, "kept_rows", lambda *a: f"{kept_rows(*a)} LIMIT 100")
+    kept_rows = stored_rows.kept_rows
+    monkeypatch.setattr(stored_rows, "kept_rows", lambda *a: f"{kept_rows(*a)} LIMIT 100")
     engine.build_index(found.tables[0])
     assert ask(engine, found, QUESTIONS[0]) != cold(found, QUESTIONS[0]) or stored.exists()
     assert ask(engine, found, "SELECT COUNT(*) FROM t") == {(): (100,)}
@@ -165,7 +165,7 @@ def test_values_come_back_as_they_were(unit: str, tmp_path: Path) -> None:
     source = engine._describe(table).source
     asked = f'SELECT {columns} FROM "kept t" ORDER BY ALL'
     before = engine._query(f"WITH {cleaned.layer(table, source)} {asked}")
-    after = engine._query(f"WITH {cleaned.stored(table, texts(engine, table))} {asked}")
+    after = engine._query(f"WITH {stored_rows.stored(table, texts(engine, table))} {asked}")
     assert before == after
     engine.close()
 

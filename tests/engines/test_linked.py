@@ -18,9 +18,10 @@ from lapwing.catalog.model import Catalog, Table
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
 from lapwing.engines.base import IndexState
-from lapwing.engines.duckdb import cleaned
+from lapwing.engines.duckdb import cleaned, stored_rows
 from lapwing.engines.duckdb import engine as engine_module
-from lapwing.engines.duckdb.cleaned import WHOLE, Pass, kept_name, unit_name
+from lapwing.engines.duckdb.cleaned import WHOLE, Pass
+from lapwing.engines.duckdb.literals import kept_name, unit_name
 from lapwing.errors import DataFault, EngineFault
 from lapwing.query.bind import bind
 from lapwing.query.plan import Question
@@ -195,8 +196,8 @@ def test_a_pass_that_is_left_out_is_found(found: Catalog, engine: DuckDB, monkey
     expected = answers(engine, found)
     engine.build_index(named(found, "orders"))
     monkeypatch.setattr(DuckDB, "_passes", lambda *_: 3)
-    right = cleaned.stored
-    monkeypatch.setattr(cleaned, "stored", lambda table, relation, *_: right(table, relation))
+    right = stored_rows.stored
+    monkeypatch.setattr(stored_rows, "stored", lambda table, relation, *_: right(table, relation))
     assert answers(engine, found) != expected, "of an index, all units in every pass"
 
 

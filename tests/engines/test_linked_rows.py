@@ -10,7 +10,7 @@ from hypothesis import given
 
 from lapwing.catalog import Column, Table
 from lapwing.catalog.table import Link
-from lapwing.engines.duckdb import cleaned
+from lapwing.engines.duckdb import cleaned, linked_rows, literals
 from lapwing.engines.duckdb.cleaned import Pass, Source
 from tests.catalog.test_existing import CHILD, LEAF, ROOT, SMALL, TABLES, cascaded, rows, without
 from tests.support.catalog.existing import Data
@@ -105,15 +105,15 @@ def test_what_is_right_is_not_caught(connection: duckdb.DuckDBPyConnection) -> N
 
 
 def test_an_orphan_that_is_kept_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = cleaned._linked
-    monkeypatch.setattr(cleaned, "_linked", lambda *given: right(*given).replace(" JOIN ", " LEFT JOIN "))
+    right = linked_rows.linked
+    monkeypatch.setattr(cleaned, "linked", lambda *given: right(*given).replace(" JOIN ", " LEFT JOIN "))
     assert is_wrong()
     assert moved(SHOP, 1)
 
 
 def test_keys_that_are_null_and_meet_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = cleaned._linked
-    monkeypatch.setattr(cleaned, "_linked", lambda *given: right(*given).replace(" = ", " IS NOT DISTINCT FROM "))
+    right = linked_rows.linked
+    monkeypatch.setattr(cleaned, "linked", lambda *given: right(*given).replace(" = ", " IS NOT DISTINCT FROM "))
     data = {**SHOP, "root": [*SHOP["root"], {"k": None, "who": 3, "site": 1}]}
     with composed.connect() as connection:
         put(connection, TABLES, data)
@@ -147,12 +147,12 @@ def test_a_bound_over_all_units_is_caught(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_unit_that_is_not_carried_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the parent's key in its place, a person is as many units as it has orders."""
-    right = cleaned._linked
+    right = linked_rows.linked
 
-    def own(table: Table, link: Link, source: Source) -> str:
-        return right(table, link, source).replace(f"theirs.{cleaned.unit_name(link.parent)} AS", 'theirs."k" AS', 1)
+    def own(table: Table, link: Link, rows: str) -> str:
+        return right(table, link, rows).replace(f"theirs.{literals.unit_name(link.parent)} AS", 'theirs."k" AS', 1)
 
-    monkeypatch.setattr(cleaned, "_linked", own)
+    monkeypatch.setattr(cleaned, "linked", own)
     assert is_wrong()
 
 
@@ -162,9 +162,9 @@ def test_a_parent_of_the_file_and_not_of_what_is_kept_is_caught(monkeypatch: pyt
     with composed.connect() as connection:
         put(connection, TABLES, data)
         assert found(connection, CHILD) == defined(connection, CHILD, data)
-        right = cleaned._linked
+        right = linked_rows.linked
         raw = "(SELECT *, who AS unit FROM r)"
-        monkeypatch.setattr(cleaned, "_linked", lambda *given: right(*given).replace('"kept root"', raw))
+        monkeypatch.setattr(cleaned, "linked", lambda *given: right(*given).replace('"kept root"', raw))
         assert found(connection, CHILD) != defined(connection, CHILD, data)
 
 
@@ -199,7 +199,7 @@ def test_columns_of_any_name_are_columns(connection: duckdb.DuckDBPyConnection) 
         cleaned.layer(ROOT, source_of(ROOT)),
         cleaned.layer(child, Source(relation="child", types=types)),
     ]
-    rows = connection.execute(f"WITH {', '.join(layers)} SELECT * FROM {cleaned.kept_name(child)}").fetchall()
+    rows = connection.execute(f"WITH {', '.join(layers)} SELECT * FROM {literals.kept_name(child)}").fetchall()
     assert rows == [(7, -2, -1, 0, 1, 2)]
 
 

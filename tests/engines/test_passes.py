@@ -8,9 +8,9 @@ import pytest
 
 from lapwing.catalog.model import Catalog
 from lapwing.engines import DuckDB
-from lapwing.engines.duckdb import batches as asking
 from lapwing.engines.duckdb import cleaned
 from lapwing.engines.duckdb import engine as engine_module
+from lapwing.engines.duckdb import queries as asking
 from lapwing.engines.duckdb.engine import MEMORY
 from tests.support.engines.tables import ask, catalog
 
@@ -50,7 +50,7 @@ def test_a_pass_that_is_left_out_is_found(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(DuckDB, "_passes", lambda *_: 3)
     printed = cleaned.layer
     monkeypatch.setattr(
-        cleaned, "layer", lambda t, s, part: printed(t, s, cleaned.Pass(index=min(part.index, 1), of=3))
+        engine_module, "layer", lambda t, s, part: printed(t, s, cleaned.Pass(index=min(part.index, 1), of=3))
     )
     assert ask(engine, found, QUESTIONS[0]) != once
     engine.close()

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lapwing.engines import DuckDB
-from lapwing.engines.duckdb import database
+from lapwing.engines.duckdb import lockdown
 from tests.support.engines.tables import ask, catalog
 
 NAN = float("nan")
@@ -53,6 +53,6 @@ def test_statistics_of_the_file_change_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("optimizer", ["statistics_propagation", "filter_pushdown"])
 def test_an_engine_that_believes_them_is_found(optimizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    others = tuple(name for name in database.DISABLED_OPTIMIZERS if name != optimizer)
-    monkeypatch.setattr(database, "DISABLED_OPTIMIZERS", others)
+    others = tuple(name for name in lockdown.DISABLED_OPTIMIZERS if name != optimizer)
+    monkeypatch.setattr(lockdown, "DISABLED_OPTIMIZERS", others)
     assert believed(tmp_path)

@@ -17,7 +17,7 @@ from lapwing.catalog.toml import loads
 from lapwing.engines.duckdb import expressions as printers
 from lapwing.engines.duckdb import functions as function_printers
 from lapwing.engines.duckdb import functions as sql_functions
-from lapwing.engines.duckdb.database import DISABLED_OPTIMIZERS
+from lapwing.engines.duckdb.lockdown import DISABLED_OPTIMIZERS
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
 from lapwing.query.expressions import days, numeric, strings, temporal

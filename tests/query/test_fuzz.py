@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from lapwing.engines import holders
-from lapwing.engines.duckdb import batches as asking
-from lapwing.engines.duckdb import queries as render
+from lapwing.engines.duckdb import clamped_sums, held_keys
 from lapwing.engines.duckdb import relations as render_relations
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.query import stability
@@ -151,11 +150,11 @@ BUGS: dict[str, tuple[int, Any, str, Any]] = {
         "numbers",
         property(lambda w: frozenset(c.name for c in w.added)),
     ),
-    "units' sums that are not clamped": (57, render, "_kept_inside", lambda value, _: value),
+    "units' sums that are not clamped": (57, clamped_sums, "_kept_inside", lambda value, _: value),
     "a row or group too many": (141, render_relations, "_numbered", one_too_many),
     "trees of one level less": (30, stability, "_tree", one_level_less),
     "sets for the price of one": (94, stability, "_together", lambda sets: sets[0]),
-    "units that seem to hold one key each": (57, asking, "counted", one_key_each),
+    "units that seem to hold one key each": (57, held_keys, "counted", one_key_each),
     "rows that hold keys": (55, holders, "_distinct", np.sort),
 }
 

@@ -12,10 +12,10 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
 from lapwing.engines.duckdb import literals
-from lapwing.engines.duckdb import queries as render
 from lapwing.engines.duckdb.cleaned import Source
 from lapwing.query.bind import bind
 from tests.support.engines.tables import run
+from tests.support.query import rendering
 
 NASTY = [
     "'",
@@ -134,7 +134,7 @@ def counted(where: str, catalog: Catalog, engine: DuckDB) -> int:
     """Return the exact count, having seen that the SQL is one statement."""
     question = bind(f"SELECT COUNT(*) AS n FROM {TABLE} WHERE {where}", catalog).question
     source = Source(relation="t", types=dict.fromkeys([*NAMES, "who's"], "VARCHAR"))
-    sql = render.render(question, {question.table.name: source})
+    sql = rendering.render(question, {question.table.name: source})
     assert len(duckdb.extract_statements(sql)) == 1
     (count,) = run(engine, question)[()]
     return int(count)

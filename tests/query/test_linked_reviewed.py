@@ -19,10 +19,11 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load
 from lapwing.engines import DuckDB
 from lapwing.engines.base import Exact
-from lapwing.engines.duckdb import cleaned
 from lapwing.engines.duckdb import engine as engine_of
-from lapwing.engines.duckdb.cleaned import WHOLE, Pass, stored
+from lapwing.engines.duckdb import stored_rows
+from lapwing.engines.duckdb.cleaned import WHOLE, Pass
 from lapwing.engines.duckdb.public_data import PublicData
+from lapwing.engines.duckdb.stored_rows import stored
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
 from lapwing.query.from_clause import select_list, subqueries, unit_joins
@@ -240,7 +241,7 @@ def test_twin_an_index_that_gives_a_pass_all_units_is_found(tmp_path: Path, monk
     def whole(table: Any, relation: str, part: Pass = WHOLE, within: Pass = WHOLE) -> str:
         return stored(table, relation, WHOLE, within)
 
-    monkeypatch.setattr(cleaned, "stored", whole)
+    monkeypatch.setattr(stored_rows, "stored", whole)
     assert differing(tmp_path, monkeypatch, ("orders",))
 
 

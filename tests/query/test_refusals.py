@@ -19,7 +19,7 @@ from lapwing.opening import open_session
 from lapwing.query.bind import bind
 from lapwing.session import Session
 from tests.support.answer.one_cell import evaluate
-from tests.support.query import clean, golden
+from tests.support.query import clean, golden, rendering
 
 DEEP = 10_000
 # Of computing. The slowest takes less than a second; what grows without end takes minutes.
@@ -154,7 +154,7 @@ def test_what_is_just_within_the_limits_is_answered(name: str, catalog: Catalog)
         return (
             str(plan.question),
             hash(plan.question),
-            render.render(plan.question, {catalog.tables[0].name: source}),
+            rendering.render(plan.question, {catalog.tables[0].name: source}),
             values,
         )
 

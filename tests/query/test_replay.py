@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.catalog.model import Catalog
-from lapwing.engines.duckdb import batches as asking
-from lapwing.engines.duckdb import cleaned
+from lapwing.engines.duckdb import cleaned, leaves
 from lapwing.engines.duckdb import expressions as render_keys
 from lapwing.engines.duckdb import functions as sql_functions
 from lapwing.engines.duckdb import queries as render
@@ -230,7 +229,7 @@ def test_a_date_beyond_its_bounds_is_found(folders: Path, monkeypatch: pytest.Mo
     for function in ("least", "greatest"):
         monkeypatch.setitem(sql_functions.PRINTERS, function, lambda _node, a: a[0])
     assert found(folders, DAYS, DATED) == []
-    monkeypatch.setattr(render, "clamp", lambda value, *_: value)
+    monkeypatch.setattr(leaves, "clamp", lambda value, *_: value)
     assert found(folders, DAYS, DATED)
 
 
@@ -354,9 +353,11 @@ def test_a_refusal_that_depends_on_data_is_found(folders: Path, monkeypatch: pyt
 
 
 def test_a_limit_before_the_noise_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def limited(question: Any) -> str:
-        return render.answer(question) + " ORDER BY measure0 DESC LIMIT 1"
+    answer = render.answer
 
-    monkeypatch.setattr(asking, "answer", limited)
+    def limited(question: Any) -> str:
+        return answer(question) + " ORDER BY measure0 DESC LIMIT 1"
+
+    monkeypatch.setattr(render, "answer", limited)
     rows = [row(p, plan="a") for p in (2, 3, 4, 5)] + [row(p, plan="b") for p in (6, 7, 8, 1, 1)]
     assert found(folders, rows, GROUPED)

@@ -16,7 +16,7 @@ from lapwing.engines.duckdb import cleaned
 from lapwing.engines.duckdb import expressions as printers
 from lapwing.engines.duckdb import queries as render
 from lapwing.engines.duckdb.cleaned import Pass, Source
-from lapwing.engines.duckdb.database import DISABLED_OPTIMIZERS
+from lapwing.engines.duckdb.lockdown import DISABLED_OPTIMIZERS
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
 from lapwing.query.expressions import arithmetic, conversion

@@ -14,6 +14,7 @@ import duckdb
 import pytest
 
 from lapwing.engines import DuckDB
+from lapwing.engines.duckdb import clamped_sums
 from lapwing.engines.duckdb import queries as render
 from lapwing.engines.duckdb import relations as render_relations
 from lapwing.engines.duckdb.cleaned import Source, layer
@@ -171,7 +172,7 @@ def found(units: duckdb.DuckDBPyConnection) -> bool:
     ("place", "name", "bug"),
     [
         (render_relations, "_numbered", lambda function, unit, order, most: "row_number() OVER () > 0"),
-        (render, "_kept_inside", lambda value, clamp_to: value),
+        (clamped_sums, "_kept_inside", lambda value, clamp_to: value),
     ],
 )
 def test_a_bound_that_is_not_kept_is_found(

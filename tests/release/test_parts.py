@@ -19,7 +19,8 @@ from lapwing.catalog.model import Catalog, Table
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
 from lapwing.engines.duckdb import cleaned
-from lapwing.engines.duckdb.cleaned import WHOLE, Pass, Source, kept_rows
+from lapwing.engines.duckdb.cleaned import WHOLE, Pass, Source
+from lapwing.engines.duckdb.stored_rows import kept_rows
 from lapwing.errors import CatalogError
 from lapwing.query import stability
 from lapwing.release.cells import cells_of

@@ -22,10 +22,9 @@ from mpmath import mp, mpf
 
 from lapwing.catalog.model import Table
 from lapwing.engines import holders
-from lapwing.engines.duckdb import batches as asking
-from lapwing.engines.duckdb import cleaned
 from lapwing.engines.duckdb import engine as engine_module
 from lapwing.engines.duckdb import expressions as render_keys
+from lapwing.engines.duckdb import held_keys, stored_rows
 from lapwing.engines.duckdb.cleaned import WHOLE, Pass
 from lapwing.errors import BudgetExhausted, EngineFault, InvalidParameter, LedgerFault, QueryRefused
 from lapwing.exact.entropy import Entropy
@@ -139,7 +138,7 @@ def forget_degrees(monkeypatch: pytest.MonkeyPatch) -> None:
         found = counted(pairs)
         return found.set_column(1, "degree", [[1] * found.num_rows])
 
-    monkeypatch.setattr(asking, "counted", one_each)
+    monkeypatch.setattr(held_keys, "counted", one_each)
 
 
 UNITS = ["u", "uv", "uu", "v."]
@@ -631,12 +630,12 @@ def test_units_are_looked_at_part_by_part(tmp_path: Path, monkeypatch: pytest.Mo
         monkeypatch.setattr(engine_module, "BYTES_A_PAIR", 2 * 10**9 // len(rows))
         assert len(parts_of(question, catalog(tmp_path))) >= 3
         assert same()
-    chosen = cleaned.stored
+    chosen = stored_rows.stored
 
     def first(table: Table, rows: str, part: Pass = WHOLE, within: Pass = WHOLE) -> str:
         return chosen(table, rows, part, replace(within, index=0))
 
-    monkeypatch.setattr(cleaned, "stored", first)
+    monkeypatch.setattr(stored_rows, "stored", first)
     assert not same(), "the twin: a part that is counted for all"
 
 

@@ -18,7 +18,7 @@ import lapwing as lw
 from lapwing.answer import Answer
 from lapwing.catalog.toml import load
 from lapwing.engines import DuckDB
-from lapwing.engines.duckdb import batches as asking
+from lapwing.engines.duckdb import leaves
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
 from lapwing.opening import open_session
 from lapwing.privacy.measures import GaussianDP
@@ -128,8 +128,8 @@ def test_passes_add_up(session: lw.Session, monkeypatch: pytest.MonkeyPatch) -> 
     once = silent(session, text).rows()
     monkeypatch.setattr(DuckDB, "_passes", lambda *_: 3)
     assert silent(session, text).rows() == once
-    read = asking._unpacked
-    monkeypatch.setattr(asking, "_unpacked", lambda values: read(values[: len(values) // 2]))
+    read = leaves._unpacked
+    monkeypatch.setattr(leaves, "_unpacked", lambda values: read(values[: len(values) // 2]))
     assert silent(session, text).rows() != once
 
 

@@ -22,9 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lapwing.catalog.model import Catalog
-from lapwing.engines.duckdb import batches as asking
-from lapwing.engines.duckdb import cleaned
 from lapwing.engines.duckdb import engine as duckdb_engine
+from lapwing.engines.duckdb import held_keys, leaves, queries, stored_rows
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.mechanisms import GeneralisedExponential
 from lapwing.opening import open_session
@@ -82,9 +81,14 @@ def write(rows: Sequence[Row], path: Path, schema: pa.Schema = SCHEMA) -> None:
 def watching(seen: Seen, replayed: Seen | None) -> Iterator[None]:
     """Record SQL texts and mechanism inputs; with a recording, put its outputs in the place of fresh ones."""
     add_noise, choose = release_module.add_noise, GeneralisedExponential.release
-    names = ("layer", "public_layer", "answer", "holders", "leaves")
-    places = {name: next(place for place in (duckdb_engine, cleaned, asking) if name in vars(place)) for name in names}
-    printers = {name: vars(place)[name] for name, place in places.items()}
+    places = (
+        (duckdb_engine, "layer"),
+        (stored_rows, "layer"),
+        (duckdb_engine, "public_layer"),
+        (queries, "answer"),
+        (held_keys, "holders"),
+        (leaves, "leaves"),
+    )
     texts: list[str] = []
 
     def noisy(terms: Any, sums: Any, entropy: Any) -> Any:
@@ -101,9 +105,9 @@ def watching(seen: Seen, replayed: Seen | None) -> Iterator[None]:
         seen.choices.append(Chosen(sensitivities=mechanism.sensitivities, scores=whole, place=place))
         return place
 
-    def printed(name: str) -> Callable[..., str]:
+    def printed(printer: Callable[..., str]) -> Callable[..., str]:
         def show(*arguments: Any) -> str:
-            texts.append(printers[name](*arguments))
+            texts.append(printer(*arguments))
             return texts[-1]
 
         return show
@@ -111,8 +115,8 @@ def watching(seen: Seen, replayed: Seen | None) -> Iterator[None]:
     with ExitStack() as patches:
         patches.enter_context(patch.object(release_module, "add_noise", noisy))
         patches.enter_context(patch.object(GeneralisedExponential, "release", chosen))
-        for name in names:
-            patches.enter_context(patch.object(places[name], name, printed(name)))
+        for place, name in places:
+            patches.enter_context(patch.object(place, name, printed(vars(place)[name])))
         yield
     seen.shown["sql"] = [text.replace(str(seen.shown.get("folder", "")), "") for text in texts]
 

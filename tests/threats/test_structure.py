@@ -14,7 +14,6 @@ import pytest
 import lapwing as lw
 from lapwing.catalog.model import Catalog
 from lapwing.engines import holders
-from lapwing.engines.duckdb import batches as asking
 from lapwing.engines.duckdb import cleaned, literals
 from lapwing.engines.duckdb import queries as render
 from lapwing.engines.duckdb.public_data import PublicData
@@ -28,7 +27,7 @@ from tests.engines.test_lockdown import FORBIDDEN
 from tests.query.test_injection import NASTY, literal
 from tests.support.engines.tables import holders_of
 from tests.support.fixed_entropy import StreamEntropy
-from tests.support.query import neighbours
+from tests.support.query import neighbours, rendering
 from tests.support.release import small
 from tests.support.release.tables import protected, visits
 from tests.support.replay import SCHEMA, Row, compare, run
@@ -70,7 +69,7 @@ def check_constants(folder: Path) -> None:
         asked: list[tuple[str, Any]] = [("?", [text])] if len(text) > 1000 else [("?", [text]), (literal(text), [])]
         for constant, values in asked:
             question = bind(f"SELECT COUNT(*) FROM visits WHERE note = {constant}", described, facts, values).question
-            assert len(duckdb.extract_statements(render.render(question, {"visits": neighbours.SOURCE}))) == 1
+            assert len(duckdb.extract_statements(rendering.render(question, {"visits": neighbours.SOURCE}))) == 1
             assert neighbours.cells_of_rows(question, rows, facts) == {(): (1,)}, text
     facts.close()
 
@@ -216,7 +215,8 @@ def test_t23_selection_before_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         for text in BEFORE:
             with pytest.raises(QueryRefused):
                 session.sql(text, epsilon=1)
-    monkeypatch.setattr(asking, "answer", lambda q: f"{render.answer(q)} ORDER BY measure0 DESC LIMIT 1")
+    answer = render.answer
+    monkeypatch.setattr(render, "answer", lambda q: f"{answer(q)} ORDER BY measure0 DESC LIMIT 1")
     assert compare(described, rows, rows[:-2], BY_PLAN, PRICE), "the twin"
 
 

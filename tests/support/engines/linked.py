@@ -6,7 +6,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 import duckdb
 
 from lapwing.catalog import Table
-from lapwing.engines.duckdb.cleaned import WHOLE, Pass, Source, kept_name, layer, unit_name
+from lapwing.engines.duckdb.cleaned import WHOLE, Pass, Source, layer
+from lapwing.engines.duckdb.literals import kept_name, unit_name
 from tests.support.catalog.existing import Data, Row, bag, existing
 
 Bag = Counter[Hashable]

@@ -5,11 +5,11 @@ from typing import Any
 
 import duckdb
 
-from lapwing.engines.duckdb.batches import _reader
-from lapwing.engines.duckdb.cleaned import Source, layer, public_layer
-from lapwing.engines.duckdb.database import DISABLED_OPTIMIZERS
+from lapwing.engines.duckdb.cleaned import Source, layer
+from lapwing.engines.duckdb.lockdown import DISABLED_OPTIMIZERS
 from lapwing.engines.duckdb.public_data import PublicSources
-from lapwing.engines.duckdb.queries import answer
+from lapwing.engines.duckdb.queries import _reader, answer
+from lapwing.engines.duckdb.relations import public_layer
 from lapwing.query.plan import Question
 from lapwing.query.relations.public_join import PublicJoin
 from lapwing.query.relations.relation import Relation

@@ -32,6 +32,7 @@ from lapwing.query.plan import Plan, Question
 from tests.support.effort import SEED
 from tests.support.fixed_entropy import StreamEntropy
 from tests.support.query import linked_shares as shares
+from tests.support.query.rendering import sets_of_units
 from tests.support.query.worlds import Ground, Worlds, moved_too_far, strayed
 from tests.support.replay import write
 
@@ -165,7 +166,7 @@ def _check_spelling(case: Case, question: Question, place: Place) -> None:
     except QueryRefused as refused:
         raise AssertionError(case) from refused
     assert again == question, case
-    printed = render.shared if question.units_of_row > 1 else render.answer
+    printed = sets_of_units if question.units_of_row > 1 else render.answer
     assert (str(again), printed(again)) == (str(question), printed(question)), case
 
 

@@ -18,12 +18,12 @@ from itertools import takewhile
 from pathlib import Path
 
 from lapwing.catalog.model import Catalog
-from lapwing.engines.duckdb import cleaned
-from lapwing.engines.duckdb import queries as render
+from lapwing.engines.duckdb import cleaned, literals
 from lapwing.engines.duckdb.cleaned import Pass, Source
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
 from lapwing.query.relations.public import PublicFacts
+from tests.support.query import rendering
 from tests.support.query.clean import FIXTURES
 
 _SECTION = re.compile(r"-- (cleaned|kept|answer|search|refused|pass (\d+) of (\d+))$")
@@ -94,13 +94,13 @@ def _section(name: str, question: str, catalog: Catalog, facts: PublicFacts, sou
         return _refusal(question, catalog, facts)
     plan = bind(question, catalog, facts)
     bound = plan.searches[0].question if name == "search" else plan.question
-    source, unit = sources[bound.table.name], cleaned.unit_name(bound.table)
+    source, unit = sources[bound.table.name], literals.unit_name(bound.table)
     layers = {
         "cleaned": cleaned.cleaned(bound.table, source, Pass()),
         "kept": cleaned.kept(bound.table, unit),
     }
-    prefix = f"WITH {cleaned.kept_name(bound.table)} AS (WITH cleaned AS ({layers['cleaned']}) {layers['kept']}) "
-    whole = render.render(bound, {bound.table.name: source})
+    prefix = f"WITH {literals.kept_name(bound.table)} AS (WITH cleaned AS ({layers['cleaned']}) {layers['kept']}) "
+    whole = rendering.render(bound, {bound.table.name: source})
     if not whole.startswith(prefix):
         raise ValueError(f"the layers of the SQL are not cleaned, kept and answer: {whole}")
     layers["answer"] = layers["search"] = whole[len(prefix) :]
@@ -108,7 +108,7 @@ def _section(name: str, question: str, catalog: Catalog, facts: PublicFacts, sou
         _, index, _, of = name.split()
         part = Pass(index=int(index), of=int(of))
         layers[name] = cleaned.cleaned(bound.table, source, part)
-        if layers[name] not in render.render(bound, {bound.table.name: source}, part):
+        if layers[name] not in rendering.render(bound, {bound.table.name: source}, part):
             raise ValueError("a pass is not a part of the cleaned layer")
     folder = f"{catalog.folder}/"
     text = layers[name].replace(folder, "")

@@ -4,8 +4,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from lapwing.engines import shared_rows as engine_shared
-from lapwing.engines.duckdb import cleaned
-from lapwing.engines.duckdb import queries as render
+from lapwing.engines.duckdb import clamped_sums, cleaned, linked_rows, literals
 from lapwing.engines.duckdb import relations as render_relations
 from lapwing.engines.duckdb.literals import identifier
 from lapwing.mechanisms.packing import SharedRows
@@ -16,14 +15,14 @@ from lapwing.query.relations.unit_join import UnitJoin
 
 numbered, truncated_at, packed = engine_shared._numbered, SharedRows.value, stability._packed
 meeting = render_relations._meeting
-linked, joined_by_unit, at_most_one = cleaned._linked, render_relations._joined_by_unit, identity.at_most_one
+linked, joined_by_unit, at_most_one = linked_rows.linked, render_relations._joined_by_unit, identity.at_most_one
 
 
-def of_the_wrong_side(table: Any, link: Any, source: Any) -> str:
+def of_the_wrong_side(table: Any, link: Any, rows: Any) -> str:
     """Take the parent's key for the unit."""
-    unit = cleaned.unit_name(link.parent)
+    unit = literals.unit_name(link.parent)
     key = identifier(link.on[0][1])
-    return linked(table, link, source).replace(f"theirs.{unit} AS", f"theirs.{key} AS", 1)
+    return linked(table, link, rows).replace(f"theirs.{unit} AS", f"theirs.{key} AS", 1)
 
 
 def with_orphans(*given: Any) -> str:
@@ -55,15 +54,15 @@ def believed(selection: Any, values: Any, catalog: Any) -> bool:
 
 
 BUGS: Final[dict[str, tuple[Any, str, Any]]] = {
-    "rows of the wrong unit": (cleaned, "_linked", of_the_wrong_side),
-    "orphans that are kept": (cleaned, "_linked", with_orphans),
+    "rows of the wrong unit": (cleaned, "linked", of_the_wrong_side),
+    "orphans that are kept": (cleaned, "linked", with_orphans),
     "joins with other units": (render_relations, "_joined_by_unit", with_anyone("inner", "left")),
     "semi-joins with other units": (render_relations, "_joined_by_unit", with_anyone("semi", "anti")),
     "a fan-out that is not bounded": (UnitJoin, "rows_per_unit", property(more_rows)),
     "keys believed to be unique": (unit_joins, "at_most_one", lambda *_: True),
     "rows that match nothing told apart": (unit_joins, "at_most_one", believed),
     "numbers that are not clamped": (cleaned, "_clean_fixed", lambda name, *_: f"TRY_CAST({name} * 100 AS BIGINT)"),
-    "units' sums that are not clamped": (render, "_kept_inside", lambda value, _: value),
+    "units' sums that are not clamped": (clamped_sums, "_kept_inside", lambda value, _: value),
 }
 
 
@@ -91,7 +90,7 @@ def kept_without_a_partner(node: Any) -> str:
 
 
 MEETING: Final[dict[str, tuple[Any, str, Any]]] = {
-    "orphans that are kept": (cleaned, "_linked", with_orphans),
+    "orphans that are kept": (cleaned, "linked", with_orphans),
     "rows without a partner that are kept": (render_relations, "_meeting", kept_without_a_partner),
     "a level that is one too high": (SharedRows, "value", lambda rows, level: truncated_at(rows, level + 1)),
     "sums that are not truncated": (SharedRows, "value", lambda rows, _: int(rows.weights.sum())),

@@ -14,14 +14,14 @@ import numpy as np
 from scipy.optimize import linprog
 
 from lapwing.engines.base import Exact
-from lapwing.engines.duckdb.batches import _reader
 from lapwing.engines.duckdb.public_data import PublicSources
-from lapwing.engines.duckdb.queries import shared
+from lapwing.engines.duckdb.queries import _reader
 from lapwing.engines.shared_rows import weights
 from lapwing.mechanisms.packing import FINEST, slack
 from lapwing.query.measures import Count, Sum
 from lapwing.query.plan import Question
 from lapwing.query.relations.relation import kinds_of_units
+from tests.support.query.rendering import sets_of_units
 from tests.support.query.worlds import PERSONS, Worlds
 
 Unit = tuple[str, Any]
@@ -37,7 +37,7 @@ def sets_of(question: Question, here: Worlds, side: str, facts: PublicSources) -
     layers = here._layers(question, side, facts, afresh=False)
     kinds, read = kinds_of_units(question.selection.relation), _reader(question.keys)
     found: dict[tuple[Any, ...], dict[frozenset[Unit], tuple[int, ...]]] = defaultdict(dict)
-    for row in here.connection.execute(f"WITH {layers} {shared(question)}").fetchall():
+    for row in here.connection.execute(f"WITH {layers} {sets_of_units(question)}").fetchall():
         cell, rest = read(row)
         units = frozenset(zip(kinds, rest[: len(kinds)], strict=True))
         added, before = rest[len(kinds) :], found[cell].get(units)

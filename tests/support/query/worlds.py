@@ -20,11 +20,12 @@ import pyarrow as pa
 
 from lapwing.catalog.model import Catalog
 from lapwing.engines.base import Exact
-from lapwing.engines.duckdb.batches import ask, together
-from lapwing.engines.duckdb.cleaned import WHOLE, Source, kept_rows, layer, public_layer, stored, unit_name
-from lapwing.engines.duckdb.literals import identifier
+from lapwing.engines.duckdb.cleaned import WHOLE, Source, layer
+from lapwing.engines.duckdb.literals import identifier, unit_name
 from lapwing.engines.duckdb.public_data import PublicSources
-from lapwing.engines.duckdb.relations import selected
+from lapwing.engines.duckdb.queries import ask, together
+from lapwing.engines.duckdb.relations import public_layer, selected
+from lapwing.engines.duckdb.stored_rows import kept_rows, stored
 from lapwing.query import stability
 from lapwing.query.expressions import numeric
 from lapwing.query.expressions.expression import Column, Literal

@@ -1,9 +1,8 @@
 """A DuckDB database in memory that may read the files of one catalog and nothing else.
 
-Theory of operation. It is configured once and then locked: it opens the files it was given and nothing else, loads no
-extension, sees no Python variable, and spills only into a private folder that goes with it. A query runs in a thread of
-its own, so that a time limit or Ctrl-C can interrupt it. The threads stay for the next queries: starting one takes as
-long as a small query does.
+Theory of operation. It is configured once and then locked (`lockdown`), and spills only into a private folder that goes
+with it. A query runs in a thread of its own, so that a time limit or Ctrl-C can interrupt it. The threads stay for the
+next queries: starting one takes as long as a small query does.
 """
 
 import os
@@ -16,41 +15,32 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, final
 from weakref import finalize
 
 import duckdb
 
 from lapwing import progress
 from lapwing.engines.duckdb import scratch
-from lapwing.engines.duckdb.literals import text
+from lapwing.engines.duckdb.lockdown import configured, lock_down
 from lapwing.interrupts import deferred
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SPILL: Final = "32GB"
 SPILL_PREFIX: Final = "lapwing-spill-"
-DISABLED_OPTIMIZERS: Final = (
-    # It rewrites "the first K rows of each unit" so that all units are in memory at once, and fails at small limits.
-    "top_n_window_elimination",
-    # They move casts and functions into the reader of the file, where a TRY_CAST of CSV text raises or drops the row.
-    "type_pushdown",
-    "scalar_fn_pushdown",
-    # It reorders arithmetic: from (x * a) * b, which cannot overflow, it makes x * (a * b), which may.
-    "expression_rewriter",
-    # They believe what a file's footer says of its columns, which leaves NaN out and may take NULL for the one text of
-    # a row group: whether one row counts would then depend on its neighbours.
-    "statistics_propagation",
-    "filter_pushdown",
-    # It believes them too: what the one side of a join holds becomes a filter in the reader of the other's file.
-    "join_filter_pushdown",
-)
-
 Rows = list[tuple[Any, ...]]
 Taken = TypeVar("Taken")
 BATCH: Final = 1 << 21
 """Rows that are handed over at a time where columns are asked for."""
+
+
+class Columns(Protocol):
+    """Runs a query, and returns what a function makes of its columns."""
+
+    def __call__(self, query: str, take: "Callable[[pa.RecordBatchReader], Taken]", /) -> Taken:
+        """Return what was taken."""
+        ...
 
 
 @final
@@ -149,40 +139,8 @@ class Database:
         self._clean_up()
 
 
-def configured(spill: str, memory: int, threads: int) -> duckdb.DuckDBPyConnection:
-    """Return a database in memory that spills into a folder and loads nothing."""
-    return duckdb.connect(
-        ":memory:",
-        config={
-            "memory_limit": f"{memory}B",
-            "threads": threads,
-            "temp_directory": spill,
-            "max_temp_directory_size": SPILL,
-            "preserve_insertion_order": False,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-            "allow_community_extensions": False,
-            "python_enable_replacements": False,
-            # Long texts would not fit into columns with 32-bit offsets, and how long they are is private.
-            "arrow_large_buffer_size": True,
-            # The page cache is enough; DuckDB's own could serve blocks of a file that was since replaced.
-            "enable_external_file_cache": False,
-        },
-    )
-
-
 def _reporting(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     cursor = connection.cursor()
     cursor.execute("SET enable_progress_bar = true")
     cursor.execute("SET enable_progress_bar_print = false")
     return cursor
-
-
-def lock_down(connection: duckdb.DuckDBPyConnection, paths: Sequence[str], folders: Sequence[str] = ()) -> None:
-    """Leave a connection, and all cursors it will have, these files and folders, and no way to change that."""
-    connection.execute(f"SET GLOBAL allowed_paths = [{', '.join(map(text, paths))}]")
-    connection.execute(f"SET GLOBAL allowed_directories = [{', '.join(map(text, folders))}]")
-    connection.execute("SET GLOBAL TimeZone = 'UTC'")  # of every cursor, not of this connection alone
-    connection.execute(f"SET GLOBAL disabled_optimizers = '{','.join(DISABLED_OPTIMIZERS)}'")
-    connection.execute("SET GLOBAL enable_external_access = false")
-    connection.execute("SET GLOBAL lock_configuration = true")

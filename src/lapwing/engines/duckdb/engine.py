@@ -33,24 +33,16 @@ from lapwing import progress
 from lapwing.catalog.model import Catalog, PublicTable, Table
 from lapwing.engines.base import FAILED, Exact, IndexState
 from lapwing.engines.duckdb import files, index, reading
-from lapwing.engines.duckdb.batches import Batch, ask, is_additive, queries_of, together
-from lapwing.engines.duckdb.cleaned import (
-    WHOLE,
-    Layers,
-    Pass,
-    Relations,
-    Source,
-    from_files,
-    held,
-    needed,
-    passes_for,
-    public_layer,
-)
+from lapwing.engines.duckdb.cleaned import WHOLE, Pass, Relations, Source, from_files, layer, needed, passes_for
 from lapwing.engines.duckdb.database import Database, Rows, Taken
 from lapwing.engines.duckdb.files import File, Stamp, stamp_of
+from lapwing.engines.duckdb.indexing import Identities, Indexing
 from lapwing.engines.duckdb.link_keys import is_repeated, keys_of, not_unique
 from lapwing.engines.duckdb.public_data import PublicSources
-from lapwing.errors import DataFault, EngineFault, Fault
+from lapwing.engines.duckdb.queries import Batch, ask, is_additive, queries_of, together
+from lapwing.engines.duckdb.relations import public_layer
+from lapwing.engines.duckdb.stored_rows import Layers, gathered, held
+from lapwing.errors import DataFault, EngineFault
 from lapwing.query.capabilities import Capabilities
 from lapwing.query.plan import Question
 
@@ -100,7 +92,7 @@ class DuckDB:
         self._indexing = indexing
         self._digests: dict[tuple[str, Stamp], str] = {}
         self._unique: set[tuple[str, ...]] = set()
-        self._identities: dict[tuple[str, ...], str] = {}  # all else that an identity follows from stays what it is
+        self._identities = Identities(catalog)
         self._described: dict[tuple[str, Stamp], tuple[File, Source]] = {}
         self._asked: Counter[tuple[str, str]] = Counter()
         self._lock = Lock()
@@ -148,19 +140,7 @@ class DuckDB:
 
         Raises: DataFault if the data cannot be read; Fault if the index cannot be written.
         """
-        digests = self._lineage_digests(table)
-        if self._sound_index(table, digests) is not None:
-            return False
-        try:
-            written = self._build(table, digests)
-        except (duckdb.Error, OSError):
-            written = False
-        if not written:
-            raise Fault(
-                f"The index of table {table.name} could not be written beside {table.source}; look at the folder's "
-                "rights, at the space on its disk, and whether the data are being written. Questions need no index."
-            )
-        return True
+        return self._index_work.ensure(table, self._lineage_digests(table))
 
     def drop_index(self, table: Table) -> bool:
         """Remove the index of a table; return whether there was one."""
@@ -168,11 +148,9 @@ class DuckDB:
 
     def index_state(self, table: Table) -> IndexState:
         """Return whether a table has an index, and whether it is of these data, this catalog and this engine."""
-        digests = {above.name: files.hashed(self._path(above), above) for above in table.lineage}
-        if self._sound_index(table, digests) is not None:
-            return IndexState.current
-        there = self._index_paths[table.name]
-        return IndexState.unusable if there.exists() or there.is_symlink() else IndexState.absent
+        return self._index_work.state(
+            table, {above.name: files.hashed(self._path(above), above) for above in table.lineage}
+        )
 
     def close(self) -> None:
         """Close the database and remove its folder."""
@@ -238,31 +216,23 @@ class DuckDB:
 
     def _direct(self, question: Question, indexes: Relations, part: Pass) -> Callable[[Pass], str]:
         """Return the layers of a batch that is not divided further."""
-        layers = self._layers.of(needed(question.tables, indexes), indexes, part)
+        tables = needed(question.tables, indexes)
+        if indexes:
+            layers = self._layers.of(tables, indexes, part)
+        else:
+            layers = [layer(table, self._describe(table).source, part) for table in tables]
         rows = ", ".join([*layers, *self._public_layers(question)])
         return lambda _: rows
 
     def _gathered(self, question: Question, indexes: Relations, parts: Sequence[Pass], batches: int) -> Batch:
-        """Gather the kept rows of several passes, which may spill, and ask them several queries.
-
-        A linked table's rows of a pass are taken from those of its parent, which were gathered just before.
+        """Gather the kept rows of several passes and ask them several queries.
 
         Args: batches: how many batches like this there are.
         """
         tables = from_files(question.tables, indexes)
-        relations = {**indexes, **{table.name: f"temp.kept_{i}" for i, table in enumerate(tables)}}
-        with self._database.session() as query:
-            try:
-                for number, part in enumerate(parts):
-                    with progress.step(number, len(parts)):
-                        for i, table in enumerate(tables):
-                            into = f"INSERT INTO temp.kept_{i}" if number else f"CREATE TEMP TABLE kept_{i} AS"
-                            query(f"{into} {self._layers.rows(table, relations, part)}")
-                rows = self._held(question, relations, parts[0] if len(parts) == 1 else WHOLE)
-                return ask(question, rows, query, query.columns, self._key_parts(question, batches))
-            finally:
-                for i in range(len(tables)):
-                    query(f"DROP TABLE IF EXISTS temp.kept_{i}")
+        with self._database.session() as query, gathered(tables, indexes, parts, self._layers, query) as relations:
+            rows = self._held(question, relations, parts[0] if len(parts) == 1 else WHOLE)
+            return ask(question, rows, query, query.columns, self._key_parts(question, batches))
 
     def _passes(self, tables: Iterable[Table]) -> int:
         """Return how many passes keep the bounding sorts of tables inside the memory limit."""
@@ -305,27 +275,21 @@ class DuckDB:
             self._index_seen.add(table.name)
         return self._indexes.find(self._database, there, self._identity(table, digests), path)
 
-    def _sound_index(self, table: Table, digests: Mapping[str, str]) -> index.Stored | None:
-        """Return the index of a table if it can be read to its end."""
-        stored = self._find_index(table, digests)
-        there = self._index_paths[table.name]
-        return stored if stored is not None and self._indexes.is_sound(self._database, there, stored) else None
-
     def _identity(self, table: Table, digests: Mapping[str, str]) -> str:
-        """Return what an index must be of: the data by their digests, wherever they are."""
-        mark = _mark(table, digests)
-        with self._lock:
-            known = self._identities.get(mark)
-        if known is not None:
-            return known
-        lineage = [
-            index.Ingredient(table=above, source=self._facts(above)[1], digest=digests[above.name])
-            for above in table.lineage
-        ]
-        identity = index.identity_of(lineage, keys_of(table, self._catalog))
-        with self._lock:
-            self._identities[mark] = identity
-        return identity
+        return self._identities.of(table, digests, lambda above: self._facts(above)[1])
+
+    @property
+    def _index_work(self) -> Indexing:
+        return Indexing(
+            database=self._database,
+            indexes=self._indexes,
+            layers=self._layers,
+            paths=self._index_paths,
+            stored=self._find_index,
+            identity=self._identity,
+            passes=self._passes,
+            unchanged=self._are_known,
+        )  # made when asked for: held, it would hold the engine
 
     def _indexes_for(self, question: Question, digests: Mapping[str, str]) -> dict[str, str]:
         """Return the indexes of tables that a question stands on, by name; those that are due are made first."""
@@ -333,7 +297,7 @@ class DuckDB:
         for table in from_files(question.tables, found):
             if self._is_due(table, digests[table.name]):
                 with suppress(duckdb.Error, OSError):
-                    self._build(table, digests)
+                    self._index_work.build(table, digests)
         found = self._found(question.lineage, digests, question.passed_on)
         return {table.name: found[table.name] for table in needed(question.tables, found) if table.name in found}
 
@@ -359,25 +323,6 @@ class DuckDB:
             self._asked[(table.name, digest)] += 1
             return self._asked[(table.name, digest)] == (SMALL_INDEXED_AT if small else INDEXED_AT)
 
-    def _build(self, table: Table, digests: Mapping[str, str]) -> bool:
-        """Write the index of a table; its parents' rows are taken from their indexes where there are any."""
-        sound = {above.name: self._sound_index(above, digests) for above in table.lineage[1:]}
-        relations = {name: stored.relation() for name, stored in sound.items() if stored is not None}
-        passes = self._passes(from_files((table,), relations))
-        parts = [Pass(index=part, of=passes) for part in range(passes)]
-        rows = index.IndexRows(
-            parts=lambda types: [self._layers.rows(table, relations, part, types) for part in parts],
-            words=index.words(table, self._describe(table).source),
-        )
-        with progress.work(f"Writing the index of {table.name}"):
-            return self._indexes.build(
-                self._database,
-                self._index_paths[table.name],
-                self._identity(table, digests),
-                rows,
-                lambda: self._are_known(table.lineage, digests),
-            )
-
     # ---- files -------------------------------------------------------------------------------------------------------
 
     def _lineage_digests(self, table: Table) -> dict[str, str]:
@@ -395,7 +340,7 @@ class DuckDB:
         own = files.hashed(path, table) if known is None else known
         digests = {**above, table.name: own}
         with self._lock:
-            if known is not None and _mark(table, digests) in self._unique:
+            if known is not None and files.mark(table, digests) in self._unique:
                 return own
         file = self._describe(table)
         if self._find_index(table, digests) is None:
@@ -406,7 +351,7 @@ class DuckDB:
             raise DataFault(f"The file {table.source} of table {table.name} changed while it was read; try again")
         with self._lock:
             self._digests[(table.name, stamp)] = own
-            self._unique.add(_mark(table, digests))
+            self._unique.add(files.mark(table, digests))
         return own
 
     def _require_unique(self, table: Table) -> None:
@@ -429,7 +374,7 @@ class DuckDB:
         if any(self._known(table) != digests[table.name] for table in tables):
             return False
         with self._lock:
-            return all(_mark(table, digests) in self._unique for table in tables)
+            return all(files.mark(table, digests) in self._unique for table in tables)
 
     def _known(self, table: Table) -> str | None:
         """Return the digest of a file that was read through, or None for one that was not.
@@ -471,8 +416,3 @@ class DuckDB:
             with self._lock:
                 self._described[(table.name, stamp)] = facts
         return facts
-
-
-def _mark(table: Table, digests: Mapping[str, str]) -> tuple[str, ...]:
-    """Name a table and the data that its rows that exist follow from."""
-    return (table.name, *(digests[above.name] for above in table.lineage))

@@ -1,4 +1,4 @@
-"""Expressions and keys as DuckDB's SQL."""
+"""Expressions, keys, and the clauses made of them, as DuckDB's SQL."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -61,6 +61,21 @@ def listed(key: Key) -> str:
     if len(key.values) > FEW:
         return f"{expression(key.expression)} IN ({values})"
     return f"list_contains([{values}], {expression(key.expression)})"
+
+
+def keys_as_columns(keys: Sequence[Key]) -> list[str]:
+    """Return keys as items of a SELECT that are called key0, key1 and so on."""
+    return [f"{key_value(key)} AS key{i}" for i, key in enumerate(keys)]
+
+
+def have_keys(keys: Sequence[Key]) -> list[str]:
+    """Return the conditions that a row has a value of each key."""
+    return [listed(key) for key in keys if key.other is None]
+
+
+def group_by(count: int) -> str:
+    """Return the GROUP BY clause of so many first columns; by position, as a table's column may be called key0 too."""
+    return f" GROUP BY {', '.join(str(i + 1) for i in range(count))}" if count else ""
 
 
 def _consecutive(values: Sequence[Constant], kind: Type) -> bool:

@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
@@ -75,3 +76,8 @@ def unreadable(table: Table | PublicTable) -> DataFault:
         f"The file {table.source} of table {table.name} cannot be read to its end; is it complete, and Parquet, or CSV "
         "in UTF-8 with every quote closed and the same number of fields in every line?"
     )
+
+
+def mark(table: Table, digests: Mapping[str, str]) -> tuple[str, ...]:
+    """Name a table and the data that its rows that exist follow from."""
+    return (table.name, *(digests[above.name] for above in table.lineage))

@@ -5,7 +5,7 @@ rows of. The identity is a hash of everything that `kept` is a function of: the 
 that cleans and bounds them (which the catalog's declarations determine), both of a linked table's parents too, and the
 build of the engine that ran it, whose hash function and arithmetic may change. It also says which keys were found to be
 unique before the index was written: who finds it need not look again. So an index is either exactly the relation that a
-question would compute (`cleaned` says why), or it has another identity and is not used. DuckDB checks every
+question would compute (`stored_rows` says why), or it has another identity and is not used. DuckDB checks every
 block that it reads against a checksum: what is damaged raises, and the question runs without an index.
 
 Whose file it is counts too. It is used only if it is a regular file of the user who asks or of the owner of the data,
@@ -41,10 +41,11 @@ import duckdb
 from lapwing import progress
 from lapwing.catalog.model import Table
 from lapwing.engines.duckdb import scratch
-from lapwing.engines.duckdb.cleaned import WHOLE, Source, clean, kept_rows
+from lapwing.engines.duckdb.cleaned import WHOLE, Source, clean
 from lapwing.engines.duckdb.database import Database, Query
 from lapwing.engines.duckdb.files import Stamp
 from lapwing.engines.duckdb.literals import identifier, text
+from lapwing.engines.duckdb.stored_rows import kept_rows
 
 FORMAT: Final = 3
 SUFFIX: Final = ".lapwing.index"

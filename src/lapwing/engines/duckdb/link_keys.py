@@ -8,9 +8,10 @@ have one count, also those that are too many of their unit: which of these exist
 from collections.abc import Sequence
 
 from lapwing.catalog.model import Catalog, Table
-from lapwing.engines.duckdb.cleaned import Layers, Pass, Source, clean, cleaned
+from lapwing.engines.duckdb.cleaned import Pass, Source, clean, cleaned
 from lapwing.engines.duckdb.database import Query
 from lapwing.engines.duckdb.literals import identifier
+from lapwing.engines.duckdb.stored_rows import Layers
 from lapwing.errors import DataFault
 
 Key = tuple[str, ...]

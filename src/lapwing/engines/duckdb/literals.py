@@ -1,8 +1,10 @@
 """Names, constants and types as DuckDB's SQL."""
 
+from datetime import datetime
 from fractions import Fraction
 from typing import cast
 
+from lapwing.catalog.model import Table
 from lapwing.query.expressions.expression import Literal
 from lapwing.query.expressions.types import Fixed, Real, Type, double
 
@@ -10,6 +12,19 @@ from lapwing.query.expressions.types import Fixed, Real, Type, double
 def identifier(name: str) -> str:
     """Quote a name."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def kept_name(table: Table) -> str:
+    """Return the name of the layer that holds a protected table's rows that exist."""
+    return identifier(f"kept {table.name}")
+
+
+def unit_name(*tables: Table) -> str:
+    """Return a name for the unit that no column of these tables has; that of one table is what its layer calls it."""
+    name = "unit"
+    while any(column.name.casefold() == name for table in tables for column in table.columns):
+        name += "_"
+    return name
 
 
 def text(value: str) -> str:
@@ -47,6 +62,17 @@ def literal(node: Literal) -> str:
     if isinstance(value, bool):
         return str(value).upper()
     return text(value) if isinstance(value, str) else str(node)
+
+
+def constant(value: object) -> str:
+    """Write a public value of a column."""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, int):
+        return whole(value)
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{str(value)[:26]}'"
+    return text(value) if isinstance(value, str) else f"DATE '{value}'"
 
 
 def engine_type(kind: Type) -> str:

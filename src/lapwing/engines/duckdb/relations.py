@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, cast
 
+from lapwing.catalog.model import PublicTable
 from lapwing.engines.duckdb import expressions
-from lapwing.engines.duckdb.cleaned import kept_name, public_name, unit_name
+from lapwing.engines.duckdb.cleaned import Source, clean
 from lapwing.engines.duckdb.expressions import expression, where_clause
-from lapwing.engines.duckdb.literals import clamp, engine_type, identifier, text, whole, width
+from lapwing.engines.duckdb.literals import clamp, engine_type, identifier, kept_name, text, unit_name, whole, width
 from lapwing.query.expressions.expression import Expression, Literal, Operation
 from lapwing.query.expressions.types import Fixed, Real, Type, double, print_in_steps
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate
@@ -313,6 +314,17 @@ def _meeting(node: "SharedJoin") -> str:
     apart = [f"ours.{ours_units[place]} <> theirs.{last}" for place in node.apart]
     shown = [*(f"ours.{name}" for name in (*ours_units, *columns)), *(f"theirs.{name}" for name in (last, *further))]
     return f"(SELECT {_items(shown)} FROM {ours} JOIN {theirs} ON {' AND '.join([*equal, *apart])})"
+
+
+def public_layer(table: PublicTable, source: Source) -> str:
+    """Return the common table expression of a public table's cleaned rows; its numbers have bounds (`described`)."""
+    columns = [f"{clean(column, source.types[column.name])} AS {identifier(column.name)}" for column in table.columns]
+    return f"{public_name(table)} AS (SELECT {', '.join(columns) or 'NULL AS nothing'} FROM {source.relation})"
+
+
+def public_name(table: PublicTable) -> str:
+    """Return the name of the layer that holds a public table's cleaned rows."""
+    return identifier(f"public {table.name}")
 
 
 def _public_rows(node: "PublicJoin") -> str:

@@ -159,7 +159,7 @@ def _in_whole_numbers(argument: Expression, named: NamedArguments | None) -> Exp
     """Return a date in days, or a timestamp in seconds.
 
     Guarantee: it is an expression over one row with public bounds, to which the engine clamps the leaf of every row
-    (`engines.duckdb.queries`), so that the tree moves by what `stability` says of one of numbers.
+    (`engines.duckdb.leaves`), so that the tree moves by what `stability` says of one of numbers.
     """
     if named is not None and named.contribution_bounds_per_row is not None:
         raise QueryRefused(

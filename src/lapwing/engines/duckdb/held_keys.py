@@ -1,0 +1,48 @@
+"""Private keys: which units hold which of their values, asked for and put together."""
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from lapwing.engines.base import Cells
+from lapwing.engines.duckdb.cleaned import Pass
+from lapwing.engines.duckdb.database import Columns
+from lapwing.engines.duckdb.expressions import group_by, have_keys, keys_as_columns
+from lapwing.engines.duckdb.literals import unit_name
+from lapwing.engines.duckdb.relations import selected
+from lapwing.engines.holders import Holders, counted
+from lapwing.query.plan import Question
+
+
+def holders(question: Question) -> str:
+    """Return the query for who holds which values of the private keys: a pair of a unit and values for every row.
+
+    Where rows are the units, it is the query for how many rows have each value, as so many units of one value each.
+    That holds while a unit has one row of the relation: a question of which it has more is refused (`calibrate`), as
+    nothing would tell them apart.
+    """
+    keys, rows = keys_as_columns(question.private_keys), selected(question.selection, have_keys(question.keys))
+    if question.table.unit_is_row:
+        return f"SELECT {', '.join(keys)}, 1 AS degree, COUNT(*) AS units {rows}{group_by(len(keys))}"
+    return f"SELECT {unit_name(*question.tables)} AS holder, {', '.join(keys)} {rows}"
+
+
+def ask_holders(
+    question: Question, rows: Callable[[Pass], str], columns: Columns, parts: Sequence[Pass]
+) -> list[pa.Table]:
+    """Return who holds which values, part by part of the units, as `Holders.of_parts` takes it."""
+    take = pa.RecordBatchReader.read_all if question.table.unit_is_row else counted
+    return [columns(f"WITH {rows(part)} {holders(question)}", take) for part in parts]
+
+
+def with_units(cells: Cells, held: Holders, place: int, others: int) -> Cells:
+    """Put the numbers of units where they belong among the measures of a cell.
+
+    Args: place: of the units among the measures. others: how many measures a cell has besides.
+    """
+    pairs = zip(held.named(), held.units_at.tolist(), strict=True)
+    if not others:
+        return {key: (units,) for key, units in pairs}
+    zero = (0,) * others
+    both = {key: (units, cells.get(key, zero)) for key, units in pairs}
+    return {key: (*rest[:place], units, *rest[place:]) for key, (units, rest) in both.items()}
