@@ -11,7 +11,7 @@ from hypothesis import given
 from lapwing.catalog import Column, Table
 from lapwing.catalog.table import Link
 from lapwing.engines.duckdb import cleaned, linked_rows, literals
-from lapwing.engines.duckdb.cleaned import Pass, Source
+from lapwing.engines.duckdb.cleaned import Location, Pass
 from tests.catalog.test_existing import CHILD, LEAF, ROOT, SMALL, TABLES, cascaded, rows, without
 from tests.support.catalog.existing import Data
 from tests.support.effort import examples
@@ -197,7 +197,7 @@ def test_columns_of_any_name_are_columns(connection: duckdb.DuckDBPyConnection) 
     types = dict.fromkeys(names, "INTEGER")
     layers = [
         cleaned.layer(ROOT, source_of(ROOT)),
-        cleaned.layer(child, Source(relation="child", types=types)),
+        cleaned.layer(child, Location(relation="child", types=types)),
     ]
     rows = connection.execute(f"WITH {', '.join(layers)} SELECT * FROM {literals.kept_name(child)}").fetchall()
     assert rows == [(7, -2, -1, 0, 1, 2)]

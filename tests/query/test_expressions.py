@@ -22,7 +22,7 @@ from lapwing.engines.duckdb import cleaned, literals
 from lapwing.engines.duckdb import expressions as printers
 from lapwing.engines.duckdb import functions as sql_functions
 from lapwing.engines.duckdb import queries as render
-from lapwing.engines.duckdb.cleaned import Pass, Source
+from lapwing.engines.duckdb.cleaned import Location, Pass
 from lapwing.engines.duckdb.lockdown import DISABLED_OPTIMIZERS
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
@@ -97,7 +97,7 @@ def engine(catalog: Catalog) -> Iterator[duckdb.DuckDBPyConnection]:
     connection.execute(f"CREATE TABLE raw ({columns})")
     marks = ", ".join("?" for _ in TYPES)
     connection.executemany(f"INSERT INTO raw VALUES ({marks})", [[row[n] for n in TYPES] for row in rows()])
-    source = Source(relation="raw", types=TYPES)
+    source = Location(relation="raw", types=TYPES)
     connection.execute(f"CREATE TABLE kept AS {cleaned.cleaned(catalog.tables[0], source, Pass())}")
     yield connection
     connection.close()

@@ -16,7 +16,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.engines import FAILED, DuckDB
 from lapwing.engines.duckdb import functions as sql_functions
 from lapwing.engines.duckdb import literals
-from lapwing.engines.duckdb.cleaned import Source
+from lapwing.engines.duckdb.cleaned import Location
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.mechanisms import RoundedGaussian
 from lapwing.privacy.measures import GaussianDP
@@ -56,7 +56,7 @@ def engine(catalog: Catalog) -> Iterator[DuckDB]:
 
 
 @pytest.fixture(scope="module")
-def sources(catalog: Catalog, engine: DuckDB) -> dict[str, Source]:
+def sources(catalog: Catalog, engine: DuckDB) -> dict[str, Location]:
     return {table.name: engine._describe(table).source for table in catalog.tables}
 
 
@@ -78,7 +78,7 @@ def plain(catalog: Catalog) -> Iterator[duckdb.DuckDBPyConnection]:
     connection.close()
 
 
-def test_the_sql_is_the_golden_sql(catalog: Catalog, facts: PublicData, sources: dict[str, Source]) -> None:
+def test_the_sql_is_the_golden_sql(catalog: Catalog, facts: PublicData, sources: dict[str, Location]) -> None:
     writing = bool(os.environ.get("LAPWING_WRITE_GOLDEN"))
     different = []
     for file in [*golden.files(refused=False), *golden.files(refused=True)]:

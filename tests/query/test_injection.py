@@ -12,7 +12,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
 from lapwing.engines.duckdb import literals
-from lapwing.engines.duckdb.cleaned import Source
+from lapwing.engines.duckdb.cleaned import Location
 from lapwing.query.bind import bind
 from tests.support.engines.tables import run
 from tests.support.query import rendering
@@ -133,7 +133,7 @@ TABLE = quoted('vi"si--ts')
 def counted(where: str, catalog: Catalog, engine: DuckDB) -> int:
     """Return the exact count, having seen that the SQL is one statement."""
     question = bind(f"SELECT COUNT(*) AS n FROM {TABLE} WHERE {where}", catalog).question
-    source = Source(relation="t", types=dict.fromkeys([*NAMES, "who's"], "VARCHAR"))
+    source = Location(relation="t", types=dict.fromkeys([*NAMES, "who's"], "VARCHAR"))
     sql = rendering.render(question, {question.table.name: source})
     assert len(duckdb.extract_statements(sql)) == 1
     (count,) = run(engine, question)[()]

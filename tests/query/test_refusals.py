@@ -13,7 +13,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load
 from lapwing.engines.duckdb import expressions as printers
 from lapwing.engines.duckdb import queries as render
-from lapwing.engines.duckdb.cleaned import Source
+from lapwing.engines.duckdb.cleaned import Location
 from lapwing.errors import LapwingError, QueryRefused
 from lapwing.opening import open_session
 from lapwing.query.bind import bind
@@ -143,7 +143,7 @@ def with_frames(depth: int, action: Callable[[], object]) -> object:
 @pytest.mark.parametrize("name", WITHIN)
 def test_what_is_just_within_the_limits_is_answered(name: str, catalog: Catalog) -> None:
     """Also by a caller who is many calls deep: nothing may fail once it is paid."""
-    source = Source(
+    source = Location(
         relation="t", types={column.name: "VARCHAR" for column in catalog.tables[0].columns} | {"person": "BIGINT"}
     )
 

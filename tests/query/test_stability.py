@@ -20,7 +20,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines.duckdb import cleaned
 from lapwing.engines.duckdb import queries as render
-from lapwing.engines.duckdb.cleaned import Source
+from lapwing.engines.duckdb.cleaned import Location
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.mechanisms import Sensitivity
 from lapwing.query import stability
@@ -222,7 +222,7 @@ def unit_vectors(
     question: Question, connection: duckdb.DuckDBPyConnection, facts: PublicData | None = None
 ) -> list[set[Vector]]:
     """Return, for each measure, the vector over cells of every unit, summed by the engine."""
-    source = Source(relation="visits", types={"person": "BIGINT", "plan": "VARCHAR", "age": "INTEGER"})
+    source = Location(relation="visits", types={"person": "BIGINT", "plan": "VARCHAR", "age": "INTEGER"})
     answer = render.answer(question).replace("SELECT ", "SELECT unit, ", 1).replace(" GROUP BY 1", "")
     keys = len(question.keys)
     by_position = ", ".join(str(i + 1) for i in range(keys + 1))

@@ -17,7 +17,7 @@ from lapwing.engines import DuckDB
 from lapwing.engines.duckdb import clamped_sums
 from lapwing.engines.duckdb import queries as render
 from lapwing.engines.duckdb import relations as render_relations
-from lapwing.engines.duckdb.cleaned import Source, layer
+from lapwing.engines.duckdb.cleaned import Location, layer
 from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.query import stability
 from lapwing.query.bind import bind
@@ -93,7 +93,7 @@ def vectors_of(question: Question, connection: duckdb.DuckDBPyConnection) -> lis
     grouped = " GROUP BY 1" if keys else ""
     assert asked.endswith(grouped)
     asked = asked.removesuffix(grouped).replace("SELECT ", f"SELECT {unit}, ", 1)
-    kept = layer(question.table, Source(relation="visits", types=TYPES))
+    kept = layer(question.table, Location(relation="visits", types=TYPES))
     by = ", ".join(str(i + 1) for i in range(keys + 1))
     places = {cell: i for i, cell in enumerate(cells_of(question))}
     found: list[dict[int, list[int]]] = [{-1: [0] * len(places)} for _ in question.measures]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 import duckdb
 
 from lapwing.catalog import Table
-from lapwing.engines.duckdb.cleaned import WHOLE, Pass, Source, layer
+from lapwing.engines.duckdb.cleaned import WHOLE, Location, Pass, layer
 from lapwing.engines.duckdb.literals import kept_name, unit_name
 from tests.support.catalog.existing import Data, Row, bag, existing
 
@@ -25,9 +25,9 @@ def put(connection: duckdb.DuckDBPyConnection, tables: Sequence[Table], data: Da
             connection.executemany(f'INSERT INTO "{table.source}" VALUES ({marks})', rows)
 
 
-def source_of(table: Table, kind: str = "BIGINT") -> Source:
+def source_of(table: Table, kind: str = "BIGINT") -> Location:
     """Return one of these tables as a source."""
-    return Source(relation=f'"{table.source}"', types={column.name: kind for column in table.columns})
+    return Location(relation=f'"{table.source}"', types={column.name: kind for column in table.columns})
 
 
 def found(

@@ -5,7 +5,7 @@ from typing import Any
 
 import duckdb
 
-from lapwing.engines.duckdb.cleaned import Source, layer
+from lapwing.engines.duckdb.cleaned import Location, layer
 from lapwing.engines.duckdb.lockdown import DISABLED_OPTIMIZERS
 from lapwing.engines.duckdb.public_data import PublicSources
 from lapwing.engines.duckdb.queries import _reader, answer
@@ -25,7 +25,7 @@ def connect() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def prefix(question: Question, source: Source, public: PublicSources | None = None) -> str:
+def prefix(question: Question, source: Location, public: PublicSources | None = None) -> str:
     """Return the layers beneath a question's answer."""
     tables = dict.fromkeys(joined_tables(question.selection.relation))
     added = [public_layer(public.described(table), public.source(table)) for table in tables] if public else []
@@ -39,7 +39,7 @@ def joined_tables(relation: Relation) -> list[Any]:
 
 
 def cells(
-    connection: duckdb.DuckDBPyConnection, question: Question, source: Source, public: PublicSources | None = None
+    connection: duckdb.DuckDBPyConnection, question: Question, source: Location, public: PublicSources | None = None
 ) -> Cells:
     """Return the exact integers of the cells that have rows."""
     rows = connection.execute(f"{prefix(question, source, public)} {answer(question)}").fetchall()

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from lapwing.catalog.model import Catalog
 from lapwing.engines.duckdb import cleaned, literals
-from lapwing.engines.duckdb.cleaned import Pass, Source
+from lapwing.engines.duckdb.cleaned import Location, Pass
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
 from lapwing.query.relations.public import PublicFacts
@@ -84,12 +84,12 @@ def _entry(file: Path, comment: str, lines: list[str]) -> Entry:
     return Entry(file=file, comment=comment + "\n".join(notes), question=question, sections=sections)
 
 
-def written(entry: Entry, catalog: Catalog, facts: PublicFacts, sources: dict[str, Source]) -> dict[str, str]:
+def written(entry: Entry, catalog: Catalog, facts: PublicFacts, sources: dict[str, Location]) -> dict[str, str]:
     """Return what the sections of an entry should hold."""
     return {name: _section(name, entry.question, catalog, facts, sources) for name in entry.sections}
 
 
-def _section(name: str, question: str, catalog: Catalog, facts: PublicFacts, sources: dict[str, Source]) -> str:
+def _section(name: str, question: str, catalog: Catalog, facts: PublicFacts, sources: dict[str, Location]) -> str:
     if name == "refused":
         return _refusal(question, catalog, facts)
     plan = bind(question, catalog, facts)

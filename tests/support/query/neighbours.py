@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
-from lapwing.engines.duckdb.cleaned import Source
+from lapwing.engines.duckdb.cleaned import Location
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.query import stability
 from lapwing.query.bind import bind
@@ -34,7 +34,7 @@ TYPES = {
     "pay": "DECIMAL(12,2)",
     "seen": "TIMESTAMP",
 }
-SOURCE = Source(relation="held", types=TYPES)
+SOURCE = Location(relation="held", types=TYPES)
 
 CATALOG = """
 [dataset]

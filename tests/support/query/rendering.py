@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from lapwing.engines.duckdb.cleaned import WHOLE, Pass, Source, layer
+from lapwing.engines.duckdb.cleaned import WHOLE, Location, Pass, layer
 from lapwing.engines.duckdb.leaves import leaves
 from lapwing.engines.duckdb.overlaps import shared
 from lapwing.engines.duckdb.queries import answer, measured
@@ -10,7 +10,7 @@ from lapwing.engines.shared_rows import weights
 from lapwing.query.plan import Question
 
 
-def render(question: Question, sources: Mapping[str, Source], part: Pass = WHOLE) -> str:
+def render(question: Question, sources: Mapping[str, Location], part: Pass = WHOLE) -> str:
     """Return the DuckDB query whose rows are cells: the keys, then one exact integer a measure.
 
     Of a question about distributions alone, it is the query for the leaves of the first.

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from lapwing.catalog.model import Catalog
 from lapwing.engines.base import Exact
-from lapwing.engines.duckdb.cleaned import WHOLE, Source, layer
+from lapwing.engines.duckdb.cleaned import WHOLE, Location, layer
 from lapwing.engines.duckdb.literals import identifier, unit_name
 from lapwing.engines.duckdb.public_data import PublicSources
 from lapwing.engines.duckdb.queries import ask, together
@@ -189,8 +189,8 @@ def _put(
         connection.execute(f"CREATE TABLE kept_{side}_{table.name} AS {kept}")
 
 
-def _source(ground: Ground, side: str, table: str) -> Source:
-    return Source(relation=f"{side}_{table}", types=ground.types[table])
+def _source(ground: Ground, side: str, table: str) -> Location:
+    return Location(relation=f"{side}_{table}", types=ground.types[table])
 
 
 def by_world(question: Question) -> Question:

@@ -38,7 +38,7 @@ INTEGER_TYPES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Location:
     """Where an engine finds a table: a relation to select from, and the engine's own type of each column."""
 
     relation: str
@@ -56,7 +56,7 @@ class Pass:
 WHOLE = Pass()
 
 
-def layer(table: Table, source: Source, part: Pass = WHOLE) -> str:
+def layer(table: Table, source: Location, part: Pass = WHOLE) -> str:
     """Return the common table expression of the rows of a table that exist, of a part of the units.
 
     That of a linked table stands on its parent's, which comes before it and takes the same part, in whatever way.
@@ -103,7 +103,7 @@ def passes_for(rows: Mapping[Table, int], memory: int) -> int:
 # ---- cleaned rows ----------------------------------------------------------------------------------------------------
 
 
-def cleaned(table: Table, source: Source, part: Pass) -> str:
+def cleaned(table: Table, source: Location, part: Pass) -> str:
     """Select every declared column, cleaned, and the unit; of a table in parts, the rows of each unit's own part.
 
     Of a linked table, the rows that belong to units of a part are those that lead to rows of such units.
@@ -114,11 +114,11 @@ def cleaned(table: Table, source: Source, part: Pass) -> str:
     return rows if table.part_column is None else own_part(table, table.part_column, rows)
 
 
-def _columns(table: Table, source: Source) -> list[str]:
+def _columns(table: Table, source: Location) -> list[str]:
     return [f"{clean(column, source.types[column.name])} AS {identifier(column.name)}" for column in table.columns]
 
 
-def _cleaned(table: Table, source: Source, part: Pass) -> str:
+def _cleaned(table: Table, source: Location, part: Pass) -> str:
     columns = _columns(table, source)
     if table.unit_is_row:
         return f"SELECT {', '.join(columns) or 'NULL AS nothing'} FROM {source.relation}"

@@ -33,7 +33,7 @@ from lapwing import progress
 from lapwing.catalog.model import Catalog, PublicTable, Table
 from lapwing.engines.base import FAILED, Exact, IndexState
 from lapwing.engines.duckdb import files, index, reading
-from lapwing.engines.duckdb.cleaned import WHOLE, Pass, Relations, Source, from_files, layer, needed, passes_for
+from lapwing.engines.duckdb.cleaned import WHOLE, Location, Pass, Relations, from_files, layer, needed, passes_for
 from lapwing.engines.duckdb.database import Database, Rows, Taken
 from lapwing.engines.duckdb.files import File, Stamp, stamp_of
 from lapwing.engines.duckdb.indexing import Identities, Indexing
@@ -93,7 +93,7 @@ class DuckDB:
         self._digests: dict[tuple[str, Stamp], str] = {}
         self._unique: set[tuple[str, ...]] = set()
         self._identities = Identities(catalog)
-        self._described: dict[tuple[str, Stamp], tuple[File, Source]] = {}
+        self._described: dict[tuple[str, Stamp], tuple[File, Location]] = {}
         self._asked: Counter[tuple[str, str]] = Counter()
         self._lock = Lock()
         self._indexes = index.Indexes()
@@ -406,7 +406,7 @@ class DuckDB:
     def _describe(self, table: Table) -> File:
         return self._facts(table)[0]
 
-    def _facts(self, table: Table) -> tuple[File, Source]:
+    def _facts(self, table: Table) -> tuple[File, Location]:
         """Return a file and what it would be as a source anywhere else, remembered like its digest."""
         stamp = stamp_of(self._path(table), table)
         with self._lock:

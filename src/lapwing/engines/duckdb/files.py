@@ -10,7 +10,7 @@ from typing import Final, final
 import duckdb
 
 from lapwing.catalog.model import PublicTable, Table
-from lapwing.engines.duckdb.cleaned import Source
+from lapwing.engines.duckdb.cleaned import Location
 from lapwing.errors import DataFault
 
 _UNREADABLE: Final = (OSError, UnicodeError, csv.Error, duckdb.Error, StopIteration)
@@ -22,7 +22,7 @@ class File:
     """A source file as its metadata describe it: no row is read for this."""
 
     path: Path
-    source: Source
+    source: Location
     rows: int
 
 

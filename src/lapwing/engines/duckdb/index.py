@@ -41,7 +41,7 @@ import duckdb
 from lapwing import progress
 from lapwing.catalog.model import Table
 from lapwing.engines.duckdb import scratch
-from lapwing.engines.duckdb.cleaned import WHOLE, Source, clean
+from lapwing.engines.duckdb.cleaned import WHOLE, Location, clean
 from lapwing.engines.duckdb.database import Database, Query
 from lapwing.engines.duckdb.files import Stamp
 from lapwing.engines.duckdb.literals import identifier, text
@@ -74,7 +74,7 @@ class Ingredient:
     """
 
     table: Table
-    source: Source
+    source: Location
     digest: str
 
 
@@ -215,7 +215,7 @@ def drop(path: Path) -> bool:
     return existed
 
 
-def words(table: Table, source: Source) -> dict[str, str]:
+def words(table: Table, source: Location) -> dict[str, str]:
     """Return queries for the values of the columns that may be private keys and hold texts, by the column's name."""
     texts = [column for column in table.columns if column.type == "string" and column.values is None]
     return {

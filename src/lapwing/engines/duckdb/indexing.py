@@ -17,7 +17,7 @@ from lapwing import progress
 from lapwing.catalog.model import Catalog, Table
 from lapwing.engines.base import IndexState
 from lapwing.engines.duckdb import files, index
-from lapwing.engines.duckdb.cleaned import Pass, Source, from_files
+from lapwing.engines.duckdb.cleaned import Location, Pass, from_files
 from lapwing.engines.duckdb.database import Database
 from lapwing.engines.duckdb.link_keys import keys_of
 from lapwing.engines.duckdb.stored_rows import Layers
@@ -36,7 +36,7 @@ class Identities:
         self._identities: dict[tuple[str, ...], str] = {}
         self._lock = Lock()
 
-    def of(self, table: Table, digests: Mapping[str, str], anywhere: Callable[[Table], Source]) -> str:
+    def of(self, table: Table, digests: Mapping[str, str], anywhere: Callable[[Table], Location]) -> str:
         """Return what an index must be of: the data by their digests, wherever they are.
 
         Args: anywhere: returns a table's source as it would be in any folder.

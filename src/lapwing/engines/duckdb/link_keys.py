@@ -8,7 +8,7 @@ have one count, also those that are too many of their unit: which of these exist
 from collections.abc import Sequence
 
 from lapwing.catalog.model import Catalog, Table
-from lapwing.engines.duckdb.cleaned import Pass, Source, clean, cleaned
+from lapwing.engines.duckdb.cleaned import Location, Pass, clean, cleaned
 from lapwing.engines.duckdb.database import Query
 from lapwing.engines.duckdb.literals import identifier
 from lapwing.engines.duckdb.stored_rows import Layers
@@ -63,14 +63,14 @@ def linked_columns(table: Table, catalog: Catalog) -> Sequence[str]:
 # ---- as SQL ---------------------------------------------------------------------------------------------------------
 
 
-def keys(table: Table, source: Source, names: Sequence[str]) -> str:
+def keys(table: Table, source: Location, names: Sequence[str]) -> str:
     """Return a query for key columns of all rows of a table, whether they exist or not."""
     columns = {column.name: column for column in table.columns}
     values = [f"{clean(columns[name], source.types[name])} AS key{i}" for i, name in enumerate(names)]
     return f"SELECT {', '.join(values)} FROM {source.relation}"
 
 
-def existing_keys(table: Table, source: Source, names: Sequence[str], part: Pass, parents: Sequence[str] = ()) -> str:
+def existing_keys(table: Table, source: Location, names: Sequence[str], part: Pass, parents: Sequence[str] = ()) -> str:
     """Return a query for key columns of the rows that have a unit, before any are too many."""
     layers = [*parents, f"cleaned AS ({cleaned(table, source, part)})"]
     values = [f"{identifier(name)} AS key{i}" for i, name in enumerate(names)]

@@ -23,7 +23,7 @@ from lapwing.catalog.model import Catalog, PublicTable
 from lapwing.catalog.model import Column as Declared
 from lapwing.catalog.public import completed
 from lapwing.engines.duckdb import files, reading
-from lapwing.engines.duckdb.cleaned import Source, clean
+from lapwing.engines.duckdb.cleaned import Location, clean
 from lapwing.engines.duckdb.database import Database
 from lapwing.engines.duckdb.files import File, Stamp
 from lapwing.errors import DataFault, InvalidParameter
@@ -42,7 +42,7 @@ class PublicSources(Protocol):
         """Return the table with bounds on every number."""
         ...
 
-    def source(self, table: PublicTable) -> Source:
+    def source(self, table: PublicTable) -> Location:
         """Return where DuckDB finds the table, and its types of the columns."""
         ...
 
@@ -56,7 +56,7 @@ class _Read:
 
     stamp: Stamp
     digest: str
-    source: Source
+    source: Location
     rows: int
     described: PublicTable
     repetitions: dict[tuple[str, ...], int] = field(default_factory=dict)
@@ -147,7 +147,7 @@ class PublicData:
         """Return a fingerprint of the data (SHA-256 of the file, hexadecimal): a part of what identifies an answer."""
         return self._opened(table).digest
 
-    def source(self, table: PublicTable) -> Source:
+    def source(self, table: PublicTable) -> Location:
         """Return where the engine finds the table, and the engine's types of its columns."""
         return self._opened(table).source
 
@@ -263,7 +263,7 @@ class PublicData:
 # ---- columns and values ----------------------------------------------------------------------------------------------
 
 
-def _survey(table: PublicTable, source: Source) -> str:
+def _survey(table: PublicTable, source: Location) -> str:
     """Return a query that reads a file through: the number of rows, every value, the ends of the finite numbers."""
     cleaned = {column.name: clean(column, source.types[column.name]) for column in table.columns}
     ends = [

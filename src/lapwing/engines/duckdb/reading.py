@@ -7,7 +7,7 @@ from typing import Final
 import duckdb
 
 from lapwing.catalog.model import Catalog, PublicTable, Table
-from lapwing.engines.duckdb.cleaned import Source, clean, unit_value
+from lapwing.engines.duckdb.cleaned import Location, clean, unit_value
 from lapwing.engines.duckdb.files import File, readable
 from lapwing.engines.duckdb.link_keys import linked_columns
 from lapwing.engines.duckdb.literals import text
@@ -16,7 +16,9 @@ from lapwing.errors import DataFault
 TEXT_SUFFIXES: Final = {".csv", ".tsv"}
 
 
-def described(path: Path, table: Table, connection: duckdb.DuckDBPyConnection, catalog: Catalog) -> tuple[File, Source]:
+def described(
+    path: Path, table: Table, connection: duckdb.DuckDBPyConnection, catalog: Catalog
+) -> tuple[File, Location]:
     """Return a table's file, and what it would be as a source anywhere else.
 
     Raises: DataFault if it cannot be read, has not the columns that are declared, or identifiers of a type that does
@@ -35,7 +37,7 @@ def described(path: Path, table: Table, connection: duckdb.DuckDBPyConnection, c
                 "an integer or a text"
             )
     anywhere = relation(Path(f"source{path.suffix}"), names)
-    return File(path=path, source=source, rows=rows), Source(relation=anywhere, types=source.types)
+    return File(path=path, source=source, rows=rows), Location(relation=anywhere, types=source.types)
 
 
 def metadata(path: Path, connection: duckdb.DuckDBPyConnection) -> tuple[int, list[str]]:
@@ -66,7 +68,7 @@ def _columns_of(elements: list[tuple[str, int | None]]) -> list[str]:
 
 def columns(
     connection: duckdb.DuckDBPyConnection, relation: str, names: list[str], table: Table | PublicTable, *further: str
-) -> Source:
+) -> Location:
     """Return a relation with the engine's types of a table's declared columns, and of further ones.
 
     Raises: DataFault if one is missing, or there several times but for case.
@@ -81,7 +83,7 @@ def columns(
     twice = sorted({name for name in wanted if folded.count(name.casefold()) > 1})
     if twice:
         raise DataFault(f"{table.source} has several columns called {', '.join(twice)}, but for case; rename them")
-    return Source(relation=relation, types={name: found[name.casefold()] for name in wanted})
+    return Location(relation=relation, types={name: found[name.casefold()] for name in wanted})
 
 
 def rows_of(path: Path, file: File) -> int:
@@ -119,7 +121,7 @@ def _delimiter(path: Path) -> str:
     return "\t" if path.suffix.casefold() == ".tsv" else ","
 
 
-def read_through(table: Table, source: Source) -> str:
+def read_through(table: Table, source: Location) -> str:
     """Return a query that computes every cleaned value of every row, and the number of rows."""
     values = [clean(column, source.types[column.name]) for column in table.columns]
     if not table.unit_is_row and table.link is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from lapwing.catalog.model import PublicTable
 from lapwing.engines.duckdb import expressions
-from lapwing.engines.duckdb.cleaned import Source, clean
+from lapwing.engines.duckdb.cleaned import Location, clean
 from lapwing.engines.duckdb.expressions import expression, where_clause
 from lapwing.engines.duckdb.literals import clamp, engine_type, identifier, kept_name, text, unit_name, whole, width
 from lapwing.query.expressions.expression import Expression, Literal, Operation
@@ -316,7 +316,7 @@ def _meeting(node: "SharedJoin") -> str:
     return f"(SELECT {_items(shown)} FROM {ours} JOIN {theirs} ON {' AND '.join([*equal, *apart])})"
 
 
-def public_layer(table: PublicTable, source: Source) -> str:
+def public_layer(table: PublicTable, source: Location) -> str:
     """Return the common table expression of a public table's cleaned rows; its numbers have bounds (`described`)."""
     columns = [f"{clean(column, source.types[column.name])} AS {identifier(column.name)}" for column in table.columns]
     return f"{public_name(table)} AS (SELECT {', '.join(columns) or 'NULL AS nothing'} FROM {source.relation})"

@@ -19,7 +19,7 @@ from typing import final
 
 from lapwing import progress
 from lapwing.catalog.model import Table
-from lapwing.engines.duckdb.cleaned import WHOLE, Pass, Relations, Source, layer, needed, of_part
+from lapwing.engines.duckdb.cleaned import WHOLE, Location, Pass, Relations, layer, needed, of_part
 from lapwing.engines.duckdb.database import Query
 from lapwing.engines.duckdb.literals import identifier, kept_name, unit_name
 
@@ -42,7 +42,7 @@ def held(tables: Iterable[Table], relations: Relations, part: Pass = WHOLE, with
 
 
 def kept_rows(
-    table: Table, source: Source, part: Pass, parents: Sequence[str] = (), types: Mapping[str, str] | None = None
+    table: Table, source: Location, part: Pass, parents: Sequence[str] = (), types: Mapping[str, str] | None = None
 ) -> str:
     """Return a query whose rows are those of `kept`, a unit's beside each other.
 
@@ -60,7 +60,7 @@ def kept_rows(
 class Layers:
     """Common table expressions over files as they are described when they are asked for."""
 
-    source: Callable[[Table], Source]
+    source: Callable[[Table], Location]
 
     def of(self, tables: Iterable[Table], relations: Relations, part: Pass) -> list[str]:
         """Return the layers of tables, parents first, of the units of a pass."""
