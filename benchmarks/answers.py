@@ -20,13 +20,13 @@ import pyarrow as pa
 from lapwing.answer import Answer
 from lapwing.mechanisms import RoundedGaussian
 from lapwing.privacy.measures import GaussianDP
+from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derive import compute
-from lapwing.query.derivation.derived import Average, Derived, KeyValue, Order, Output, Released
+from lapwing.query.derivation.derived import Derived, KeyValue, Order, Output, Released
 from lapwing.query.derivation.moments import deviation
 from lapwing.query.expressions.expression import Column
 from lapwing.query.expressions.types import TEXT, Fixed
-from lapwing.query.keys import Key
-from lapwing.query.measures import Count, Measure, Sum
+from lapwing.query.measures import Count, Key, Measure, Sum
 from lapwing.query.plan import Plan, Question
 
 REPEATS = 3

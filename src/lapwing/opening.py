@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
-from lapwing.catalog.column import Bound, Column
 from lapwing.catalog.model import Catalog
+from lapwing.catalog.table import Bound, Column
 from lapwing.catalog.toml import load, write
 from lapwing.engines import digests, open_engine
 from lapwing.errors import CatalogMismatch, InvalidParameter

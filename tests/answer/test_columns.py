@@ -13,8 +13,9 @@ import pytest
 from lapwing.answer import Answer
 from lapwing.mechanisms import DiscreteLaplace, Mechanism, RoundedGaussian
 from lapwing.privacy.measures import GaussianDP
-from lapwing.query.derivation import columns, functions, intervals, rationals
-from lapwing.query.derivation.derived import Average, Derived, KeyValue, Order, Output, Released
+from lapwing.query.derivation import columns, comparing, functions, intervals, rationals
+from lapwing.query.derivation.average import Average
+from lapwing.query.derivation.derived import Derived, KeyValue, Order, Output, Released
 from lapwing.query.plan import Plan, Question
 from tests.support.answer.cell_by_cell import CellByCell
 from tests.support.answer.plans import CELLS, CENTRED, KEYS, MEASURES, PAID, PLAN, ROWS, SIZE, TOTAL, Maker
@@ -92,7 +93,7 @@ def nearly_equal() -> list[list[int]]:
 def test_order_is_exact_where_doubles_are_equal(descending: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     plan, values = order_by(Average(total=CENTRED, count=PAID), descending=descending), nearly_equal()
     same(plan, values)
-    monkeypatch.setattr(columns, "exact_ranks", lambda x: x.floats())
+    monkeypatch.setattr(comparing, "exact_ranks", lambda x: x.floats())
     with pytest.raises(AssertionError):
         same(plan, values)
 
@@ -169,7 +170,7 @@ def careless_floats(self: Any) -> Any:
     [
         (rationals, "product", wrapped),
         (rationals, "total", lambda x, y: x + y),
-        (rationals.Rationals, "floats", careless_floats),
+        (columns.Rationals, "floats", careless_floats),
         (rationals, "either", lambda x, y: x),
         (intervals, "at_most", lambda x, y: rationals.at_most(x.numbers, y.numbers)),
         (intervals, "_flags", lambda x: np.zeros(1, dtype=np.int64)),

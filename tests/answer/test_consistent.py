@@ -10,12 +10,12 @@ import pytest
 from lapwing.answer import Answer, consistent, constraints
 from lapwing.mechanisms import DiscreteLaplace, Mechanism, RoundedGaussian
 from lapwing.privacy.measures import GaussianDP
+from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derive import compute, interval_end
-from lapwing.query.derivation.derived import Average, Derived, KeyValue, Output, Released
+from lapwing.query.derivation.derived import Derived, KeyValue, Output, Released
 from lapwing.query.expressions.expression import Column
 from lapwing.query.expressions.types import TEXT, Fixed
-from lapwing.query.keys import Key
-from lapwing.query.measures import Count, CountDistinct, CountUnits, Measure, Sum
+from lapwing.query.measures import Count, CountDistinct, CountUnits, Key, Measure, Sum
 from lapwing.query.plan import Plan, Question
 from tests.support.answer.nearest_point import nearest_point
 

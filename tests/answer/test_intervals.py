@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.query.derivation import functions, intervals
+from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derive import compute
-from lapwing.query.derivation.derived import Average, Derived, Fixture, Released
+from lapwing.query.derivation.derived import Derived, Fixture, Released
 from lapwing.query.expressions.expression import Column
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import Count, Measure, Sum

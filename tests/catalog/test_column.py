@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.catalog import Column
-from lapwing.catalog.column import FLOAT_STEPS, MOST_STEPS
+from lapwing.catalog.column_checks import FLOAT_STEPS, MOST_STEPS
 from lapwing.errors import CatalogError, InvalidParameter
 
 

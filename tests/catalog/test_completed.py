@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.catalog import Column, public
-from lapwing.catalog.column import FLOAT_STEPS
+from lapwing.catalog.column_checks import FLOAT_STEPS
 from lapwing.catalog.public import EXACT_STEPS, FINEST, float_step
 
 FLOATS = st.floats(-1e17, 1e17).map(Fraction)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.catalog import Catalog, Column, PublicTable, Table, View, column
+from lapwing.catalog import Catalog, Column, PublicTable, Table, View, column_checks
 from lapwing.catalog.toml import dumps, loads
 from lapwing.catalog.view import LONGEST_VIEW
 from lapwing.errors import CatalogError
@@ -216,7 +216,7 @@ def test_the_bound_itself_may_be_no_step() -> None:
     assert not allowed(cents, cents.lower)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in column.TYPES if kind != "boolean"])
+@pytest.mark.parametrize("kind", [kind for kind in column_checks.TYPES if kind != "boolean"])
 def test_a_promise_needs_a_value(kind: str) -> None:
     with pytest.raises(CatalogError, match=r"columns\.x\.nullable: a promise needs a value"):
         Column(name="x", type=kind, nullable=False)

@@ -12,7 +12,7 @@ import lapwing as lw
 from lapwing import errors
 from lapwing.builder import table as building
 from lapwing.builder.values import Value
-from lapwing.catalog.column import TYPES
+from lapwing.catalog.column_checks import TYPES
 from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, Budget, Catalog, Column, Table
 from lapwing.cli.commands import COMMANDS as MODULES
 from lapwing.cli.commands import load

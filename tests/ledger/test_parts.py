@@ -13,8 +13,7 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from lapwing.catalog.column import Column
-from lapwing.catalog.table import Table
+from lapwing.catalog.table import Column, Table
 from lapwing.errors import CatalogMismatch, InvalidParameter, LedgerFault
 from lapwing.ledger import parts as ledger_parts
 from lapwing.ledger import transitions

@@ -17,7 +17,7 @@ from lapwing.engines.duckdb.expressions import expression
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
 from lapwing.query.expressions.types import Fixed
-from lapwing.query.keys import Key
+from lapwing.query.measures import Key
 from lapwing.query.relations import images
 
 TOML = """

@@ -16,7 +16,7 @@ from lapwing.mechanisms import DiscreteLaplace, Sensitivity
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss
 from lapwing.query import quote
-from lapwing.release import payload
+from lapwing.release import restoring
 from tests.support.release.small import PURE, opened
 
 COUNT = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
@@ -72,7 +72,7 @@ class Toy:
 
 def test_a_mechanism_of_one_file_and_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(quote.MECHANISMS, "pure", (Toy,))
-    monkeypatch.setitem(vars(payload)["_NOISES"], Toy.name, Toy)  # as it would be, were the table so from the start
+    monkeypatch.setitem(vars(restoring)["_NOISES"], Toy.name, Toy)  # as it would be, were the table so from the start
     vars(quote)["_narrowest"].cache_clear()
     with opened(tmp_path, EVERYBODY, budget=PURE) as session:
         (described,) = session.explain(COUNT, epsilon=1).measures

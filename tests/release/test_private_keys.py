@@ -34,7 +34,7 @@ from lapwing.privacy.measures import ApproximateGaussianDP, GaussianDP, PureDP
 from lapwing.query import plan
 from lapwing.query.quote import Priced
 from lapwing.query.selections import Selecting
-from lapwing.release import payload, release, selecting
+from lapwing.release import release, restoring, selecting
 from lapwing.release.stored import Purchase, key_of
 from lapwing.session import Session
 from tests.support.effort import one_in
@@ -663,9 +663,9 @@ def test_a_payload_of_another_version_is_a_fault(session: Session, change: dict[
     question = priced(BY_TOWN, session.catalog, epsilon=5, delta=1e-5).question
     session.sql(BY_TOWN, epsilon=5, delta=1e-5)
     (stored,) = session._ledger.answers(key_of(question))
-    assert payload.read(question, stored.payload).keys is not None
+    assert restoring.read(question, stored.payload).keys is not None
     with pytest.raises(LedgerFault, match="not one that this version"):
-        payload.read(question, json.dumps(json.loads(stored.payload) | change))
+        restoring.read(question, json.dumps(json.loads(stored.payload) | change))
 
 
 def test_what_can_be_said_about_keys_is_said_before_they_are_paid(tmp_path: Path) -> None:

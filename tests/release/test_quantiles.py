@@ -26,7 +26,7 @@ from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
 from lapwing.query.measures import Distribution
 from lapwing.query.quote import Priced
-from lapwing.release import payload
+from lapwing.release import payload, restoring
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.release.release import add_noise
 from tests.support.engines.tables import digests
@@ -242,7 +242,7 @@ def test_vectors_are_written_and_read(session: lw.Session, huge: int) -> None:
     values = tuple(np.array([3, 4]) if str(m).startswith("COUNT") else vectors for m in question.measures)
     noises = tuple(RoundedGaussian(sigma=Fraction(2)) for _ in values)
     text = payload.written(question, payload.Content(mechanisms=noises, values=values))
-    for wrote, read in zip(values, payload.read(question, text).values, strict=True):
+    for wrote, read in zip(values, restoring.read(question, text).values, strict=True):
         assert read.dtype == wrote.dtype
         assert (read == wrote).all()
 

@@ -23,7 +23,7 @@ from lapwing.query.expressions.magnitudes import Bounds
 from lapwing.query.plan import Search
 from lapwing.query.quote import Priced
 from lapwing.query.stability import Candidate, of_question
-from lapwing.release import payload
+from lapwing.release import payload, restoring
 from lapwing.release.payload import Choice, Content
 from tests.support.release.found_laws import EPSILON, Values, laws_of, loss
 from tests.support.release.small import BUDGETS, PURE, Row, catalog, opened, row, shown
@@ -149,12 +149,12 @@ def test_a_choice_is_kept_and_read_again(tmp_path: Path) -> None:
     assert bought.choosing is not None
     content = Content(mechanisms=(), values=(), choice=Choice(place=3, mechanism=bought.choosing.mechanism))
     kept = payload.written(bought.question, content)
-    assert payload.read(bought.question, kept) == content
+    assert restoring.read(bought.question, kept) == content
     for place in (-1, 21):
         record = json.loads(kept)
         record["choice"][0] = place
         with pytest.raises(LedgerFault):
-            payload.read(bought.question, json.dumps(record))
+            restoring.read(bought.question, json.dumps(record))
 
 
 # ---- the law of the whole -------------------------------------------------------------------------------------------

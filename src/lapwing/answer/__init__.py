@@ -2,6 +2,7 @@
 
 from lapwing.answer.answer import CONFIDENCE, Answer
 from lapwing.answer.column_facts import ColumnFacts, MeasureFacts
-from lapwing.answer.presentation import Cell, show
+from lapwing.answer.presentation import show
+from lapwing.answer.python_values import Cell
 
 __all__ = ["CONFIDENCE", "Answer", "Cell", "ColumnFacts", "MeasureFacts", "show"]

@@ -8,35 +8,27 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 
 from lapwing.answer.column_facts import ColumnFacts, facts
-from lapwing.answer.presentation import Cell, EndArray, cells, ends_shown, html_table
-from lapwing.answer.row_order import kept, private_keys, public_keys, shown
+from lapwing.answer.interval_ends import intervals_of, margins_of
+from lapwing.answer.presentation import EndArray, html_table
+from lapwing.answer.python_values import Cell, cells
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray, integer_array
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import Loss
-from lapwing.query.derivation.columns import NUMERIC, TEMPORAL, Column, IndexArray, Value
-from lapwing.query.derivation.derive import rests_on_ends
-from lapwing.query.derivation.derived import (
-    Derived,
-    KeyValue,
-    NoisyCells,
-    OrderStatistic,
-    Output,
-    Part,
-    measures_of,
-    parts_of,
-)
+from lapwing.query.derivation.columns import NUMERIC, Column, IndexArray, Labels, Truths, Value, mask_of, of_labels
+from lapwing.query.derivation.comparing import sortable
+from lapwing.query.derivation.derived import Derived, KeyValue, NoisyCells, Order, values_in
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
 from lapwing.query.derivation.noisy_trees import NoisyTrees
-from lapwing.query.derivation.window_values import with_over
-from lapwing.query.measures import Measure
-from lapwing.query.plan import Plan
+from lapwing.query.derivation.window_values import Over, with_over
+from lapwing.query.measures import Key, Measure
+from lapwing.query.plan import Plan, Question
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,29 +89,35 @@ class Answer:
     def _released(self) -> NoisyCells:
         """Every cell."""
         question = self.plan.question
-        columns = public_keys(question) if self._keys is None else private_keys(self._keys)
+        columns = _public_keys(question) if self._keys is None else tuple(map(of_labels, self._keys))
         return NoisyCells(
             size=columns[0].size if columns else 1,
             measures={measure: self._numbers[measure] for measure in question.numbers},
             trees={m: NoisyTrees.of(m, self.mechanisms[m], self._numbers[m]) for m in question.distributions},
             keys={str(key): labels for key, labels in zip(question.keys, columns, strict=True)},
-            margins=lambda parts: self._margins(parts, INTERVAL_CONFIDENCE),
+            margins=lambda parts: margins_of(parts, self.mechanisms, INTERVAL_CONFIDENCE),
         )
 
     @cached_property
     def _places_kept(self) -> IndexArray:
         """The cells that HAVING keeps, in the order of the keys."""
-        return kept(self.plan, self._released)
+        return _after_having(self.plan, self._released)
 
     @cached_property
     def _kept(self) -> NoisyCells:
         """These cells, with the window functions over them."""
-        return with_over(self._released.taken(self._places_kept), self._values)
+        return self._with_windows(self._released.taken(self._places_kept))
+
+    def _with_windows(self, cells: NoisyCells) -> NoisyCells:
+        """Return cells with the window functions over them, if there are any."""
+        inside = (inner for value in self._values for inner in values_in(value))
+        windows = dict.fromkeys(inner for inner in inside if isinstance(inner, Over))
+        return with_over(cells, windows) if windows else cells
 
     @cached_property
     def _places_shown(self) -> IndexArray:
         """Which of these cells are shown, in order."""
-        return shown(self.plan, self._kept)
+        return _as_shown(self.plan, self._kept)
 
     @cached_property
     def _rows(self) -> NoisyCells:
@@ -174,26 +172,8 @@ class Answer:
         """
         level = probability(confidence, "confidence")
         if self._last_intervals is None or self._last_intervals[0] != level:
-            noisy = [output for output in self.plan.outputs if is_noisy(output)]
-            self._last_intervals = level, {output.name: self._ends(output, level) for output in noisy}
+            self._last_intervals = level, intervals_of(self.plan.outputs, self._rows, self.mechanisms, level)
         return {name: (low.copy(), high.copy()) for name, (low, high) in self._last_intervals[1].items()}
-
-    def _ends(self, output: Output, confidence: Fraction) -> tuple[EndArray, EndArray]:
-        interval = output.value.interval(self._rows, self._margins(parts_of(output.value), confidence))
-        unknown = np.full(len(self), np.nan)
-        low, high = (unknown, unknown) if interval is None else (end.floats(len(self)) for end in interval)
-        return ends_shown(low, output.value.shape), ends_shown(high, output.value.shape)
-
-    def _margins(self, parts: Sequence[Part], confidence: Fraction) -> Mapping[Measure, Fraction]:
-        """Return margins within which all parts are at once with this confidence (union bound)."""
-        chance = (1 - confidence) / len(parts)
-        margins: dict[Measure, Fraction] = {}
-        for part in parts:
-            if isinstance(part, OrderStatistic):
-                margins[part.distribution] = chance
-            else:
-                margins[part] = self.mechanisms[part].half_width(1 - chance) * part.step
-        return margins
 
     def to_arrow(self, confidence: Number | None = None) -> "pa.Table":
         """Return a PyArrow table; with a confidence, also `<column>_low` and `<column>_high`."""
@@ -225,7 +205,7 @@ class Answer:
         deviations = {m: self.mechanisms[m].standard_deviation for m in self._released.measures}
         measures, changed = adjusted(self.plan.question, self._released.measures, deviations)
         kept = replace(self._kept, measures={m: values[self._places_kept] for m, values in measures.items()})
-        rows = with_over(kept, self._values).taken(self._places_shown)
+        rows = self._with_windows(kept).taken(self._places_shown)
         return ConsistentAnswer(self.plan, self._rows, rows, changed)
 
     def describe(self) -> tuple[ColumnFacts, ...]:
@@ -249,7 +229,76 @@ class Answer:
         return html_table(self.columns, self.rows(), self.interval(), caption=f"{cost}; intervals at 95 %")
 
 
-def is_noisy(output: Output) -> bool:
-    """Tell whether a column is a noisy number, or a time that stands for one, which hides a true one."""
-    value = output.value
-    return value.shape in (*NUMERIC, *TEMPORAL) and bool(measures_of(value)) and not rests_on_ends(value)
+# ---- the cells, and which of them are shown in what order ------------------------------------------------------------
+
+
+def _public_keys(question: Question) -> tuple[Labels, ...]:
+    """Return the keys of every cell of the product of the public domains, the last key turning fastest."""
+    sizes = [len(key.domain) for key in question.keys]
+    places = np.unravel_index(np.arange(prod(sizes)), sizes) if sizes else ()
+    return tuple(
+        _labels(np.asarray(place, dtype=np.int64), key.domain) for place, key in zip(places, question.keys, strict=True)
+    )
+
+
+def _labels(places: IndexArray, domain: Sequence[Value]) -> Labels:
+    """Return labels by their places in a domain; NULL in it is at place −1."""
+    missing = [i for i, label in enumerate(domain) if label is None]
+    return Labels(places=np.where(np.isin(places, missing), -1, places) if missing else places, labels=domain)
+
+
+def _after_having(plan: Plan, cells: NoisyCells) -> IndexArray:
+    """Return the cells that HAVING keeps, in the order of the keys."""
+    places = _in_order_of_keys(plan, cells)
+    if plan.having is not None:
+        condition = cells.column(plan.having)
+        if isinstance(condition, Truths):
+            places = places[condition.holds[places]]
+    return places
+
+
+def _as_shown(plan: Plan, cells: NoisyCells) -> IndexArray:
+    """Return which of the cells that HAVING keeps are shown, in order: after QUALIFY, sorted, from OFFSET to LIMIT."""
+    places = np.arange(cells.size)
+    if plan.qualify is not None:
+        condition = cells.column(plan.qualify)
+        if isinstance(condition, Truths):
+            places = places[condition.holds[places]]
+    for term in reversed(plan.order):
+        places = _sorted(places, term, cells)
+    end = None if plan.limit is None else plan.offset + plan.limit
+    return places[plan.offset : end]
+
+
+def _in_order_of_keys(plan: Plan, cells: NoisyCells) -> IndexArray:
+    """Return all cells, the first key of GROUP BY turning slowest: each key's values in the order of its domain."""
+    ranks = [_ranks(key, cells.keys[str(key)]) for key in plan.keys]
+    if not ranks:
+        return np.arange(cells.size)
+    return np.lexsort(ranks[::-1])  # stable; the last key given is the first to sort by
+
+
+def _ranks(key: Key, labels: Labels) -> IndexArray:
+    """Rank labels by the key's domain, and those outside it (of released keys) after them, by value; NULL is last."""
+    if tuple(labels.labels) == key.domain and not (labels.places < 0).any():
+        return labels.places
+    rank = {label: i for i, label in enumerate(key.domain)}
+    others = sorted({label for label in labels.labels if label is not None and label not in rank}, key=_any)
+    rank |= {label: len(rank) + i for i, label in enumerate(others)}
+    ranks = [len(rank) if label is None else rank[label] for label in labels.labels]
+    null = rank.get(None, len(rank))
+    return np.array([*ranks, null], dtype=np.int64)[labels.places]
+
+
+def _any(value: Any) -> Any:  # all of one type, and not NULL
+    return value
+
+
+def _sorted(places: IndexArray, term: Order, cells: NoisyCells) -> IndexArray:
+    """Sort cells by one term, keeping the order of ties, NULLs to one end."""
+    values = cells.column(term.value)
+    null = np.broadcast_to(mask_of(values.null), cells.size)[places]
+    nulls, others = places[null], places[~null]
+    keys = sortable(values)[others]
+    others = others[np.argsort(-keys if term.descending else keys, kind="stable")]
+    return np.concatenate([nulls, others] if term.nulls_first else [others, nulls])

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lapwing.answer.presentation import MOST_PLACES, Cell, cells, is_whole, scaled
-from lapwing.query.derivation.columns import Column, Labels, Shape, Truths
-from lapwing.query.derivation.rationals import BoolArray, Rationals, product
+from lapwing.answer.python_values import MOST_PLACES, Cell, cells, is_whole, scaled_to_places
+from lapwing.exact.arrays import product
+from lapwing.query.derivation.columns import BoolArray, Column, Labels, Rationals, Shape, Truths
 
 _ARROW: Final[Mapping[Shape, pa.DataType]] = {
     "text": pa.string(),
@@ -39,8 +39,8 @@ def arrow(column: Column, shape: Shape) -> pa.Array:
         case Rationals() if shape == "integer" and is_whole(column):
             values = product(column.tops, np.array([int(column.scale)]))
             return pa.array(values, mask=_mask(column.null))
-        case Rationals() if shape == "decimal" and (found := scaled(column)) is not None:
-            return _decimals(*found, column.null)
+        case Rationals() if shape == "decimal" and (scaled := scaled_to_places(column)) is not None:
+            return _decimals(*scaled, column.null)
         case _:
             return _from_cells(cells(column, shape), shape)
 

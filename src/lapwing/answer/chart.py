@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from lapwing.answer.presentation import Cell, EndArray
+from lapwing.answer.presentation import EndArray
+from lapwing.answer.python_values import Cell
 from lapwing.errors import InvalidParameter
 from lapwing.plots import Plot, bars_with_intervals
 

@@ -6,17 +6,10 @@ from fractions import Fraction
 
 from lapwing.exact.floats import float_near
 from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.columns import NUMERIC
 from lapwing.query.derivation.derive import rests_on_ends
-from lapwing.query.derivation.derived import (
-    Average,
-    Derived,
-    OrderStatistic,
-    Released,
-    measures_of,
-    parts_of,
-    values_in,
-)
+from lapwing.query.derivation.derived import Derived, OrderStatistic, Released, measures_of, parts_of, values_in
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
 from lapwing.query.derivation.noisy_trees import rank_error
 from lapwing.query.measures import Distribution, Measure

@@ -17,11 +17,12 @@ import numpy as np
 
 from lapwing.answer.constraints import Limit, adds_up, is_count, limits, sign
 from lapwing.answer.marginals import Groupings
-from lapwing.answer.presentation import Cell, cells
 from lapwing.answer.projection import move_to_nearest
+from lapwing.answer.python_values import Cell, cells
 from lapwing.answer.rounding import Wholes, in_whole_numbers
 from lapwing.exact.arrays import IntArray
-from lapwing.query.derivation.columns import Column, IndexArray, differ
+from lapwing.query.derivation.columns import Column, IndexArray
+from lapwing.query.derivation.comparing import differ
 from lapwing.query.derivation.derived import NoisyCells, measures_of
 from lapwing.query.measures import Measure
 from lapwing.query.plan import Plan, Question

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.exact.arrays import IntArray
-from lapwing.query.derivation.rationals import product, single
+from lapwing.exact.arrays import IntArray, product
+from lapwing.query.derivation.rationals import single
 from lapwing.query.expressions.conversion import nullable
 from lapwing.query.measures import Count, CountDistinct, CountUnits, Measure, Sum
 

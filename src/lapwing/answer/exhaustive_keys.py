@@ -15,7 +15,7 @@ from fractions import Fraction
 from lapwing.query.expressions.conversion import nullable
 from lapwing.query.expressions.expression import Column, Constant, Expression, Literal, Operation
 from lapwing.query.expressions.types import BOOLEAN, Fixed
-from lapwing.query.keys import Key
+from lapwing.query.measures import Key
 from lapwing.query.relations.relation import Kept, Relation
 
 _MOST_VALUES = 1_000_000

@@ -11,9 +11,8 @@ from lapwing.catalog import spelling
 from lapwing.catalog.place import refuse
 
 if TYPE_CHECKING:  # the values below call these checks when they are made
-    from lapwing.catalog.column import Column
     from lapwing.catalog.model import Catalog
-    from lapwing.catalog.table import Table
+    from lapwing.catalog.table import Column, Table
 
 ROW = "row"
 

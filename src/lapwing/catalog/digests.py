@@ -7,14 +7,17 @@ later version of Lapwing knows leaves the fingerprints of older catalogs as they
 import hashlib
 import json
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from lapwing.catalog import spelling
-from lapwing.catalog.column import Column
+
+if TYPE_CHECKING:  # a table makes its fingerprint when it is made
+    from lapwing.catalog.table import Column
 
 Facts = dict[str, object]
 
 
-def column_facts(column: Column) -> Facts:
+def column_facts(column: "Column") -> Facts:
     """Return what a column means."""
     bounds = {"lower": column.lower, "upper": column.upper, "step": column.step, "other": column.other}
     facts: Facts = {key: value_text(content) for key, content in bounds.items() if content is not None}

@@ -21,9 +21,10 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from lapwing.catalog import spelling
-from lapwing.catalog.column import NUMERIC, Bound, Column, Value
+from lapwing.catalog.column_checks import NUMERIC
 from lapwing.catalog.model import ROW, Budget, Catalog, Table
 from lapwing.catalog.place import refuse, within
+from lapwing.catalog.table import Bound, Column, Value
 from lapwing.catalog.toml import default_measure
 from lapwing.errors import DataFault, InvalidParameter
 from lapwing.privacy.measures import Number, exact

@@ -7,12 +7,11 @@ from typing import Self, final
 
 from lapwing.catalog import spelling
 from lapwing.catalog.checks import ROW, check_tables, check_text, one_of, refuse_same_names
-from lapwing.catalog.column import Column
 from lapwing.catalog.digests import digest
 from lapwing.catalog.ledger import place_of
 from lapwing.catalog.place import refuse
 from lapwing.catalog.public import PublicTable
-from lapwing.catalog.table import Link, Table
+from lapwing.catalog.table import Column, Link, Table
 from lapwing.catalog.view import View
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.measures import Loss

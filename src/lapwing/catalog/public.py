@@ -12,9 +12,10 @@ from typing import final
 
 from lapwing.catalog import spelling
 from lapwing.catalog.checks import MOST_COLUMNS, check_columns, check_text
-from lapwing.catalog.column import FLOAT_STEPS, Column
+from lapwing.catalog.column_checks import FLOAT_STEPS
 from lapwing.catalog.digests import Facts, column_facts, digest
 from lapwing.catalog.place import refuse, within
+from lapwing.catalog.table import Column
 from lapwing.errors import CatalogError
 
 

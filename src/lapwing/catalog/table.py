@@ -1,4 +1,4 @@
-"""A protected table: where it is, who is protected in it, and its columns.
+"""A protected table: where it is, who is protected in it, and its columns with their public bounds or values.
 
 A table says itself whose rows it has, by a column, or is linked to a table that does. Linked tables are one fact told
 in several files: what there is of a person's orders, and of the items of these orders. So a link holds the table that
@@ -6,14 +6,105 @@ it leads to, and a table all that its rows mean. Values like these cannot go rou
 """
 
 from dataclasses import dataclass, field
+from datetime import date
+from fractions import Fraction
+from math import ceil, floor
 from typing import final
 
 from lapwing.catalog import spelling
 from lapwing.catalog.checks import ROW, check_table
-from lapwing.catalog.column import Column
+from lapwing.catalog.column_checks import NUMERIC, check_form, check_meaning, default_step
 from lapwing.catalog.digests import Facts, column_facts, digest
 from lapwing.catalog.place import within
 from lapwing.errors import InvalidParameter
+
+Bound = Fraction | date
+Value = bool | int | str | date
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column that questions may use, with what is publicly known about it.
+
+    Args: name: as in the data.
+        type: one of `column_checks.TYPES`; a timestamp is in UTC.
+        lower, upper: least and greatest value, both or neither: fractions for numbers, dates for a date, UTC
+            datetimes for a timestamp. Values outside are moved to the nearest bound, never refused.
+        step: numbers are rounded to multiples of it. A bounded column always has one: 1 for an integer and
+            (upper − lower) / 2²⁰ for a float unless given; a decimal must give its own.
+        values: public group keys, in the order in which they are shown; a boolean column always has them.
+        other: public key that stands for every text not listed, NULL included.
+        nullable: False promises that no value is NULL. A NULL that is there all the same counts as `null_counts_as`, so
+            that a broken promise makes answers wrong and nobody less protected.
+
+    Raises: CatalogError, starting with `columns.<name>.<key>`, if this cannot be meant.
+    """
+
+    name: str
+    type: str
+    lower: Bound | None = None
+    upper: Bound | None = None
+    step: Fraction | None = None
+    values: tuple[Value, ...] | None = None
+    other: str | None = None
+    nullable: bool = True
+
+    def __post_init__(self) -> None:
+        check_form(self)
+        if self.step is None and self.numeric and self.bounded:
+            object.__setattr__(self, "step", default_step(self))
+        if self.values is None and self.type == "boolean":
+            object.__setattr__(self, "values", (False, True))
+        check_meaning(self)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the column holds numbers."""
+        return self.type in NUMERIC
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the column has public bounds."""
+        return self.lower is not None
+
+    @property
+    def low(self) -> int:
+        """The least value of a bounded number, in steps."""
+        lower, _, step = self._range()
+        return ceil(lower / step)
+
+    @property
+    def high(self) -> int:
+        """The greatest value of a bounded number, in steps."""
+        _, upper, step = self._range()
+        return floor(upper / step)
+
+    @property
+    def steps(self) -> int:
+        """How many steps lie between `low` and `high`."""
+        return self.high - self.low
+
+    @property
+    def null_counts_as(self) -> Bound | Value | None:
+        """What a NULL counts as in a column that is not nullable; None in one that is.
+
+        It is the least value where there are bounds (a number's least multiple of the step), else `other` if there is
+        one, else the first of the values: always a value that the column may have, so that bounds and sensitivities
+        hold whether the promise is kept or not, and a function of nothing but the catalog.
+        """
+        if self.nullable:
+            return None
+        if self.bounded:
+            return self.low * self._range()[2] if self.numeric else self.lower
+        return self.other if self.other is not None else (self.values or (None,))[0]
+
+    def _range(self) -> tuple[Fraction, Fraction, Fraction]:
+        if isinstance(self.lower, Fraction) and isinstance(self.upper, Fraction) and self.step is not None:
+            return self.lower, self.upper, self.step
+        raise InvalidParameter(
+            f"Column {spelling.text(self.name)} has no numeric bounds; give it lower and upper in the catalog."
+        )
 
 
 @final
@@ -74,12 +165,20 @@ class Table:
     unit: str | None = None
     digest: str = field(init=False, repr=False, compare=False)
     """A fingerprint of what the table means, hence of all tables up to its root (SHA-256); see `Catalog.digest`."""
+    units: str = field(init=False, repr=False, compare=False)
+    """A name for the units that are protected: equal for two tables of a catalog if these are the same ones.
+
+    It is the root's `unit` in quotes, or the root's name and its privacy unit; neither can be taken for the other.
+    """
 
     def __post_init__(self) -> None:
         with within(f"tables.{spelling.key(self.name)}"):
             check_table(self)
         meaning = {"tables": {table.name: table.facts for table in self.lineage}}
         object.__setattr__(self, "digest", digest(meaning))
+        root = self.root
+        named = f"{spelling.key(root.name)}.{spelling.key(root.privacy_unit or ROW)}"
+        object.__setattr__(self, "units", named if root.unit is None else spelling.text(root.unit))
 
     def __hash__(self) -> int:
         """Return the hash of the digest: equal tables mean the same, and a question's table is looked up often."""
@@ -115,16 +214,6 @@ class Table:
     def root(self) -> "Table":
         """The table at the end of the links, which has a privacy unit: without a link, the table itself."""
         return self.lineage[-1]
-
-    @property
-    def units(self) -> str:
-        """A name for the units that are protected: equal for two tables of a catalog if these are the same ones.
-
-        It is the root's `unit` in quotes, or the root's name and its privacy unit; neither can be taken for the other.
-        """
-        if self.root.unit is not None:
-            return spelling.text(self.root.unit)
-        return f"{spelling.key(self.root.name)}.{spelling.key(self.root.privacy_unit or ROW)}"
 
     @property
     def part_column(self) -> Column | None:

@@ -16,10 +16,11 @@ from typing import cast
 
 from lapwing.catalog import spelling
 from lapwing.catalog.checks import MOST_LINKS
-from lapwing.catalog.column import TYPES, Column, Value, default_step
+from lapwing.catalog.column_checks import TYPES, default_step
 from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, ROW, Budget, Catalog, Link, PublicTable, Table, View
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.section import Section
+from lapwing.catalog.table import Column, Value
 from lapwing.errors import CatalogError
 
 

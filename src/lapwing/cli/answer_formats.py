@@ -18,7 +18,8 @@ from lapwing.cli.console import Fitted, new_table, text
 from lapwing.cli.figures import noisy, places_of, plain, reach_of
 
 if TYPE_CHECKING:
-    from lapwing.answer.presentation import Cell, EndArray
+    from lapwing.answer.presentation import EndArray
+    from lapwing.answer.python_values import Cell
     from lapwing.documents.answer_document import AnswerShown
 
 

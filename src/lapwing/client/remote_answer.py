@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from lapwing.answer.chart import bars
 from lapwing.answer.column_facts import ColumnFacts
-from lapwing.answer.presentation import Cell, EndArray, show
+from lapwing.answer.presentation import EndArray, show
+from lapwing.answer.python_values import Cell
 from lapwing.client.transport import Connection, error_of
 from lapwing.documents.answer_document import facts_of, value_of
 from lapwing.errors import ServiceFault

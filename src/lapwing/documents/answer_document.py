@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from typing_extensions import TypedDict  # pydantic describes those of `typing` from Python 3.12 on only
 
 from lapwing.answer.column_facts import ColumnFacts, MeasureFacts
-from lapwing.answer.presentation import Cell, EndArray
+from lapwing.answer.presentation import EndArray
+from lapwing.answer.python_values import Cell
 from lapwing.privacy.measures import Loss
 from lapwing.query.derivation.derived import KeyValue
 

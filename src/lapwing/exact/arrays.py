@@ -13,6 +13,8 @@ _CHUNK = 1 << 16
 _FEW = 32  # of so many, Python finds the largest sooner than NumPy begins
 _INT64 = range(-(1 << 63), 1 << 63)
 
+_FITS: Final = 1 << 63
+"""What is smaller in size fits 64 bits."""
 ROOM: Final = 1 << 62
 """Integers to which noise is added are held in 64 bits while they are smaller than this in size."""
 
@@ -45,6 +47,32 @@ def assign(array: IntArray, index: int, value: int) -> IntArray:
         array = array.astype(object)
     array[index] = value
     return array
+
+
+def product(x: IntArray, y: IntArray) -> IntArray:
+    """Multiply exactly, entry by entry."""
+    if x.dtype == y.dtype == np.int64 and largest(x) * largest(y) < _FITS:
+        narrow: IntArray = x * y
+        return narrow
+    exact: IntArray = x.astype(object) * y.astype(object)
+    return exact
+
+
+def total(x: IntArray, y: IntArray) -> IntArray:
+    """Add exactly, entry by entry."""
+    if x.dtype == y.dtype == np.int64 and largest(x) + largest(y) < _FITS:
+        narrow: IntArray = x + y
+        return narrow
+    exact: IntArray = x.astype(object) + y.astype(object)
+    return exact
+
+
+def raised(values: IntArray, k: int) -> IntArray:
+    """Raise to a whole power ≥ 0 exactly."""
+    if values.dtype == np.int64 and largest(values) ** k < _FITS:
+        narrow: IntArray = values**k
+        return narrow
+    return values.astype(object) ** k
 
 
 def in_chunks(draw: Callable[[int], IntArray], size: int) -> IntArray:

@@ -31,8 +31,7 @@ from lapwing.query.expressions.rows import Rows, is_column, same_name
 from lapwing.query.expressions.types import Real
 from lapwing.query.from_clause.sources import Scope as From
 from lapwing.query.from_clause.sources import bind_from, rows_of
-from lapwing.query.keys import Key
-from lapwing.query.measures import Count, CountUnits, Measure, Sum, argument_of
+from lapwing.query.measures import Count, CountUnits, Key, Measure, Sum, argument_of
 from lapwing.query.plan import Plan, Question, Search
 from lapwing.query.relations.contribution import Asked, check_options, limited
 from lapwing.query.relations.domains import listed_by, values_of

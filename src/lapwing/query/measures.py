@@ -1,4 +1,4 @@
-"""What is measured: each measure is an integer a cell, or a vector of them, to which a mechanism adds noise.
+"""What is measured, by which keys: a measure is an integer a cell, or a vector of them, to which noise is added.
 
 A measure states its own facts; its sensitivity is proven in `stability`, and an engine says how it is computed. Its
 printed form is part of what stored answers are found by, and never changes.
@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from lapwing.mechanisms.trees import sizes_of
-from lapwing.query.expressions.expression import Expression
+from lapwing.query.expressions.expression import Column, Constant, Expression, written_in
 from lapwing.query.expressions.types import Fixed
 
 
@@ -201,3 +201,39 @@ def _clamp(clamp: tuple[int, int] | None) -> str:
 def argument_of(measure: Measure) -> Expression | None:
     """Return the expression over a row that a measure is of, if it has one."""
     return measure.where if isinstance(measure, CountUnits) else measure.argument
+
+
+# ---- keys ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """A grouping expression.
+
+    Its values are public, and each of them appears in the answer; `other` names the cell of all unlisted and NULL
+    values. Or, if `values` is None, they are private: those that enough units hold are released at a price.
+    """
+
+    expression: Expression
+    values: tuple[Constant, ...] | None
+    other: str | None = None
+
+    def __str__(self) -> str:
+        return str(self.expression)
+
+    @property
+    def private(self) -> bool:
+        """Whether the key's values are private."""
+        return self.values is None
+
+    @property
+    def name(self) -> str:
+        """The key's name for people: of a column what the question calls it, else the columns that it is made of."""
+        columns = " and ".join(sorted(written_in(self.expression)))
+        return columns if isinstance(self.expression, Column) else f"an expression of {columns or 'nothing'}"
+
+    @property
+    def domain(self) -> tuple[Constant, ...]:
+        """Every value of a public key, in order; none of a private one."""
+        listed = self.values or ()
+        return listed if self.other is None else (*listed, self.other)

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from lapwing.query.derivation.derived import Average, OrderStatistic, Released, measures_of
+from lapwing.query.derivation.average import Average
+from lapwing.query.derivation.derived import OrderStatistic, Released, measures_of
 from lapwing.query.expressions.expression import Expression, Literal, Operation, written_in
 from lapwing.query.measures import Measure, argument_of
 from lapwing.query.plan import Plan

@@ -18,8 +18,7 @@ from lapwing.catalog.model import Catalog, Table
 from lapwing.query.derivation.derived import Derived, Order, Output
 from lapwing.query.expressions.expression import Column, Expression, columns_of
 from lapwing.query.expressions.magnitudes import Magnitudes
-from lapwing.query.keys import Key
-from lapwing.query.measures import Count, Distribution, Measure, NumberMeasure, Sum, argument_of
+from lapwing.query.measures import Count, Distribution, Key, Measure, NumberMeasure, Sum, argument_of
 from lapwing.query.relations.contribution import Asked
 from lapwing.query.relations.per_unit import FirstGroups
 from lapwing.query.relations.relation import (

@@ -5,15 +5,12 @@ go wrong costs nothing.
 """
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 from lapwing.catalog.model import Column, Table
-from lapwing.errors import InvalidParameter
-from lapwing.query.derivation.derived import OrderStatistic, measures_of, parts_of
 from lapwing.query.plan import Plan
-from lapwing.query.quote import CONFIDENCE, Priced
+from lapwing.query.quote import Priced
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
-from lapwing.query.selections import Selecting
+from lapwing.release.rare_notes import notes_on_races, notes_on_ranks, notes_on_selection, notes_on_shared
 
 
 def notes_of(plan: Plan, priced: Priced) -> tuple[str, ...]:
@@ -22,10 +19,10 @@ def notes_of(plan: Plan, priced: Priced) -> tuple[str, ...]:
     return (
         *_clamping(plan),
         *_bounding(plan),
-        *(_shared(plan, priced) if question.units_of_row > 1 else ()),
-        *(_races(plan) if plan.asked.weights else ()),
-        *(_selection(priced.selecting) if priced.selecting is not None else ()),
-        *(_ranks(plan, priced) if question.distributions else ()),
+        *(notes_on_shared(plan, priced) if question.units_of_row > 1 else ()),
+        *(notes_on_races(plan) if plan.asked.weights else ()),
+        *(notes_on_selection(priced.selecting) if priced.selecting is not None else ()),
+        *(notes_on_ranks(plan, priced) if question.distributions else ()),
     )
 
 
@@ -72,59 +69,6 @@ def _bound_of(tables: Sequence[Table], kinds: int) -> str:
     if not others:
         return said if kinds == 1 else f"{said} in {first.name}"
     return f"{said} in {first.name}, {', '.join(f'{table.max_rows_per_unit} in {table.name}' for table in others)}"
-
-
-def units_needed(selecting: Selecting) -> tuple[int, int] | None:
-    """Return how many units make a key appear with 95 % probability: with one key each, and with the most.
-
-    None if that is more than 2^31.
-    """
-    try:
-        return selecting.mechanism.units_needed(CONFIDENCE)
-    except InvalidParameter:
-        return None
-
-
-def _shared(plan: Plan, priced: Priced) -> tuple[str, ...]:
-    """Say how rows that several units share are truncated, at which levels, and for what part of the price."""
-    units = plan.question.units_of_row
-    notes = [f"{units} units share a row; what each adds is limited by a linear program, which leaves out little"]
-    terms = {term.measure: term for term in priced.terms}
-    for output in plan.outputs:
-        levels = measures_of(output.value)
-        ends = [float(m.clamp[1] * m.step) for m in levels if m.clamp is not None]
-        spent = sum((terms[measure].loss(priced.loss.kind).amount for measure in levels), Fraction(0))
-        share = f"{float(100 * spent / priced.loss.amount):.3g} % of the price"
-        if len(ends) > 1:
-            limits = f"{len(ends)} limits from {min(ends):,.10g} to {max(ends):,.10g}"
-            notes.append(f"{output.name} is a race of {limits}, for {share}")
-    return tuple(notes)
-
-
-def _races(plan: Plan) -> tuple[str, ...]:
-    """Say which columns are found by a race to the top, and that they err to one side."""
-    raced = [output.name for output in plan.outputs if set(measures_of(output.value)) & plan.asked.weights.keys()]
-    return tuple(
-        f"{name} is at most the true value with 95 % probability: what a unit may add is found" for name in raced
-    )
-
-
-def _selection(selecting: Selecting) -> tuple[str, ...]:
-    """Say which private keys the answer has."""
-    units = units_needed(selecting)
-    if units is None:
-        return ("keys that billions of units hold may still be missing; give a larger epsilon or delta",)
-    fewest, most = units
-    many = f", and by {most:,} if each holds {selecting.mechanism.max_keys} keys" if most > fewest else ""
-    return (f"keys held by at least {fewest:,} units appear with 95 % probability{many}; rarer ones seldom",)
-
-
-def _ranks(plan: Plan, priced: Priced) -> tuple[str, ...]:
-    """Say how far the ranks of order statistics are off."""
-    terms = {term.measure: term for term in priced.terms}
-    found = {part: output.name for output in plan.outputs for part in parts_of(output.value)}
-    ranked = [(part, name) for part, name in found.items() if isinstance(part, OrderStatistic)]
-    return tuple(f"{name}: {part.note(terms[part.distribution].mechanism)}" for part, name in ranked)
 
 
 def _range(column: Column) -> str:

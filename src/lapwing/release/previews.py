@@ -7,12 +7,13 @@ from fractions import Fraction
 from lapwing.exact.arrays import integer_array
 from lapwing.preview import ColumnPreview, MeasurePreview, SelectionPreview
 from lapwing.query.aggregates.approximate_bounds import margin_of
-from lapwing.query.derivation.derived import Average, NoisyCells, Output, Released, keys_of, measures_of
+from lapwing.query.derivation.average import Average
+from lapwing.query.derivation.derived import NoisyCells, Output, Released, keys_of, measures_of
 from lapwing.query.measures import Measure
 from lapwing.query.plan import Plan, Search
 from lapwing.query.quote import CONFIDENCE, Priced, Term
 from lapwing.query.selections import Choosing
-from lapwing.release.notes import units_needed
+from lapwing.release.rare_notes import units_needed
 
 
 def measure_previews(priced: Priced, names: Mapping[Measure, str]) -> tuple[MeasurePreview, ...]:

@@ -24,7 +24,8 @@ from lapwing.query.plan import Plan, Question, Search
 from lapwing.query.quote import CONFIDENCE, Priced
 from lapwing.release.release import release_all
 from lapwing.release.request import Access, Release, Request
-from lapwing.release.stored import key_of, stored_answer
+from lapwing.release.restoring import stored_answer
+from lapwing.release.stored import key_of
 
 
 def searched(batch: Sequence[Priced], access: Access) -> dict[Question, Release]:

@@ -4,25 +4,23 @@ A stored answer is served again for nothing, or sharpened for the difference.
 """
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
 from lapwing.catalog.model import Catalog
-from lapwing.ledger.entries import Charge, StoredAnswer
+from lapwing.ledger.entries import Charge
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.parts import Parts
 from lapwing.ledger.state import State
-from lapwing.privacy.measures import Loss
-from lapwing.query.keys import Key
+from lapwing.query.measures import Key
 from lapwing.query.parts import parts_read
 from lapwing.query.plan import Question
 from lapwing.query.quote import Priced
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.release import payload
-from lapwing.release.cells import cells_of, columns_of
-from lapwing.release.refinement import Sharpening, as_accurate, is_refinable, sharpening
+from lapwing.release.refinement import Sharpening, is_refinable, sharpening
 from lapwing.release.request import Release
+from lapwing.release.restoring import restored, stored_answer
 
 
 def key_of(question: Question) -> str:
@@ -82,27 +80,15 @@ def look_up(priced: Priced, ledger: Ledger) -> Release | Purchase:
     """Return the stored answer to a question, or what is to be bought."""
     key = key_of(priced.question)
     kept = ledger.answers(key)
+    if not kept:
+        return Purchase(key=key, bought=priced)
     stored = stored_answer(priced, kept)
     if stored is not None:
         return stored
     # Reading many private keys to no end would take longer than to answer.
-    readable = bool(kept) and is_refinable(priced)
+    readable = is_refinable(priced)
     further = sharpening(priced, [restored(priced.question, one, priced.loss) for one in kept]) if readable else None
     return Purchase(key=key, bought=priced if further is None else further.refinement.priced, further=further)
-
-
-def stored_answer(priced: Priced, kept: Sequence[StoredAnswer]) -> Release | None:
-    """Return an answer that was bought before and is at least as accurate as asked in every number, if there is one.
-
-    The loss alone does not tell: two answers of one price may have split it differently.
-    """
-    for one in kept:
-        answer = restored(priced.question, one, priced.loss)
-        pairs = zip(answer.mechanisms, priced.terms, strict=True)
-        numbers = all(as_accurate(bought, term.mechanism) for bought, term in pairs)
-        if numbers and _selects_as_well(answer, priced) and _chooses_as_well(answer, priced):
-            return answer
-    return None
 
 
 def payload_of(released: Release) -> str:
@@ -116,34 +102,3 @@ def payload_of(released: Release) -> str:
         choice=released.choice,
     )
     return payload.written(released.question, content)
-
-
-def restored(question: Question, stored: StoredAnswer, asked: Loss) -> Release:
-    """Return what the ledger kept of an answer."""
-    content = payload.read(question, stored.payload)
-    keys = content.keys if content.keys is not None else columns_of(cells_of(question), len(question.keys))
-    return Release(
-        question=question,
-        mechanisms=content.mechanisms,
-        selection=content.selection,
-        keys=keys,
-        values=content.values,
-        sequence=stored.sequence,
-        cost=asked.nothing(),
-        stored=True,
-        choice=content.choice,
-    )
-
-
-def _chooses_as_well(released: Release, priced: Priced) -> bool:
-    """Tell whether a stored choice was made with no more noise than is asked for."""
-    if priced.choosing is None:
-        return True
-    return released.choice is not None and released.choice.mechanism.scale <= priced.choosing.mechanism.scale
-
-
-def _selects_as_well(released: Release, priced: Priced) -> bool:
-    """Tell whether a stored answer selected its keys with no more noise and no less delta than is asked for."""
-    if priced.selecting is None:
-        return True
-    return released.selection is not None and released.selection.selects_as_well_as(priced.selecting.mechanism)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lapwing.answer.presentation import Cell
+from lapwing.answer.python_values import Cell
 from lapwing.exact.floats import float_near
 from lapwing.mechanisms import Mechanism
 from lapwing.query.derivation.columns import NUMERIC, Shape

@@ -14,8 +14,9 @@ from math import ceil, floor, inf, isinf, trunc
 from typing import Any, Final
 
 from lapwing.query.derivation import elementary
+from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derive import Compute, IntervalEnd
-from lapwing.query.derivation.derived import Average, Derived, Fixture, KeyValue, Margins, Released, parts_of
+from lapwing.query.derivation.derived import Derived, Fixture, KeyValue, Margins, Released, parts_of
 from lapwing.query.expressions import days
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.measures import Measure

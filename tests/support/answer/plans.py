@@ -6,12 +6,12 @@ from fractions import Fraction
 from typing import Any, cast
 
 from lapwing.query.derivation import moments
+from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derive import compute, interval_end
-from lapwing.query.derivation.derived import Average, Derived, Fixture, KeyValue, Order, Output, Released, measures_of
+from lapwing.query.derivation.derived import Derived, Fixture, KeyValue, Order, Output, Released, measures_of
 from lapwing.query.expressions.expression import Column
 from lapwing.query.expressions.types import BOOLEAN, DATE, TEXT, Fixed
-from lapwing.query.keys import Key
-from lapwing.query.measures import Count, CountUnits, Measure, Sum
+from lapwing.query.measures import Count, CountUnits, Key, Measure, Sum
 from lapwing.query.plan import Plan, Question
 
 PAY = Column(name="pay", type=Fixed(step=Fraction(1, 4), low=-20, high=60))

@@ -30,8 +30,7 @@ from lapwing.query import stability
 from lapwing.query.expressions import numeric
 from lapwing.query.expressions.expression import Column, Literal
 from lapwing.query.expressions.types import Fixed
-from lapwing.query.keys import Key
-from lapwing.query.measures import Distribution
+from lapwing.query.measures import Distribution, Key
 from lapwing.query.plan import Question
 from tests.support.engines.tables import by_value
 from tests.support.query import composed

@@ -9,7 +9,8 @@ from sqlglot import exp
 from lapwing.errors import QueryRefused
 from lapwing.query.aggregates.approximate_bounds import within_bounds
 from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope, bound_condition
-from lapwing.query.derivation.derived import Average, Derived, Released
+from lapwing.query.derivation.average import Average
+from lapwing.query.derivation.derived import Derived, Released
 from lapwing.query.expressions import conversion, functions
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, is_number

@@ -6,7 +6,7 @@ from itertools import combinations, product
 from sqlglot import exp
 
 from lapwing.query.expressions.rows import Rows
-from lapwing.query.keys import Key
+from lapwing.query.measures import Key
 
 MOST_SETS = 64
 

@@ -13,8 +13,7 @@ from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.magnitudes import Bounds, Magnitudes
 from lapwing.query.expressions.rows import Rows
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Plain, Type, describe
-from lapwing.query.keys import Key
-from lapwing.query.measures import Count, Distribution, Measure, Sum
+from lapwing.query.measures import Count, Distribution, Key, Measure, Sum
 from lapwing.query.relations.contribution import Share
 from lapwing.query.relations.relation import Selection
 from lapwing.query.text.options import NamedArguments

@@ -32,8 +32,7 @@ from lapwing.query.aggregates.scope import Requests
 from lapwing.query.aggregates.truncation import highest, truncated_by_search
 from lapwing.query.derivation.derive import compute, interval_end
 from lapwing.query.derivation.derived import Derived, Fixture, Released
-from lapwing.query.keys import Key
-from lapwing.query.measures import Count, Measure, Sum
+from lapwing.query.measures import Count, Key, Measure, Sum
 from lapwing.query.text.options import NamedArguments
 
 BASE: Final = 4

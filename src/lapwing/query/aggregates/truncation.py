@@ -35,8 +35,7 @@ from lapwing.mechanisms.packing import MOST_LEVEL, slack
 from lapwing.query.aggregates.approximate_bounds import ApproximateBounds
 from lapwing.query.aggregates.scope import Requests
 from lapwing.query.expressions.magnitudes import NO_LADDER, Ladder, Magnitudes
-from lapwing.query.keys import Key
-from lapwing.query.measures import Count, Sum
+from lapwing.query.measures import Count, Key, Sum
 from lapwing.query.plan import Question, Search
 from lapwing.query.relations.relation import Selection
 

@@ -46,8 +46,7 @@ from lapwing.query.aggregates.scope import Requests
 from lapwing.query.expressions import arithmetic, conversion, functions
 from lapwing.query.expressions.expression import Expression, Literal, written_in
 from lapwing.query.expressions.magnitudes import Bounds, Magnitudes, class_of, magnitudes_of
-from lapwing.query.keys import Key
-from lapwing.query.measures import Count, Distribution, Sum
+from lapwing.query.measures import Count, Distribution, Key, Sum
 from lapwing.query.plan import Question, Search
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate, UnitFunction
 from lapwing.query.relations.relation import Selection, fresh, pruned

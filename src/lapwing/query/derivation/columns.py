@@ -1,29 +1,129 @@
-"""Columns of derived values: numbers, conditions, and whatever else keys are.
+"""Columns of derived values: exact numbers, conditions, and whatever else keys are.
 
 A column has one entry a cell, or a single one that stands for all.
+
+Numbers are fractions, many at once: integers over integers times one scale, tops/bottoms·scale, bottoms positive.
+Integers are int64 as long as they surely fit, and beyond that Python's own, of any size; so nothing ever wraps or
+rounds. What is computed from them is in `rationals`; how columns sort and are told apart, in `comparing`.
 """
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import inf, lcm
 from typing import Any, Final, cast, final
 from typing import Literal as Choice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.exact.arrays import IntArray
-from lapwing.query.derivation import rationals
-from lapwing.query.derivation.rationals import BoolArray, FloatArray, Rationals, bottoms_of, mask_of, product, some
+from lapwing.exact.arrays import IntArray, integer_array, product
 from lapwing.query.expressions.expression import Constant
 
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
 Value = Constant
 Shape = Choice["integer", "decimal", "real", "text", "boolean", "date", "timestamp", "null"]
 """The SQL type of a column of the answer, as the analyst sees it."""
 NUMERIC: Final[tuple[Shape, ...]] = ("integer", "decimal", "real")
 TEMPORAL: Final[tuple[Shape, ...]] = ("date", "timestamp")
+
+_EXACT: Final = 1 << 53
+"""Integers up to here are doubles."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rationals:
+    """tops/bottoms·scale in every cell, and NULL where `null` says so (tops and bottoms are valid there, too).
+
+    Args: tops: integers; bottoms: positive integers, None for 1; scale: > 0; null: None for nowhere.
+    """
+
+    tops: IntArray
+    bottoms: IntArray | None = None
+    scale: Fraction = Fraction(1)
+    null: BoolArray | None = None
+
+    def expanded(self, size: int) -> "Rationals":
+        """Return the column with one entry a cell."""
+        return replace(
+            self,
+            tops=_spread(self.tops, (size,)),
+            bottoms=None if self.bottoms is None else _spread(self.bottoms, (size,)),
+            null=None if self.null is None else np.broadcast_to(self.null, size),
+        )
+
+    def taken(self, places: NDArray[np.int64]) -> "Rationals":
+        """Return the entries at some places of an expanded column."""
+        return replace(
+            self,
+            tops=self.tops[places],
+            bottoms=None if self.bottoms is None else self.bottoms[places],
+            null=None if self.null is None else self.null[places],
+        )
+
+    @property
+    def size(self) -> int:
+        """The number of entries."""
+        arrays = (array for array in (self.tops, self.bottoms, self.null) if array is not None)
+        return int(np.broadcast_shapes(*(array.shape for array in arrays))[0])
+
+    def values(self) -> list[Fraction | None]:
+        """Return every entry as a Fraction, or None."""
+        p, q = self.scale.numerator, self.scale.denominator
+        full = self.expanded(self.size)
+        tops: list[int] = full.tops.tolist()
+        bottoms: list[int] = [1] * len(tops) if full.bottoms is None else full.bottoms.tolist()
+        values: list[Fraction | None] = [Fraction(t * p, b * q) for t, b in zip(tops, bottoms, strict=True)]
+        return values if full.null is None else [None if n else v for v, n in zip(values, full.null, strict=True)]
+
+    def integers(self) -> tuple[IntArray, IntArray | None]:
+        """Return numerators and denominators (None: 1) without a scale, not in lowest terms."""
+        bottoms = self.bottoms
+        if self.scale.denominator != 1:
+            ones: IntArray = np.ones(1, dtype=np.int64)
+            bottoms = product(ones if bottoms is None else bottoms, integer_array([self.scale.denominator]))
+        tops = self.tops if self.scale.numerator == 1 else product(self.tops, integer_array([self.scale.numerator]))
+        return tops, bottoms
+
+    def floats(self) -> FloatArray:
+        """Return the nearest double of every entry, ±infinity beyond them all; what is NULL has some value."""
+        tops, bottoms = self.integers()
+        if tops.dtype == object or (bottoms is not None and bottoms.dtype == object):
+            return _divided_one_by_one(tops, bottoms)
+        if bottoms is None:
+            return tops.astype(np.float64)
+        if self.bottoms is None and _is_power_of_two(self.scale.denominator):
+            return tops.astype(np.float64) / float(self.scale.denominator)
+        near = np.asarray(tops / bottoms, dtype=np.float64)  # of two doubles: rounded once, as IEEE 754 does
+        wide = np.broadcast_to((np.abs(tops) > _EXACT) | (bottoms > _EXACT), near.shape)
+        if wide.any():
+            near[wide] = _divided_one_by_one(_spread(tops, near.shape)[wide], _spread(bottoms, near.shape)[wide])
+        return near
+
+
+def _spread(values: IntArray, shape: tuple[int, ...]) -> IntArray:
+    """Return integers with as many entries as there are cells."""
+    return cast(IntArray, np.broadcast_to(values, shape))
+
+
+def _is_power_of_two(value: int) -> bool:
+    return value & (value - 1) == 0 and value.bit_length() <= 900
+
+
+def _divided_one_by_one(tops: IntArray, bottoms: IntArray | None) -> FloatArray:
+    """Divide Python's integers, which is rounded correctly at any size."""
+    pairs = np.broadcast_arrays(tops, np.ones(1, dtype=np.int64) if bottoms is None else bottoms)
+    return np.array([_divided(t, b) for t, b in zip(*(part.tolist() for part in pairs), strict=True)], dtype=np.float64)
+
+
+def _divided(top: int, bottom: int) -> float:
+    try:
+        return top / bottom
+    except OverflowError:
+        return inf if top > 0 else -inf
 
 
 @final
@@ -104,6 +204,47 @@ class Labels:
 Column = Rationals | Truths | Labels
 
 
+def _comparable(value: Value) -> Any:
+    """Return a label as what it is: those of one key are all of one type."""
+    return value
+
+
+# ---- NULL ------------------------------------------------------------------------------------------------------------
+
+
+def mask_of(mask: BoolArray | None) -> BoolArray:
+    """Return a mask as an array."""
+    return np.zeros(1, dtype=np.bool_) if mask is None else mask
+
+
+def some(mask: BoolArray) -> BoolArray | None:
+    """Return a mask, None if it is empty."""
+    return mask if mask.any() else None
+
+
+# ---- making columns --------------------------------------------------------------------------------------------------
+
+
+def constant(value: Fraction | None) -> Rationals:
+    """Return the same number in every cell."""
+    if value is None:
+        return replace(constant(Fraction(0)), null=np.ones(1, dtype=np.bool_))
+    sign = (value > 0) - (value < 0)
+    return Rationals(tops=np.full(1, sign, dtype=np.int64), scale=abs(value) if value else Fraction(1))
+
+
+def of_numbers(values: Sequence[Fraction | None]) -> Rationals:
+    """Return a column of fractions."""
+    fractions = [Fraction(0) if value is None else value for value in values]
+    denominators = {value.denominator for value in fractions}
+    common = lcm(*denominators) if len(denominators) <= 64 else 0
+    null = np.array([value is None for value in values], dtype=np.bool_)
+    tops = integer_array([v.numerator * (common // v.denominator) if common else v.numerator for v in fractions])
+    bottoms = None if common else integer_array([value.denominator for value in fractions])
+    scale = Fraction(1, common) if common else Fraction(1)
+    return Rationals(tops=tops, bottoms=bottoms, scale=scale, null=null if null.any() else None)
+
+
 def of_labels(values: Sequence[Value]) -> Labels:
     """Return a column of labels, each held once."""
     distinct: dict[Value, int] = {}
@@ -114,7 +255,7 @@ def of_labels(values: Sequence[Value]) -> Labels:
 def of_values(values: Sequence[Value], shape: Shape) -> Column:
     """Return a column of a type from its entries."""
     if shape in NUMERIC:
-        return rationals.of_values(cast(Sequence[Fraction | None], values))
+        return of_numbers(cast(Sequence[Fraction | None], values))
     if shape == "boolean":
         truths = np.array([value is True for value in values], dtype=np.bool_)
         return Truths(truths=truths, null=some(np.array([value is None for value in values], dtype=np.bool_)))
@@ -123,7 +264,7 @@ def of_values(values: Sequence[Value], shape: Shape) -> Column:
 
 def as_numbers(column: Column) -> Rationals:
     """Return a numeric column as it is, and one of NULL alone as rationals."""
-    return column if isinstance(column, Rationals) else rationals.of_values([None])
+    return column if isinstance(column, Rationals) else of_numbers([None])
 
 
 def as_truths(column: Column) -> Truths:
@@ -143,83 +284,3 @@ def as_shape(column: Column, shape: Shape) -> Column:
     if shape in NUMERIC:
         return as_numbers(column)
     return as_truths(column) if shape == "boolean" else as_labels(column)
-
-
-def choose(mask: BoolArray, first: Column, second: Column, shape: Shape) -> Column:
-    """Return the first column where the mask says so, else the second, both of one type."""
-    if shape in NUMERIC:
-        return rationals.choose(mask, as_numbers(first), as_numbers(second))
-    if shape == "boolean":
-        x, y = as_truths(first), as_truths(second)
-        null = np.where(mask, mask_of(x.null), mask_of(y.null))
-        return Truths(truths=np.where(mask, x.truths, y.truths), null=some(null))
-    a, b = as_labels(first), as_labels(second)
-    moved = np.where(b.places < 0, -1, b.places + len(a.labels))
-    return Labels(places=np.where(mask, a.places, moved), labels=(*a.labels, *b.labels))
-
-
-def differ(x: Column, y: Column) -> bool:
-    """Tell whether two expanded columns differ in some cell."""
-    if isinstance(x, Rationals) and isinstance(y, Rationals):
-        one, other = mask_of(x.null), mask_of(y.null)
-        unequal = rationals.compared(operator.ne, x, y) & ~one
-        return bool((one != other).any() or unequal.any())
-    return x.values() != y.values()
-
-
-def _comparable(value: Value) -> Any:
-    """Return a label as what it is: those of one key are all of one type."""
-    return value
-
-
-# ---- order -----------------------------------------------------------------------------------------------------------
-
-
-def sortable(column: Column) -> NDArray[np.int64] | NDArray[np.object_] | FloatArray:
-    """Return what sorts as an expanded column does, ties included; what is NULL sorts somehow."""
-    match column:
-        case Rationals():
-            return exact_ranks(column)
-        case Truths():
-            return column.truths.astype(np.int64)
-        case Labels():
-            return column.ranks()
-
-
-def exact_ranks(x: Rationals) -> IntArray | FloatArray:
-    """Return what sorts as an expanded column does, ties included; what is NULL sorts somehow.
-
-    Proof: rounding to doubles never turns two numbers around, so that only numbers of one double are left to compare;
-    they are sorted as fractions wherever two neighbours among them differ.
-    """
-    if x.bottoms is None:
-        return x.tops
-    near = x.floats()
-    order = np.argsort(near, kind="stable")
-    sorted_near, sorted_x = near[order], x.taken(order)
-    tied = sorted_near[1:] == sorted_near[:-1]
-    differ = _neighbours_differ(sorted_x)
-    if not (tied & differ).any():
-        return near
-    starts = np.flatnonzero(np.concatenate(([True], ~tied)))
-    mixed = np.unique(np.searchsorted(starts, np.flatnonzero(tied & differ), side="right") - 1)
-    stops = np.append(starts[1:], len(order))
-    for start, stop in zip(starts[mixed].tolist(), stops[mixed].tolist(), strict=True):
-        run = order[start:stop]
-        fractions = [value or Fraction(0) for value in x.taken(run).values()]
-        order[start:stop] = run[sorted(range(len(run)), key=fractions.__getitem__)]
-    steps = np.concatenate(([0], np.cumsum(_neighbours_differ(x.taken(order)))))
-    ranks = np.empty(len(order), dtype=np.int64)
-    ranks[order] = steps[: len(order)]
-    return ranks
-
-
-def _neighbours_differ(x: Rationals) -> BoolArray:
-    later, earlier = (
-        replace(x, tops=x.tops[part], bottoms=None if x.bottoms is None else x.bottoms[part], null=None)
-        for part in (slice(1, None), slice(None, -1))
-    )
-    if x.bottoms is None:
-        return np.asarray(later.tops != earlier.tops, dtype=np.bool_)
-    left, right = product(later.tops, bottoms_of(earlier.bottoms)), product(earlier.tops, bottoms_of(later.bottoms))
-    return np.asarray(left != right, dtype=np.bool_)

@@ -12,11 +12,11 @@ from typing import Literal as Choice
 
 from lapwing.errors import QueryRefused
 from lapwing.query.derivation import intervals
-from lapwing.query.derivation.columns import NUMERIC, Column, Shape
+from lapwing.query.derivation.columns import NUMERIC, Column, Shape, constant, some
 from lapwing.query.derivation.derived import Derived, Fixture, NoisyCells, Part, measures_of, parts_of, values_in
 from lapwing.query.derivation.functions import FUNCTIONS
 from lapwing.query.derivation.intervals import Interval
-from lapwing.query.derivation.rationals import constant, either, some
+from lapwing.query.derivation.rationals import either
 from lapwing.query.expressions.conversion import temporal
 from lapwing.query.expressions.types import DATE, TIMESTAMP, Plain
 from lapwing.query.measures import Measure

@@ -5,26 +5,30 @@ value is in every cell if every released number is within its margin of the true
 that their parts fit together, so that nothing can fail once the answer is paid.
 """
 
-import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar, Protocol, final
 
-import numpy as np
-
 from lapwing.exact.arrays import IntArray
 from lapwing.mechanisms.additive import NoiseLaw
-from lapwing.query.derivation import intervals, rationals
-from lapwing.query.derivation.columns import NUMERIC, Column, IndexArray, Labels, Shape, as_shape, of_labels, of_values
+from lapwing.query.derivation import rationals
+from lapwing.query.derivation.columns import (
+    NUMERIC,
+    Column,
+    IndexArray,
+    Labels,
+    Rationals,
+    Shape,
+    as_shape,
+    constant,
+    of_labels,
+    of_values,
+)
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE, Ends, Interval
 from lapwing.query.derivation.noisy_trees import NoisyTrees, RankKind, rank_error
-from lapwing.query.derivation.rationals import Rationals, constant, product, single, some, total
 from lapwing.query.expressions.expression import Constant
-from lapwing.query.keys import Key
-from lapwing.query.measures import Count, Distribution, Measure, Sum
-
-_ONE = constant(Fraction(1))
+from lapwing.query.measures import Distribution, Key, Measure
 
 
 class Derived(Protocol):
@@ -86,60 +90,6 @@ class Released:
         """Return where the true value is in every cell."""
         middle, margin = self.column(cells), constant(margins[self.measure])
         return (Ends(numbers=rationals.subtract(middle, margin)), Ends(numbers=rationals.add(middle, margin)))
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Average:
-    """origin + sum/count, clamped to the argument's bounds; NULL where the released count is below 1."""
-
-    total: Sum
-    count: Count
-    shape: Shape = "real"
-
-    children: ClassVar[tuple["Derived", ...]] = ()
-    has_interval: ClassVar[bool] = True
-    never_null: ClassVar[bool] = False
-
-    @property
-    def parts(self) -> tuple["Part", ...]:
-        """The released numbers that it reads itself."""
-        return (self.total, self.count)
-
-    def column(self, cells: "NoisyCells") -> Rationals:
-        """Return its value in every cell, as integers over the count."""
-        sums, counts = cells.measures[self.total], cells.measures[self.count]
-        few = counts < 1
-        counts = np.where(few, 1, counts)
-        low, high = (product(counts, single(bound)) for bound in self._bounds)
-        tops = total(product(counts, single(self.total.origin)), sums)
-        return Rationals(
-            tops=np.minimum(np.maximum(tops, low), high), bottoms=counts, scale=self.total.step, null=some(few)
-        )
-
-    def interval(self, cells: "NoisyCells", margins: Mapping[Measure, Fraction]) -> Interval:
-        """Divide the sum's interval by the count's, over the counts that are possible: a mean is of at least one row.
-
-        Where no count is, the mean may be anywhere inside its bounds.
-        """
-        fewest, most = (end.numbers for end in Released(measure=self.count).interval(cells, margins))
-        sums = Released(measure=self.total).interval(cells, margins)
-        none = rationals.compared(operator.lt, most, _ONE)
-        counts = (Ends(numbers=rationals.greater(fewest, _ONE)), Ends(numbers=rationals.greater(most, _ONE)))
-        ratios = intervals.divide(sums, counts)
-        step = self.total.step
-        low, high = (constant(bound * step) for bound in self._bounds)
-        origin = constant(self.total.origin * step)
-        first, last = (rationals.within(rationals.add(origin, ratio.numbers), low, high) for ratio in ratios)
-        return (Ends(numbers=rationals.choose(none, low, first)), Ends(numbers=rationals.choose(none, high, last)))
-
-    @property
-    def _bounds(self) -> tuple[int, int]:
-        """The bounds of the argument in steps, which every summed argument has."""
-        low, high = self.total.type.low, self.total.type.high
-        if low is None or high is None:
-            raise ValueError("a sum is taken over bounded values")
-        return low, high
 
 
 @final

@@ -15,7 +15,8 @@ from lapwing.exact import bounds
 from lapwing.exact.bounds import Bounds, square_root_up
 from lapwing.exact.floats import float_near
 from lapwing.query.derivation import rationals
-from lapwing.query.derivation.rationals import Rationals, either, some
+from lapwing.query.derivation.columns import Rationals, of_numbers, some
+from lapwing.query.derivation.rationals import either
 
 End = Fraction | float
 """An end of an interval: a rational, or an infinity, which is the only float among ends."""
@@ -55,7 +56,7 @@ def square_roots(x: Rationals) -> Rationals:
     if odd.any():
         full = x.expanded(len(near))
         places = np.flatnonzero(odd)
-        exact = rationals.of_values([v if v is None else square_root(v) for v in full.taken(places).values()])
+        exact = of_numbers([v if v is None else square_root(v) for v in full.taken(places).values()])
         spread = np.zeros(len(near), dtype=np.int64)
         spread[places] = np.arange(len(places))
         roots = rationals.choose(odd, exact.taken(spread), roots)

@@ -17,18 +17,23 @@ import numpy as np
 
 from lapwing.query.derivation import elementary, intervals, rationals
 from lapwing.query.derivation.columns import (
+    BoolArray,
     Column,
     Labels,
+    Rationals,
     Shape,
     Truths,
     Value,
     as_numbers,
     as_truths,
-    choose,
+    constant,
+    mask_of,
     of_values,
+    some,
 )
+from lapwing.query.derivation.comparing import choose
 from lapwing.query.derivation.intervals import Interval
-from lapwing.query.derivation.rationals import BoolArray, Rationals, constant, either, mask_of, some
+from lapwing.query.derivation.rationals import either
 from lapwing.query.expressions import days
 
 Form = Callable[[Sequence[Column], Shape], Column]

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.query.derivation import elementary, rationals
+from lapwing.query.derivation.columns import BoolArray, FloatArray, Rationals, constant, of_numbers
 from lapwing.query.derivation.elementary import End
-from lapwing.query.derivation.rationals import BoolArray, FloatArray, Rationals, constant
 
 INTERVAL_CONFIDENCE: Final = Fraction(95, 100)
 """The confidence of the intervals whose ends a question may use."""
@@ -67,7 +67,7 @@ _EVERYTHING: Interval = (
 def of_ends(values: Sequence[End]) -> Ends:
     """Return a column of ends."""
     signs = np.array([(v > 0) - (v < 0) if isinstance(v, float) else 0 for v in values], dtype=np.int64)
-    finite = rationals.of_values([Fraction(0) if isinstance(v, float) else v for v in values])
+    finite = of_numbers([Fraction(0) if isinstance(v, float) else v for v in values])
     return Ends(numbers=finite, infinite=signs if signs.any() else None)
 
 

@@ -12,8 +12,9 @@ of the rows.
 
 from fractions import Fraction
 
+from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derive import Compute, compute
-from lapwing.query.derivation.derived import Average, Derived, Fixture, Released
+from lapwing.query.derivation.derived import Derived, Fixture, Released
 from lapwing.query.measures import Count, Sum
 
 

@@ -35,8 +35,8 @@ from lapwing.exact.arrays import IntArray
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.mechanisms.noisy_sums import sum_half_width
 from lapwing.mechanisms.trees import Floats, consistent, largest_weight, spreads
+from lapwing.query.derivation.columns import Rationals, some
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
-from lapwing.query.derivation.rationals import Rationals, some
 from lapwing.query.measures import Distribution
 
 _FINE: Final = 1 << 16

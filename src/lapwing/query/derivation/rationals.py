@@ -1,144 +1,22 @@
-"""Columns of exact rational numbers: the arithmetic of `Fraction` for many cells at once.
+"""Arithmetic of exact rational numbers: that of `Fraction`, for many cells at once.
 
-Theory of operation. A column is integers over integers times one scale: tops/bottoms·scale, bottoms positive. Integers
-are int64 as long as the bound on a result, computed from the largest entries of its parts, stays below 2^63; beyond,
-they are Python's own, of any size. So every operation is exact, and fractions are put into lowest terms only where
-numbers grow out of int64. Arrays of one entry stand for the same number in every cell.
+Theory of operation. A column is integers over integers times one scale (`columns.Rationals`). Integers are int64 as
+long as the bound on a result, computed from the largest entries of its parts, stays below 2^63; beyond, they are
+Python's own, of any size. So every operation is exact, and fractions are put into lowest terms only where numbers grow
+out of int64. Arrays of one entry stand for the same number in every cell.
 """
 
 import operator
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
-from math import inf, lcm
-from typing import Final, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.exact.arrays import IntArray, integer_array, largest
+from lapwing.exact.arrays import IntArray, integer_array, product, raised, total
+from lapwing.query.derivation.columns import BoolArray, FloatArray, Rationals, constant, mask_of, some
 from lapwing.query.expressions.types import common_step
-
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-
-_EXACT: Final = 1 << 53
-"""Integers up to here are doubles."""
-_FITS: Final = 1 << 63
-"""What is smaller in size fits 64 bits."""
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Rationals:
-    """tops/bottoms·scale in every cell, and NULL where `null` says so (tops and bottoms are valid there, too).
-
-    Args: tops: integers; bottoms: positive integers, None for 1; scale: > 0; null: None for nowhere.
-    """
-
-    tops: IntArray
-    bottoms: IntArray | None = None
-    scale: Fraction = Fraction(1)
-    null: BoolArray | None = None
-
-    def expanded(self, size: int) -> "Rationals":
-        """Return the column with one entry a cell."""
-        return replace(
-            self,
-            tops=_spread(self.tops, (size,)),
-            bottoms=None if self.bottoms is None else _spread(self.bottoms, (size,)),
-            null=None if self.null is None else np.broadcast_to(self.null, size),
-        )
-
-    def taken(self, places: NDArray[np.int64]) -> "Rationals":
-        """Return the entries at some places of an expanded column."""
-        return replace(
-            self,
-            tops=self.tops[places],
-            bottoms=None if self.bottoms is None else self.bottoms[places],
-            null=None if self.null is None else self.null[places],
-        )
-
-    @property
-    def size(self) -> int:
-        """The number of entries."""
-        arrays = (array for array in (self.tops, self.bottoms, self.null) if array is not None)
-        return int(np.broadcast_shapes(*(array.shape for array in arrays))[0])
-
-    def values(self) -> list[Fraction | None]:
-        """Return every entry as a Fraction, or None."""
-        p, q = self.scale.numerator, self.scale.denominator
-        full = self.expanded(self.size)
-        tops: list[int] = full.tops.tolist()
-        bottoms: list[int] = [1] * len(tops) if full.bottoms is None else full.bottoms.tolist()
-        values: list[Fraction | None] = [Fraction(t * p, b * q) for t, b in zip(tops, bottoms, strict=True)]
-        return values if full.null is None else [None if n else v for v, n in zip(values, full.null, strict=True)]
-
-    def integers(self) -> tuple[IntArray, IntArray | None]:
-        """Return numerators and denominators (None: 1) without a scale, not in lowest terms."""
-        bottoms = self.bottoms
-        if self.scale.denominator != 1:
-            ones: IntArray = np.ones(1, dtype=np.int64)
-            bottoms = product(ones if bottoms is None else bottoms, single(self.scale.denominator))
-        return _times(self.tops, self.scale.numerator), bottoms
-
-    def floats(self) -> FloatArray:
-        """Return the nearest double of every entry, ±infinity beyond them all; what is NULL has some value."""
-        tops, bottoms = self.integers()
-        if tops.dtype == object or (bottoms is not None and bottoms.dtype == object):
-            return _divided_one_by_one(tops, bottoms)
-        if bottoms is None:
-            return tops.astype(np.float64)
-        if self.bottoms is None and _is_power_of_two(self.scale.denominator):
-            return tops.astype(np.float64) / float(self.scale.denominator)
-        near = np.asarray(tops / bottoms, dtype=np.float64)  # of two doubles: rounded once, as IEEE 754 does
-        wide = np.broadcast_to((np.abs(tops) > _EXACT) | (bottoms > _EXACT), near.shape)
-        if wide.any():
-            near[wide] = _divided_one_by_one(_spread(tops, near.shape)[wide], _spread(bottoms, near.shape)[wide])
-        return near
-
-
-def _spread(values: IntArray, shape: tuple[int, ...]) -> IntArray:
-    """Return integers with as many entries as there are cells."""
-    return cast(IntArray, np.broadcast_to(values, shape))
-
-
-def _is_power_of_two(value: int) -> bool:
-    return value & (value - 1) == 0 and value.bit_length() <= 900
-
-
-def _divided_one_by_one(tops: IntArray, bottoms: IntArray | None) -> FloatArray:
-    """Divide Python's integers, which is rounded correctly at any size."""
-    pairs = np.broadcast_arrays(tops, np.ones(1, dtype=np.int64) if bottoms is None else bottoms)
-    return np.array([_divided(t, b) for t, b in zip(*(part.tolist() for part in pairs), strict=True)], dtype=np.float64)
-
-
-def _divided(top: int, bottom: int) -> float:
-    try:
-        return top / bottom
-    except OverflowError:
-        return inf if top > 0 else -inf
-
-
-# ---- integers that never wrap ----------------------------------------------------------------------------------------
-
-
-def product(x: IntArray, y: IntArray) -> IntArray:
-    """Multiply exactly."""
-    if x.dtype == y.dtype == np.int64 and largest(x) * largest(y) < _FITS:
-        narrow: IntArray = x * y
-        return narrow
-    exact: IntArray = x.astype(object) * y.astype(object)
-    return exact
-
-
-def total(x: IntArray, y: IntArray) -> IntArray:
-    """Add exactly."""
-    if x.dtype == y.dtype == np.int64 and largest(x) + largest(y) < _FITS:
-        narrow: IntArray = x + y
-        return narrow
-    exact: IntArray = x.astype(object) + y.astype(object)
-    return exact
 
 
 def single(value: int) -> IntArray:
@@ -146,35 +24,9 @@ def single(value: int) -> IntArray:
     return integer_array([value])
 
 
-def raised(values: IntArray, k: int) -> IntArray:
-    """Raise to a whole power ≥ 0 exactly."""
-    if values.dtype == np.int64 and largest(values) ** k < _FITS:
-        narrow: IntArray = values**k
-        return narrow
-    return values.astype(object) ** k
-
-
-# ---- making columns --------------------------------------------------------------------------------------------------
-
-
-def constant(value: Fraction | None) -> Rationals:
-    """Return the same number in every cell."""
-    if value is None:
-        return replace(constant(Fraction(0)), null=np.ones(1, dtype=np.bool_))
-    sign = (value > 0) - (value < 0)
-    return Rationals(tops=np.full(1, sign, dtype=np.int64), scale=abs(value) if value else Fraction(1))
-
-
-def of_values(values: Sequence[Fraction | None]) -> Rationals:
-    """Return a column of fractions."""
-    fractions = [Fraction(0) if value is None else value for value in values]
-    denominators = {value.denominator for value in fractions}
-    common = lcm(*denominators) if len(denominators) <= 64 else 0
-    null = np.array([value is None for value in values], dtype=np.bool_)
-    tops = integer_array([v.numerator * (common // v.denominator) if common else v.numerator for v in fractions])
-    bottoms = None if common else integer_array([value.denominator for value in fractions])
-    scale = Fraction(1, common) if common else Fraction(1)
-    return Rationals(tops=tops, bottoms=bottoms, scale=scale, null=null if null.any() else None)
+def either(x: BoolArray | None, y: BoolArray | None) -> BoolArray | None:
+    """Return where one of two masks says yes; None is nowhere."""
+    return y if x is None else x if y is None else x | y
 
 
 def of_floats(values: FloatArray) -> Rationals:
@@ -200,24 +52,6 @@ def _lowest_terms(numbers: Rationals) -> Rationals:
         return numbers
     common = np.gcd(tops.astype(object), bottoms.astype(object))
     return replace(numbers, tops=tops // common, bottoms=bottoms // common)
-
-
-# ---- NULL ------------------------------------------------------------------------------------------------------------
-
-
-def either(x: BoolArray | None, y: BoolArray | None) -> BoolArray | None:
-    """Return where one of two masks says yes; None is nowhere."""
-    return y if x is None else x if y is None else x | y
-
-
-def mask_of(mask: BoolArray | None) -> BoolArray:
-    """Return a mask as an array."""
-    return np.zeros(1, dtype=np.bool_) if mask is None else mask
-
-
-def some(mask: BoolArray) -> BoolArray | None:
-    """Return a mask, None if it is empty."""
-    return mask if mask.any() else None
 
 
 # ---- arithmetic ------------------------------------------------------------------------------------------------------

@@ -15,10 +15,9 @@ from typing import Literal as Choice
 import numpy as np
 
 from lapwing.exact.arrays import integer_array, largest
-from lapwing.query.derivation import rationals
-from lapwing.query.derivation.columns import Column, IndexArray, Shape, sortable
+from lapwing.query.derivation.columns import Column, IndexArray, Rationals, Shape, mask_of, of_numbers
+from lapwing.query.derivation.comparing import sortable
 from lapwing.query.derivation.derived import Derived, NoisyCells, Order, Part, values_in
-from lapwing.query.derivation.rationals import Rationals, mask_of
 from lapwing.query.measures import Measure
 
 Truth = np.typing.NDArray[np.bool_]
@@ -81,9 +80,8 @@ def over_in(derived: Derived) -> list[Over]:
     return [value for value in values_in(derived) if isinstance(value, Over)]
 
 
-def with_over(cells: NoisyCells, values: Iterable[Derived]) -> NoisyCells:
-    """Return the rows of an answer with the functions over them that some values use."""
-    windows = dict.fromkeys(over for value in values for over in over_in(value))
+def with_over(cells: NoisyCells, windows: Iterable[Over]) -> NoisyCells:
+    """Return the rows of an answer with functions over them."""
     return replace(cells, over={over: _computed(over, cells).expanded(cells.size) for over in windows})
 
 
@@ -122,7 +120,7 @@ def _codes(derived: Derived, cells: NoisyCells) -> IndexArray:
 
 def _total(over: Over, cells: NoisyCells, groups: IndexArray) -> Rationals:
     """Add up exactly; NULLs are skipped, and the sum of nothing else is NULL."""
-    values = rationals.of_values([None]) if over.argument is None else cells.column(over.argument)
+    values = of_numbers([None]) if over.argument is None else cells.column(over.argument)
     if not isinstance(values, Rationals):
         raise ValueError("a sum is of numbers")
     count = int(groups.max(initial=-1)) + 1
@@ -135,7 +133,7 @@ def _total(over: Over, cells: NoisyCells, groups: IndexArray) -> Rationals:
     for group, value in zip(groups.tolist(), values.values(), strict=True):
         if value is not None:
             totals[group] = value + (totals[group] or 0)
-    return rationals.of_values([totals[group] for group in groups.tolist()])
+    return of_numbers([totals[group] for group in groups.tolist()])
 
 
 # ---- what depends on the order of rows ------------------------------------------------------------------------------
@@ -157,7 +155,7 @@ def _spanning(over: Over, cells: NoisyCells, groups: IndexArray) -> Rationals:
     by_row: list[Fraction | None] = [None] * cells.size
     for place, result in zip(places.tolist(), results, strict=True):
         by_row[place] = result
-    return rationals.of_values(by_row)
+    return of_numbers(by_row)
 
 
 def _spans(span: Span, starts: Truth, differs: Truth) -> list[tuple[int, int]]:

@@ -14,7 +14,7 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import Self
 
-from lapwing.catalog.column import Column as DeclaredColumn
+from lapwing.catalog.table import Column as DeclaredColumn
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions.days import bounded_temporal
 from lapwing.query.expressions.types import BOOLEAN, TEXT, UNBOUNDED_INTEGER, UNBOUNDED_REAL, Fixed, Real, Type

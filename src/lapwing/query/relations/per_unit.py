@@ -16,7 +16,7 @@ from typing import Self
 from lapwing.catalog.model import Catalog
 from lapwing.query.expressions.expression import Column, Expression
 from lapwing.query.expressions.types import Type
-from lapwing.query.keys import Key
+from lapwing.query.measures import Key
 from lapwing.query.relations.identity import at_most_one
 from lapwing.query.relations.relation import Definition, Selection, named
 

@@ -1,20 +1,20 @@
-"""A column: its type, its public bounds and step, or its public values.
+"""What may stand in a column of a catalog: its name, type, bounds, step, values, and what a NULL counts as.
 
-A bounded number is handled as an integer number of steps: x becomes round(x / step), kept between `low` and `high`.
-The bounds limit what one row can add to a sum, so they carry the guarantee and must be public knowledge, never the
-least and greatest value found in the data.
+Each check refuses with the place of what is wrong, and what to write instead.
 """
 
 from collections import Counter
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from math import ceil, floor
-from typing import final
+from typing import TYPE_CHECKING
 
 from lapwing.catalog import spelling
 from lapwing.catalog.place import refuse
 from lapwing.errors import InvalidParameter
+
+if TYPE_CHECKING:  # a column calls these checks when it is made
+    from lapwing.catalog.table import Bound, Column
 
 TYPES = ("integer", "decimal", "float", "boolean", "string", "date", "timestamp")
 NUMERIC = ("integer", "decimal", "float")
@@ -25,98 +25,20 @@ MOST_STEPS = 2**53  # the integers up to here are exact in every engine, also wh
 MOST_VALUES = 10**6
 FLOAT_STEPS = 2**20
 
-Bound = Fraction | date
-Value = bool | int | str | date
+
+def check_form(column: "Column") -> None:
+    """Check what stands by itself: before a step and values that are not given follow from the type."""
+    for check in (_check_name, _check_bounds, _check_step):
+        check(column)
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """A column that questions may use, with what is publicly known about it.
-
-    Args: name: as in the data.
-        type: one of `TYPES`; a timestamp is in UTC.
-        lower, upper: least and greatest value, both or neither: fractions for numbers, dates for a date, UTC
-            datetimes for a timestamp. Values outside are moved to the nearest bound, never refused.
-        step: numbers are rounded to multiples of it. A bounded column always has one: 1 for an integer and
-            (upper − lower) / 2²⁰ for a float unless given; a decimal must give its own.
-        values: public group keys, in the order in which they are shown; a boolean column always has them.
-        other: public key that stands for every text not listed, NULL included.
-        nullable: False promises that no value is NULL. A NULL that is there all the same counts as `null_counts_as`, so
-            that a broken promise makes answers wrong and nobody less protected.
-
-    Raises: CatalogError, starting with `columns.<name>.<key>`, if this cannot be meant.
-    """
-
-    name: str
-    type: str
-    lower: Bound | None = None
-    upper: Bound | None = None
-    step: Fraction | None = None
-    values: tuple[Value, ...] | None = None
-    other: str | None = None
-    nullable: bool = True
-
-    def __post_init__(self) -> None:
-        for check in (_check_name, _check_bounds, _check_step):
-            check(self)
-        if self.step is None and self.numeric and self.bounded:
-            object.__setattr__(self, "step", default_step(self))
-        if self.values is None and self.type == "boolean":
-            object.__setattr__(self, "values", (False, True))
-        for check in (_check_grid, _check_values, _check_other, _check_nullable):
-            check(self)
-
-    @property
-    def numeric(self) -> bool:
-        """Whether the column holds numbers."""
-        return self.type in NUMERIC
-
-    @property
-    def bounded(self) -> bool:
-        """Whether the column has public bounds."""
-        return self.lower is not None
-
-    @property
-    def low(self) -> int:
-        """The least value of a bounded number, in steps."""
-        lower, _, step = self._range()
-        return ceil(lower / step)
-
-    @property
-    def high(self) -> int:
-        """The greatest value of a bounded number, in steps."""
-        _, upper, step = self._range()
-        return floor(upper / step)
-
-    @property
-    def steps(self) -> int:
-        """How many steps lie between `low` and `high`."""
-        return self.high - self.low
-
-    @property
-    def null_counts_as(self) -> Bound | Value | None:
-        """What a NULL counts as in a column that is not nullable; None in one that is.
-
-        It is the least value where there are bounds (a number's least multiple of the step), else `other` if there is
-        one, else the first of the values: always a value that the column may have, so that bounds and sensitivities
-        hold whether the promise is kept or not, and a function of nothing but the catalog.
-        """
-        if self.nullable:
-            return None
-        if self.bounded:
-            return self.low * self._range()[2] if self.numeric else self.lower
-        return self.other if self.other is not None else (self.values or (None,))[0]
-
-    def _range(self) -> tuple[Fraction, Fraction, Fraction]:
-        if isinstance(self.lower, Fraction) and isinstance(self.upper, Fraction) and self.step is not None:
-            return self.lower, self.upper, self.step
-        raise InvalidParameter(
-            f"Column {spelling.text(self.name)} has no numeric bounds; give it lower and upper in the catalog."
-        )
+def check_meaning(column: "Column") -> None:
+    """Check that step, values and the rest fit the bounds and each other."""
+    for check in (_check_grid, _check_values, _check_other, _check_nullable):
+        check(column)
 
 
-def default_step(column: Column) -> Fraction:
+def default_step(column: "Column") -> Fraction:
     """Return the step of a bounded number that gives none."""
     if column.type == "integer":
         return Fraction(1)
@@ -127,18 +49,18 @@ def default_step(column: Column) -> Fraction:
     return (column.upper - column.lower) / FLOAT_STEPS or abs(column.lower) or Fraction(1)
 
 
-def _refuse(column: Column, key: str, reason: str) -> None:
+def _refuse(column: "Column", key: str, reason: str) -> None:
     refuse(f"columns.{spelling.key(column.name)}.{key}" if key else f"columns.{spelling.key(column.name)}", reason)
 
 
-def _check_name(column: Column) -> None:
+def _check_name(column: "Column") -> None:
     if not column.name or not spelling.storable(column.name):
         _refuse(column, "", "not a name; use at least one character, valid UTF-8, no NUL")
     if column.type not in TYPES:
         _refuse(column, "type", f"{spelling.value(column.type)} is unknown; write one of {', '.join(TYPES)}")
 
 
-def _check_bounds(column: Column) -> None:
+def _check_bounds(column: "Column") -> None:
     for key, bound in (("lower", column.lower), ("upper", column.upper)):
         if bound is not None:
             _check_bound(column, key, bound)
@@ -150,7 +72,7 @@ def _check_bounds(column: Column) -> None:
         _refuse(column, "lower", f"{lower} is above upper = {upper}; swap them")
 
 
-def _swapped(lower: Bound | None, upper: Bound | None) -> bool:
+def _swapped(lower: "Bound | None", upper: "Bound | None") -> bool:
     match lower, upper:
         case Fraction(), Fraction():
             return lower > upper
@@ -160,7 +82,7 @@ def _swapped(lower: Bound | None, upper: Bound | None) -> bool:
             return False
 
 
-def _check_bound(column: Column, key: str, bound: Bound) -> None:
+def _check_bound(column: "Column", key: str, bound: "Bound") -> None:
     if column.type not in ORDERED:
         remedy = "list its values instead" if column.type == "string" else "its values are false and true"
         _refuse(column, key, f"a {column.type} column has no bounds; remove {key}, {remedy}")
@@ -172,7 +94,7 @@ def _check_bound(column: Column, key: str, bound: Bound) -> None:
         _refuse(column, key, f"{spelling.value(bound)} is not a time in UTC; write it like 2024-12-31T00:00:00Z")
 
 
-def _check_number(column: Column, key: str, number: object) -> None:
+def _check_number(column: "Column", key: str, number: object) -> None:
     if not isinstance(number, Fraction):
         _refuse(column, key, f"{spelling.value(number)} is {spelling.kind(number)}; write a number")
         return
@@ -186,7 +108,7 @@ def _is_utc(bound: object) -> bool:
     return isinstance(bound, datetime) and bound.utcoffset() == timedelta(0)
 
 
-def _check_step(column: Column) -> None:
+def _check_step(column: "Column") -> None:
     if column.step is None:
         return
     if not column.numeric:
@@ -196,7 +118,7 @@ def _check_step(column: Column) -> None:
         _refuse(column, "step", f"{spelling.number(column.step)} is not allowed; write a number above 0")
 
 
-def _check_grid(column: Column) -> None:
+def _check_grid(column: "Column") -> None:
     if not column.numeric or not column.bounded:
         return
     lower, upper, step = column._range()
@@ -209,7 +131,7 @@ def _check_grid(column: Column) -> None:
         _refuse(column, "step", f"the bounds are {counted}, more than 2^53 steps; use a larger step or closer bounds")
 
 
-def _check_values(column: Column) -> None:
+def _check_values(column: "Column") -> None:
     if column.values is None:
         return
     if column.type not in LISTABLE:
@@ -225,7 +147,7 @@ def _check_values(column: Column) -> None:
         _refuse(column, "values", f"{spelling.value(repeated[0])} is listed more than once; list it once")
 
 
-def _check_value(column: Column, value: object) -> None:
+def _check_value(column: "Column", value: object) -> None:
     python_type = {"integer": int, "string": str, "boolean": bool, "date": date}[column.type]
     shown = spelling.value(value)
     if type(value) is not python_type:
@@ -239,7 +161,7 @@ def _check_value(column: Column, value: object) -> None:
         _refuse(column, "values", f"{shown} is outside lower = {lower} and upper = {upper}; widen them or drop it")
 
 
-def _inside(column: Column, value: object) -> bool:
+def _inside(column: "Column", value: object) -> bool:
     match value, column.lower, column.upper:
         case int(), Fraction() as lower, Fraction() as upper:
             return lower <= value <= upper
@@ -249,7 +171,7 @@ def _inside(column: Column, value: object) -> bool:
             return True
 
 
-def _check_other(column: Column) -> None:
+def _check_other(column: "Column") -> None:
     if column.other is None:
         return
     if column.type != "string":
@@ -262,7 +184,7 @@ def _check_other(column: Column) -> None:
         _refuse(column, "other", f"{spelling.text(column.other)} is also one of the values; choose another text")
 
 
-def _check_nullable(column: Column) -> None:
+def _check_nullable(column: "Column") -> None:
     if type(column.nullable) is not bool:
         _refuse(column, "nullable", f"{spelling.value(column.nullable)} is not true or false; write one of them")
     if not column.nullable and not column.bounded and column.values is None:

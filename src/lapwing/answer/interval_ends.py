@@ -1,0 +1,52 @@
+"""Where the true values of an answer are: the ends of an interval in every row, of every noisy column.
+
+An interval follows from the noise's law alone, so it may be asked for at any confidence, at no price.
+"""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from lapwing.answer.presentation import EndArray, ends_shown
+from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.query.derivation.columns import NUMERIC, TEMPORAL
+from lapwing.query.derivation.derive import rests_on_ends
+from lapwing.query.derivation.derived import NoisyCells, OrderStatistic, Output, Part, measures_of, parts_of
+from lapwing.query.measures import Measure
+
+
+def intervals_of(
+    outputs: Sequence[Output], rows: NoisyCells, mechanisms: Mapping[Measure, NoiseLaw], confidence: Fraction
+) -> dict[str, tuple[EndArray, EndArray]]:
+    """Return the ends of the intervals of every noisy column, by its name."""
+    return {output.name: _ends(output, rows, mechanisms, confidence) for output in outputs if _is_noisy(output)}
+
+
+def _ends(
+    output: Output, rows: NoisyCells, mechanisms: Mapping[Measure, NoiseLaw], confidence: Fraction
+) -> tuple[EndArray, EndArray]:
+    interval = output.value.interval(rows, margins_of(parts_of(output.value), mechanisms, confidence))
+    unknown = np.full(rows.size, np.nan)
+    low, high = (unknown, unknown) if interval is None else (end.floats(rows.size) for end in interval)
+    return ends_shown(low, output.value.shape), ends_shown(high, output.value.shape)
+
+
+def margins_of(
+    parts: Sequence[Part], mechanisms: Mapping[Measure, NoiseLaw], confidence: Fraction
+) -> Mapping[Measure, Fraction]:
+    """Return margins within which all parts are at once with this confidence (union bound)."""
+    chance = (1 - confidence) / len(parts)
+    margins: dict[Measure, Fraction] = {}
+    for part in parts:
+        if isinstance(part, OrderStatistic):
+            margins[part.distribution] = chance
+        else:
+            margins[part] = mechanisms[part].half_width(1 - chance) * part.step
+    return margins
+
+
+def _is_noisy(output: Output) -> bool:
+    """Tell whether a column is a noisy number, or a time that stands for one, which hides a true one."""
+    value = output.value
+    return value.shape in (*NUMERIC, *TEMPORAL) and bool(measures_of(value)) and not rests_on_ends(value)
