@@ -11,7 +11,7 @@ from lapwing.answer import Answer
 from lapwing.budget import BudgetView, budget_view
 from lapwing.catalog.model import Catalog
 from lapwing.engines import Engine, PublicTables, digests, open_public_tables
-from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.errors import InvalidParameter
 from lapwing.exact.entropy import Entropy
 from lapwing.ledger.allowances import LimitsNow
 from lapwing.ledger.entries import Entry
@@ -24,11 +24,11 @@ from lapwing.privacy.amounts import exact
 from lapwing.privacy.measures import Loss, Number
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
-from lapwing.query.joint_price import calibrate_together
 from lapwing.query.plan import Plan, PlanCache
 from lapwing.query.quote import Priced, request
 from lapwing.query.text.parameters import Parameters
 from lapwing.release.answering import answer_all
+from lapwing.release.batching import batch_of
 from lapwing.release.request import Access, Request
 
 # What few sessions need, and takes a twentieth of a start, is imported where it is used: the builder and the guarantee.
@@ -125,19 +125,7 @@ class Session:
             read; parts of the price add up to at most the price.
         """
         self._require_open()
-        if isinstance(questions, str):
-            raise InvalidParameter("A batch is a list of questions, and this is a text; give [text], or call sql.")
-        pairs = [(question, ()) if isinstance(question, str) else question for question in questions]
-        if not pairs:
-            raise InvalidParameter("The batch holds no question; give at least one.")
-        plans = [self._bound(text, parameters) for text, parameters in pairs]
-        for plan in plans:
-            _require_answered(plan, answered=True)
-        batch = calibrate_together(plans, self.catalog.budget, epsilon=epsilon, delta=delta)
-        requests = [
-            Request(text=text, parameters=parameters, plan=plan, priced=priced)
-            for (text, parameters), plan, priced in zip(pairs, plans, batch, strict=True)
-        ]
+        requests = batch_of(questions, self._bound, self.catalog.budget, epsilon=epsilon, delta=delta)
         return answer_all(requests, self._access())
 
     def _bound(self, text: str, parameters: Parameters) -> Plan:
@@ -161,7 +149,8 @@ class Session:
 
         def make() -> tuple[Plan, Priced]:
             plan = self._bound(text, parameters)
-            _require_answered(plan, answered=answered)
+            if answered:
+                plan.require_answerable()
             return plan, calibrate(plan, catalog.budget, epsilon=epsilon, error=error, delta=delta)
 
         plan, priced = self._plans.planned(
@@ -172,7 +161,8 @@ class Session:
             parameters=parameters,
             numbers=(epsilon, error, delta),
         )
-        _require_answered(plan, answered=answered)  # it may have been priced before
+        if answered:  # it may have been priced before
+            plan.require_answerable()
         return Request(text=text, parameters=parameters, plan=plan, priced=priced)
 
     def _access(self) -> Access:
@@ -338,11 +328,6 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _require_answered(plan: Plan, *, answered: bool) -> None:
-    if answered and plan.explain:
-        raise QueryRefused("EXPLAIN PRIVACY asks for a price, not for an answer", remedy="Call session.explain.")
 
 
 def _figures(*budgets: tuple[Number, Number]) -> list[tuple[Fraction, Fraction]]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lapwing.answer.python_values import MOST_PLACES, Cell, cells, is_whole, scaled_to_places
 from lapwing.exact.arrays import product
+from lapwing.query.derivation import rationals
 from lapwing.query.derivation.columns import BoolArray, Column, Labels, Rationals, Shape, Truths
 
 _ARROW: Final[Mapping[Shape, pa.DataType]] = {
@@ -35,7 +36,7 @@ def arrow(column: Column, shape: Shape) -> pa.Array:
         case Truths():
             return pa.array(column.truths, mask=_mask(column.null))
         case Rationals() if shape == "real":
-            return pa.array(column.floats(), mask=_mask(column.null))
+            return pa.array(rationals.floats(column), mask=_mask(column.null))
         case Rationals() if shape == "integer" and is_whole(column):
             values = product(column.tops, np.array([int(column.scale)]))
             return pa.array(values, mask=_mask(column.null))

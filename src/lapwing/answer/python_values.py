@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lapwing.exact.arrays import product
 from lapwing.exact.floats import float_near
+from lapwing.query.derivation import rationals
 from lapwing.query.derivation.columns import Column, Rationals, Shape, Value
 
 Cell = bool | int | float | Decimal | str | date | datetime | None
@@ -33,7 +34,7 @@ def _cells_at_once(column: Rationals, shape: Shape) -> list[Cell] | None:
     """Return the values of common columns at once; None if there is no such form."""
     entries: list[Cell]
     if shape == "real":
-        entries = column.floats().tolist()
+        entries = rationals.floats(column).tolist()
     elif shape == "integer" and is_whole(column):
         entries = product(column.tops, np.array([int(column.scale)])).tolist()
     elif shape == "decimal" and (scaled := scaled_to_places(column)) is not None:

@@ -15,6 +15,7 @@ from threading import Lock
 from typing import Final, Generic, TypeVar, final
 
 from lapwing.catalog.model import Catalog, Table
+from lapwing.errors import QueryRefused
 from lapwing.query.derivation.derived import Derived, Order, Output
 from lapwing.query.expressions.expression import Column, Expression, columns_of
 from lapwing.query.expressions.magnitudes import Magnitudes
@@ -200,6 +201,11 @@ class Plan:
     explain: bool = False
     searches: tuple[Search, ...] = ()
     unsettled: frozenset[Measure] = frozenset()
+
+    def require_answerable(self) -> None:
+        """Refuse to answer what asks for a price alone."""
+        if self.explain:
+            raise QueryRefused("EXPLAIN PRIVACY asks for a price, not for an answer", remedy="Call session.explain.")
 
 
 # ---- plans that were made before -------------------------------------------------------------------------------------

@@ -10,14 +10,14 @@ rounds. What is computed from them is in `rationals`; how columns sort and are t
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import inf, lcm
+from math import lcm
 from typing import Any, Final, cast, final
 from typing import Literal as Choice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.exact.arrays import IntArray, integer_array, product
+from lapwing.exact.arrays import IntArray, integer_array
 from lapwing.query.expressions.expression import Constant
 
 BoolArray = NDArray[np.bool_]
@@ -28,9 +28,6 @@ Shape = Choice["integer", "decimal", "real", "text", "boolean", "date", "timesta
 """The SQL type of a column of the answer, as the analyst sees it."""
 NUMERIC: Final[tuple[Shape, ...]] = ("integer", "decimal", "real")
 TEMPORAL: Final[tuple[Shape, ...]] = ("date", "timestamp")
-
-_EXACT: Final = 1 << 53
-"""Integers up to here are doubles."""
 
 
 @final
@@ -50,8 +47,8 @@ class Rationals:
         """Return the column with one entry a cell."""
         return replace(
             self,
-            tops=_spread(self.tops, (size,)),
-            bottoms=None if self.bottoms is None else _spread(self.bottoms, (size,)),
+            tops=spread(self.tops, (size,)),
+            bottoms=None if self.bottoms is None else spread(self.bottoms, (size,)),
             null=None if self.null is None else np.broadcast_to(self.null, size),
         )
 
@@ -79,51 +76,10 @@ class Rationals:
         values: list[Fraction | None] = [Fraction(t * p, b * q) for t, b in zip(tops, bottoms, strict=True)]
         return values if full.null is None else [None if n else v for v, n in zip(values, full.null, strict=True)]
 
-    def integers(self) -> tuple[IntArray, IntArray | None]:
-        """Return numerators and denominators (None: 1) without a scale, not in lowest terms."""
-        bottoms = self.bottoms
-        if self.scale.denominator != 1:
-            ones: IntArray = np.ones(1, dtype=np.int64)
-            bottoms = product(ones if bottoms is None else bottoms, integer_array([self.scale.denominator]))
-        tops = self.tops if self.scale.numerator == 1 else product(self.tops, integer_array([self.scale.numerator]))
-        return tops, bottoms
 
-    def floats(self) -> FloatArray:
-        """Return the nearest double of every entry, ±infinity beyond them all; what is NULL has some value."""
-        tops, bottoms = self.integers()
-        if tops.dtype == object or (bottoms is not None and bottoms.dtype == object):
-            return _divided_one_by_one(tops, bottoms)
-        if bottoms is None:
-            return tops.astype(np.float64)
-        if self.bottoms is None and _is_power_of_two(self.scale.denominator):
-            return tops.astype(np.float64) / float(self.scale.denominator)
-        near = np.asarray(tops / bottoms, dtype=np.float64)  # of two doubles: rounded once, as IEEE 754 does
-        wide = np.broadcast_to((np.abs(tops) > _EXACT) | (bottoms > _EXACT), near.shape)
-        if wide.any():
-            near[wide] = _divided_one_by_one(_spread(tops, near.shape)[wide], _spread(bottoms, near.shape)[wide])
-        return near
-
-
-def _spread(values: IntArray, shape: tuple[int, ...]) -> IntArray:
+def spread(values: IntArray, shape: tuple[int, ...]) -> IntArray:
     """Return integers with as many entries as there are cells."""
     return cast(IntArray, np.broadcast_to(values, shape))
-
-
-def _is_power_of_two(value: int) -> bool:
-    return value & (value - 1) == 0 and value.bit_length() <= 900
-
-
-def _divided_one_by_one(tops: IntArray, bottoms: IntArray | None) -> FloatArray:
-    """Divide Python's integers, which is rounded correctly at any size."""
-    pairs = np.broadcast_arrays(tops, np.ones(1, dtype=np.int64) if bottoms is None else bottoms)
-    return np.array([_divided(t, b) for t, b in zip(*(part.tolist() for part in pairs), strict=True)], dtype=np.float64)
-
-
-def _divided(top: int, bottom: int) -> float:
-    try:
-        return top / bottom
-    except OverflowError:
-        return inf if top > 0 else -inf
 
 
 @final

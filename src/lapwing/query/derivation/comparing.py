@@ -68,7 +68,7 @@ def exact_ranks(x: Rationals) -> IntArray | FloatArray:
     """
     if x.bottoms is None:
         return x.tops
-    near = x.floats()
+    near = rationals.floats(x)
     order = np.argsort(near, kind="stable")
     sorted_near, sorted_x = near[order], x.taken(order)
     tied = sorted_near[1:] == sorted_near[:-1]

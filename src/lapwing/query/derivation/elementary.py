@@ -48,7 +48,7 @@ def square_root(x: Fraction) -> Fraction | None:
 
 def square_roots(x: Rationals) -> Rationals:
     """Return √x in every cell, NULL below 0: NumPy's root of the nearest double, which is IEEE's too."""
-    near = x.floats()
+    near = rationals.floats(x)
     regular = (near >= SMALLEST) & (near < inf)
     roots = rationals.of_floats(np.sqrt(np.where(regular, near, 0.0)))
     negative = rationals.signs(x) < 0

@@ -10,13 +10,18 @@ import operator
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from math import inf
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.exact.arrays import IntArray, integer_array, product, raised, total
-from lapwing.query.derivation.columns import BoolArray, FloatArray, Rationals, constant, mask_of, some
+from lapwing.query.derivation.columns import BoolArray, FloatArray, Rationals, constant, mask_of, some, spread
 from lapwing.query.expressions.types import common_step
+
+_EXACT: Final = 1 << 53
+"""Integers up to here are doubles."""
 
 
 def single(value: int) -> IntArray:
@@ -158,7 +163,7 @@ def power(x: Rationals, k: int) -> Rationals:
 
 def floor(x: Rationals) -> Rationals:
     """Return the largest whole number that is at most x."""
-    tops, bottoms = x.integers()
+    tops, bottoms = integers(x)
     return Rationals(tops=tops if bottoms is None else tops // bottoms, null=x.null)
 
 
@@ -172,6 +177,51 @@ def rounded(x: Rationals, digits: Rationals | None = None) -> Rationals:
     unit = Fraction(1) if digits is None else Fraction(10) ** -whole_constant(digits)
     halves = add(replace(x, scale=x.scale / unit), constant(Fraction(1, 2)))
     return replace(floor(halves), scale=unit)
+
+
+# ---- as integers, as doubles -----------------------------------------------------------------------------------------
+
+
+def integers(x: Rationals) -> tuple[IntArray, IntArray | None]:
+    """Return numerators and denominators (None: 1) without a scale, not in lowest terms."""
+    bottoms = x.bottoms
+    if x.scale.denominator != 1:
+        ones: IntArray = np.ones(1, dtype=np.int64)
+        bottoms = product(ones if bottoms is None else bottoms, single(x.scale.denominator))
+    return _times(x.tops, x.scale.numerator), bottoms
+
+
+def floats(x: Rationals) -> FloatArray:
+    """Return the nearest double of every entry, ±infinity beyond them all; what is NULL has some value."""
+    tops, bottoms = integers(x)
+    if tops.dtype == object or (bottoms is not None and bottoms.dtype == object):
+        return _divided_one_by_one(tops, bottoms)
+    if bottoms is None:
+        return tops.astype(np.float64)
+    if x.bottoms is None and _is_power_of_two(x.scale.denominator):
+        return tops.astype(np.float64) / float(x.scale.denominator)
+    near = np.asarray(tops / bottoms, dtype=np.float64)  # of two doubles: rounded once, as IEEE 754 does
+    wide = np.broadcast_to((np.abs(tops) > _EXACT) | (bottoms > _EXACT), near.shape)
+    if wide.any():
+        near[wide] = _divided_one_by_one(spread(tops, near.shape)[wide], spread(bottoms, near.shape)[wide])
+    return near
+
+
+def _is_power_of_two(value: int) -> bool:
+    return value & (value - 1) == 0 and value.bit_length() <= 900
+
+
+def _divided_one_by_one(tops: IntArray, bottoms: IntArray | None) -> FloatArray:
+    """Divide Python's integers, which is rounded correctly at any size."""
+    pairs = np.broadcast_arrays(tops, np.ones(1, dtype=np.int64) if bottoms is None else bottoms)
+    return np.array([_divided(t, b) for t, b in zip(*(part.tolist() for part in pairs), strict=True)], dtype=np.float64)
+
+
+def _divided(top: int, bottom: int) -> float:
+    try:
+        return top / bottom
+    except OverflowError:
+        return inf if top > 0 else -inf
 
 
 # ---- order and choice ------------------------------------------------------------------------------------------------
