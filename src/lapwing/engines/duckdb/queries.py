@@ -22,8 +22,7 @@ from lapwing.engines.duckdb.grouping_sets import by_set
 from lapwing.engines.duckdb.literals import clamp, kept_name, unit_name, whole
 from lapwing.query.expressions.expression import Column, Constant, Expression
 from lapwing.query.expressions.types import Fixed
-from lapwing.query.measures import Key
-from lapwing.query.measures import Count, CountDistinct, CountUnits, NumberMeasure
+from lapwing.query.measures import Count, CountDistinct, CountUnits, Key, NumberMeasure
 from lapwing.query.plan import Question
 from lapwing.query.relations.relation import Kept, of_several_units
 
