@@ -15,6 +15,7 @@ from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.query import parts
 from lapwing.query.bind import bind
 from lapwing.query.parts import parts_read
+from lapwing.query.relations.relation import Relation
 from tests.support.engines.tables import by_value
 
 CATALOG = """
@@ -260,3 +261,21 @@ def test_twin_a_column_of_the_same_name_is_caught(
         except AssertionError:
             caught.append(text)
     assert len(caught) >= 4
+
+
+def test_subqueries_in_each_other_are_looked_at_once(wards: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked for anew at every column, each level would multiply the work, and `explain` is free."""
+    looked_at: list[Relation] = []
+    part_columns = parts._part_columns
+
+    def noted(relation: Relation) -> frozenset[str]:
+        looked_at.append(relation)
+        return part_columns(relation)
+
+    monkeypatch.setattr(parts, "_part_columns", noted)
+    source = "visits"
+    for _ in range(9):
+        source = f"(SELECT DISTINCT person, site, ward, day, ill, cost, note FROM {source})"
+    question = bind(f"SELECT COUNT(*) AS n FROM {source} WHERE site = 1", wards).question
+    assert parts_read(question) == frozenset({"1"})
+    assert len(looked_at) <= 200

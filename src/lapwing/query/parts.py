@@ -63,16 +63,21 @@ def _part_columns(relation: Relation) -> frozenset[str]:
         return frozenset()
     if relation.hands_on:
         return _part_columns(relation.sources[0].relation)
-    return frozenset(column.name for column in relation.columns if _is_part(relation.definitions(column)))
+    # Found once for each source: asked for anew at every column, it would double with every nested subquery.
+    below = {id(source.relation): _part_columns(source.relation) for source in relation.sources}
+    return frozenset(column.name for column in relation.columns if _is_part(relation.definitions(column), below))
 
 
-def _is_part(definitions: Sequence[Definition]) -> bool:
-    """Tell whether a column is a part's column in all that it is made of."""
+def _is_part(definitions: Sequence[Definition], below: Mapping[int, frozenset[str]]) -> bool:
+    """Tell whether a column is a part's column in all that it is made of.
+
+    Args: below: the part's columns of each source, by its identity.
+    """
     return bool(definitions) and all(
         one.exact
         and isinstance(one.value, Column)
         and not isinstance(one.relation, PublicRows)
-        and one.value.name in _part_columns(one.relation)
+        and one.value.name in below[id(one.relation)]
         for one in definitions
     )
 
