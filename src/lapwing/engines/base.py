@@ -70,6 +70,10 @@ class Engine(Protocol):
         """
         ...
 
+    def prepare(self, question: Question) -> None:
+        """Load whatever running a question takes, without reading data: a failure to must come before the charge."""
+        ...
+
     def run(self, question: Question, digests: Mapping[str, str]) -> Exact:
         """Return the exact measures of every cell that holds rows, of the data with these digests and no other.
 

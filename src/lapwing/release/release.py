@@ -17,7 +17,7 @@ lines in `_release` is that argument, and its comments bear these numbers:
    fails, one constant message leaves, the price stays paid, and the ledger counts the fault first (`ledger.faults`).
    So it is where memory runs out after the engine.
 5. Every cell of the public domain gets noise of the same law, whether any row fell into it or not. Where keys are
-   private, they are selected first, and the cells of those that were get noise (`private_keys` has the proof).
+   private, they are selected first, and the cells of those that were get noise (`selecting` has the proof).
 6. The answer is recorded, and only then returned.
 
 `release_all` stands around it and keeps the law of interruption: whenever Ctrl-C is pressed or anything raises, each
@@ -109,6 +109,8 @@ def _release(
         # 2. Serve what is stored.
         lookups = [look_up(priced, access.ledger) for priced in batch]
         buying = [purchase for purchase in lookups if not isinstance(purchase, Release)]
+        for purchase in buying:
+            access.engine.prepare(purchase.bought.question)
         # 3. Charge. Ctrl-C waits until the charge is made and noted, or refused.
         with deferred():
             outcome = _charge(buying, then, state, access)

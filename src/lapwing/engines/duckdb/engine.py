@@ -39,7 +39,7 @@ from lapwing.engines.duckdb.files import File, Stamp, stamp_of
 from lapwing.engines.duckdb.indexing import Identities, Indexing
 from lapwing.engines.duckdb.link_keys import is_repeated, keys_of, not_unique
 from lapwing.engines.duckdb.public_data import PublicSources
-from lapwing.engines.duckdb.queries import Batch, ask, is_additive, queries_of, together
+from lapwing.engines.duckdb.queries import Batch, ask, is_additive, prepare, queries_of, together
 from lapwing.engines.duckdb.relations import public_layer
 from lapwing.engines.duckdb.stored_rows import Layers, gathered, held
 from lapwing.errors import DataFault, EngineFault
@@ -127,6 +127,10 @@ class DuckDB:
         By then all of it was read, and the keys that links lead to were found to be unique among its rows.
         """
         return self._lineage_digests(table)[table.name]
+
+    def prepare(self, question: Question) -> None:
+        """Load the code that a question takes."""
+        prepare(question)
 
     def run(self, question: Question, digests: Mapping[str, str]) -> Exact:
         """Run a question over indexes, or over files in as many passes as keep their sorts in memory."""

@@ -10,6 +10,7 @@ passes' cells add up.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from lapwing.engines.base import Cells, Exact
@@ -101,6 +102,15 @@ def is_additive(question: Question) -> bool:
     Different values do not, nor rows that units of several sets share.
     """
     return question.units_of_row == 1 and not any(isinstance(measure, CountDistinct) for measure in question.measures)
+
+
+def prepare(question: Question) -> None:
+    """Load what only some questions need: before they are paid, as a failure to load it must cost nothing."""
+    if question.units_of_row > 1:
+        import_module("lapwing.engines.duckdb.overlaps")
+    if question.private_keys:
+        import_module("lapwing.engines.duckdb.held_keys")
+        import_module("lapwing.engines.holders")
 
 
 def ask(
