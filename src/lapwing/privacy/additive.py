@@ -23,18 +23,18 @@ from lapwing.privacy.amounts import Number, count, exact, grid_up, non_negative,
 class AdditiveLoss(ABC):
     """A loss of which one number, its `amount`, adds up under composition, whatever is asked along the way.
 
-    `kind` names the measure, `symbol` its amount where one is refused. Losses of one measure add and compare.
+    `kind` names the measure, `_symbol` its amount where one is refused. Losses of one measure add and compare.
     """
 
     kind: ClassVar[str]
-    symbol: ClassVar[str]
+    _symbol: ClassVar[str]
     amount: Fraction
 
     @classmethod
     def from_amount(cls, amount: Number) -> Self:
         """Return the loss with this amount, a number ≥ 0."""
         loss = object.__new__(cls)
-        object.__setattr__(loss, "amount", non_negative(amount, cls.symbol))
+        object.__setattr__(loss, "amount", non_negative(amount, cls._symbol))
         return loss
 
     @abstractmethod
@@ -103,7 +103,7 @@ class AdditiveLoss(ABC):
         Raises: InvalidParameter if it is of another, as a ρ and a μ² are both numbers and do not add.
         """
         if not isinstance(other, type(self)):
-            what = other.kind if isinstance(other, AdditiveLoss) else type(other).__name__
+            what = getattr(other, "kind", type(other).__name__)
             raise InvalidParameter(
                 f"Losses of kind {self.kind} and {what} do not add or compare; state both in one measure."
             )
@@ -120,7 +120,7 @@ class PureDP(AdditiveLoss):
     """
 
     kind: ClassVar[str] = "pure"
-    symbol: ClassVar[str] = "epsilon"
+    _symbol: ClassVar[str] = "epsilon"
 
     def __init__(self, epsilon: Number) -> None:
         object.__setattr__(self, "amount", non_negative(epsilon, "epsilon"))
@@ -162,7 +162,7 @@ class GaussianDP(AdditiveLoss):
     """
 
     kind: ClassVar[str] = "gdp"
-    symbol: ClassVar[str] = "mu_squared"
+    _symbol: ClassVar[str] = "mu_squared"
 
     def __init__(self, mu: Number) -> None:
         object.__setattr__(self, "amount", non_negative(non_negative(mu, "mu") ** 2, "the square of mu"))
@@ -214,7 +214,7 @@ class ZeroConcentratedDP(AdditiveLoss):
     """
 
     kind: ClassVar[str] = "zcdp"
-    symbol: ClassVar[str] = "rho"
+    _symbol: ClassVar[str] = "rho"
 
     def __init__(self, rho: Number) -> None:
         object.__setattr__(self, "amount", non_negative(rho, "rho"))
