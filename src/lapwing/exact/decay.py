@@ -7,7 +7,7 @@ digits are blocks of bits. Then
 
 so short tables, one a digit, serve every d and every scale. A top digit from which on the decay is below e^(−nats) is
 looked up as the last entry of its table, which therefore bounds it from above only; who needs the true value takes
-the true digit ((`value`)). So nothing is cut off.
+the true digit (`value`). So nothing is cut off.
 """
 
 from dataclasses import dataclass
