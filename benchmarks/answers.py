@@ -22,20 +22,20 @@ from lapwing.mechanisms import RoundedGaussian
 from lapwing.privacy.measures import GaussianDP
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derive import compute
-from lapwing.query.derivation.derived import Derived, KeyValue, Order, Output, Released
+from lapwing.query.derivation.derived import Derived, KeyValue, MeasureValue, Output, OutputOrder
 from lapwing.query.derivation.moments import deviation
-from lapwing.query.expressions.expression import Column
+from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import TEXT, Fixed
 from lapwing.query.measures import Count, Key, Measure, Sum
 from lapwing.query.plan import Plan, Question
 
 REPEATS = 3
-PAY = Column(name="pay", type=Fixed(step=Fraction(1, 100), low=0, high=500_000))
-SQUARE = Column(name="square", type=Fixed(step=Fraction(1, 10_000), low=0, high=250_000**2))
+PAY = ColumnReference(name="pay", type=Fixed(step=Fraction(1, 100), low=0, high=500_000))
+SQUARE = ColumnReference(name="square", type=Fixed(step=Fraction(1, 10_000), low=0, high=250_000**2))
 ROWS, TOTAL, CENTRED = Count(), Sum(argument=PAY), Sum(argument=PAY, origin=250_000)
 SQUARES = Sum(argument=SQUARE, origin=125_000 * 250_000)
 MEASURES: tuple[Measure, ...] = (ROWS, TOTAL, CENTRED, SQUARES)
-COUNTED, SUMMED, MEAN = Released(measure=ROWS), Released(measure=TOTAL), Average(total=CENTRED, count=ROWS)
+COUNTED, SUMMED, MEAN = MeasureValue(measure=ROWS), MeasureValue(measure=TOTAL), Average(total=CENTRED, count=ROWS)
 
 
 def released(cells: int) -> list[np.ndarray[Any, np.dtype[np.int64]]]:
@@ -52,10 +52,10 @@ def released(cells: int) -> list[np.ndarray[Any, np.dtype[np.int64]]]:
     ]
 
 
-def answer(cells: int, values: list[Any], columns: dict[str, Derived], order: tuple[Order, ...] = ()) -> Answer:
+def answer(cells: int, values: list[Any], columns: dict[str, Derived], order: tuple[OutputOrder, ...] = ()) -> Answer:
     side = ceil(cells**0.5)
     keys = tuple(
-        Key(expression=Column(name=name, type=TEXT), values=tuple(f"{name} {i}" for i in range(side)))
+        Key(expression=ColumnReference(name=name, type=TEXT), values=tuple(f"{name} {i}" for i in range(side)))
         for name in ("area", "trade")
     )
     outputs = [Output(name=str(key), value=KeyValue(key=key, shape="text")) for key in keys]
@@ -112,7 +112,7 @@ def main() -> None:
         opened = time.perf_counter() - start
         read = [seconds(make, Answer.rows), seconds(make, Answer.to_arrow), seconds(make, Answer.interval)]
         print(f"{name:22}{opened:8.2f}s{read[0]:8.2f}s{read[1]:8.2f}s{read[2]:9.2f}s")
-    ordered = tuple(Order(value=value, descending=True, nulls_first=False) for value in (MEAN, COUNTED))
+    ordered = tuple(OutputOrder(value=value, descending=True, nulls_first=False) for value in (MEAN, COUNTED))
     start = time.perf_counter()
     len(answer(cells, values, COLUMNS["count, sum and mean"], ordered))
     print(f"\nopening it with ORDER BY mean DESC, count DESC: {time.perf_counter() - start:.2f} s")

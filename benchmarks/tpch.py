@@ -49,7 +49,7 @@ from lapwing.query.calibrate import calibrate
 from lapwing.query.expressions.magnitudes import Bounds
 from lapwing.query.joint_price import calibrate_found
 from lapwing.query.plan import Question, Search
-from lapwing.query.quote import Priced
+from lapwing.query.quote import Quote
 from lapwing.release.cells import cells_of, columns_of, exact_values
 from lapwing.release.release import add_noise
 
@@ -192,7 +192,7 @@ class World:
         exact, cells = self.exact[question], cells_of(question)
         return cells, exact_values(question, exact.cells, cells, exact.leaves)
 
-    def found(self, search: Search, bought: Priced) -> Bounds:
+    def found(self, search: Search, bought: Quote) -> Bounds:
         """Return the bounds that a search finds."""
         values = self.values(bought.question)[1]
         if bought.choosing is not None:

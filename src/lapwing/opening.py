@@ -92,9 +92,9 @@ def connect(
     if token is not None and remote:
         # Here: a local session needs neither HTTP nor what a server's answers are read by, a tenth of the start.
         from lapwing.client import RemoteSession
-        from lapwing.client.transport import Connection
+        from lapwing.client.transport import ServerConnection
 
-        return RemoteSession(Connection(str(catalog), token), dataset)
+        return RemoteSession(ServerConnection(str(catalog), token), dataset)
     if remote:
         raise InvalidParameter("A server answers those with a token only; give it by token=.")
     if token is not None or dataset is not None:

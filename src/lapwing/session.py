@@ -25,7 +25,7 @@ from lapwing.privacy.measures import Loss, Number
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
 from lapwing.query.plan import Plan, PlanCache
-from lapwing.query.quote import Priced, request
+from lapwing.query.quote import Quote, request
 from lapwing.query.text.parameters import Parameters
 from lapwing.release.answering import answer_all
 from lapwing.release.batching import batch_of
@@ -55,7 +55,7 @@ class Session:
         principal: str,
         public: PublicTables | None = None,
         limits: LimitsNow | None = None,
-        plans: "PlanCache[tuple[Plan, Priced]] | None" = None,
+        plans: "PlanCache[tuple[Plan, Quote]] | None" = None,
         origin: "Session | None" = None,
     ) -> None:
         self.catalog = catalog
@@ -65,7 +65,7 @@ class Session:
         self._entropy = entropy
         self._principal = principal
         self._limits = limits
-        self._plans = plans if plans is not None else PlanCache[tuple[Plan, Priced]]()
+        self._plans = plans if plans is not None else PlanCache[tuple[Plan, Quote]]()
         self._origin = origin  # that this one was made from
         self._closed = False
 
@@ -147,7 +147,7 @@ class Session:
         """
         catalog = self.catalog
 
-        def make() -> tuple[Plan, Priced]:
+        def make() -> tuple[Plan, Quote]:
             plan = self._bound(text, parameters)
             if answered:
                 plan.require_answerable()

@@ -15,7 +15,7 @@ from lapwing.mechanisms import DiscreteLaplace, Mechanism, RoundedGaussian
 from lapwing.privacy.measures import GaussianDP
 from lapwing.query.derivation import comparing, functions, intervals, rationals
 from lapwing.query.derivation.average import Average
-from lapwing.query.derivation.derived import Derived, KeyValue, Order, Output, Released
+from lapwing.query.derivation.derived import Derived, KeyValue, MeasureValue, Output, OutputOrder
 from lapwing.query.plan import Plan, Question
 from tests.support.answer.cell_by_cell import CellByCell
 from tests.support.answer.plans import CELLS, CENTRED, KEYS, MEASURES, PAID, PLAN, ROWS, SIZE, TOTAL, Maker
@@ -72,7 +72,7 @@ def order_by(value: Derived, *, descending: bool) -> Plan:
         question=Question(selection=cast(Any, None), keys=KEYS, measures=MEASURES),
         keys=KEYS,
         outputs=tuple(Output(name=str(key), value=KeyValue(key=key, shape="text")) for key in (PLAN,)),
-        order=(Order(value=value, descending=descending, nulls_first=False),),
+        order=(OutputOrder(value=value, descending=descending, nulls_first=False),),
     )
 
 
@@ -107,7 +107,7 @@ def test_released_keys_are_taken_as_they_are() -> None:
         question=Question(selection=cast(Any, None), keys=(replace(PLAN, values=(), other=None),), measures=MEASURES),
         outputs=(
             Output(name="plan", value=KeyValue(key=PLAN, shape="text")),
-            Output(name="n", value=Released(measure=ROWS)),
+            Output(name="n", value=MeasureValue(measure=ROWS)),
         ),
     )
     values = [[index] * 4 for index in range(len(MEASURES))]
@@ -136,15 +136,15 @@ def test_many_cells_are_read_in_little_time() -> None:
     key = replace(SIZE, values=tuple(Fraction(i) for i in range(cells)))
     outputs: dict[str, Derived] = {
         "size": KeyValue(key=key, shape="integer"),
-        "n": Released(measure=ROWS),
-        "s": Released(measure=TOTAL),
+        "n": MeasureValue(measure=ROWS),
+        "s": MeasureValue(measure=TOTAL),
         "m": Average(total=CENTRED, count=PAID),
     }
     plan = Plan(
         question=Question(selection=cast(Any, None), keys=(key,), measures=MEASURES),
         keys=(key,),
         outputs=tuple(Output(name=name, value=value) for name, value in outputs.items()),
-        order=(Order(value=outputs["m"], descending=True, nulls_first=False),),
+        order=(OutputOrder(value=outputs["m"], descending=True, nulls_first=False),),
     )
     begun = time.process_time()
     made = answer(plan, [generator.integers(-1000, 1000, cells) for _ in MEASURES])

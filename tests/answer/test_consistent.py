@@ -12,8 +12,8 @@ from lapwing.mechanisms import DiscreteLaplace, Mechanism, RoundedGaussian
 from lapwing.privacy.measures import GaussianDP
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derive import compute, interval_end
-from lapwing.query.derivation.derived import Derived, KeyValue, Output, Released
-from lapwing.query.expressions.expression import Column
+from lapwing.query.derivation.derived import Derived, KeyValue, MeasureValue, Output
+from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import TEXT, Fixed
 from lapwing.query.measures import Count, CountDistinct, CountUnits, Key, Measure, Sum
 from lapwing.query.plan import Plan, Question
@@ -21,8 +21,8 @@ from tests.support.answer.nearest_point import nearest_point
 
 OF_COUNT = constraints._of_count
 
-PAY = Column(name="pay", type=Fixed(step=Fraction(1, 4), low=-20, high=60))
-TOWN = Key(expression=Column(name="town", type=TEXT), values=("a", "b", "c"))
+PAY = ColumnReference(name="pay", type=Fixed(step=Fraction(1, 4), low=-20, high=60))
+TOWN = Key(expression=ColumnReference(name="town", type=TEXT), values=("a", "b", "c"))
 ROWS, PAID, UNITS, KINDS = Count(), Count(argument=PAY), CountUnits(), CountDistinct(argument=PAY)
 TOTAL, CENTRED = Sum(argument=PAY), Sum(argument=PAY, origin=20)
 VALUES: dict[Measure, list[int]] = {
@@ -36,13 +36,13 @@ VALUES: dict[Measure, list[int]] = {
 SCALES: dict[Measure, int] = {PAID: 2, UNITS: 2, KINDS: 4, TOTAL: 80, CENTRED: 40}
 COLUMNS: dict[str, Derived] = {
     "town": KeyValue(key=TOWN, shape="text"),
-    "n": Released(measure=ROWS),
-    "paid": Released(measure=PAID),
-    "people": Released(measure=UNITS),
-    "kinds": Released(measure=KINDS),
-    "total": Released(measure=TOTAL),
+    "n": MeasureValue(measure=ROWS),
+    "paid": MeasureValue(measure=PAID),
+    "people": MeasureValue(measure=UNITS),
+    "kinds": MeasureValue(measure=KINDS),
+    "total": MeasureValue(measure=TOTAL),
     "mean": Average(total=CENTRED, count=PAID),
-    "share": compute("divide", Released(measure=PAID), Released(measure=ROWS)),
+    "share": compute("divide", MeasureValue(measure=PAID), MeasureValue(measure=ROWS)),
 }
 
 

@@ -14,13 +14,13 @@ from lapwing.errors import QueryRefused
 from lapwing.query.derivation import elementary, intervals
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derive import compute, interval_end, rests_on_ends
-from lapwing.query.derivation.derived import Derived, Fixture, KeyValue, Part, Released, measures_of
+from lapwing.query.derivation.derived import ConstantValue, Derived, KeyValue, MeasureValue, Part, measures_of
 from lapwing.query.measures import Measure
 from tests.support.answer.one_cell import bracket, evaluate
 from tests.support.answer.plans import CENTRED, DAY, NULL, OPEN, PAID, PLAN, ROWS, SIZE, TOTAL, number, power
 
-COUNT = Released(measure=ROWS)
-TEXT = Fixture(value="ab", shape="text")
+COUNT = MeasureValue(measure=ROWS)
+TEXT = ConstantValue(value="ab", shape="text")
 
 
 def value(function: str, *parts: Any) -> Any:
@@ -30,8 +30,8 @@ def value(function: str, *parts: Any) -> Any:
 
 def fixture(part: Any) -> Derived:
     if part is None:
-        return Fixture(value=None, shape="integer")
-    return Fixture(value=part, shape="text") if isinstance(part, str) else number(Fraction(part))
+        return ConstantValue(value=None, shape="integer")
+    return ConstantValue(value=part, shape="text") if isinstance(part, str) else number(Fraction(part))
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_an_even_power_has_no_negative_interval() -> None:
     ("function", "parts", "reason"),
     [
         ("square_root", [TEXT], "SQRT over the answer needs numbers"),
-        ("power", [COUNT, Released(measure=TOTAL)], "whole exponent"),
+        ("power", [COUNT, MeasureValue(measure=TOTAL)], "whole exponent"),
         ("power", [COUNT, number(Fraction(1, 2))], "whole exponent"),
         ("power", [COUNT, number(65)], "whole exponent"),
         ("power", [COUNT, NULL], "whole exponent"),
@@ -161,11 +161,11 @@ def test_what_does_not_fit_is_refused(function: str, parts: Sequence[Derived], r
 
 def test_texts_are_dates_beside_dates() -> None:
     day = KeyValue(key=DAY, shape="date")
-    condition = compute("<", day, Fixture(value="2026-01-01", shape="text"))
+    condition = compute("<", day, ConstantValue(value="2026-01-01", shape="text"))
     assert evaluate(condition, {}, {str(DAY): date(2025, 1, 1)}) is True
     assert evaluate(condition, {}, {str(DAY): date(2026, 3, 1)}) is False
-    moment = Fixture(value=datetime(2026, 1, 1, 12), shape="timestamp")
-    assert evaluate(compute("=", moment, Fixture(value="2026-01-01 12:00:00", shape="text")), {}, {}) is True
+    moment = ConstantValue(value=datetime(2026, 1, 1, 12), shape="timestamp")
+    assert evaluate(compute("=", moment, ConstantValue(value="2026-01-01 12:00:00", shape="text")), {}, {}) is True
 
 
 # ---- ends of intervals -----------------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ def test_an_end_is_that_of_the_interval_of_its_value() -> None:
 
 
 def test_an_infinite_end_is_null() -> None:
-    ratio = compute("divide", Released(measure=TOTAL), COUNT)
+    ratio = compute("divide", MeasureValue(measure=TOTAL), COUNT)
     released: dict[Measure, Fraction] = {ROWS: Fraction(1), TOTAL: Fraction(5)}
     for side in ("low", "high"):
         assert (

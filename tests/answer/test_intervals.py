@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from lapwing.query.derivation import functions, intervals
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derive import compute
-from lapwing.query.derivation.derived import Derived, Fixture, Released
-from lapwing.query.expressions.expression import Column
+from lapwing.query.derivation.derived import ConstantValue, Derived, MeasureValue
+from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import Count, Measure, Sum
 from tests.support.answer.one_cell import bracket, evaluate, interval_of_columns
 from tests.support.effort import examples
 
-PAY = Column(name="pay", type=Fixed(step=Fraction(1, 2), low=-20, high=60))
+PAY = ColumnReference(name="pay", type=Fixed(step=Fraction(1, 2), low=-20, high=60))
 COUNT = Count()
 TOTAL = Sum(argument=PAY)
 CENTRED = Sum(argument=PAY, origin=20)
@@ -41,12 +41,12 @@ UNARY = [
 
 
 def power(base: Derived, exponent: int) -> Derived:
-    return compute("power", base, Fixture(value=Fraction(exponent), shape="integer"))
+    return compute("power", base, ConstantValue(value=Fraction(exponent), shape="integer"))
 
 
 leaves: st.SearchStrategy[Derived] = st.one_of(
-    st.sampled_from([Released(measure=COUNT), Released(measure=TOTAL), Average(total=CENTRED, count=COUNT)]),
-    st.integers(-3, 3).map(lambda n: Fixture(value=Fraction(n, 2), shape="decimal")),
+    st.sampled_from([MeasureValue(measure=COUNT), MeasureValue(measure=TOTAL), Average(total=CENTRED, count=COUNT)]),
+    st.integers(-3, 3).map(lambda n: ConstantValue(value=Fraction(n, 2), shape="decimal")),
 )
 expressions = st.recursive(
     leaves,
@@ -85,7 +85,7 @@ def test_intervals_hold_what_is_possible(
 
 
 def test_a_division_that_forgets_zero_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    ratio = compute("divide", Released(measure=TOTAL), Released(measure=COUNT))
+    ratio = compute("divide", MeasureValue(measure=TOTAL), MeasureValue(measure=COUNT))
     released: dict[Measure, Fraction] = {COUNT: Fraction(0), TOTAL: Fraction(1)}
     room: dict[Measure, Fraction] = {COUNT: Fraction(2), TOTAL: Fraction(0)}
     assert bracket(ratio, released, room, {}) == (-inf, inf)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lapwing.query.derivation import moments
 from lapwing.query.derivation.derived import Derived, measures_of
-from lapwing.query.expressions.expression import Column
+from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import Count, Measure, Sum
 from tests.support.answer.one_cell import bracket, evaluate
@@ -21,8 +21,8 @@ from tests.support.effort import examples
 STEP = Fraction(1, 2)
 
 
-def column(name: str, low: int, high: int, step: Fraction = STEP) -> Column:
-    return Column(name=name, type=Fixed(step=step, low=low, high=high))
+def column(name: str, low: int, high: int, step: Fraction = STEP) -> ColumnReference:
+    return ColumnReference(name=name, type=Fixed(step=step, low=low, high=high))
 
 
 # x in steps from −6 to 20 around the origin 7, y from 0 to 8 around 4: each square and product with its own bounds

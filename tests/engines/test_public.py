@@ -26,7 +26,7 @@ from lapwing.engines.duckdb import public_data as public
 from lapwing.engines.duckdb.cleaned import clean
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import DataFault, InvalidParameter
-from lapwing.query.expressions.expression import Column
+from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import TEXT, Fixed, Real
 from lapwing.query.relations.public import PublicFacts
 from tests.support.engines.tables import HEAD, parquet
@@ -90,9 +90,9 @@ def test_the_facts_of_a_small_table(opened: Open) -> None:
     facts: PublicFacts = codes.data
     table = codes.table
     assert facts.columns(table) == (
-        Column(name="code", type=TEXT),
-        Column(name="chapter", type=Fixed(step=Fraction(1), low=1, high=2)),
-        Column(name="weight", type=Fixed(step=Fraction(1, 10), low=-10, high=23)),
+        ColumnReference(name="code", type=TEXT),
+        ColumnReference(name="chapter", type=Fixed(step=Fraction(1), low=1, high=2)),
+        ColumnReference(name="weight", type=Fixed(step=Fraction(1, 10), low=-10, high=23)),
     )
     assert codes.data.bounds(table, "weight") == (Fraction(-1), Fraction(23, 10))
     assert codes.data.bounds(table, "code") is None

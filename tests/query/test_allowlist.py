@@ -18,7 +18,7 @@ from lapwing.query import bind as bind_module
 from lapwing.query.aggregates import outputs
 from lapwing.query.bind import bind
 from lapwing.query.expressions import calls, library
-from lapwing.query.expressions.rows import Rows
+from lapwing.query.expressions.rows import RowScope
 from lapwing.query.text.parse import Parsed
 from tests.support.query.clean import FIXTURES
 
@@ -357,5 +357,5 @@ def test_an_argument_that_is_read_over_is_found(catalog: Catalog, monkeypatch: p
     place = next(i for i, node in places(text) if isinstance(node, exp.Sum))
     changed = changed_at(text, place, "filter", exp.column("member"))
     assert refused(changed, text, catalog, monkeypatch)
-    monkeypatch.setattr(Rows, "only", lambda *_arguments: None)
+    monkeypatch.setattr(RowScope, "only", lambda *_arguments: None)
     assert not refused(changed, text, catalog, monkeypatch)

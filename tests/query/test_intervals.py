@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from lapwing.query.expressions import arithmetic, conversion, days, functions, numeric
-from lapwing.query.expressions.expression import Column, Expression, Literal, Operation
+from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Real
 
 Rule = Callable[..., Any]
@@ -24,8 +24,8 @@ STEPS = [
 ]
 
 
-def column(name: str, step: Fraction, low: int, high: int) -> Column:
-    return Column(name=name, type=Fixed(step=step, low=low, high=high))
+def column(name: str, step: Fraction, low: int, high: int) -> ColumnReference:
+    return ColumnReference(name=name, type=Fixed(step=step, low=low, high=high))
 
 
 def span(argument: Expression) -> list[Fraction | None]:
@@ -40,7 +40,7 @@ def span(argument: Expression) -> list[Fraction | None]:
     return [*known, None] if conversion.nullable(argument) else [*known]
 
 
-def never_null(argument: Column) -> Expression:
+def never_null(argument: ColumnReference) -> Expression:
     """Return an argument of the same values without NULL, as COALESCE(x, 0) is."""
     return Operation(function="coalesce", arguments=(argument, conversion.number(Fraction(0))), type=argument.type)
 
@@ -96,7 +96,7 @@ def test_bounds_of_two_arguments_are_tight(name: str) -> None:
 def test_an_argument_that_is_never_null_bounds_for_certain(name: str) -> None:
     build, rule = TIGHT[name]
     for x, y in pairs():
-        assert isinstance(y, Column)
+        assert isinstance(y, ColumnReference)
         assert not loose(build, rule, (x, never_null(y)))
         assert not loose(build, rule, (x, conversion.number(Fraction(1, 2))))
 
@@ -121,7 +121,7 @@ def test_bounds_of_one_argument_are_tight(low_high: tuple[int, int]) -> None:
 
 
 def test_bounds_of_chosen_values_hold_them_all() -> None:
-    condition = Column(name="c", type=BOOLEAN)
+    condition = ColumnReference(name="c", type=BOOLEAN)
     for x, y in pairs():
         for node in (
             functions.coalesce(x, y),

@@ -25,7 +25,7 @@ from lapwing.query.calibrate import calibrate
 from lapwing.query.derivation import noisy_trees
 from lapwing.query.derivation.derived import OrderStatistic
 from lapwing.query.derivation.noisy_trees import NoisyTrees, RankKind
-from lapwing.query.expressions.expression import Column
+from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import Distribution
 from tests.support.fixed_entropy import StreamEntropy
@@ -36,7 +36,7 @@ SILENT = RoundedGaussian(sigma=Fraction(1, 2**30))
 
 def tree(high: int, *, low: int = 0, width: int = 1, branching: int = 4, step: Fraction = Fraction(1)) -> Distribution:
     kind = Fixed(step=step, low=low, high=high)
-    return Distribution(argument=Column(name="x", type=kind), width=width, branching=branching)
+    return Distribution(argument=ColumnReference(name="x", type=kind), width=width, branching=branching)
 
 
 def nodes(measure: Distribution, cells: list[Any]) -> Any:
@@ -156,7 +156,7 @@ Claim = Callable[[Distribution, int, int, str], tuple[int, int]]
 
 
 def claimed(measure: Distribution, rows: int, cells: int, neighbouring: str) -> tuple[int, int]:
-    (one,) = stability.candidates(measure, rows_per_unit=rows, cells=cells, neighbouring=neighbouring)
+    (one,) = stability.sensitivity_bounds(measure, rows_per_unit=rows, cells=cells, neighbouring=neighbouring)
     return int(one.sensitivity.l1), int(one.sensitivity.l2_squared)
 
 

@@ -27,7 +27,7 @@ from lapwing.mechanisms import Sensitivity
 from lapwing.query import stability
 from lapwing.query.from_clause import public_joins as joins
 from lapwing.query.relations.set_operations import Union
-from lapwing.query.stability import Candidate
+from lapwing.query.stability import SensitivityBound
 from lapwing.release import release as release_module
 from lapwing.release import searches as release_searches
 from tests.support.effort import examples
@@ -285,7 +285,7 @@ def test_noise_of_a_smaller_bound_than_found_is_found(folders: Path, monkeypatch
     assert found(folders, rows, question)
 
 
-def _half(candidate: Candidate) -> Candidate:
+def _half(candidate: SensitivityBound) -> SensitivityBound:
     """Return the bound on what a unit moves if values went half as far."""
     moved = candidate.sensitivity
     return replace(candidate, sensitivity=Sensitivity(l1=moved.l1 // 2, l2_squared=moved.l2_squared // 4))
@@ -333,13 +333,13 @@ def test_a_float_sum_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_sensitivity_that_is_too_small_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    candidates = stability.candidates
+    candidates = stability.sensitivity_bounds
 
-    def too_small(*arguments: Any, **facts: Any) -> tuple[Candidate, ...]:
+    def too_small(*arguments: Any, **facts: Any) -> tuple[SensitivityBound, ...]:
         smaller = Sensitivity(l1=1, l2_squared=1)
-        return tuple(Candidate(sensitivity=smaller, reason=c.reason) for c in candidates(*arguments, **facts))
+        return tuple(SensitivityBound(sensitivity=smaller, reason=c.reason) for c in candidates(*arguments, **facts))
 
-    monkeypatch.setattr(stability, "candidates", too_small)
+    monkeypatch.setattr(stability, "sensitivity_bounds", too_small)
     assert found(folders, MANY, "SELECT COUNT(*) AS n FROM visits")
 
 

@@ -25,7 +25,7 @@ from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.mechanisms import Sensitivity
 from lapwing.query import stability
 from lapwing.query.bind import bind
-from lapwing.query.expressions.expression import Column, Operation
+from lapwing.query.expressions.expression import ColumnReference, Operation
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import Count, CountUnits, Measure, Sum
 from lapwing.query.plan import Question
@@ -43,7 +43,7 @@ SPANS = [(0, 1), (0, 3), (-1, 1), (-2, 1), (-1, 3), (1, 2), (-3, -1), (0, 0), (2
 
 
 def summed(low: int, high: int, origin: int = 0) -> Sum:
-    return Sum(argument=Column(name="x", type=Fixed(step=Fraction(1), low=low, high=high)), origin=origin)
+    return Sum(argument=ColumnReference(name="x", type=Fixed(step=Fraction(1), low=low, high=high)), origin=origin)
 
 
 def vectors(measure: Measure, rows: int, cells: int) -> set[Vector]:
@@ -74,7 +74,7 @@ def farthest(found: set[Vector], neighbouring: str) -> Move:
 
 
 def claimed(measure: Measure, rows: int, cells: int, neighbouring: str) -> list[Move]:
-    candidates = stability.candidates(measure, rows_per_unit=rows, cells=cells, neighbouring=neighbouring)
+    candidates = stability.sensitivity_bounds(measure, rows_per_unit=rows, cells=cells, neighbouring=neighbouring)
     return [(c.sensitivity.l1, c.sensitivity.l2_squared) for c in candidates]
 
 
@@ -309,20 +309,20 @@ def test_units_that_count_in_one_cell_only_are_found(monkeypatch: pytest.MonkeyP
 
 
 def test_a_bound_for_one_cell_used_for_many_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    candidates = stability.candidates
+    candidates = stability.sensitivity_bounds
 
     def in_one_cell(measure: Measure, *, rows_per_unit: int, cells: int, neighbouring: str) -> Any:
         one = 1 if isinstance(measure, Sum) else cells
         return candidates(measure, rows_per_unit=rows_per_unit, cells=one, neighbouring=neighbouring)
 
-    monkeypatch.setattr(stability, "candidates", in_one_cell)
+    monkeypatch.setattr(stability, "sensitivity_bounds", in_one_cell)
     assert found_by_vectors()
 
 
 def test_a_sensitivity_times_nine_tenths_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def nine_tenths(l1: int, l2_squared: int, reason: str) -> Any:
         smaller = Sensitivity(l1=l1 * 9 // 10, l2_squared=l2_squared * 81 // 100)
-        return stability.Candidate(sensitivity=smaller, reason=reason)
+        return stability.SensitivityBound(sensitivity=smaller, reason=reason)
 
     monkeypatch.setattr(stability, "_candidate", nine_tenths)
     assert found_by_vectors()

@@ -12,7 +12,7 @@ from lapwing.errors import DataChanged
 from lapwing.ledger import waiting as under_way
 from lapwing.ledger.entries import Charge
 from lapwing.ledger.ledger import Ledger
-from lapwing.query.quote import Priced
+from lapwing.query.quote import Quote
 from lapwing.release import release, stored
 from lapwing.release.waiting import Waiting
 
@@ -34,7 +34,7 @@ def check_paid_once(visits: Path, monkeypatch: pytest.MonkeyPatch, epsilon: floa
     look, other_asked = stored.look_up, list[Any]()
     with opened(visits, epsilon) as one, opened(visits, epsilon) as other:
 
-        def late(priced: Priced, ledger: Ledger) -> Any:
+        def late(priced: Quote, ledger: Ledger) -> Any:
             found = look(priced, ledger)
             if ledger is one._ledger and not other_asked:
                 other_asked.append(other.sql(QUESTION, epsilon=0.3).rows())

@@ -23,7 +23,7 @@ from lapwing.query import stability
 from lapwing.query.bind import bind
 from lapwing.query.measures import Count, Sum
 from lapwing.query.plan import Question
-from lapwing.query.stability import Candidate
+from lapwing.query.stability import SensitivityBound
 from lapwing.release.cells import cells_of
 from lapwing.session import Session
 from tests.support.effort import one_in
@@ -197,7 +197,9 @@ def test_a_clamp_away_from_zero_that_forgets_absent_units_is_found(
 ) -> None:
     """A unit that comes adds at least 2, one that is absent 0; between 2 and 5 lie 3, between 0 and 5 lie 5."""
 
-    def narrow(clamp: tuple[int, int], _step: Fraction, groups: int, _cells: int, _replace_one: bool) -> Candidate:
+    def narrow(
+        clamp: tuple[int, int], _step: Fraction, groups: int, _cells: int, _replace_one: bool
+    ) -> SensitivityBound:
         return stability._candidate(groups * (clamp[1] - clamp[0]), groups * (clamp[1] - clamp[0]) ** 2, "")
 
     monkeypatch.setattr(stability, "_clamped", narrow)
@@ -208,15 +210,15 @@ def test_rows_that_hold_under_any_clamp_are_found(
     units: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The bound by rows says nothing of a unit whose every sum is moved up to 2."""
-    candidates = stability.candidates
+    candidates = stability.sensitivity_bounds
 
-    def both(measure: Any, **facts: Any) -> tuple[Candidate, ...]:
+    def both(measure: Any, **facts: Any) -> tuple[SensitivityBound, ...]:
         if not isinstance(measure, Count | Sum) or measure.clamp is None:
             return candidates(measure, **facts)
         rows = stability._rows(measure, facts["rows_per_unit"], facts["cells"], facts["neighbouring"] == "replace_one")
         return (*candidates(measure, **facts), rows)
 
-    monkeypatch.setattr(stability, "candidates", both)
+    monkeypatch.setattr(stability, "sensitivity_bounds", both)
     assert found(units)
 
 

@@ -32,8 +32,8 @@ from lapwing.mechanisms import DiscreteLaplace, TruncatedGeometric, WeightedGaus
 from lapwing.opening import open_session
 from lapwing.privacy.measures import ApproximateGaussianDP, GaussianDP, PureDP
 from lapwing.query import plan
-from lapwing.query.quote import Priced
-from lapwing.query.selections import Selecting
+from lapwing.query.quote import Quote
+from lapwing.query.selections import KeySelectionQuote
 from lapwing.release import release, restoring, selecting
 from lapwing.release.stored import Purchase, key_of
 from lapwing.session import Session
@@ -62,7 +62,7 @@ def towns(*held: str) -> list[Row]:
     return [row(person, town=None if t == "." else t) for person, of in enumerate(held, 1) for t in of]
 
 
-def selection_law(found: Priced, rows: Sequence[Row], folder: Path, **facts: Any) -> Law:
+def selection_law(found: Quote, rows: Sequence[Row], folder: Path, **facts: Any) -> Law:
     holders = exact(found.question, catalog(folder, **facts), rows).holders
     return law_of(lambda entropy: tuple(key for (key,) in selecting.selected_keys(found, holders, entropy)))
 
@@ -72,25 +72,25 @@ def hockey_stick(law: Law, other: Law, epsilon: Fraction) -> mpf:
     return mp.fsum(max(mpf(0), p - factor * other.get(outcome, mpf(0))) for outcome, p in law.items())
 
 
-def coins(found: Priced, epsilon: Fraction, delta: Fraction = DELTA) -> Priced:
+def coins(found: Quote, epsilon: Fraction, delta: Fraction = DELTA) -> Quote:
     """The same question with a selection whose δ is large enough to be seen."""
     assert found.selecting is not None
     assert isinstance(found.selecting.mechanism, TruncatedGeometric)
     mechanism = replace(found.selecting.mechanism, epsilon=epsilon, delta=delta)
-    selecting = Selecting(mechanism=mechanism, loss=PureDP(epsilon), delta=delta)
+    selecting = KeySelectionQuote(mechanism=mechanism, loss=PureDP(epsilon), delta=delta)
     return replace(found, selecting=selecting, loss=PureDP(100))
 
 
-def noisy(found: Priced, sigma: Fraction, delta: Fraction = DELTA) -> Priced:
+def noisy(found: Quote, sigma: Fraction, delta: Fraction = DELTA) -> Quote:
     """The same with weights in quarters, so that their noise can be enumerated."""
     assert found.selecting is not None
     assert isinstance(found.selecting.mechanism, WeightedGaussian)
     mechanism = replace(found.selecting.mechanism, sigma=sigma, delta=delta, fraction_bits=2)
-    selecting = Selecting(mechanism=mechanism, loss=GaussianDP(0), delta=delta)
+    selecting = KeySelectionQuote(mechanism=mechanism, loss=GaussianDP(0), delta=delta)
     return replace(found, selecting=selecting, loss=GaussianDP(100))
 
 
-def asked(folder: Path, text: str = BY_TOWN, **facts: Any) -> Priced:
+def asked(folder: Path, text: str = BY_TOWN, **facts: Any) -> Quote:
     write(folder, [])
     return priced(text, catalog(folder, **facts), epsilon=2, delta=1e-5)
 
@@ -145,7 +145,7 @@ UNITS = ["u", "uv", "uu", "v."]
 
 
 def worst(
-    folder: Path, found: Priced, epsilons: Sequence[Fraction], allowed: Callable[[Fraction], mpf], **facts: Any
+    folder: Path, found: Quote, epsilons: Sequence[Fraction], allowed: Callable[[Fraction], mpf], **facts: Any
 ) -> list[str]:
     """Return where the laws on neighbouring tables are further apart than allowed: all units added to small tables."""
     laws: dict[tuple[str, ...], Law] = {}
@@ -466,7 +466,7 @@ def test_a_number_of_units_in_the_notes_is_found(tmp_path: Path, monkeypatch: py
     seen: list[int] = []
     selected = selecting.selected_keys
 
-    def telling(found: Priced, holders: Any, entropy: Entropy) -> Any:
+    def telling(found: Quote, holders: Any, entropy: Entropy) -> Any:
         seen.append(int(holders.units.sum()))
         return selected(found, holders, entropy)
 

@@ -25,7 +25,7 @@ from lapwing.privacy.measures import GaussianDP
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
 from lapwing.query.measures import Distribution
-from lapwing.query.quote import Priced
+from lapwing.query.quote import Quote
 from lapwing.release import payload, restoring
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.release.release import add_noise
@@ -268,7 +268,7 @@ def test_every_node_of_every_cell_gets_noise_of_its_own(folder: Path, measure: s
             check_noise(session, priced, Fraction(9, 10))
 
 
-def check_noise(session: lw.Session, priced: Priced, part: Fraction) -> None:
+def check_noise(session: lw.Session, priced: Quote, part: Fraction) -> None:
     """The noise of the nodes, of which there are many, has the law that the price allows, `part` of it in a twin."""
     engine = DuckDB(session.catalog)
     question = priced.question

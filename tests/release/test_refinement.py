@@ -22,7 +22,7 @@ from lapwing.mechanisms import RoundedGaussian
 from lapwing.mechanisms.merged_gaussian import MergedGaussian
 from lapwing.opening import open_session
 from lapwing.privacy.measures import Loss
-from lapwing.query.quote import CONFIDENCE, Priced
+from lapwing.query.quote import CONFIDENCE, Quote
 from lapwing.release import refinement, release
 from lapwing.release.refinement import Sharpening
 from lapwing.release.request import Release
@@ -92,8 +92,8 @@ def test_a_difference_that_is_not_the_mechanism_s_own_loss_is_found(
 ) -> None:
     own: Any = vars(refinement.Refinement)["priced"].fget
 
-    def half(needed: refinement.Refinement) -> Priced:
-        found: Priced = own(needed)
+    def half(needed: refinement.Refinement) -> Quote:
+        found: Quote = own(needed)
         object.__setattr__(found, "loss", type(found.loss).from_amount(found.loss.amount / 2))
         return found
 
@@ -212,7 +212,7 @@ def test_only_what_is_not_accurate_enough_is_bought(session: Session) -> None:
     assert bought
 
 
-def one_of_two(tmp_path: Path) -> tuple[Priced, list[Any]]:
+def one_of_two(tmp_path: Path) -> tuple[Quote, list[Any]]:
     """A stored answer of two numbers, of which one is accurate enough already."""
     write(tmp_path, EVERYBODY)
     wanted = priced("SELECT COUNT(*) AS n, SUM(age) AS s FROM visits", catalog(tmp_path), epsilon=1)

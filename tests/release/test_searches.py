@@ -20,11 +20,11 @@ from lapwing.query.aggregates.approximate_bounds import SHARE, ApproximateBounds
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
 from lapwing.query.derivation.derived import measures_of
-from lapwing.query.expressions.expression import Column
+from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.magnitudes import Magnitudes, magnitudes_of
 from lapwing.query.expressions.types import Fixed, Real
 from lapwing.query.joint_price import calibrate_found
-from lapwing.query.quote import Priced
+from lapwing.query.quote import Quote
 from lapwing.release import searches
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.session import Session
@@ -166,7 +166,7 @@ def test_a_search_that_is_not_paid_for_is_found(session: Session, monkeypatch: p
     """The whole price for the question, and the search on top of it."""
     with_searches = joint_price.with_searches
 
-    def free(plan: Any, bounds: Any, loss: Any, budget: Any, delta: Any) -> Priced:
+    def free(plan: Any, bounds: Any, loss: Any, budget: Any, delta: Any) -> Quote:
         whole = quote.at_loss(plan, bounds, loss, budget, delta)
         return replace(whole, searches=with_searches(plan, bounds, loss, budget, delta).searches)
 
@@ -363,7 +363,7 @@ KINDS: list[Fixed | Real] = [
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_candidates_ascend_through_nothing_to_the_declared_bounds(kind: Fixed | Real) -> None:
-    magnitudes = magnitudes_of(Column(name="x", type=kind))
+    magnitudes = magnitudes_of(ColumnReference(name="x", type=kind))
     edges = magnitudes.edges
     assert list(edges) == sorted(set(edges))
     assert 0 in edges
@@ -428,7 +428,7 @@ def _nearest(value: float, magnitudes: Magnitudes) -> int:
 
 
 def test_the_margin_holds_for_all_classes_at_once() -> None:
-    magnitudes = magnitudes_of(Column(name="x", type=KINDS[0]))
+    magnitudes = magnitudes_of(ColumnReference(name="x", type=KINDS[0]))
     noise = RoundedGaussian(sigma=Fraction(40))
     margin = margin_of(noise, magnitudes)
     assert 3.3 * 40 < margin < 3.8 * 40

@@ -18,7 +18,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.query.measures import Count
-from lapwing.query.relations.relation import Kept
+from lapwing.query.relations.relation import ProtectedRows
 
 ARCHIVE = Path(__file__).parents[1] / "fixtures" / "stored_answers.tar.xz"
 DATA_SETS = (
@@ -74,7 +74,7 @@ def test_what_was_answered_stays_free_and_the_same(name: str, archive: Path) -> 
     assert list(differing(archive / name)) == []
 
 
-@pytest.mark.parametrize("node", [Count, Kept])
+@pytest.mark.parametrize("node", [Count, ProtectedRows])
 def test_a_plan_that_is_printed_otherwise_is_noticed(node: Any, archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted bug: the name of a class in the printed plan, as a renaming in the code would leave it there."""
     printed: Callable[[object], str] = node.__str__

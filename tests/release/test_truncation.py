@@ -21,10 +21,10 @@ from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
 from lapwing.query.expressions.magnitudes import Bounds
 from lapwing.query.plan import Search
-from lapwing.query.quote import Priced
-from lapwing.query.stability import Candidate, of_question
+from lapwing.query.quote import Quote
+from lapwing.query.stability import SensitivityBound, of_question
 from lapwing.release import payload, restoring
-from lapwing.release.payload import Choice, Content
+from lapwing.release.payload import ChosenMeasure, Content
 from tests.support.release.found_laws import EPSILON, Values, laws_of, loss
 from tests.support.release.small import BUDGETS, PURE, Row, catalog, opened, row, shown
 
@@ -147,7 +147,7 @@ def test_a_choice_is_kept_and_read_again(tmp_path: Path) -> None:
     described = catalog(tmp_path)
     (bought,) = calibrate(bind(PAIRS, described), described.budget, epsilon=1).searches
     assert bought.choosing is not None
-    content = Content(mechanisms=(), values=(), choice=Choice(place=3, mechanism=bought.choosing.mechanism))
+    content = Content(mechanisms=(), values=(), choice=ChosenMeasure(place=3, mechanism=bought.choosing.mechanism))
     kept = payload.written(bought.question, content)
     assert restoring.read(bought.question, kept) == content
     for place in (-1, 21):
@@ -175,14 +175,14 @@ def low(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(truncation, "MOST_ROWS", 8)
 
 
-def chosen(search: Search, bought: Priced, values: Values, entropy: Entropy) -> Bounds:
+def chosen(search: Search, bought: Quote, values: Values, entropy: Entropy) -> Bounds:
     assert bought.choosing is not None
     mechanism = bought.choosing.mechanism
     place = mechanism.release([sum(level.tolist()) for level in values], entropy)
     return threshold_from_choice(place, mechanism, search).bounds
 
 
-def best(search: Search, bought: Priced, values: Values, entropy: Entropy) -> Bounds:
+def best(search: Search, bought: Quote, values: Values, entropy: Entropy) -> Bounds:
     """Choose without noise, a bug."""
     assert bought.choosing is not None
     mechanism = bought.choosing.mechanism
@@ -212,7 +212,7 @@ def test_noise_of_a_lower_level_than_found_is_found(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("low")
 def test_sensitivities_that_are_too_small_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
-    def small(question: Any, neighbouring: str) -> tuple[tuple[Candidate, ...], ...]:
+    def small(question: Any, neighbouring: str) -> tuple[tuple[SensitivityBound, ...], ...]:
         found = of_question(question, neighbouring)
         if not question.choosing:
             return found

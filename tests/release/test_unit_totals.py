@@ -17,11 +17,11 @@ from lapwing.query.aggregates.approximate_bounds import SHARE, ApproximateBounds
 from lapwing.query.aggregates.unit_totals import bound_from_counts
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
-from lapwing.query.expressions.expression import Column
+from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.magnitudes import magnitudes_of
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.plan import Plan, Search
-from lapwing.query.quote import Priced
+from lapwing.query.quote import Quote
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.session import Session
@@ -131,7 +131,7 @@ def test_rows_as_units_are_refused(tmp_path: Path) -> None:
 
 # ---- which class -----------------------------------------------------------------------------------------------------
 
-LADDER = magnitudes_of(Column(name="x", type=Fixed(step=Fraction(1), low=0, high=1 << 40)))
+LADDER = magnitudes_of(ColumnReference(name="x", type=Fixed(step=Fraction(1), low=0, high=1 << 40)))
 LAWS = [DiscreteLaplace(scale=Fraction(10)), RoundedGaussian(sigma=Fraction(10))]
 
 
@@ -262,7 +262,7 @@ def test_an_answer_that_is_not_paid_for_is_found(session: Session, monkeypatch: 
     """The whole price for the search, and the answer on top of it."""
     with_searches = joint_price.with_searches
 
-    def free(plan: Plan, bounds: Any, loss: Any, budget: Any, delta: Any) -> Priced:
+    def free(plan: Plan, bounds: Any, loss: Any, budget: Any, delta: Any) -> Quote:
         whole = quote.at_loss(plan, bounds, loss, budget, delta)
         return replace(whole, searches=with_searches(plan, bounds, loss, budget, delta).searches)
 

@@ -12,27 +12,27 @@ import pytest
 
 import lapwing as lw
 from lapwing.client import transport
-from lapwing.client.transport import Connection
+from lapwing.client.transport import ServerConnection
 
 Told = tuple[int, str | None]
 BUSY = (429, "1")
 
 
 @contextmanager
-def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[Connection]:
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[ServerConnection]:
     """Serve by a handler, and give a connection to it."""
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            yield Connection(f"http://127.0.0.1:{server.server_port}", "t")
+            yield ServerConnection(f"http://127.0.0.1:{server.server_port}", "t")
         finally:
             server.shutdown()
             thread.join()
 
 
 @contextmanager
-def answering(replies: Sequence[Told]) -> Iterator[tuple[Connection, list[str]]]:
+def answering(replies: Sequence[Told]) -> Iterator[tuple[ServerConnection, list[str]]]:
     """Serve these statuses one after another, each with its Retry-After, and give the requests that came."""
     left, came = list(replies), list[str]()
 
@@ -115,7 +115,7 @@ def test_a_client_that_does_not_wait_is_found(slept: list[int], monkeypatch: pyt
 
 
 @contextmanager
-def cutting(content: bytes, *, length: int) -> Iterator[tuple[Connection, list[str]]]:
+def cutting(content: bytes, *, length: int) -> Iterator[tuple[ServerConnection, list[str]]]:
     """Serve the beginning of a document that was to be so long, and count the requests."""
     came = list[str]()
 

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 import lapwing as lw
 from lapwing.client import remote_answer
-from lapwing.client.transport import Connection
+from lapwing.client.transport import ServerConnection
 from lapwing.documents.answer_document import answer_document
 from lapwing.engines import DuckDB
 from lapwing.server import listener
@@ -149,17 +149,17 @@ def test_a_remote_batch_is_the_local_one(world: World) -> None:
 
 
 def test_a_broken_batch_is_charged_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    remote, once = world.connect("alice"), Connection._once
+    remote, once = world.connect("alice"), ServerConnection._once
     broken: list[str] = []
 
-    def breaking(self: Connection, method: str, path: str, *rest: Any) -> bytes:
+    def breaking(self: ServerConnection, method: str, path: str, *rest: Any) -> bytes:
         answer = once(self, method, path, *rest)
         if path.endswith("/batch") and not broken:
             broken.append(path)
             raise ConnectionResetError
         return answer
 
-    monkeypatch.setattr(Connection, "_once", breaking)
+    monkeypatch.setattr(ServerConnection, "_once", breaking)
     answers = remote.batch([QUESTIONS[0][0], QUESTIONS[1][0]], epsilon=1)
     assert broken
     assert [answer.stored for answer in answers] == [False, False]  # what the first request was told
@@ -336,17 +336,17 @@ def test_errors_of_the_way(shared: World) -> None:
 
 
 def test_a_broken_connection_is_tried_once_more_and_charged_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    remote, once = world.connect("alice"), Connection._once
+    remote, once = world.connect("alice"), ServerConnection._once
     broken: list[str] = []
 
-    def breaking(self: Connection, method: str, path: str, *rest: Any) -> bytes:
+    def breaking(self: ServerConnection, method: str, path: str, *rest: Any) -> bytes:
         answer = once(self, method, path, *rest)
         if path.endswith("/query") and not broken:
             broken.append(path)
             raise ConnectionResetError
         return answer
 
-    monkeypatch.setattr(Connection, "_once", breaking)
+    monkeypatch.setattr(ServerConnection, "_once", breaking)
     answer = remote.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
     assert broken
     assert not answer.stored  # what the first request was told

@@ -11,7 +11,7 @@ import pytest
 
 import lapwing as lw
 from lapwing import client
-from lapwing.client.transport import Connection
+from lapwing.client.transport import ServerConnection
 from lapwing.guarantee import raise_preview
 from lapwing.ledger import exporting
 from lapwing.server import dataset_routes
@@ -82,16 +82,16 @@ def test_what_is_no_catalog_registers_nothing(registry: World, data: Path) -> No
 
 def test_a_registration_is_never_sent_twice(registry: World, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
-    once = Connection._once
+    once = ServerConnection._once
 
-    def breaking(self: Connection, method: str, path: str, *rest: Any) -> bytes:
+    def breaking(self: ServerConnection, method: str, path: str, *rest: Any) -> bytes:
         answer = once(self, method, path, *rest)
         if method == "POST":
             sent.append(path)
             raise ConnectionResetError
         return answer
 
-    monkeypatch.setattr(Connection, "_once", breaking)
+    monkeypatch.setattr(ServerConnection, "_once", breaking)
     with pytest.raises(lw.ServiceFault, match="broke off"):
         client.register(registry.address, TOML, token=registry.tokens["carol"])
     assert sent == ["/v1/datasets"]
@@ -126,16 +126,16 @@ def test_a_budget_is_raised_once_and_written(registry: World, data: Path, monkey
     session = client.register(registry.address, TOML, token=registry.tokens["carol"])
     before = session.price(0.3)
     broken: list[str] = []
-    once = Connection._once
+    once = ServerConnection._once
 
-    def breaking(self: Connection, method: str, path: str, *rest: Any) -> bytes:
+    def breaking(self: ServerConnection, method: str, path: str, *rest: Any) -> bytes:
         answer = once(self, method, path, *rest)
         if method == "PUT" and not broken:
             broken.append(path)
             raise ConnectionResetError
         return answer
 
-    monkeypatch.setattr(Connection, "_once", breaking)
+    monkeypatch.setattr(ServerConnection, "_once", breaking)
     session.raise_budget(was=(Decimal("0.3"), Decimal("1e-6")), epsilon=Decimal("0.4"), delta=Decimal("1e-6"))
     assert broken
     assert len(session.budget().earlier) == 1
@@ -186,7 +186,7 @@ def test_an_entry_that_is_lost_on_the_way_is_found(
 ) -> None:
     """Planted: the client drops a line."""
     world.connect("alice").sql(QUESTION, epsilon=1)
-    remote, lines = world.connect("audrey", "open"), Connection.lines
-    monkeypatch.setattr(Connection, "lines", lambda self, path: lines(self, path)[:1] + lines(self, path)[2:])
+    remote, lines = world.connect("audrey", "open"), ServerConnection.lines
+    monkeypatch.setattr(ServerConnection, "lines", lambda self, path: lines(self, path)[:1] + lines(self, path)[2:])
     with pytest.raises(lw.LedgerFault):
         copied(remote, tmp_path / "copy.jsonl")

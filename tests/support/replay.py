@@ -27,7 +27,7 @@ from lapwing.engines.duckdb import held_keys, leaves, queries, stored_rows
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.mechanisms import GeneralisedExponential
 from lapwing.opening import open_session
-from lapwing.query.quote import Term
+from lapwing.query.quote import NoisyMeasure
 from lapwing.release import release as release_module
 from lapwing.session import Session
 
@@ -58,7 +58,7 @@ class Seen:
     """
 
     shown: dict[str, Any] = field(default_factory=dict)
-    terms: list[Term] = field(default_factory=list)
+    terms: list[NoisyMeasure] = field(default_factory=list)
     inputs: list[list[int]] = field(default_factory=list)
     outputs: list[Any] = field(default_factory=list)
     choices: list["Chosen"] = field(default_factory=list)

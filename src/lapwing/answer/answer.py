@@ -23,10 +23,10 @@ from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import Loss
 from lapwing.query.derivation.columns import NUMERIC, Column, IndexArray, Labels, Truths, Value, mask_of, of_labels
 from lapwing.query.derivation.comparing import sortable
-from lapwing.query.derivation.derived import Derived, KeyValue, NoisyCells, Order, values_in
+from lapwing.query.derivation.derived import Derived, KeyValue, NoisyCells, OutputOrder, values_in
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
 from lapwing.query.derivation.noisy_trees import NoisyTrees
-from lapwing.query.derivation.window_values import Over, with_over
+from lapwing.query.derivation.window_values import WindowValue, with_over
 from lapwing.query.measures import Key, Measure
 from lapwing.query.plan import Plan, Question
 
@@ -111,7 +111,7 @@ class Answer:
     def _with_windows(self, cells: NoisyCells) -> NoisyCells:
         """Return cells with the window functions over them, if there are any."""
         inside = (inner for value in self._values for inner in values_in(value))
-        windows = dict.fromkeys(inner for inner in inside if isinstance(inner, Over))
+        windows = dict.fromkeys(inner for inner in inside if isinstance(inner, WindowValue))
         return with_over(cells, windows) if windows else cells
 
     @cached_property
@@ -294,7 +294,7 @@ def _any(value: Any) -> Any:  # all of one type, and not NULL
     return value
 
 
-def _sorted(places: IndexArray, term: Order, cells: NoisyCells) -> IndexArray:
+def _sorted(places: IndexArray, term: OutputOrder, cells: NoisyCells) -> IndexArray:
     """Sort cells by one term, keeping the order of ties, NULLs to one end."""
     values = cells.column(term.value)
     null = np.broadcast_to(mask_of(values.null), cells.size)[places]

@@ -9,7 +9,7 @@ from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.columns import NUMERIC
 from lapwing.query.derivation.derive import rests_on_ends
-from lapwing.query.derivation.derived import Derived, OrderStatistic, Released, measures_of, parts_of, values_in
+from lapwing.query.derivation.derived import Derived, MeasureValue, OrderStatistic, measures_of, parts_of, values_in
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
 from lapwing.query.derivation.noisy_trees import rank_error
 from lapwing.query.measures import Distribution, Measure
@@ -58,7 +58,7 @@ def facts(
         ColumnFacts(
             name=output.name,
             measures=tuple(of_measure[m] for m in measures_of(output.value)),
-            half_width=of_measure[output.value.measure].half_width if isinstance(output.value, Released) else None,
+            half_width=of_measure[output.value.measure].half_width if isinstance(output.value, MeasureValue) else None,
             price_share=_share(output.value, shares),
             notes=(*_notes(output.value), *_rank_notes(output.value, mechanisms)),
         )

@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from lapwing.query.expressions.conversion import nullable
-from lapwing.query.expressions.expression import Column, Constant, Expression, Literal, Operation
+from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, Literal, Operation
 from lapwing.query.expressions.types import BOOLEAN, Fixed
 from lapwing.query.measures import Key
-from lapwing.query.relations.relation import Kept, Relation
+from lapwing.query.relations.relation import ProtectedRows, Relation
 
 _MOST_VALUES = 1_000_000
 _NULL_ONLY_OF_NULL = frozenset(
@@ -38,12 +38,12 @@ def _divides(expression: Expression, relation: Relation) -> bool:
     """Tell whether an expression is the column of a table in parts that says a row's part."""
     kept = _kept_below(relation)
     part = None if kept is None else kept.table.part_column
-    return isinstance(expression, Column) and part is not None and expression.name == part.name
+    return isinstance(expression, ColumnReference) and part is not None and expression.name == part.name
 
 
-def _kept_below(relation: Relation) -> Kept | None:
+def _kept_below(relation: Relation) -> ProtectedRows | None:
     """Return the table of which a relation has rows, with the table's columns under their own names."""
-    if isinstance(relation, Kept):
+    if isinstance(relation, ProtectedRows):
         return relation
     alone = relation.hands_on and len(relation.sources) == 1
     return _kept_below(relation.sources[0].relation) if alone else None
@@ -77,7 +77,7 @@ def _union(chosen: Iterable[Expression], relation: Relation) -> frozenset[Consta
 
 def _may_be_null(expression: Expression, relation: Relation) -> bool:
     match expression:
-        case Column():
+        case ColumnReference():
             return not _is_promised(expression, relation)
         case Operation(function=function) if function in _NULL_ONLY_OF_NULL:
             return any(_may_be_null(argument, relation) for argument in expression.arguments)
@@ -87,7 +87,7 @@ def _may_be_null(expression: Expression, relation: Relation) -> bool:
             return nullable(expression)
 
 
-def _is_promised(column: Column, relation: Relation) -> bool:
+def _is_promised(column: ColumnReference, relation: Relation) -> bool:
     """Tell whether a column is one of the table's own, which the catalog says is never NULL."""
     kept = _kept_below(relation)
     declared = () if kept is None else kept.table.columns

@@ -14,7 +14,7 @@ from lapwing.catalog.place import refuse, within
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class TomlSection:
     """The content of one section and the dotted path that leads to it ("" for the document)."""
 
     path: str
@@ -31,12 +31,12 @@ class Section:
             named = ", ".join(_suggest(key, keys) for key in unknown)
             refuse(self.path or "top level", f"unknown {named}; allowed: {', '.join(keys)}")
 
-    def section(self, key: str) -> "Section":
+    def section(self, key: str) -> "TomlSection":
         """Return the section under a key; an absent one is empty."""
         content = self.content.get(key, {})
         if not isinstance(content, dict):
             refuse(self.place(key), f"{_shown(content)}; write a section like [{self.place(key)}]")
-        return Section(path=self.place(key), content=content)
+        return TomlSection(path=self.place(key), content=content)
 
     def has(self, key: str) -> bool:
         """Tell whether a key is present."""

@@ -19,7 +19,7 @@ from lapwing.catalog.checks import MOST_LINKS
 from lapwing.catalog.column_checks import TYPES, default_step
 from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, ROW, Budget, Catalog, Link, PublicTable, Table, View
 from lapwing.catalog.place import refuse, within
-from lapwing.catalog.section import Section
+from lapwing.catalog.section import TomlSection
 from lapwing.catalog.table import Column, Value
 from lapwing.errors import CatalogError
 
@@ -43,7 +43,7 @@ def load(path: Path) -> Catalog:
 def loads(content: str, *, file: str, folder: Path) -> Catalog:
     """Read a catalog from text; `file` is the name for messages, `folder` where relative paths start from."""
     with within(f"{file}: "):
-        document = Section(path="", content=_parse(content))
+        document = TomlSection(path="", content=_parse(content))
         document.allow("dataset", "budget", "tables", "views")
         dataset = document.section("dataset")
         dataset.allow("name", "engine", "ledger")
@@ -72,7 +72,7 @@ def _parse(content: str) -> dict[str, object]:
         raise CatalogError("not a catalog: nested too deeply; write it as the documentation shows") from None
 
 
-def _budget(section: Section) -> Budget:
+def _budget(section: TomlSection) -> Budget:
     section.allow("epsilon", "delta", "delta_keys", "measure", "neighbouring")
     delta = section.number("delta", Fraction(0), example="1e-6")
     return Budget(
@@ -89,7 +89,7 @@ def default_measure(delta: Fraction) -> str:
     return "gdp" if delta > 0 else "pure"
 
 
-def _tables(sections: Mapping[str, Section]) -> tuple[tuple[Table, ...], tuple[PublicTable, ...]]:
+def _tables(sections: Mapping[str, TomlSection]) -> tuple[tuple[Table, ...], tuple[PublicTable, ...]]:
     """Read protected and public tables, in the order of the file; a table after the one that its link leads to."""
     public = {name for name, section in sections.items() if section.boolean("public", False)}
     links = {name: _linked_to(section) for name, section in sections.items() if name not in public}
@@ -100,12 +100,12 @@ def _tables(sections: Mapping[str, Section]) -> tuple[tuple[Table, ...], tuple[P
     return protected, tuple(_public_table(sections[name], name) for name in sections if name in public)
 
 
-def _linked_to(section: Section) -> str | None:
+def _linked_to(section: TomlSection) -> str | None:
     """Return the name of the table that a link leads to."""
     return section.section("link").text("table", example="customer") if section.has("link") else None
 
 
-def _table(section: Section, name: str, known: Mapping[str, Table]) -> Table:
+def _table(section: TomlSection, name: str, known: Mapping[str, Table]) -> Table:
     section.allow("source", "public", "privacy_unit", "unit", "link", "max_rows_per_unit", "part", "columns")
     linked = section.has("link")
     whose = section.text("privacy_unit", example="person_id") if section.has("privacy_unit") or not linked else None
@@ -121,14 +121,14 @@ def _table(section: Section, name: str, known: Mapping[str, Table]) -> Table:
     )
 
 
-def _link(section: Section, known: Mapping[str, Table]) -> Link:
+def _link(section: TomlSection, known: Mapping[str, Table]) -> Link:
     section.allow("table", "on")
     on = section.section("on")
     pairs = tuple((here, on.text(here, example="c_custkey")) for here in on.content)
     return Link(parent=known[section.text("table", example="customer")], on=pairs)
 
 
-def _public_table(section: Section, name: str) -> PublicTable:
+def _public_table(section: TomlSection, name: str) -> PublicTable:
     for key in ("privacy_unit", "unit", "link", "max_rows_per_unit", "part"):
         if section.has(key):
             refuse(section.place(key), "nobody is protected in a public table; remove it, or remove public = true")
@@ -137,17 +137,17 @@ def _public_table(section: Section, name: str) -> PublicTable:
     return PublicTable(name=name, source=source, columns=_columns(section))
 
 
-def _view(section: Section, name: str) -> View:
+def _view(section: TomlSection, name: str) -> View:
     section.allow("sql")
     return View(name=name, sql=section.text("sql", example="SELECT * FROM visits WHERE age >= 18"))
 
 
-def _columns(table: Section) -> tuple[Column, ...]:
+def _columns(table: TomlSection) -> tuple[Column, ...]:
     columns = table.section("columns")
     return tuple(_column(columns.section(name), name, table.path) for name in columns.content)
 
 
-def _column(section: Section, name: str, table: str) -> Column:
+def _column(section: TomlSection, name: str, table: str) -> Column:
     section.allow("type", "lower", "upper", "step", "values", "other", "nullable")
     kind = section.text("type", example="integer")
     lower, upper = (section.bound(key) if section.has(key) else None for key in ("lower", "upper"))

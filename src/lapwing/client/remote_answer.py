@@ -14,7 +14,7 @@ from lapwing.answer.chart import bars
 from lapwing.answer.column_facts import ColumnFacts
 from lapwing.answer.presentation import EndArray, show
 from lapwing.answer.python_values import Cell
-from lapwing.client.transport import Connection, error_of
+from lapwing.client.transport import ServerConnection, error_of
 from lapwing.documents.answer_document import facts_of, value_of
 from lapwing.errors import ServiceFault
 from lapwing.plots import Plot
@@ -33,7 +33,7 @@ UNDER_WAY: Final = ("waiting", "running")
 class RemoteAnswer:
     """A noisy table that a server keeps: what `Answer` says of itself, and `id`, by which it is opened again."""
 
-    def __init__(self, connection: Connection, document: Mapping[str, Any]) -> None:
+    def __init__(self, connection: ServerConnection, document: Mapping[str, Any]) -> None:
         self._connection = connection
         self.id: str = document["id"]
         self.columns: tuple[str, ...] = tuple(document["columns"])
@@ -140,7 +140,7 @@ class RemoteConsistentAnswer:
     `changed` names the columns of which some number differs from the raw answer.
     """
 
-    def __init__(self, connection: Connection, path: str) -> None:
+    def __init__(self, connection: ServerConnection, path: str) -> None:
         document = connection.get(path)
         self._connection, self._path = connection, path
         self._types: Mapping[str, str] = document["types"]
@@ -171,7 +171,7 @@ class RemoteConsistentAnswer:
 class Pending:
     """A question that was submitted to a server. Whoever knows its `id` finds it again, by `RemoteSession.pending`."""
 
-    def __init__(self, connection: Connection, document: Mapping[str, Any]) -> None:
+    def __init__(self, connection: ServerConnection, document: Mapping[str, Any]) -> None:
         self._connection, self._document = connection, document
         self.id: str = document["id"]
 
@@ -221,6 +221,6 @@ def _typed(rows: Sequence[Mapping[str, Any]], types: Mapping[str, str]) -> list[
     return [{name: value_of(row[name], types[name]) for name in row} for row in rows]
 
 
-def _table(connection: Connection, path: str) -> pa.Table:
+def _table(connection: ServerConnection, path: str) -> pa.Table:
     with pa.ipc.open_stream(connection.stream(path)) as reader:
         return reader.read_all()

@@ -14,7 +14,7 @@ from lapwing.builder.table import Table
 from lapwing.catalog.model import Budget
 from lapwing.client.encoding import amounts, batch_body, catalog_body, new_key, question_body
 from lapwing.client.remote_answer import Pending, RemoteAnswer
-from lapwing.client.transport import Connection
+from lapwing.client.transport import ServerConnection
 from lapwing.documents.budget_document import account_of, faults_of
 from lapwing.documents.preview_document import preview_of
 from lapwing.errors import CatalogError, InvalidParameter
@@ -41,7 +41,7 @@ class RemoteSession:
     Made by `lapwing.connect` with an address and a token.
     """
 
-    def __init__(self, connection: Connection, dataset: str | None = None) -> None:
+    def __init__(self, connection: ServerConnection, dataset: str | None = None) -> None:
         self._connection = connection
         seen = [str(served["name"]) for served in self._connection.get("/v1/datasets")]
         if dataset is None and len(seen) != 1:
@@ -237,6 +237,6 @@ def register(
         paths in it start; needed if the server was started with several.
     Raises: InvalidParameter, CatalogError, CatalogMismatch, NotAuthorised, ServiceFault; nothing is registered then.
     """
-    connection = Connection(address, token)
+    connection = ServerConnection(address, token)
     registered = connection.post("/v1/datasets", {"catalog": catalog_body(catalog), "folder": folder})
     return RemoteSession(connection, registered["name"])

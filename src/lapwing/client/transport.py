@@ -37,7 +37,7 @@ _CLASSES: Final = {
 
 
 @final
-class Connection:
+class ServerConnection:
     """One server, and the token that it knows its caller by."""
 
     def __init__(self, address: str, token: str) -> None:

@@ -27,13 +27,13 @@ from lapwing.query.derivation.derived import Derived, KeyValue, Output, measures
 from lapwing.query.expressions.calls import bind_expression, exact_number
 from lapwing.query.expressions.expression import Literal, columns_of, require_bounded
 from lapwing.query.expressions.magnitudes import Bounds
-from lapwing.query.expressions.rows import Rows, is_column, same_name
+from lapwing.query.expressions.rows import RowScope, is_column, same_name
 from lapwing.query.expressions.types import Real
 from lapwing.query.from_clause.sources import Scope as From
 from lapwing.query.from_clause.sources import bind_from, rows_of
 from lapwing.query.measures import Count, CountUnits, Key, Measure, Sum, argument_of
 from lapwing.query.plan import Plan, Question, Search
-from lapwing.query.relations.contribution import Asked, check_options, limited
+from lapwing.query.relations.contribution import PriceRequest, check_options, with_limits
 from lapwing.query.relations.domains import listed_by, values_of
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.relations.public import NOTHING_PUBLIC, PublicFacts
@@ -100,7 +100,7 @@ def bind(
 
     # The question: all that touches data, in one order whatever the text's, so that asked again it is the same.
     sorted_keys = tuple(sorted(keys, key=str))
-    selection = limited(bound.selection, sorted_keys, options) if options.written else bound.selection
+    selection = with_limits(bound.selection, sorted_keys, options) if options.written else bound.selection
     question = Question(
         selection=_without_unread(selection, sorted_keys, measures),
         keys=sorted_keys,
@@ -122,7 +122,7 @@ def bind(
         order=terms,
         limit=None if (node := clause("limit")) is None else bind_limit(node, "limit", rows),
         offset=0 if (node := clause("offset")) is None else bind_limit(node, "offset", rows),
-        asked=Asked(
+        asked=PriceRequest(
             epsilon=options.epsilon,
             delta=options.delta,
             shares=dict(requests.shares),
@@ -191,7 +191,7 @@ def _measures(derived: Sequence[Derived]) -> tuple[Measure, ...]:
 # ---- GROUP BY -------------------------------------------------------------------------------------------------------
 
 
-def _keys(select: exp.Select, rows: Rows, selection: Selection, facts: PublicFacts) -> Sets:
+def _keys(select: exp.Select, rows: RowScope, selection: Selection, facts: PublicFacts) -> Sets:
     """Return the keys of every grouping set, in the order of the text."""
     clause = select.args.get("group")
     if clause is None:
@@ -209,7 +209,7 @@ def _keys(select: exp.Select, rows: Rows, selection: Selection, facts: PublicFac
     return grouping_sets(clause.expressions, key, rows)
 
 
-def _aliased(node: exp.Expression, select: exp.Select, rows: Rows) -> exp.Expression:
+def _aliased(node: exp.Expression, select: exp.Select, rows: RowScope) -> exp.Expression:
     """Resolve GROUP BY 1 and GROUP BY alias to what the SELECT list says there."""
     if isinstance(node, exp.Literal) and not node.is_string:
         position = exact_number(str(node.this), node, rows)
@@ -225,7 +225,7 @@ def _aliased(node: exp.Expression, select: exp.Select, rows: Rows) -> exp.Expres
     return node
 
 
-def _key(node: exp.Expression, rows: Rows, selection: Selection, facts: PublicFacts) -> Key:
+def _key(node: exp.Expression, rows: RowScope, selection: Selection, facts: PublicFacts) -> Key:
     if rows.is_unit(node):
         raise rows.refusal(
             node,

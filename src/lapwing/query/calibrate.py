@@ -8,7 +8,7 @@ from lapwing.privacy.amounts import Number, exact, positive
 from lapwing.query.error_price import at_error
 from lapwing.query.joint_price import with_searches
 from lapwing.query.plan import Plan
-from lapwing.query.quote import Priced, at_loss, bounds_of, request
+from lapwing.query.quote import Quote, at_loss, bounds_of, request
 from lapwing.query.selections import delta_for_keys
 
 
@@ -19,7 +19,7 @@ def calibrate(
     epsilon: Number | None = None,
     error: Number | None = None,
     delta: Number | None = None,
-) -> Priced:
+) -> Quote:
     """Price a plan at a wanted `epsilon`, or at the cheapest loss whose 95 % half-widths are at most `error`.
 
     Args: delta: for a question with private keys, what their selection may take of the delta kept for keys.

@@ -5,13 +5,13 @@ from fractions import Fraction
 from lapwing.catalog.model import Budget
 from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.privacy.measures import MEASURES
-from lapwing.query.derivation.derived import Released, measures_of
+from lapwing.query.derivation.derived import MeasureValue, measures_of
 from lapwing.query.plan import Plan
-from lapwing.query.quote import CONFIDENCE, MECHANISMS, Priced, Term
-from lapwing.query.stability import Candidate
+from lapwing.query.quote import CONFIDENCE, MECHANISMS, NoisyMeasure, Quote
+from lapwing.query.stability import SensitivityBound
 
 
-def at_error(plan: Plan, bounds: tuple[tuple[Candidate, ...], ...], budget: Budget, error: Fraction) -> Priced:
+def at_error(plan: Plan, bounds: tuple[tuple[SensitivityBound, ...], ...], budget: Budget, error: Fraction) -> Quote:
     """Price a plan at the cheapest loss whose 95 % half-widths are at most `error`, of each number by itself.
 
     Raises: QueryRefused where an error is not a public fact, or finer than a number's step.
@@ -25,7 +25,7 @@ def at_error(plan: Plan, bounds: tuple[tuple[Candidate, ...], ...], budget: Budg
     if plan.question.private_keys:
         raise QueryRefused("The error of a question with private keys has no one price", remedy="Give epsilon instead.")
     for output in plan.outputs:
-        if not isinstance(output.value, Released) and measures_of(output.value):
+        if not isinstance(output.value, MeasureValue) and measures_of(output.value):
             raise QueryRefused(
                 f"The error of '{output.name}' is not a public fact: it depends on the data",
                 remedy="Give epsilon instead, or ask for COUNT and SUM alone.",
@@ -42,7 +42,7 @@ def at_error(plan: Plan, bounds: tuple[tuple[Candidate, ...], ...], budget: Budg
                 remedy="Ask for a wider error.",
             )
         mechanisms = [kind.for_half_width(int(steps), CONFIDENCE) for kind in MECHANISMS[budget.measure]]
-        options = [Term(measure=measure, candidate=c, mechanism=m) for m in mechanisms for c in found]
+        options = [NoisyMeasure(measure=measure, candidate=c, mechanism=m) for m in mechanisms for c in found]
         terms.append(min(options, key=lambda term: term.loss(budget.measure).amount))
     total = measure_kind.from_amount(sum((term.loss(budget.measure).amount for term in terms), Fraction(0)))
-    return Priced(question=plan.question, terms=tuple(terms), loss=total.rounded_up())
+    return Quote(question=plan.question, terms=tuple(terms), loss=total.rounded_up())

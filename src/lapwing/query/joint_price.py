@@ -11,15 +11,15 @@ from lapwing.privacy.measures import Loss
 from lapwing.query.aggregates.approximate_bounds import SHARE
 from lapwing.query.aggregates.truncation import THRESHOLD_SHARE
 from lapwing.query.plan import Plan
-from lapwing.query.quote import Priced, at_loss, at_price, bounds_of, request
-from lapwing.query.relations.contribution import Asked
+from lapwing.query.quote import Quote, at_loss, at_price, bounds_of, request
+from lapwing.query.relations.contribution import PriceRequest
 from lapwing.query.selections import delta_for_keys
-from lapwing.query.stability import Candidate
+from lapwing.query.stability import SensitivityBound
 
 
 def calibrate_together(
     plans: Sequence[Plan], budget: Budget, *, epsilon: Number, delta: Number | None = None
-) -> tuple[Priced, ...]:
+) -> tuple[Quote, ...]:
     """Price several plans at one `epsilon` together: every measure of every plan gets the same part of it.
 
     A question that stands there twice is priced once. Parts are rounded down to the grid of the ledger, which rounds
@@ -28,7 +28,7 @@ def calibrate_together(
     Args: delta: for all questions with private keys together.
     Raises: InvalidParameter if a question says a price of its own; QueryRefused as `calibrate`.
     """
-    if any(plan.asked != Asked(weights=plan.asked.weights) for plan in plans):
+    if any(plan.asked != PriceRequest(weights=plan.asked.weights) for plan in plans):
         raise InvalidParameter("A question of a batch says its own price; leave it out, the batch has one.")
     loss = request(epsilon, budget)
     questions = {plan.question: plan for plan in plans}
@@ -43,7 +43,7 @@ def calibrate_together(
     return tuple(priced[plan.question] for plan in plans)
 
 
-def calibrate_found(plan: Plan, budget: Budget, priced: Priced) -> Priced:
+def calibrate_found(plan: Plan, budget: Budget, priced: Quote) -> Quote:
     """Price a plan whose bounds are found as it was priced before they were: what is charged does not change."""
     return at_loss(plan, bounds_of(plan.question, budget), priced.loss, budget, priced.delta)
 
@@ -54,8 +54,8 @@ def share_of_searches(plan: Plan) -> Fraction:
 
 
 def with_searches(
-    plan: Plan, bounds: tuple[tuple[Candidate, ...], ...], loss: Loss, budget: Budget, delta: Fraction
-) -> Priced:
+    plan: Plan, bounds: tuple[tuple[SensitivityBound, ...], ...], loss: Loss, budget: Budget, delta: Fraction
+) -> Quote:
     """Divide a price between a plan and the searches for its bounds, which get a fixed part of it, each the same.
 
     The parts of the searches are rounded down to the grid of the ledger, so that all charges add up to the price.

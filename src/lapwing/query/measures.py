@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from lapwing.mechanisms.trees import sizes_of
-from lapwing.query.expressions.expression import Column, Constant, Expression, written_in
+from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, written_in
 from lapwing.query.expressions.types import Fixed
 
 
@@ -230,7 +230,7 @@ class Key:
     def name(self) -> str:
         """The key's name for people: of a column what the question calls it, else the columns that it is made of."""
         columns = " and ".join(sorted(written_in(self.expression)))
-        return columns if isinstance(self.expression, Column) else f"an expression of {columns or 'nothing'}"
+        return columns if isinstance(self.expression, ColumnReference) else f"an expression of {columns or 'nothing'}"
 
     @property
     def domain(self) -> tuple[Constant, ...]:

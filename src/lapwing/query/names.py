@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from lapwing.query.derivation.average import Average
-from lapwing.query.derivation.derived import OrderStatistic, Released, measures_of
+from lapwing.query.derivation.derived import MeasureValue, OrderStatistic, measures_of
 from lapwing.query.expressions.expression import Expression, Literal, Operation, written_in
 from lapwing.query.measures import Measure, argument_of
 from lapwing.query.plan import Plan
@@ -14,7 +14,7 @@ def measure_names(plan: Plan) -> dict[Measure, str]:
     names: dict[Measure, str] = {}
     for output in plan.outputs:
         match output.value:
-            case Released(measure=measure):
+            case MeasureValue(measure=measure):
                 names[measure] = output.name
             case Average(total=total, count=count):
                 names.setdefault(total, f"sum of {output.name}")

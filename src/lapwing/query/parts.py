@@ -23,12 +23,12 @@ A FILTER of one aggregate is an argument of a measure, not a condition on the se
 from collections.abc import Mapping, Sequence
 
 from lapwing.catalog.digests import value_text
-from lapwing.query.expressions.expression import Column, Constant, Expression, Literal, Operation
+from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, Literal, Operation
 from lapwing.query.expressions.normal_forms import FALSE, TRUE
 from lapwing.query.plan import Question
 from lapwing.query.relations.domains import constant
 from lapwing.query.relations.public import PublicRows
-from lapwing.query.relations.relation import Definition, Kept, Relation, Selection
+from lapwing.query.relations.relation import Definition, ProtectedRows, Relation, Selection
 
 Names = Mapping[Constant, str]
 
@@ -56,7 +56,7 @@ def _of_selection(selection: Selection, names: Names) -> frozenset[str] | None:
 
 def _part_columns(relation: Relation) -> frozenset[str]:
     """Return the names of the columns of a relation that hold the part of each row's unit."""
-    if isinstance(relation, Kept):
+    if isinstance(relation, ProtectedRows):
         part = relation.table.part
         return frozenset() if part is None else frozenset({part})
     if relation.meets:  # of data in parts there are none
@@ -75,7 +75,7 @@ def _is_part(definitions: Sequence[Definition], below: Mapping[int, frozenset[st
     """
     return bool(definitions) and all(
         one.exact
-        and isinstance(one.value, Column)
+        and isinstance(one.value, ColumnReference)
         and not isinstance(one.relation, PublicRows)
         and one.value.name in below[id(one.relation)]
         for one in definitions
@@ -84,7 +84,7 @@ def _is_part(definitions: Sequence[Definition], below: Mapping[int, frozenset[st
 
 def _confined(condition: Expression, columns: frozenset[str], names: Names) -> frozenset[str] | None:
     """Return the parts whose rows can meet a condition; None if it is not known to confine."""
-    if isinstance(condition, Column):  # the normal form of an equality with TRUE
+    if isinstance(condition, ColumnReference):  # the normal form of an equality with TRUE
         return _listed((condition, TRUE), columns, names)
     if not isinstance(condition, Operation):
         return None
@@ -105,7 +105,7 @@ def _confined(condition: Expression, columns: frozenset[str], names: Names) -> f
 def _listed(arguments: Sequence[Expression], columns: frozenset[str], names: Names) -> frozenset[str] | None:
     """Return the parts among the constants that a part's column is compared with."""
     column, *constants = arguments
-    if not isinstance(column, Column) or column.name not in columns:
+    if not isinstance(column, ColumnReference) or column.name not in columns:
         return None
     if not all(isinstance(value, Literal) for value in constants):
         return None

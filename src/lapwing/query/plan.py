@@ -16,14 +16,14 @@ from typing import Final, Generic, TypeVar, final
 
 from lapwing.catalog.model import Catalog, Table
 from lapwing.errors import QueryRefused
-from lapwing.query.derivation.derived import Derived, Order, Output
-from lapwing.query.expressions.expression import Column, Expression, columns_of
+from lapwing.query.derivation.derived import Derived, Output, OutputOrder
+from lapwing.query.expressions.expression import ColumnReference, Expression, columns_of
 from lapwing.query.expressions.magnitudes import Magnitudes
 from lapwing.query.measures import Count, Distribution, Key, Measure, NumberMeasure, Sum, argument_of
-from lapwing.query.relations.contribution import Asked
+from lapwing.query.relations.contribution import PriceRequest
 from lapwing.query.relations.per_unit import FirstGroups
 from lapwing.query.relations.relation import (
-    Kept,
+    ProtectedRows,
     Selection,
     declared_columns_of,
     public_tables_of,
@@ -138,9 +138,9 @@ class Question:
     @property
     def passed_on(self) -> frozenset[str]:
         """The columns of a table that are private keys as they are, and that nothing else looks at."""
-        if not isinstance(self.selection.relation, Kept):
+        if not isinstance(self.selection.relation, ProtectedRows):
             return frozenset()
-        plain = [key.expression for key in self.private_keys if isinstance(key.expression, Column)]
+        plain = [key.expression for key in self.private_keys if isinstance(key.expression, ColumnReference)]
         others = [key.expression for key in self.keys if key.expression not in plain]
         looked_at = [self.where, *others, *map(argument_of, self.measures)]
         return frozenset(column.name for column in plain).difference(*map(columns_of, looked_at))
@@ -194,10 +194,10 @@ class Plan:
     outputs: tuple[Output, ...]
     having: Derived | None = None
     qualify: Derived | None = None
-    order: tuple[Order, ...] = ()
+    order: tuple[OutputOrder, ...] = ()
     limit: int | None = None
     offset: int = 0
-    asked: Asked = field(default_factory=Asked)
+    asked: PriceRequest = field(default_factory=PriceRequest)
     explain: bool = False
     searches: tuple[Search, ...] = ()
     unsettled: frozenset[Measure] = frozenset()

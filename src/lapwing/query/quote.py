@@ -23,8 +23,8 @@ from lapwing.query.derivation.noisy_trees import rank_error
 from lapwing.query.measures import Distribution, Measure
 from lapwing.query.plan import Plan, Question
 from lapwing.query.relations.contribution import Share
-from lapwing.query.selections import Choosing, Selecting, choosing, selecting
-from lapwing.query.stability import Candidate, of_question
+from lapwing.query.selections import ChoiceQuote, KeySelectionQuote, choosing, selecting
+from lapwing.query.stability import SensitivityBound, of_question
 
 CONFIDENCE = Fraction(95, 100)
 
@@ -38,11 +38,11 @@ MECHANISMS: dict[str, tuple[type[Mechanism], ...]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
+class NoisyMeasure:
     """A measure with its bound and its mechanism."""
 
     measure: Measure
-    candidate: Candidate
+    candidate: SensitivityBound
     mechanism: Mechanism
 
     def loss(self, kind: str) -> Loss:
@@ -60,7 +60,7 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Priced:
+class Quote:
     """A question with its mechanisms and its price.
 
     `delta` is what the selection of keys takes of the delta that is kept for keys. `searches` are the questions that
@@ -69,11 +69,11 @@ class Priced:
     """
 
     question: Question
-    terms: tuple[Term, ...]
+    terms: tuple[NoisyMeasure, ...]
     loss: Loss
-    selecting: Selecting | None = None
-    searches: tuple["Priced", ...] = ()
-    choosing: Choosing | None = None
+    selecting: KeySelectionQuote | None = None
+    searches: tuple["Quote", ...] = ()
+    choosing: ChoiceQuote | None = None
 
     @property
     def delta(self) -> Fraction:
@@ -102,7 +102,7 @@ def request(epsilon: Number, budget: Budget) -> Loss:
     return loss_for(budget.measure, positive(epsilon, "epsilon"), budget.delta - budget.delta_keys)
 
 
-def bounds_of(question: Question, budget: Budget) -> tuple[tuple[Candidate, ...], ...]:
+def bounds_of(question: Question, budget: Budget) -> tuple[tuple[SensitivityBound, ...], ...]:
     """Return the valid sensitivities of every measure, in order."""
     if question.distributions:
         check_nodes(question.distributions, question.cells)
@@ -110,8 +110,8 @@ def bounds_of(question: Question, budget: Budget) -> tuple[tuple[Candidate, ...]
 
 
 def at_loss(
-    plan: Plan, bounds: tuple[tuple[Candidate, ...], ...], loss: Loss, budget: Budget, delta: Fraction
-) -> Priced:
+    plan: Plan, bounds: tuple[tuple[SensitivityBound, ...], ...], loss: Loss, budget: Budget, delta: Fraction
+) -> Quote:
     """Price a plan at a loss, shared among its measures as it says."""
     return at_price(plan.question, bounds, loss, shares_of(plan, loss, budget, selects=bool(delta)), delta)
 
@@ -141,33 +141,33 @@ def shares_of(plan: Plan, loss: Loss, budget: Budget, *, selects: bool) -> tuple
 
 def at_price(
     question: Question,
-    bounds: tuple[tuple[Candidate, ...], ...],
+    bounds: tuple[tuple[SensitivityBound, ...], ...],
     loss: Loss,
     shares: tuple[Fraction, ...],
     delta: Fraction,
-) -> Priced:
+) -> Quote:
     """Choose the mechanisms that spend a loss in these shares.
 
     Without further word the shares are even: each measure then errs alike, relative to what one unit can change in it.
     """
     measure = type(loss)
     if question.choosing:
-        return Priced(question=question, terms=(), loss=loss, choosing=choosing(bounds, loss))
+        return Quote(question=question, terms=(), loss=loss, choosing=choosing(bounds, loss))
 
     parts = zip(question.measures, bounds, shares, strict=False)  # after them that of the selection of keys
     terms = tuple(_best(measured, found, measure.from_amount(share)) for measured, found, share in parts)
     keys = selecting(measure.from_amount(shares[-1]), delta, question) if delta else None
     spent = measure.from_amount(sum(shares, Fraction(0)))
-    return Priced(question=question, terms=terms, loss=spent, selecting=keys)
+    return Quote(question=question, terms=terms, loss=spent, selecting=keys)
 
 
-def _best(measure: Measure, found: tuple[Candidate, ...], part: Loss) -> Term:
+def _best(measure: Measure, found: tuple[SensitivityBound, ...], part: Loss) -> NoisyMeasure:
     """Take the bound and the mechanism that promise the narrowest interval for a part of the loss."""
     if not isinstance(measure, Distribution):
         place, mechanism = _narrowest(part.kind, part.amount, tuple(candidate.sensitivity for candidate in found))
-        return Term(measure=measure, candidate=found[place], mechanism=mechanism)
+        return NoisyMeasure(measure=measure, candidate=found[place], mechanism=mechanism)
     terms = [
-        Term(measure=measure, candidate=candidate, mechanism=mechanism.for_loss(part, candidate.sensitivity))
+        NoisyMeasure(measure=measure, candidate=candidate, mechanism=mechanism.for_loss(part, candidate.sensitivity))
         for mechanism in MECHANISMS[part.kind]
         for candidate in found
     ]

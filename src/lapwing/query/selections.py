@@ -20,7 +20,7 @@ from lapwing.privacy.measures import (
     ZeroConcentratedDP,
 )
 from lapwing.query.plan import Question
-from lapwing.query.stability import Candidate
+from lapwing.query.stability import SensitivityBound
 
 KEY_SELECTIONS = (WeightedGaussian, TruncatedGeometric)
 """The mechanisms that select private keys."""
@@ -30,7 +30,7 @@ CHOICE_CONFIDENCE = Fraction(9999, 10000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selecting:
+class KeySelectionQuote:
     """The selection of private keys: its mechanism, and what it loses, but for `delta`.
 
     That keys and measures together lose the sum of their losses, and `delta` once, is proven in `release`.
@@ -42,7 +42,7 @@ class Selecting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choosing:
+class ChoiceQuote:
     """The choice of the best measure of a question that releases nothing else: its mechanism, and what it loses.
 
     Guarantee: the score of a measure is its sum over all cells, which moves by no more than the measure does in L1. Of
@@ -91,7 +91,7 @@ def delta_for_keys(question: Question, budget: Budget, delta: Number | None) -> 
     return probability(positive(delta, "delta"), "delta")
 
 
-def selecting(share: Loss, delta: Fraction, question: Question) -> Selecting:
+def selecting(share: Loss, delta: Fraction, question: Question) -> KeySelectionQuote:
     """Return the selection of keys that loses at most a share, and delta.
 
     In a pure ledger it flips coins whose chances follow from ε and δ; else it adds Gaussian noise to weights of length
@@ -101,17 +101,17 @@ def selecting(share: Loss, delta: Fraction, question: Question) -> Selecting:
     max_keys, minimum = question.keys_per_unit, question.fewest_units
     if isinstance(share, PureDP):
         coins = TruncatedGeometric.for_loss(ApproxDP(share.epsilon, delta), max_keys=max_keys, minimum=minimum)
-        return Selecting(mechanism=coins, loss=PureDP(coins.epsilon), delta=delta)
+        return KeySelectionQuote(mechanism=coins, loss=PureDP(coins.epsilon), delta=delta)
     amount = 2 * share.amount if isinstance(share, ZeroConcentratedDP) else share.amount
     wanted = ApproximateGaussianDP.of(GaussianDP.from_mu_squared(amount), delta)
     noise = WeightedGaussian.for_loss(wanted, max_keys=max_keys, minimum=minimum)
     lost = 1 / noise.sigma**2
     loss = type(share).from_amount(lost / 2 if isinstance(share, ZeroConcentratedDP) else lost)
-    return Selecting(mechanism=noise, loss=loss, delta=delta)
+    return KeySelectionQuote(mechanism=noise, loss=loss, delta=delta)
 
 
-def choosing(bounds: Sequence[Sequence[Candidate]], loss: Loss) -> Choosing:
+def choosing(bounds: Sequence[Sequence[SensitivityBound]], loss: Loss) -> ChoiceQuote:
     """Return the choice among measures that spends a loss."""
     moved = [min(int(candidate.sensitivity.l1) for candidate in found) for found in bounds]
     mechanism = GeneralisedExponential.for_loss(loss, moved, CHOICE_CONFIDENCE)
-    return Choosing(mechanism=mechanism, loss=mechanism.loss(loss.kind))
+    return ChoiceQuote(mechanism=mechanism, loss=mechanism.loss(loss.kind))

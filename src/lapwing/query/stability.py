@@ -61,16 +61,16 @@ from lapwing.query.relations.relation import of_several_units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class SensitivityBound:
     """A valid sensitivity of a measure, and why it is valid."""
 
     sensitivity: Sensitivity
     reason: str
 
 
-def candidates(
+def sensitivity_bounds(
     measure: Measure, *, rows_per_unit: int, cells: int, neighbouring: str, groups: int | None = None
-) -> tuple[Candidate, ...]:
+) -> tuple[SensitivityBound, ...]:
     """Return valid sensitivities of a measure, from public facts only.
 
     Args: groups: the most cells of a unit, where the question limits it.
@@ -88,7 +88,7 @@ def candidates(
     return (by_rows,)
 
 
-def _rows(measure: NumberMeasure, rows_per_unit: int, cells: int, replace_one: bool) -> Candidate:
+def _rows(measure: NumberMeasure, rows_per_unit: int, cells: int, replace_one: bool) -> SensitivityBound:
     low, high = measure.row_range
     most, width = rows_per_unit * max(-low, high), rows_per_unit * (high - low)
     what = _at_most(rows_per_unit)
@@ -99,7 +99,7 @@ def _rows(measure: NumberMeasure, rows_per_unit: int, cells: int, replace_one: b
     return _candidate(2 * most, max(width**2, 2 * most**2), f"{what}, one unit for another")
 
 
-def _tree(measure: Distribution, rows_per_unit: int, cells: int, replace_one: bool) -> Candidate:
+def _tree(measure: Distribution, rows_per_unit: int, cells: int, replace_one: bool) -> SensitivityBound:
     levels = len(measure.sizes)
     what = f"{_at_most(rows_per_unit)}, each in {levels} {'level' if levels == 1 else 'levels'} of a tree of counts"
     apart = replace_one and (cells > 1 or measure.sizes[-1] > 1)
@@ -112,7 +112,7 @@ def _at_most(rows_per_unit: int) -> str:
     return "one row a unit" if rows_per_unit == 1 else f"at most {rows_per_unit} rows a unit"
 
 
-def _clamped(clamp: tuple[int, int], step: Fraction, groups: int, cells: int, replace_one: bool) -> Candidate:
+def _clamped(clamp: tuple[int, int], step: Fraction, groups: int, cells: int, replace_one: bool) -> SensitivityBound:
     low, high = min(clamp[0], 0), max(clamp[1], 0)
     most, width = max(-low, high), high - low
     where = "the one cell" if groups == 1 else f"each of at most {groups} cells"
@@ -124,29 +124,29 @@ def _clamped(clamp: tuple[int, int], step: Fraction, groups: int, cells: int, re
     return _candidate(2 * groups * most, groups * max(width**2, 2 * most**2), f"{what}, one unit for another")
 
 
-def _units(groups: int, cells: int, replace_one: bool) -> tuple[Candidate, ...]:
+def _units(groups: int, cells: int, replace_one: bool) -> tuple[SensitivityBound, ...]:
     if not replace_one:
         return (_candidate(groups, groups, f"a unit counts once in each of at most {groups} cells"),)
     moved = min(2 * groups, cells)
     return (_candidate(moved, moved, f"two units differ in at most {moved} cells"),)
 
 
-def _candidate(l1: int, l2_squared: int, reason: str) -> Candidate:
+def _candidate(l1: int, l2_squared: int, reason: str) -> SensitivityBound:
     # A measure that nobody can move (all bounds zero) still gets noise, as if of sensitivity 1: it costs nothing to
     # promise more than is needed, and a mechanism without noise could never state a loss.
-    return Candidate(sensitivity=Sensitivity(l1=max(l1, 1), l2_squared=max(l2_squared, 1)), reason=reason)
+    return SensitivityBound(sensitivity=Sensitivity(l1=max(l1, 1), l2_squared=max(l2_squared, 1)), reason=reason)
 
 
-def of_question(question: Question, neighbouring: str) -> tuple[tuple[Candidate, ...], ...]:
+def of_question(question: Question, neighbouring: str) -> tuple[tuple[SensitivityBound, ...], ...]:
     """Return the candidates of every measure of a question, in order."""
     parts = [[_of_part(part, measure, neighbouring) for part in question.parts] for measure in question.measures]
     return tuple(tuple(map(_together, zip(*found, strict=True))) for found in parts)
 
 
-def _of_part(question: Question, measure: Measure, neighbouring: str) -> tuple[Candidate, ...]:
+def _of_part(question: Question, measure: Measure, neighbouring: str) -> tuple[SensitivityBound, ...]:
     if question.units_of_row > 1:
         return (_packed(question, measure),)
-    return candidates(
+    return sensitivity_bounds(
         measure,
         rows_per_unit=question.selection.rows_per_unit,
         # Of private keys nobody knows how many there are: more than two units can meet.
@@ -156,7 +156,7 @@ def _of_part(question: Question, measure: Measure, neighbouring: str) -> tuple[C
     )
 
 
-def _packed(question: Question, measure: Measure) -> Candidate:
+def _packed(question: Question, measure: Measure) -> SensitivityBound:
     if question.cells is None or not isinstance(measure, Count | Sum) or measure.clamp is None:
         raise of_several_units()
     level, shared = measure.clamp[1], question.units_of_row
@@ -166,7 +166,7 @@ def _packed(question: Question, measure: Measure) -> Candidate:
     return _candidate(cells * moved, cells * moved**2, reason)
 
 
-def _together(sets: Sequence[Candidate]) -> Candidate:
+def _together(sets: Sequence[SensitivityBound]) -> SensitivityBound:
     """Return the bound of the cells of several grouping sets, one vector after the other: so the norms add up."""
     if len(sets) == 1:
         return sets[0]

@@ -18,7 +18,7 @@ from lapwing.ledger.state import State
 from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import Loss
-from lapwing.query.quote import Priced
+from lapwing.query.quote import Quote
 from lapwing.release.refusals import bears, exhausted
 from lapwing.release.stored import charge_of, key_of
 
@@ -37,7 +37,7 @@ class Affordability:
 
 
 def affordability(
-    asked: Sequence[Priced],
+    asked: Sequence[Quote],
     price: Loss,
     parts: tuple[str, ...] | None,
     *,
@@ -63,7 +63,7 @@ def affordability(
     return Affordability(remaining=room, fits=0 if refusal is not None else times, refusal=refusal)
 
 
-def _refusal(asked: Sequence[Priced], state: State, catalog: Catalog, principal: str, limits: Limits) -> str | None:
+def _refusal(asked: Sequence[Quote], state: State, catalog: Catalog, principal: str, limits: Limits) -> str | None:
     """Return what a question would be refused with, in the order in which a charge is decided."""
     if not asked:
         return None

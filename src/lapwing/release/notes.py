@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 from lapwing.catalog.model import Column, Table
 from lapwing.query.plan import Plan
-from lapwing.query.quote import Priced
+from lapwing.query.quote import Quote
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.release.rare_notes import notes_on_races, notes_on_ranks, notes_on_selection, notes_on_shared
 
 
-def notes_of(plan: Plan, priced: Priced) -> tuple[str, ...]:
+def notes_of(plan: Plan, priced: Quote) -> tuple[str, ...]:
     """Say which values are clamped, what is left out of each unit, and what else the question makes worth knowing."""
     question = plan.question
     return (

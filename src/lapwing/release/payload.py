@@ -27,7 +27,7 @@ CHOICE: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class ChosenMeasure:
     """Which measure of a question was chosen, by its place among them, and what chose it."""
 
     place: int
@@ -42,7 +42,7 @@ class Content:
     values: tuple[IntArray, ...]
     selection: KeySelection | None = None
     keys: tuple[tuple[Constant, ...], ...] | None = None
-    choice: Choice | None = None
+    choice: ChosenMeasure | None = None
 
 
 def written(question: Question, content: Content) -> str:

@@ -8,20 +8,20 @@ from lapwing.exact.arrays import integer_array
 from lapwing.preview import ColumnPreview, MeasurePreview, SelectionPreview
 from lapwing.query.aggregates.approximate_bounds import margin_of
 from lapwing.query.derivation.average import Average
-from lapwing.query.derivation.derived import NoisyCells, Output, Released, keys_of, measures_of
+from lapwing.query.derivation.derived import MeasureValue, NoisyCells, Output, keys_of, measures_of
 from lapwing.query.measures import Measure
 from lapwing.query.plan import Plan, Search
-from lapwing.query.quote import CONFIDENCE, Priced, Term
-from lapwing.query.selections import Choosing
+from lapwing.query.quote import CONFIDENCE, NoisyMeasure, Quote
+from lapwing.query.selections import ChoiceQuote
 from lapwing.release.rare_notes import units_needed
 
 
-def measure_previews(priced: Priced, names: Mapping[Measure, str]) -> tuple[MeasurePreview, ...]:
+def measure_previews(priced: Quote, names: Mapping[Measure, str]) -> tuple[MeasurePreview, ...]:
     """Describe every measure of a question."""
     return tuple(_measure(term, names[term.measure]) for term in priced.terms)
 
 
-def _measure(term: Term, name: str) -> MeasurePreview:
+def _measure(term: NoisyMeasure, name: str) -> MeasurePreview:
     step = term.measure.step
     return MeasurePreview(
         measure=name,
@@ -34,7 +34,7 @@ def _measure(term: Term, name: str) -> MeasurePreview:
 
 
 def column_previews(
-    plan: Plan, priced: Priced, names: Mapping[Measure, str], assuming_count: int | None
+    plan: Plan, priced: Quote, names: Mapping[Measure, str], assuming_count: int | None
 ) -> tuple[ColumnPreview, ...]:
     """Describe every column of the answer."""
     return tuple(
@@ -48,7 +48,7 @@ def column_previews(
     )
 
 
-def selection_preview(priced: Priced) -> SelectionPreview | None:
+def selection_preview(priced: Quote) -> SelectionPreview | None:
     """Describe the choice of private keys."""
     if priced.selecting is None:
         return None
@@ -68,10 +68,10 @@ def selection_preview(priced: Priced) -> SelectionPreview | None:
     )
 
 
-def _half_width(output: Output, priced: Priced, assuming_count: int | None) -> float | None:
+def _half_width(output: Output, priced: Quote, assuming_count: int | None) -> float | None:
     terms = {term.measure: term for term in priced.terms}
     match output.value:
-        case Released(measure=measure):
+        case MeasureValue(measure=measure):
             return float(terms[measure].half_width(CONFIDENCE))
         case Average() as average if assuming_count is not None:
             return _average_half_width(average, terms, assuming_count)
@@ -79,7 +79,7 @@ def _half_width(output: Output, priced: Priced, assuming_count: int | None) -> f
             return None
 
 
-def _average_half_width(average: Average, terms: Mapping[Measure, Term], count: int) -> float:
+def _average_half_width(average: Average, terms: Mapping[Measure, NoisyMeasure], count: int) -> float:
     """Return the largest distance between a mean and the ends of its interval, over all means inside the bounds.
 
     With n rows of mean m around the origin, the released sum lies within a of nm and the released count within b of
@@ -108,7 +108,7 @@ def _average_half_width(average: Average, terms: Mapping[Measure, Term], count: 
     return float(max(errors))
 
 
-def previews_of(priced: Priced, searches: Sequence[Search]) -> tuple[MeasurePreview, ...]:
+def previews_of(priced: Quote, searches: Sequence[Search]) -> tuple[MeasurePreview, ...]:
     """Describe the noise of the searches of a question: how far the number of rows of a class may be off."""
     described, by_question = [], {search.question: search for search in searches}
     for bought in priced.searches:
@@ -122,7 +122,7 @@ def previews_of(priced: Priced, searches: Sequence[Search]) -> tuple[MeasurePrev
     return tuple(described)
 
 
-def _preview_of_choice(search: Search, choosing: Choosing) -> MeasurePreview:
+def _preview_of_choice(search: Search, choosing: ChoiceQuote) -> MeasurePreview:
     """Describe the choice of a level: how many times what a unit adds at a level the sum there may lack."""
     mechanism = choosing.mechanism
     return MeasurePreview(
@@ -135,7 +135,7 @@ def _preview_of_choice(search: Search, choosing: Choosing) -> MeasurePreview:
     )
 
 
-def at_widest(plan: Plan, priced: Priced, measures: Sequence[MeasurePreview]) -> tuple[MeasurePreview, ...]:
+def at_widest(plan: Plan, priced: Quote, measures: Sequence[MeasurePreview]) -> tuple[MeasurePreview, ...]:
     """Say of the sums whose bounds are to be found that they are described with the widest."""
     return tuple(
         replace(preview, reason=f"{preview.reason}, at the widest bounds")

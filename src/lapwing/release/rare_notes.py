@@ -8,11 +8,11 @@ from fractions import Fraction
 from lapwing.errors import InvalidParameter
 from lapwing.query.derivation.derived import OrderStatistic, measures_of, parts_of
 from lapwing.query.plan import Plan
-from lapwing.query.quote import CONFIDENCE, Priced
-from lapwing.query.selections import Selecting
+from lapwing.query.quote import CONFIDENCE, Quote
+from lapwing.query.selections import KeySelectionQuote
 
 
-def units_needed(selecting: Selecting) -> tuple[int, int] | None:
+def units_needed(selecting: KeySelectionQuote) -> tuple[int, int] | None:
     """Return how many units make a key appear with 95 % probability: with one key each, and with the most.
 
     None if that is more than 2^31.
@@ -23,7 +23,7 @@ def units_needed(selecting: Selecting) -> tuple[int, int] | None:
         return None
 
 
-def notes_on_shared(plan: Plan, priced: Priced) -> tuple[str, ...]:
+def notes_on_shared(plan: Plan, priced: Quote) -> tuple[str, ...]:
     """Say how rows that several units share are truncated, at which levels, and for what part of the price."""
     units = plan.question.units_of_row
     notes = [f"{units} units share a row; what each adds is limited by a linear program, which leaves out little"]
@@ -47,7 +47,7 @@ def notes_on_races(plan: Plan) -> tuple[str, ...]:
     )
 
 
-def notes_on_selection(selecting: Selecting) -> tuple[str, ...]:
+def notes_on_selection(selecting: KeySelectionQuote) -> tuple[str, ...]:
     """Say which private keys the answer has."""
     units = units_needed(selecting)
     if units is None:
@@ -57,7 +57,7 @@ def notes_on_selection(selecting: Selecting) -> tuple[str, ...]:
     return (f"keys held by at least {fewest:,} units appear with 95 % probability{many}; rarer ones seldom",)
 
 
-def notes_on_ranks(plan: Plan, priced: Priced) -> tuple[str, ...]:
+def notes_on_ranks(plan: Plan, priced: Quote) -> tuple[str, ...]:
     """Say how far the ranks of order statistics are off."""
     terms = {term.measure: term for term in priced.terms}
     found = {part: output.name for output in plan.outputs for part in parts_of(output.value)}

@@ -25,7 +25,7 @@ from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.mechanisms.merged_gaussian import Noisy, gaussians, merged, sharpened
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.privacy.measures import PureDP
-from lapwing.query.quote import CONFIDENCE, Priced
+from lapwing.query.quote import CONFIDENCE, Quote
 from lapwing.release.request import Release
 
 
@@ -36,13 +36,13 @@ class Refinement:
     Args: bought: the noise of the stored answer; fresh: of the further ones; aims: the sigmas of the means with them.
     """
 
-    wanted: Priced
+    wanted: Quote
     bought: tuple[Noisy, ...]
     fresh: Mapping[int, RoundedGaussian]
     aims: Mapping[int, Fraction]
 
     @property
-    def priced(self) -> Priced:
+    def priced(self) -> Quote:
         """The further answer and its price."""
         terms = tuple(replace(self.wanted.terms[place], mechanism=noise) for place, noise in self.fresh.items())
         loss = self.wanted.loss.nothing()
@@ -68,7 +68,7 @@ class Sharpening:
     refinement: Refinement
 
 
-def sharpening(wanted: Priced, stored: Sequence[Release]) -> Sharpening | None:
+def sharpening(wanted: Quote, stored: Sequence[Release]) -> Sharpening | None:
     """Return the stored answer that takes the least to be sharpened, if that costs less than an answer afresh."""
     refinements = ((answer, refinement(wanted, answer.mechanisms)) for answer in stored)
     cheaper = [
@@ -79,13 +79,13 @@ def sharpening(wanted: Priced, stored: Sequence[Release]) -> Sharpening | None:
     return min(cheaper, key=lambda further: further.refinement.priced.loss.amount, default=None)
 
 
-def is_refinable(wanted: Priced) -> bool:
+def is_refinable(wanted: Quote) -> bool:
     """Tell whether answers of this kind can be made sharper for the difference: all of their noise is normal."""
     chosen = wanted.selecting is not None or wanted.choosing is not None
     return not (isinstance(wanted.loss, PureDP) or chosen or wanted.question.distributions)
 
 
-def refinement(wanted: Priced, bought: Sequence[NoiseLaw]) -> Refinement | None:
+def refinement(wanted: Quote, bought: Sequence[NoiseLaw]) -> Refinement | None:
     """Return what a wanted answer needs beyond a stored one; None if it must be bought afresh.
 
     Args: bought: the mechanisms of the stored answer, in the order of the question's measures.

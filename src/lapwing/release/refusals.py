@@ -16,7 +16,7 @@ from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import exact
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import Loss
-from lapwing.query.quote import Priced, request
+from lapwing.query.quote import Quote, request
 from lapwing.release.stored import parts_charged
 
 MOST_NAMED: Final = 10
@@ -52,7 +52,7 @@ def bears(state: State, charges: Sequence[Charge]) -> bool:
     return True
 
 
-def exhausted(asked: Sequence[Priced], state: State, catalog: Catalog) -> BudgetExhausted:
+def exhausted(asked: Sequence[Quote], state: State, catalog: Catalog) -> BudgetExhausted:
     """Return the refusal of questions that the budget cannot bear, saying what would still fit, and in which parts."""
     loss, charged = asked[0].loss.nothing(), [parts_charged(priced.question, state) for priced in asked]
     for priced in asked:
@@ -85,7 +85,7 @@ def _united(charged: Sequence[tuple[str, ...] | None], state: State) -> tuple[st
     return tuple(part for part in state.division.parts.values if part in named)
 
 
-def _lacking(asked: Sequence[Priced], charged: Sequence[tuple[str, ...] | None], state: State) -> str:
+def _lacking(asked: Sequence[Quote], charged: Sequence[tuple[str, ...] | None], state: State) -> str:
     """Name the parts that lack budget for the questions that read them; nothing where there are no parts."""
     if state.division is None:
         return ""

@@ -39,7 +39,7 @@ from lapwing.ledger.state import State
 from lapwing.ledger.waiting import UnderWay
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.privacy.filters import Refused
-from lapwing.query.quote import Priced, Term
+from lapwing.query.quote import NoisyMeasure, Quote
 from lapwing.release.cells import cells_of, columns_of, exact_values
 from lapwing.release.refusals import exhausted, stands_against
 from lapwing.release.request import Access, Release
@@ -51,7 +51,7 @@ SAID_AFTER_A_CHARGE: Final = (EngineFault, EntropyFault, LedgerFault, Interrupte
 """Errors that are raised as they are once a price is paid: they are constant, and say whether it is."""
 
 
-def release_all(batch: Sequence[Priced], access: Access, *, then: Sequence[Priced] = ()) -> tuple[Release, ...]:
+def release_all(batch: Sequence[Quote], access: Access, *, then: Sequence[Quote] = ()) -> tuple[Release, ...]:
     """Answer priced questions, charging all of them first, or none.
 
     Args: then: questions that will be asked in the light of the answers, by a call of their own which charges them. If
@@ -94,8 +94,8 @@ def release_all(batch: Sequence[Priced], access: Access, *, then: Sequence[Price
 
 
 def _release(
-    batch: Sequence[Priced],
-    then: Sequence[Priced],
+    batch: Sequence[Quote],
+    then: Sequence[Quote],
     access: Access,
     charges: list[Charged],
     answers: list[Release],
@@ -137,7 +137,7 @@ def _release(
 
 
 def _charge(
-    buying: Sequence[Purchase], then: Sequence[Priced], state: State, access: Access
+    buying: Sequence[Purchase], then: Sequence[Quote], state: State, access: Access
 ) -> tuple[Charged, ...] | Refused | UnderWay:
     """Charge what is to be bought, all of it or nothing; or return which charge of the same is to be waited for."""
     charges = [charge_of(purchase.bought, purchase.key, access.catalog, access.principal, state) for purchase in buying]
@@ -177,7 +177,7 @@ def _answer(purchase: Purchase, charged: Charged, exact: Exact, entropy: Entropy
     )
 
 
-def add_noise(terms: Sequence[Term], sums: Sequence[IntArray], entropy: Entropy) -> tuple[IntArray, ...]:
+def add_noise(terms: Sequence[NoisyMeasure], sums: Sequence[IntArray], entropy: Entropy) -> tuple[IntArray, ...]:
     """Add each measure's own noise to every one of its cells."""
     return tuple(term.mechanism.release(values, entropy) for term, values in zip(terms, sums, strict=True))
 

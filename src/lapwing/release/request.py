@@ -14,9 +14,9 @@ from lapwing.mechanisms.partitions import KeySelection
 from lapwing.privacy.measures import Loss
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.plan import Plan, Question
-from lapwing.query.quote import Priced
+from lapwing.query.quote import Quote
 from lapwing.query.text.parameters import Parameters
-from lapwing.release.payload import Choice
+from lapwing.release.payload import ChosenMeasure
 
 
 @final
@@ -27,7 +27,7 @@ class Request:
     text: str
     parameters: Parameters
     plan: Plan
-    priced: Priced
+    priced: Quote
 
 
 @final
@@ -66,4 +66,4 @@ class Release:
     sequence: int
     cost: Loss
     stored: bool
-    choice: Choice | None = None
+    choice: ChosenMeasure | None = None

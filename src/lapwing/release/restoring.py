@@ -25,15 +25,15 @@ from lapwing.mechanisms.partitions import KeySelection
 from lapwing.privacy.measures import Loss
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.plan import Question
-from lapwing.query.quote import MECHANISMS, Priced
+from lapwing.query.quote import MECHANISMS, Quote
 from lapwing.query.selections import KEY_SELECTIONS
 from lapwing.release.cells import cells_of, columns_of
-from lapwing.release.payload import Choice, Content, format_of
+from lapwing.release.payload import ChosenMeasure, Content, format_of
 from lapwing.release.refinement import as_accurate
 from lapwing.release.request import Release
 
 
-def stored_answer(priced: Priced, kept: Sequence[StoredAnswer]) -> Release | None:
+def stored_answer(priced: Quote, kept: Sequence[StoredAnswer]) -> Release | None:
     """Return an answer that was bought before and is at least as accurate as asked in every number, if there is one.
 
     The loss alone does not tell: two answers of one price may have split it differently.
@@ -64,14 +64,14 @@ def restored(question: Question, stored: StoredAnswer, asked: Loss) -> Release:
     )
 
 
-def _chooses_as_well(released: Release, priced: Priced) -> bool:
+def _chooses_as_well(released: Release, priced: Quote) -> bool:
     """Tell whether a stored choice was made with no more noise than is asked for."""
     if priced.choosing is None:
         return True
     return released.choice is not None and released.choice.mechanism.scale <= priced.choosing.mechanism.scale
 
 
-def _selects_as_well(released: Release, priced: Priced) -> bool:
+def _selects_as_well(released: Release, priced: Quote) -> bool:
     """Tell whether a stored answer selected its keys with no more noise and no less delta than is asked for."""
     if priced.selecting is None:
         return True
@@ -113,11 +113,11 @@ def _content(record: Mapping[str, Any]) -> Content:
     )
 
 
-def _choice_of(place: int, *parameters: Any) -> Choice:
+def _choice_of(place: int, *parameters: Any) -> ChosenMeasure:
     mechanism = GeneralisedExponential.from_record(*parameters)
     if place not in range(len(mechanism.sensitivities)):
         raise _unknown()
-    return Choice(place=place, mechanism=mechanism)
+    return ChosenMeasure(place=place, mechanism=mechanism)
 
 
 def _integers(record: Any) -> IntArray:

@@ -17,20 +17,20 @@ from lapwing.query.aggregates.scope import Bounded
 from lapwing.query.aggregates.truncation import threshold_from_choice
 from lapwing.query.aggregates.unit_totals import bound_from_counts
 from lapwing.query.bind import bind
-from lapwing.query.derivation.derived import Released as Shown
+from lapwing.query.derivation.derived import MeasureValue as Shown
 from lapwing.query.expressions.magnitudes import Bounds
 from lapwing.query.joint_price import calibrate_found, share_of_searches
 from lapwing.query.plan import Plan, Question, Search
-from lapwing.query.quote import CONFIDENCE, Priced
+from lapwing.query.quote import CONFIDENCE, Quote
 from lapwing.release.release import release_all
 from lapwing.release.request import Access, Release, Request
 from lapwing.release.restoring import stored_answer
 from lapwing.release.stored import key_of
 
 
-def searched(batch: Sequence[Priced], access: Access) -> dict[Question, Release]:
+def searched(batch: Sequence[Quote], access: Access) -> dict[Question, Release]:
     """Return the answers of all searches of a batch: each is bought once, at the highest of its prices."""
-    dearest: dict[Question, Priced] = {}
+    dearest: dict[Question, Quote] = {}
     for search in (search for priced in batch for search in priced.searches):
         other = dearest.get(search.question, search)
         dearest[search.question] = search if other.loss <= search.loss else other
@@ -46,7 +46,7 @@ def settled(request: Request, answers: Mapping[Question, Release], access: Acces
     return replace(request, plan=plan, priced=priced), notes_of_found(plan, found)
 
 
-def stored_searches(priced: Priced, ledger: Ledger) -> dict[Question, Release]:
+def stored_searches(priced: Quote, ledger: Ledger) -> dict[Question, Release]:
     """Return the answers of those searches that were bought before."""
     answers = [stored_answer(search, ledger.answers(key_of(search.question))) for search in priced.searches]
     return {answer.question: answer for answer in answers if answer is not None}
@@ -125,7 +125,7 @@ def _note_of_level(search: Search, finding: ApproximateBounds) -> str:
     )
 
 
-def notes_before(plan: Plan, priced: Priced) -> tuple[str, ...]:
+def notes_before(plan: Plan, priced: Quote) -> tuple[str, ...]:
     """Say what is not known until the bounds are found."""
     if not plan.unsettled:
         return ()

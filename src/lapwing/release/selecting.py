@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import Entropy
 from lapwing.ledger.entries import Charged
-from lapwing.query.quote import Priced
-from lapwing.query.selections import Choosing
+from lapwing.query.quote import Quote
+from lapwing.query.selections import ChoiceQuote
 from lapwing.release.cells import Chosen
-from lapwing.release.payload import Choice
+from lapwing.release.payload import ChosenMeasure
 from lapwing.release.request import Release
 
 if TYPE_CHECKING:
     from lapwing.engines.holders import Holders
 
 
-def selected_keys(priced: Priced, holders: "Holders | None", entropy: Entropy) -> Chosen:
+def selected_keys(priced: Quote, holders: "Holders | None", entropy: Entropy) -> Chosen:
     """Return the values of the private keys that are released, in an order that follows from the values.
 
     Guarantee: the loss of `priced.selecting`, of which the engine has bounded the units: each holds at most
@@ -41,7 +41,9 @@ def selected_keys(priced: Priced, holders: "Holders | None", entropy: Entropy) -
     return holders.named(mechanism.select(holders.units_at, holders.weighed(mechanism.weight), entropy))
 
 
-def chosen(bought: Priced, choosing: Choosing, charged: Charged, sums: Sequence[IntArray], entropy: Entropy) -> Release:
+def chosen(
+    bought: Quote, choosing: ChoiceQuote, charged: Charged, sums: Sequence[IntArray], entropy: Entropy
+) -> Release:
     """Choose among the measures of a question, and release the place of the best alone.
 
     Guarantee: the loss of `choosing`; the score of a measure is its sum over all cells.
@@ -56,5 +58,5 @@ def chosen(bought: Priced, choosing: Choosing, charged: Charged, sums: Sequence[
         sequence=charged.sequence,
         cost=bought.loss,
         stored=False,
-        choice=Choice(place=choosing.mechanism.release(scores, entropy), mechanism=choosing.mechanism),
+        choice=ChosenMeasure(place=choosing.mechanism.release(scores, entropy), mechanism=choosing.mechanism),
     )

@@ -15,7 +15,7 @@ from lapwing.ledger.state import State
 from lapwing.query.measures import Key
 from lapwing.query.parts import parts_read
 from lapwing.query.plan import Question
-from lapwing.query.quote import Priced
+from lapwing.query.quote import Quote
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.release import payload
 from lapwing.release.refinement import Sharpening, is_refinable, sharpening
@@ -42,7 +42,7 @@ def _values_of(key: Key) -> list[str]:
     return [str(len(key.domain)), *(map(str, key.domain) if len(key.domain) <= MAX_VALUES else ())]
 
 
-def charge_of(priced: Priced, key: str, catalog: Catalog, principal: str, state: State) -> Charge:
+def charge_of(priced: Quote, key: str, catalog: Catalog, principal: str, state: State) -> Charge:
     """Return what the ledger is to be asked for a question; `key` is that of `key_of`."""
     return Charge(
         key=key,
@@ -72,11 +72,11 @@ class Purchase:
     """What a question takes: an answer of its own, or what a stored one lacks; `key` names the question."""
 
     key: str
-    bought: Priced
+    bought: Quote
     further: Sharpening | None = None
 
 
-def look_up(priced: Priced, ledger: Ledger) -> Release | Purchase:
+def look_up(priced: Quote, ledger: Ledger) -> Release | Purchase:
     """Return the stored answer to a question, or what is to be bought."""
     key = key_of(priced.question)
     kept = ledger.answers(key)

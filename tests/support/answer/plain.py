@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from lapwing.query.derivation import elementary
 from lapwing.query.derivation.average import Average
-from lapwing.query.derivation.derive import Compute, IntervalEnd
-from lapwing.query.derivation.derived import Derived, Fixture, KeyValue, Margins, Released, parts_of
+from lapwing.query.derivation.derive import FunctionCall, IntervalEnd
+from lapwing.query.derivation.derived import ConstantValue, Derived, KeyValue, Margins, MeasureValue, parts_of
 from lapwing.query.expressions import days
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.measures import Measure
@@ -328,17 +328,17 @@ def evaluate(
     Order statistics are of vectors; they have no form for one cell (`noisy_trees`).
     """
     match derived:
-        case Released():
+        case MeasureValue():
             return measures[derived.measure]
         case Average():
             return _average(derived, measures[derived.total], measures[derived.count])
         case KeyValue():
             return keys[str(derived.key)]
-        case Fixture():
+        case ConstantValue():
             return derived.value
         case IntervalEnd():
             return _end(derived, measures, keys, margins)
-        case Compute():
+        case FunctionCall():
             function = FUNCTIONS[derived.function]
             arguments = [evaluate(argument, measures, keys, margins) for argument in derived.arguments]
             return None if function.strict and None in arguments else function.value(*arguments)
@@ -393,16 +393,16 @@ def bracket(
     `None` where no such interval follows (conditions, text, ends of intervals).
     """
     match derived:
-        case Released():
+        case MeasureValue():
             return _around(derived.measure, measures, margins)
         case Average():
             return _average_bracket(derived, measures, margins)
-        case KeyValue() | Fixture():
-            value = derived.value if isinstance(derived, Fixture) else keys[str(derived.key)]
+        case KeyValue() | ConstantValue():
+            value = derived.value if isinstance(derived, ConstantValue) else keys[str(derived.key)]
             return (value, value) if isinstance(value, Fraction) else None
         case IntervalEnd():
             return None
-        case Compute():
+        case FunctionCall():
             function = FUNCTIONS[derived.function]
             parts = [bracket(argument, measures, margins, keys) for argument in derived.arguments]
             known = [part for part in parts if part is not None]
@@ -418,11 +418,11 @@ def bracket(
 def is_never_null(derived: Derived) -> bool:
     """Tell whether a number has a value in every cell: LEAST and GREATEST skip those that have none."""
     match derived:
-        case Released():
+        case MeasureValue():
             return True
-        case Fixture():
+        case ConstantValue():
             return derived.value is not None
-        case Compute():
+        case FunctionCall():
             return not FUNCTIONS[derived.function].partial and all(map(is_never_null, derived.arguments))
         case _:
             return False

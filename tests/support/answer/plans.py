@@ -8,41 +8,49 @@ from typing import Any, cast
 from lapwing.query.derivation import moments
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derive import compute, interval_end
-from lapwing.query.derivation.derived import Derived, Fixture, KeyValue, Order, Output, Released, measures_of
-from lapwing.query.expressions.expression import Column
+from lapwing.query.derivation.derived import (
+    ConstantValue,
+    Derived,
+    KeyValue,
+    MeasureValue,
+    Output,
+    OutputOrder,
+    measures_of,
+)
+from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import BOOLEAN, DATE, TEXT, Fixed
 from lapwing.query.measures import Count, CountUnits, Key, Measure, Sum
 from lapwing.query.plan import Plan, Question
 
-PAY = Column(name="pay", type=Fixed(step=Fraction(1, 4), low=-20, high=60))
-FINE = Column(name="fine", type=Fixed(step=Fraction(5, 3 * 2**20), low=0, high=2**20))
+PAY = ColumnReference(name="pay", type=Fixed(step=Fraction(1, 4), low=-20, high=60))
+FINE = ColumnReference(name="fine", type=Fixed(step=Fraction(5, 3 * 2**20), low=0, high=2**20))
 ROWS, PAID, UNITS = Count(), Count(argument=PAY), CountUnits()
 TOTAL, CENTRED, PARTS = Sum(argument=PAY), Sum(argument=PAY, origin=20), Sum(argument=FINE)
 MEASURES: tuple[Measure, ...] = (ROWS, PAID, UNITS, TOTAL, CENTRED, PARTS)
 
-PLAN = Key(expression=Column(name="plan", type=TEXT), values=("b", "a", "ä"), other="else")
+PLAN = Key(expression=ColumnReference(name="plan", type=TEXT), values=("b", "a", "ä"), other="else")
 SIZE = Key(
-    expression=Column(name="size", type=Fixed(step=Fraction(1, 2), low=0, high=9)),
+    expression=ColumnReference(name="size", type=Fixed(step=Fraction(1, 2), low=0, high=9)),
     values=(Fraction(3), Fraction(1, 2), Fraction(4)),
 )
-OPEN = Key(expression=Column(name="open", type=BOOLEAN), values=(True, False))
-DAY = Key(expression=Column(name="day", type=DATE), values=(date(2026, 3, 1), date(2025, 1, 1)))
+OPEN = Key(expression=ColumnReference(name="open", type=BOOLEAN), values=(True, False))
+DAY = Key(expression=ColumnReference(name="day", type=DATE), values=(date(2026, 3, 1), date(2025, 1, 1)))
 KEYS = (DAY, OPEN, PLAN, SIZE)
 CELLS = 2 * 2 * 4 * 3
 
 
-def number(value: Fraction | int) -> Fixture:
+def number(value: Fraction | int) -> ConstantValue:
     value = Fraction(value)
-    return Fixture(value=value, shape="integer" if value.denominator == 1 else "decimal")
+    return ConstantValue(value=value, shape="integer" if value.denominator == 1 else "decimal")
 
 
 def power(base: Derived, exponent: int) -> Derived:
     return compute("power", base, number(exponent))
 
 
-NULL, TRUE = Fixture(value=None, shape="null"), Fixture(value=True, shape="boolean")
+NULL, TRUE = ConstantValue(value=None, shape="null"), ConstantValue(value=True, shape="boolean")
 NUMBERS: list[Derived] = [
-    *(Released(measure=measure) for measure in MEASURES),
+    *(MeasureValue(measure=measure) for measure in MEASURES),
     Average(total=CENTRED, count=PAID),
     Average(total=PARTS, count=ROWS),
     KeyValue(key=SIZE, shape="decimal"),
@@ -52,12 +60,12 @@ NUMBERS: list[Derived] = [
 ]
 TEXTS: list[Derived] = [
     KeyValue(key=PLAN, shape="text"),
-    Fixture(value="a", shape="text"),
+    ConstantValue(value="a", shape="text"),
     compute("upper", KeyValue(key=PLAN, shape="text")),
-    compute("concatenate", KeyValue(key=PLAN, shape="text"), Fixture(value="-", shape="text")),
-    compute("null_if", KeyValue(key=PLAN, shape="text"), Fixture(value="b", shape="text")),
+    compute("concatenate", KeyValue(key=PLAN, shape="text"), ConstantValue(value="-", shape="text")),
+    compute("null_if", KeyValue(key=PLAN, shape="text"), ConstantValue(value="b", shape="text")),
 ]
-DAYS: list[Derived] = [KeyValue(key=DAY, shape="date"), Fixture(value=date(2026, 1, 1), shape="date")]
+DAYS: list[Derived] = [KeyValue(key=DAY, shape="date"), ConstantValue(value=date(2026, 1, 1), shape="date")]
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 BINARY = ("add", "subtract", "multiply", "divide", "divide", "least", "greatest", "modulo", "null_if", "coalesce")
 UNARY = ("negate", "absolute", "sign", "round", "floor", "ceiling", "square_root", "sample_factor")
@@ -139,7 +147,9 @@ class Maker:
 
     def plan(self) -> Plan:
         order = [
-            Order(value=self.value(), descending=self.random.random() < 0.5, nulls_first=self.random.random() < 0.5)
+            OutputOrder(
+                value=self.value(), descending=self.random.random() < 0.5, nulls_first=self.random.random() < 0.5
+            )
             for _ in range(self.random.choice((0, 1, 2)))
         ]
         return Plan(

@@ -28,7 +28,7 @@ from lapwing.engines.duckdb.relations import public_layer, selected
 from lapwing.engines.duckdb.stored_rows import kept_rows, stored
 from lapwing.query import stability
 from lapwing.query.expressions import numeric
-from lapwing.query.expressions.expression import Column, Literal
+from lapwing.query.expressions.expression import ColumnReference, Literal
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import Distribution, Key
 from lapwing.query.plan import Question
@@ -194,7 +194,7 @@ def _source(ground: Ground, side: str, table: str) -> Location:
 
 def by_world(question: Question) -> Question:
     """Return the question with one key more, before all others: the world."""
-    unit = Column(name=unit_name(*question.tables), type=Fixed(step=Fraction(1), low=0, high=PLACE * SIX))
+    unit = ColumnReference(name=unit_name(*question.tables), type=Fixed(step=Fraction(1), low=0, high=PLACE * SIX))
     size = Literal(value=Fraction(PLACE), type=Fixed(step=Fraction(1), low=PLACE, high=PLACE))
     key = Key(expression=numeric.quotient(unit, size), values=tuple(map(Fraction, range(SIX))))
     return replace(question, keys=(key, *question.keys), sets=tuple((key, *keys) for keys in question.sets))
@@ -242,7 +242,7 @@ def moved_too_far(question: Question, one: Exact, other: Exact, neighbouring: st
     return found
 
 
-def _beyond(moved: Sequence[int], claim: stability.Candidate) -> bool:
+def _beyond(moved: Sequence[int], claim: stability.SensitivityBound) -> bool:
     allowed = claim.sensitivity
     return sum(map(abs, moved)) > allowed.l1 or sum(d * d for d in moved) > allowed.l2_squared
 

@@ -19,7 +19,7 @@ from lapwing.opening import open_session
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
 from lapwing.query.plan import Question
-from lapwing.query.quote import Priced
+from lapwing.query.quote import Quote
 from lapwing.session import Session
 from tests.support.engines.tables import digests
 from tests.support.fixed_entropy import StreamEntropy
@@ -121,7 +121,7 @@ def shown(answer: lw.Answer) -> list[dict[str, Any]]:
     return cast(list[dict[str, Any]], answer.rows())
 
 
-def priced(text: str, described: Catalog, **asked: Any) -> Priced:
+def priced(text: str, described: Catalog, **asked: Any) -> Quote:
     """Bind and price a question as a session does."""
     plan = bind(text, described, PublicData(described))
     return calibrate(plan, described.budget, **asked)

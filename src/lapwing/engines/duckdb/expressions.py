@@ -9,7 +9,7 @@ from typing import Final
 from lapwing.engines.duckdb.functions import PRINTERS
 from lapwing.engines.duckdb.literals import identifier, literal, text
 from lapwing.query.expressions.conversion import in_calendar
-from lapwing.query.expressions.expression import Column, Constant, Expression, Literal, Operation
+from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, Literal, Operation
 from lapwing.query.expressions.types import Fixed, Type, is_temporal
 from lapwing.query.measures import Key
 
@@ -20,7 +20,7 @@ FEW: Final = 256
 def expression(node: Expression) -> str:
     """Print an expression. Every function prints each argument once, so that the text stays as long as the tree."""
     match node:
-        case Column():
+        case ColumnReference():
             return identifier(node.name)
         case Literal():
             return literal(node)

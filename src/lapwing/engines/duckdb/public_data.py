@@ -27,7 +27,7 @@ from lapwing.engines.duckdb.cleaned import Location, clean
 from lapwing.engines.duckdb.database import Database
 from lapwing.engines.duckdb.files import File, Stamp
 from lapwing.errors import DataFault, InvalidParameter
-from lapwing.query.expressions.expression import Column, Constant, column_type
+from lapwing.query.expressions.expression import ColumnReference, Constant, column_type
 from lapwing.query.expressions.types import Fixed, Real, Type
 from lapwing.query.relations.domains import constant
 
@@ -90,10 +90,10 @@ class PublicData:
         """
         return self._opened(table).described
 
-    def columns(self, table: PublicTable) -> tuple[Column, ...]:
+    def columns(self, table: PublicTable) -> tuple[ColumnReference, ...]:
         """Return the columns as expressions, with the bounds that their data have."""
         described = self.described(table)
-        return tuple(Column(name=column.name, type=column_type(column)) for column in described.columns)
+        return tuple(ColumnReference(name=column.name, type=column_type(column)) for column in described.columns)
 
     def bounds(self, table: PublicTable, column: str) -> tuple[Fraction, Fraction] | None:
         """Return the least and the greatest value of a number, in whole steps; None if it has no bounds."""

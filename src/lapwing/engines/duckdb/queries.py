@@ -21,11 +21,11 @@ from lapwing.engines.duckdb.database import Columns, Rows
 from lapwing.engines.duckdb.expressions import expression, group_by, have_keys, keys_as_columns, where_clause
 from lapwing.engines.duckdb.grouping_sets import by_set
 from lapwing.engines.duckdb.literals import clamp, kept_name, unit_name, whole
-from lapwing.query.expressions.expression import Column, Constant, Expression
+from lapwing.query.expressions.expression import ColumnReference, Constant, Expression
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import Count, CountDistinct, CountUnits, Key, NumberMeasure
 from lapwing.query.plan import Question
-from lapwing.query.relations.relation import Kept, of_several_units
+from lapwing.query.relations.relation import ProtectedRows, of_several_units
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +49,7 @@ def answer(question: Question) -> str:
 def _rows(question: Question) -> str:
     """Return the FROM and WHERE clauses of a question: the rows that have its keys."""
     selection, keys = question.selection, have_keys(question.keys)
-    if isinstance(selection.relation, Kept):
+    if isinstance(selection.relation, ProtectedRows):
         return f"FROM {kept_name(selection.relation.table)}{where_clause(selection.where, keys)}"
     return relations.selected(selection, keys)
 
@@ -69,7 +69,7 @@ def measured(measure: NumberMeasure, unit: str) -> str:
             return f"COUNT({expression(cast(Expression, argument))})"
     low, high = (cast(int, end) for end in (measure.type.low, measure.type.high))
     value = expression(measure.argument)
-    if not isinstance(measure.argument, Column):  # doubles inside may stray past a proven bound by a rounding
+    if not isinstance(measure.argument, ColumnReference):  # doubles inside may stray past a proven bound by a rounding
         value = f"CASE WHEN {value} IS NULL THEN NULL ELSE {clamp(value, low, high)} END"
     shifted = value if measure.origin == 0 else f"{value} - {whole(measure.origin)}"
     return f"COALESCE(SUM({shifted}), 0)"

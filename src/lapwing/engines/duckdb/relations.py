@@ -17,7 +17,7 @@ from lapwing.engines.duckdb.literals import clamp, engine_type, identifier, kept
 from lapwing.query.expressions.expression import Expression, Literal, Operation
 from lapwing.query.expressions.types import Fixed, Real, Type, double, print_in_steps
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate
-from lapwing.query.relations.relation import Kept, Relation, Selection, table_of, tables_of, units_of_row
+from lapwing.query.relations.relation import ProtectedRows, Relation, Selection, table_of, tables_of, units_of_row
 
 if TYPE_CHECKING:
     from lapwing.query.relations.public_join import PublicJoin
@@ -34,7 +34,7 @@ def selected(selection: Selection, further: Sequence[str] = ()) -> str:
 
 def relation(node: Relation) -> str:
     """Return a relation as an item of a FROM clause."""
-    if isinstance(node, Kept):
+    if isinstance(node, ProtectedRows):
         return kept_name(node.table)
     # Here: most questions are about the rows of one table, and these take a fiftieth of a start.
     from lapwing.query.relations.public_join import PublicJoin

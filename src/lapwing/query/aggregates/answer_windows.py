@@ -6,10 +6,10 @@ from fractions import Fraction
 from sqlglot import exp
 
 from lapwing.query.derivation.columns import NUMERIC
-from lapwing.query.derivation.derived import Derived, Fixture, Order
-from lapwing.query.derivation.window_values import Over, OverFunction, Span, over_in
+from lapwing.query.derivation.derived import ConstantValue, Derived, OutputOrder
+from lapwing.query.derivation.window_values import OverFunction, RowSpan, WindowValue, over_in
 from lapwing.query.expressions.naming import name_of
-from lapwing.query.expressions.rows import Rows
+from lapwing.query.expressions.rows import RowScope
 from lapwing.query.from_clause.window_frames import bind_frame
 
 Bind = Callable[[exp.Expression], Derived]
@@ -27,11 +27,11 @@ _OF_NUMBERS: Mapping[type[exp.Expression], OverFunction] = {
 }
 _NEIGHBOURS: Mapping[type[exp.Expression], int] = {exp.Lag: -1, exp.Lead: 1}
 _MOST_ROWS = 10**6
-_RUNNING = Span(end=0, peers=True)
+_RUNNING = RowSpan(end=0, peers=True)
 _ANSWERED = "Use SUM, AVG, MIN, MAX or COUNT(*), LAG or LEAD, FIRST_VALUE, RANK, DENSE_RANK or ROW_NUMBER."
 
 
-def bind_over(node: exp.Expression, rows: Rows, derived: Bind) -> Derived:
+def bind_over(node: exp.Expression, rows: RowScope, derived: Bind) -> Derived:
     """Bind function OVER (PARTITION BY … ORDER BY … frame) over released rows."""
     rows.only(node, "this", "partition_by", "order", "over", "spec")
     inner, clause = node.this, node.args.get("order")
@@ -45,12 +45,12 @@ def bind_over(node: exp.Expression, rows: Rows, derived: Bind) -> Derived:
     if any(over_in(value) for value in inside):
         raise rows.refusal(node, "A window function stands inside another", "Ask for each by itself.")
     shape = "integer" if argument is None else "real" if function == "average" else argument.shape
-    if span == Span():  # all rows, in whatever order
+    if span == RowSpan():  # all rows, in whatever order
         order = order if function in ("row_at", *_RANKS.values()) else ()
-    return Over(function=function, argument=argument, partition=partition, order=order, shape=shape, span=span)
+    return WindowValue(function=function, argument=argument, partition=partition, order=order, shape=shape, span=span)
 
 
-def _span(node: exp.Expression, ordered: bool, rows: Rows) -> Span:
+def _span(node: exp.Expression, ordered: bool, rows: RowScope) -> RowSpan:
     """Return which rows a function sees, having refused the frames and orders that it does not take."""
     inner, spec = node.this, node.args.get("spec")
     name = name_of(inner).split()[-1]
@@ -61,21 +61,21 @@ def _span(node: exp.Expression, ordered: bool, rows: Rows) -> Span:
         raise rows.refusal(node, f"{name} takes no frame", "Leave it out.")
     if type(inner) in _NEIGHBOURS:
         distance = _NEIGHBOURS[type(inner)] * _offset(inner, rows)
-        return Span(start=distance, end=distance)
+        return RowSpan(start=distance, end=distance)
     if placed or not ordered:
-        return Span()
+        return RowSpan()
     if not isinstance(node, exp.Window):
         raise ValueError("a frame is of a window")
     frame, _ = bind_frame(spec, node, (), _MOST_ROWS, rows)
-    span = _RUNNING if frame is None else Span(start=frame.start, end=frame.end, peers=frame.unit == "range")
+    span = _RUNNING if frame is None else RowSpan(start=frame.start, end=frame.end, peers=frame.unit == "range")
     if span.start is None and span.end is None:
-        span = Span()
+        span = RowSpan()
     if span.start is not None and type(inner) in (exp.Min, exp.Max, exp.FirstValue):
         raise rows.refusal(node, f"A frame of {name} starts at the first row", "Write UNBOUNDED PRECEDING.")
     return span
 
 
-def _offset(inner: exp.Expression, rows: Rows) -> int:
+def _offset(inner: exp.Expression, rows: RowScope) -> int:
     """Return how many rows away LAG and LEAD look."""
     node = inner.args.get("offset")
     if node is None:
@@ -86,7 +86,7 @@ def _offset(inner: exp.Expression, rows: Rows) -> int:
     return int(text)
 
 
-def _function(inner: exp.Expression, rows: Rows, derived: Bind) -> tuple[OverFunction, Derived | None]:
+def _function(inner: exp.Expression, rows: RowScope, derived: Bind) -> tuple[OverFunction, Derived | None]:
     if type(inner) in _RANKS:
         rows.only(inner)
         return _RANKS[type(inner)], None
@@ -98,14 +98,16 @@ def _function(inner: exp.Expression, rows: Rows, derived: Bind) -> tuple[OverFun
         raise rows.refusal(inner, f"{name_of(inner)} is not answered over the rows of the answer", _ANSWERED)
     rows.only(inner, "this", *(["offset"] if type(inner) in _NEIGHBOURS else []))
     argument = derived(inner.this)
-    if argument.shape not in NUMERIC or isinstance(argument, Fixture):
+    if argument.shape not in NUMERIC or isinstance(argument, ConstantValue):
         raise rows.refusal(
             inner, f"{name_of(inner)} OVER needs a number of the answer, not {argument.shape}", _ANSWERED
         )
     return function, argument
 
 
-def _term(node: exp.Expression, rows: Rows, derived: Bind) -> Order:
+def _term(node: exp.Expression, rows: RowScope, derived: Bind) -> OutputOrder:
     rows.only(node, "this", "desc", "nulls_first")
     value = derived(node.this)
-    return Order(value=value, descending=bool(node.args.get("desc")), nulls_first=bool(node.args.get("nulls_first")))
+    return OutputOrder(
+        value=value, descending=bool(node.args.get("desc")), nulls_first=bool(node.args.get("nulls_first"))
+    )

@@ -7,10 +7,10 @@ from sqlglot import exp
 from lapwing.query.aggregates.grouping_sets import Sets
 from lapwing.query.aggregates.outputs import bind_output
 from lapwing.query.aggregates.scope import Requests, SelectScope
-from lapwing.query.derivation.derived import Derived, KeyValue, Order, Output
+from lapwing.query.derivation.derived import Derived, KeyValue, Output, OutputOrder
 from lapwing.query.derivation.window_values import over_in
 from lapwing.query.expressions.calls import exact_number
-from lapwing.query.expressions.rows import Rows
+from lapwing.query.expressions.rows import RowScope
 
 
 def bind_having(clause: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:
@@ -38,7 +38,7 @@ def _boolean(condition: Derived, name: str, clause: exp.Expression, scope: Selec
     return condition
 
 
-def check_distinct(select: exp.Select, outputs: Sequence[Output], sets: Sets, rows: Rows) -> None:
+def check_distinct(select: exp.Select, outputs: Sequence[Output], sets: Sets, rows: RowScope) -> None:
     """Refuse SELECT DISTINCT but where it changes nothing, as every row shows the keys that it is of."""
     rows.only(select.args["distinct"])
     keys = {output.value.key for output in outputs if isinstance(output.value, KeyValue)}
@@ -49,7 +49,7 @@ def check_distinct(select: exp.Select, outputs: Sequence[Output], sets: Sets, ro
 
 def bind_order(
     clause: exp.Expression, outputs: Sequence[Output], scope: SelectScope, requests: Requests
-) -> tuple[Order, ...]:
+) -> tuple[OutputOrder, ...]:
     """Bind ORDER BY, with positions in the SELECT list."""
     scope.rows.only(clause, "expressions")
     terms = []
@@ -57,7 +57,9 @@ def bind_order(
         scope.rows.only(node, "this", "desc", "nulls_first")
         value = _ordinal(node.this, outputs, scope) or bind_output(node.this, scope, requests)
         terms.append(
-            Order(value=value, descending=bool(node.args.get("desc")), nulls_first=bool(node.args.get("nulls_first")))
+            OutputOrder(
+                value=value, descending=bool(node.args.get("desc")), nulls_first=bool(node.args.get("nulls_first"))
+            )
         )
     return tuple(terms)
 
@@ -71,7 +73,7 @@ def _ordinal(node: exp.Expression, outputs: Sequence[Output], scope: SelectScope
     return outputs[int(position) - 1].value
 
 
-def bind_limit(clause: exp.Expression, name: str, rows: Rows) -> int:
+def bind_limit(clause: exp.Expression, name: str, rows: RowScope) -> int:
     """Bind LIMIT or OFFSET."""
     if isinstance(clause, exp.Fetch):
         raise rows.refusal(clause, "FETCH is not answered here", "Write LIMIT 10.")

@@ -10,7 +10,7 @@ from lapwing.errors import QueryRefused
 from lapwing.query.aggregates.approximate_bounds import within_bounds
 from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope, bound_condition
 from lapwing.query.derivation.average import Average
-from lapwing.query.derivation.derived import Derived, Released
+from lapwing.query.derivation.derived import Derived, MeasureValue
 from lapwing.query.expressions import conversion, functions
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, is_number
@@ -28,17 +28,17 @@ def _count(node: exp.Expression, scope: SelectScope, _requests: Requests) -> Der
     inner = node.this
     if isinstance(inner, exp.Star):
         rows.only(inner)
-        return Released(measure=_rows_where(condition))
+        return MeasureValue(measure=_rows_where(condition))
     if isinstance(inner, exp.Distinct):
-        return Released(measure=_distinct(inner, node, scope))
+        return MeasureValue(measure=_distinct(inner, node, scope))
     if inner is None:
         raise rows.refusal(node, "COUNT needs an argument", "Write COUNT(*).")
     if rows.is_unit(inner):  # rows without a unit do not exist
-        return Released(measure=_rows_where(condition))
+        return MeasureValue(measure=_rows_where(condition))
     argument = bind_expression(inner, rows)
     if not conversion.nullable(argument):
-        return Released(measure=_rows_where(condition))
-    return Released(measure=Count(argument=only_where(argument, condition)))
+        return MeasureValue(measure=_rows_where(condition))
+    return MeasureValue(measure=Count(argument=only_where(argument, condition)))
 
 
 def _rows_where(condition: Expression | None) -> Count:
@@ -76,7 +76,7 @@ def _count_if(node: exp.Expression, scope: SelectScope, _requests: Requests) -> 
     scope.rows.only(node, "this")
     condition = bound_condition(node.this, scope.rows, "COUNT_IF")
     both = condition if scope.condition is None else functions.both(scope.condition, condition)
-    return Released(measure=_rows_where(both))
+    return MeasureValue(measure=_rows_where(both))
 
 
 def _total(node: exp.Expression, scope: SelectScope, requests: Requests) -> Sum:
@@ -97,7 +97,7 @@ def _total(node: exp.Expression, scope: SelectScope, requests: Requests) -> Sum:
 
 
 def _sum(node: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:
-    return Released(measure=_total(node, scope, requests))
+    return MeasureValue(measure=_total(node, scope, requests))
 
 
 def _average(node: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:

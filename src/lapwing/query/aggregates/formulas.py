@@ -10,32 +10,32 @@ from sqlglot import exp
 from lapwing.query.aggregates.scope import shape_of
 from lapwing.query.derivation import calendar
 from lapwing.query.derivation.columns import NUMERIC
-from lapwing.query.derivation.derive import Compute, Side, compute
-from lapwing.query.derivation.derived import Derived, Fixture, KeyValue
+from lapwing.query.derivation.derive import FunctionCall, Side, compute
+from lapwing.query.derivation.derived import ConstantValue, Derived, KeyValue
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.expressions.naming import name_of
-from lapwing.query.expressions.rows import Rows
+from lapwing.query.expressions.rows import RowScope
 
 Bind = Callable[[exp.Expression], Derived]
-Formula = Callable[[exp.Expression, Rows, Bind], Derived]
+Formula = Callable[[exp.Expression, RowScope, Bind], Derived]
 """Binds a node, given what binds the parts that it is made of."""
 
-_NOTHING = Fixture(value="", shape="text")
-_ONE = Fixture(value=Fraction(1), shape="integer")
+_NOTHING = ConstantValue(value="", shape="text")
+_ONE = ConstantValue(value=Fraction(1), shape="integer")
 _WHOLE = {exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT, exp.DType.INT128}
 _REAL = {exp.DType.FLOAT, exp.DType.DOUBLE}
 _SIDES: Final[Mapping[str, Side]] = {"DP_INTERVAL_LOW": "low", "DP_INTERVAL_HIGH": "high"}
 
 
-def _constant(node: exp.Expression, rows: Rows, _bind: Bind) -> Derived:
+def _constant(node: exp.Expression, rows: RowScope, _bind: Bind) -> Derived:
     literal = bind_expression(node, rows)
     value: Constant = getattr(literal, "value", None)
-    return Fixture(value=value, shape=shape_of(literal.type))
+    return ConstantValue(value=value, shape=shape_of(literal.type))
 
 
 def _apply(function: str, *parts: str, ignored: Sequence[str] = ()) -> Formula:
-    def handler(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+    def handler(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
         rows.only(node, *parts, *ignored)
         nodes: list[exp.Expression] = []
         for part in parts:
@@ -46,24 +46,24 @@ def _apply(function: str, *parts: str, ignored: Sequence[str] = ()) -> Formula:
     return handler
 
 
-def _round(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+def _round(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     rows.only(node, "this", "decimals")
     digits = node.args.get("decimals")
     if digits is None:
         return compute("round", bind(node.this))
     places = _constant(digits, rows, bind) if isinstance(digits, exp.Literal | exp.Neg) else None
-    value = places.value if isinstance(places, Fixture) else None
+    value = places.value if isinstance(places, ConstantValue) else None
     if not isinstance(value, Fraction) or value.denominator != 1 or abs(value) > 12:
         raise rows.refusal(node, "ROUND takes a whole number of digits up to 12", "Write ROUND(x, 2).")
-    return compute("round", bind(node.this), Fixture(value=value, shape="integer"))
+    return compute("round", bind(node.this), ConstantValue(value=value, shape="integer"))
 
 
-def _between(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+def _between(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     rows.only(node, "this", "low", "high")
     return compute("between", *(bind(node.args[part]) for part in ("this", "low", "high")))
 
 
-def _is(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+def _is(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     rows.only(node, "this", "expression")
     rows.only(node.expression, "this")
     if not isinstance(node.expression, exp.Null):
@@ -71,11 +71,11 @@ def _is(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
     return compute("is_null", bind(node.this))
 
 
-def _case(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+def _case(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     rows.only(node, "this", "ifs", "default")
     chosen = bind(node.this) if node.this is not None else None
     # It is repeated in every branch, which would let nested ones grow without end.
-    if isinstance(chosen, Compute) and any(isinstance(part, Compute) for part in chosen.arguments):
+    if isinstance(chosen, FunctionCall) and any(isinstance(part, FunctionCall) for part in chosen.arguments):
         raise rows.refusal(node, "CASE x WHEN repeats a long x too often", "Write CASE WHEN condition THEN ….")
     parts: list[Derived] = []
     for branch in node.args["ifs"]:
@@ -84,17 +84,17 @@ def _case(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
         parts.append(condition if chosen is None else compute("=", chosen, condition))
         parts.append(bind(branch.args["true"]))
     default = node.args.get("default")
-    return compute("case", *parts, bind(default) if default else Fixture(value=None, shape="null"))
+    return compute("case", *parts, bind(default) if default else ConstantValue(value=None, shape="null"))
 
 
-def _if(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+def _if(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     rows.only(node, "this", "true", "false")
     otherwise = node.args.get("false")
-    last = Fixture(value=None, shape="null") if otherwise is None else bind(otherwise)
+    last = ConstantValue(value=None, shape="null") if otherwise is None else bind(otherwise)
     return compute("case", bind(node.this), bind(node.args["true"]), last)
 
 
-def _joined(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+def _joined(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     """Bind CONCAT, which leaves out what is NULL."""
     rows.only(node, "expressions", "safe", "coalesce")
     parts = [bind(part) for part in node.expressions]
@@ -102,15 +102,15 @@ def _joined(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
 
 
 def _present(part: Derived) -> Derived:
-    return part if isinstance(part, Fixture) and part.value is not None else compute("coalesce", part, _NOTHING)
+    return part if isinstance(part, ConstantValue) and part.value is not None else compute("coalesce", part, _NOTHING)
 
 
-def _cast(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+def _cast(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     """Bind a cast; DATE '…' and TIMESTAMP '…' are casts of constants."""
     return _constant(node, rows, bind) if isinstance(node.this, exp.Literal) else _cast_number(node, rows, bind)
 
 
-def _cast_number(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+def _cast_number(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     """Bind a cast of a number to a real, a whole or a decimal number, half up."""
     rows.only(node, "this", "to", "safe")
     value, target = bind(node.this), node.args["to"]
@@ -120,7 +120,7 @@ def _cast_number(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
     if value.shape in NUMERIC and target.this in _WHOLE:
         return compute("round", value)
     if value.shape in NUMERIC and target.this == exp.DType.DECIMAL:
-        return compute("round", value, Fixture(value=_scale(target), shape="integer"))
+        return compute("round", value, ConstantValue(value=_scale(target), shape="integer"))
     reason = f"A cast of {value.shape} to {target.sql()[:40]} is not answered over the answer"
     raise rows.refusal(node, reason, "Cast numbers to DOUBLE, INTEGER or DECIMAL(10, 2).")
 
@@ -133,7 +133,7 @@ def _scale(target: exp.Expression) -> Fraction:
     return Fraction(str(listed[1].this.this)) if len(listed) == 2 else Fraction(0)
 
 
-def _subtract(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+def _subtract(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     rows.only(node, "this", "expression")
     left, right = bind(node.this), bind(node.expression)
     if left.shape == right.shape == "date":
@@ -147,14 +147,14 @@ def _subtract(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
     return compute("subtract", left, right)
 
 
-def _date_diff(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+def _date_diff(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     rows.only(node, "this", "expression", "unit", "date_part_boundary")
     unit = node.args.get("unit")
     name = unit.name if isinstance(unit, exp.Literal | exp.Var) else ""
     return calendar.difference(name, bind(node.expression), bind(node.this))
 
 
-def _interval_end(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+def _interval_end(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     """Bind DP_INTERVAL_LOW(x) and DP_INTERVAL_HIGH(x): the ends of the 95 % interval of a column of the answer."""
     side = _SIDES.get(node.name.upper())
     if side is None:
@@ -165,7 +165,7 @@ def _interval_end(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
     return calendar.end_of(bind(node.expressions[0]), side)
 
 
-def _grouping(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
+def _grouping(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     """Bind GROUPING(key): 1 in the cells of grouping sets without the key, else 0."""
     rows.only(node, "expressions")
     if len(node.expressions) != 1:
@@ -173,7 +173,7 @@ def _grouping(node: exp.Expression, rows: Rows, bind: Bind) -> Derived:
     value = bind(node.expressions[0])
     if not isinstance(value, KeyValue):
         raise rows.refusal(node, "GROUPING takes a key of GROUP BY")
-    one, zero = (Fixture(value=Fraction(number), shape="integer") for number in (1, 0))
+    one, zero = (ConstantValue(value=Fraction(number), shape="integer") for number in (1, 0))
     return compute("case", compute("is_null", value), one, zero)
 
 

@@ -5,7 +5,7 @@ from itertools import combinations, product
 
 from sqlglot import exp
 
-from lapwing.query.expressions.rows import Rows
+from lapwing.query.expressions.rows import RowScope
 from lapwing.query.measures import Key
 
 MOST_SETS = 64
@@ -13,7 +13,7 @@ MOST_SETS = 64
 Sets = tuple[tuple[Key, ...], ...]
 
 
-def grouping_sets(nodes: Sequence[exp.Expression], key: Callable[[exp.Expression], Key], rows: Rows) -> Sets:
+def grouping_sets(nodes: Sequence[exp.Expression], key: Callable[[exp.Expression], Key], rows: RowScope) -> Sets:
     """Return the grouping sets of a GROUP BY list, each once: one of every item, in all combinations.
 
     Raises: QueryRefused if there are too many.
@@ -33,7 +33,7 @@ def grouping_sets(nodes: Sequence[exp.Expression], key: Callable[[exp.Expression
     return tuple(distinct.values())
 
 
-def _sets(node: exp.Expression, key: Callable[[exp.Expression], Key], rows: Rows) -> Sets:
+def _sets(node: exp.Expression, key: Callable[[exp.Expression], Key], rows: RowScope) -> Sets:
     """Return the grouping sets of one item of the list."""
     match node:
         case exp.GroupingSets():
@@ -54,7 +54,7 @@ def _sets(node: exp.Expression, key: Callable[[exp.Expression], Key], rows: Rows
             return (_item(node, key, rows),)
 
 
-def _item(node: exp.Expression, key: Callable[[exp.Expression], Key], rows: Rows) -> tuple[Key, ...]:
+def _item(node: exp.Expression, key: Callable[[exp.Expression], Key], rows: RowScope) -> tuple[Key, ...]:
     """Return the keys of an expression, or of several in parentheses."""
     if isinstance(node, exp.Tuple):
         rows.only(node, "expressions")

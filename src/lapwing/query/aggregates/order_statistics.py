@@ -29,7 +29,7 @@ from lapwing.query.expressions import conversion, temporal
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, Literal, is_number
 from lapwing.query.expressions.naming import as_number, written_name
-from lapwing.query.expressions.rows import Rows
+from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.types import Fixed, Type, describe, is_temporal
 from lapwing.query.from_clause.groupings import only_where
 from lapwing.query.measures import Distribution
@@ -106,7 +106,7 @@ ORDER_STATISTICS: Final[Mapping[type[exp.Expression], Aggregate]] = {
 }
 
 
-def _share(node: exp.Expression, argument: object, rows: Rows) -> Fraction:
+def _share(node: exp.Expression, argument: object, rows: RowScope) -> Fraction:
     """Return the share of rows that is asked for, a constant."""
     bound = bind_expression(argument, rows) if isinstance(argument, exp.Expression) else None
     value = bound.value if isinstance(bound, Literal) else None
@@ -116,7 +116,7 @@ def _share(node: exp.Expression, argument: object, rows: Rows) -> Fraction:
     return value
 
 
-def _name(node: exp.Expression, rows: Rows) -> str:
+def _name(node: exp.Expression, rows: RowScope) -> str:
     """Return the name of an order statistic as the question spells it."""
     start, end = node.meta.get("start"), node.meta.get("end")
     if isinstance(start, int) and isinstance(end, int):

@@ -20,7 +20,7 @@ from lapwing.query.aggregates.statistics import STATISTICS
 from lapwing.query.derivation.derived import Derived, KeyValue
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.naming import instead_of_aggregate, name_of
-from lapwing.query.expressions.rows import Rows, is_column, require_present
+from lapwing.query.expressions.rows import RowScope, is_column, require_present
 
 AGGREGATES: Final[Mapping[type[exp.Expression], Aggregate]] = {**COUNTS_AND_SUMS, **STATISTICS, **ORDER_STATISTICS}
 """Which function binds which aggregate; a new one adds itself to one of these tables, or brings a table of its own."""
@@ -97,7 +97,7 @@ def _paren(node: exp.Expression, scope: SelectScope, requests: Requests) -> Deri
     return bind_output(node.this, scope, requests)
 
 
-def _over(node: exp.Expression, rows: Rows, derived: Callable[[exp.Expression], Derived]) -> Derived:
+def _over(node: exp.Expression, rows: RowScope, derived: Callable[[exp.Expression], Derived]) -> Derived:
     from lapwing.query.aggregates.answer_windows import bind_over  # here: few questions have windows
 
     return bind_over(node, rows, derived)

@@ -7,7 +7,7 @@ from lapwing.query.aggregates.race_to_the_top import RACE_WEIGHT, race_to_the_to
 from lapwing.query.aggregates.scope import Requests
 from lapwing.query.aggregates.shared_rows import truncated
 from lapwing.query.aggregates.unit_totals import bounded_by_search
-from lapwing.query.derivation.derived import Derived, Released, measures_of
+from lapwing.query.derivation.derived import Derived, MeasureValue, measures_of
 from lapwing.query.expressions.naming import name_of
 from lapwing.query.measures import Count, Sum
 from lapwing.query.relations.contribution import Share, per_group, require_units
@@ -23,7 +23,7 @@ def with_privacy_arguments(
     Raises: QueryRefused for an argument that the aggregate does not take.
     """
     if named.contribution_bounds_per_group is not None:
-        if not isinstance(value, Released) or not isinstance(value.measure, Count | Sum):
+        if not isinstance(value, MeasureValue) or not isinstance(value.measure, Count | Sum):
             raise QueryRefused(
                 f"{name_of(node)} takes no contribution_bounds_per_group",
                 remedy="COUNT and SUM do; others take contribution_bounds_per_row.",
@@ -48,10 +48,10 @@ def _bounded_by_group(measure: Count | Sum, named: NamedArguments, selection: Se
     require_units(selection)
     match named.contribution_bounds_per_group:
         case "auto":
-            return Released(measure=bounded_by_search(measure, selection.rows_per_unit, requests))
+            return MeasureValue(measure=bounded_by_search(measure, selection.rows_per_unit, requests))
         case "race":
             return _weighed(race_to_the_top(measure, selection.rows_per_unit), requests)
-    return Released(measure=per_group(measure, named))
+    return MeasureValue(measure=per_group(measure, named))
 
 
 def _weighed(value: Derived, requests: Requests) -> Derived:

@@ -21,7 +21,7 @@ from typing import Final
 
 from lapwing.errors import QueryRefused
 from lapwing.query.derivation.derive import compute, interval_end
-from lapwing.query.derivation.derived import Derived, Fixture, Released
+from lapwing.query.derivation.derived import ConstantValue, Derived, MeasureValue
 from lapwing.query.measures import Count, Sum
 
 RACE_WEIGHT: Final = Fraction(2)
@@ -45,5 +45,5 @@ def race_to_the_top(measure: Count | Sum, rows_per_unit: int) -> Derived:
     thresholds = [rows_per_unit * high]
     while len(thresholds) < MOST_THRESHOLDS and thresholds[-1] > 1:
         thresholds.append(-(-thresholds[-1] // 2))
-    released = [Released(measure=replace(measure, clamp=(0, most))) for most in thresholds]
-    return interval_end(compute("greatest", Fixture(value=Fraction(0), shape="integer"), *released), "low")
+    released = [MeasureValue(measure=replace(measure, clamp=(0, most))) for most in thresholds]
+    return interval_end(compute("greatest", ConstantValue(value=Fraction(0), shape="integer"), *released), "low")

@@ -11,7 +11,7 @@ from lapwing.query.derivation.derived import Derived
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.magnitudes import Bounds, Magnitudes
-from lapwing.query.expressions.rows import Rows
+from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Plain, Type, describe
 from lapwing.query.measures import Count, Distribution, Key, Measure, Sum
 from lapwing.query.relations.contribution import Share
@@ -31,7 +31,7 @@ class SelectScope:
         their own privacy, by where they start in the text.
     """
 
-    rows: Rows
+    rows: RowScope
     selection: Selection
     keys: tuple[Key, ...]
     aliases: Mapping[str, Derived] = field(default_factory=dict)
@@ -83,7 +83,7 @@ def has_aggregate(node: exp.Expression) -> bool:
     return isinstance(node, exp.AggFunc) or any(has_aggregate(child) for child in node.iter_expressions())
 
 
-def bound_condition(node: exp.Expression, rows: Rows, name: str) -> Expression:
+def bound_condition(node: exp.Expression, rows: RowScope, name: str) -> Expression:
     """Bind the condition of FILTER, COUNT_IF or CASE inside an aggregate."""
     condition = bind_expression(node, rows)
     if condition.type != BOOLEAN:

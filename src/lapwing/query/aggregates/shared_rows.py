@@ -31,7 +31,7 @@ from lapwing.mechanisms.packing import MOST_LEVEL
 from lapwing.query.aggregates.scope import Requests
 from lapwing.query.aggregates.truncation import highest, truncated_by_search
 from lapwing.query.derivation.derive import compute, interval_end
-from lapwing.query.derivation.derived import Derived, Fixture, Released
+from lapwing.query.derivation.derived import ConstantValue, Derived, MeasureValue
 from lapwing.query.measures import Count, Key, Measure, Sum
 from lapwing.query.text.options import NamedArguments
 
@@ -58,18 +58,18 @@ def truncated(measure: Count | Sum, named: NamedArguments, requests: Requests) -
                 "What a unit adds to rows that it shares is limited from 0 to at least a step",
                 remedy=f"Write (0, 100), or {AUTO}.",
             )
-        return Released(measure=replace(measure, clamp=(0, min(threshold, MOST_LEVEL))))
+        return MeasureValue(measure=replace(measure, clamp=(0, min(threshold, MOST_LEVEL))))
     if bounds == "auto":
-        return Released(measure=truncated_by_search(measure, requests))
+        return MeasureValue(measure=truncated_by_search(measure, requests))
     thresholds = [highest(measure)]
     while len(thresholds) < MOST_THRESHOLDS and thresholds[-1] > 1:
         thresholds.append(-(-thresholds[-1] // BASE))
-    return _greatest_end([Released(measure=replace(measure, clamp=(0, most))) for most in reversed(thresholds)])
+    return _greatest_end([MeasureValue(measure=replace(measure, clamp=(0, most))) for most in reversed(thresholds)])
 
 
-def _greatest_end(released: Sequence[Released]) -> Derived:
+def _greatest_end(released: Sequence[MeasureValue]) -> Derived:
     """Return the greatest lower end of truncated sums, that of the lowest threshold first."""
-    zero = Fixture(value=Fraction(0), shape="integer")
+    zero = ConstantValue(value=Fraction(0), shape="integer")
     nothing = compute("multiply", zero, compute("greatest", *released))  # so that all intervals hold at once
     lows = [interval_end(compute("add", total, nothing), "low") for total in released]
     highs = [interval_end(compute("add", total, nothing), "high") for total in released]

@@ -11,7 +11,7 @@ import numpy as np
 from lapwing.exact.arrays import product, total
 from lapwing.query.derivation import intervals, rationals
 from lapwing.query.derivation.columns import Rationals, Shape, constant, some
-from lapwing.query.derivation.derived import Derived, NoisyCells, Part, Released
+from lapwing.query.derivation.derived import Derived, MeasureValue, NoisyCells, Part
 from lapwing.query.derivation.intervals import Ends, Interval
 from lapwing.query.derivation.rationals import single
 from lapwing.query.measures import Count, Measure, Sum
@@ -53,8 +53,8 @@ class Average:
 
         Where no count is, the mean may be anywhere inside its bounds.
         """
-        fewest, most = (end.numbers for end in Released(measure=self.count).interval(cells, margins))
-        sums = Released(measure=self.total).interval(cells, margins)
+        fewest, most = (end.numbers for end in MeasureValue(measure=self.count).interval(cells, margins))
+        sums = MeasureValue(measure=self.total).interval(cells, margins)
         none = rationals.compared(operator.lt, most, _ONE)
         counts = (Ends(numbers=rationals.greater(fewest, _ONE)), Ends(numbers=rationals.greater(most, _ONE)))
         ratios = intervals.divide(sums, counts)

@@ -11,35 +11,35 @@ from typing import Final
 
 from lapwing.errors import QueryRefused
 from lapwing.query.derivation.columns import TEMPORAL
-from lapwing.query.derivation.derive import Compute, Side, compute, interval_end
-from lapwing.query.derivation.derived import Derived, Fixture, measures_of
+from lapwing.query.derivation.derive import FunctionCall, Side, compute, interval_end
+from lapwing.query.derivation.derived import ConstantValue, Derived, measures_of
 from lapwing.query.expressions.temporal import unit_of
 
 _WRITTEN: Final = ("date_at", "moment_at")
 _SECONDS: Final[Mapping[str, int]] = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
 
 
-def date_of(days: Derived) -> Compute:
+def date_of(days: Derived) -> FunctionCall:
     """Write days since 1970-01-01 as a date."""
     return compute("date_at", days)
 
 
-def moment_of(seconds: Derived) -> Compute:
+def moment_of(seconds: Derived) -> FunctionCall:
     """Write seconds since 1970-01-01 as a timestamp."""
     return compute("moment_at", seconds)
 
 
-def midnights(days: Derived) -> Compute:
+def midnights(days: Derived) -> FunctionCall:
     """Write days since 1970-01-01, and parts of days, as a timestamp."""
     return moment_of(compute("multiply", days, _whole(_SECONDS["day"])))
 
 
-def days_between(later: Derived, earlier: Derived) -> Compute:
+def days_between(later: Derived, earlier: Derived) -> FunctionCall:
     """Subtract two dates: the days between them."""
     return compute("subtract", _number(later), _number(earlier))
 
 
-def difference(unit: str, start: Derived, end: Derived) -> Compute:
+def difference(unit: str, start: Derived, end: Derived) -> FunctionCall:
     """Count the seconds, minutes, hours or days that begin after `start` and not after `end`.
 
     Raises: QueryRefused if it is another unit, or they are no dates and timestamps.
@@ -57,7 +57,7 @@ def difference(unit: str, start: Derived, end: Derived) -> Compute:
 
 def end_of(value: Derived, side: Side) -> Derived:
     """Take an end of the 95 % interval of a noisy number, or of a date or timestamp that stands for one."""
-    if isinstance(value, Compute) and value.function in _WRITTEN and measures_of(value):
+    if isinstance(value, FunctionCall) and value.function in _WRITTEN and measures_of(value):
         return compute(value.function, interval_end(value.arguments[0], side))
     return interval_end(value, side)
 
@@ -70,14 +70,14 @@ def _begun(value: Derived, size: int) -> Derived:
 
 def _number(value: Derived) -> Derived:
     """Return the number of days or seconds that a date or timestamp stands for."""
-    if isinstance(value, Compute) and value.function in _WRITTEN:
+    if isinstance(value, FunctionCall) and value.function in _WRITTEN:
         return value.arguments[0]
     return compute("day_number" if value.shape == "date" else "second_number", value)
 
 
-def _whole(value: int) -> Fixture:
-    return Fixture(value=Fraction(value), shape="integer")
+def _whole(value: int) -> ConstantValue:
+    return ConstantValue(value=Fraction(value), shape="integer")
 
 
-def _exact(value: Fraction) -> Fixture:
-    return Fixture(value=value, shape="integer" if value.denominator == 1 else "real")
+def _exact(value: Fraction) -> ConstantValue:
+    return ConstantValue(value=value, shape="integer" if value.denominator == 1 else "real")

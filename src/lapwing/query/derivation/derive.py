@@ -13,7 +13,7 @@ from typing import Literal as Choice
 from lapwing.errors import QueryRefused
 from lapwing.query.derivation import intervals
 from lapwing.query.derivation.columns import NUMERIC, Column, Shape, constant, some
-from lapwing.query.derivation.derived import Derived, Fixture, NoisyCells, Part, measures_of, parts_of, values_in
+from lapwing.query.derivation.derived import ConstantValue, Derived, NoisyCells, Part, measures_of, parts_of, values_in
 from lapwing.query.derivation.functions import FUNCTIONS
 from lapwing.query.derivation.intervals import Interval
 from lapwing.query.derivation.rationals import either
@@ -44,7 +44,7 @@ Side = Choice["low", "high"]
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compute:
+class FunctionCall:
     """A function of `functions.FUNCTIONS` over derived values. Made by `compute`, which checks it."""
 
     function: str
@@ -122,13 +122,13 @@ class IntervalEnd:
         """Return that it has none."""
 
 
-def compute(function: str, *arguments: Derived) -> Compute:
+def compute(function: str, *arguments: Derived) -> FunctionCall:
     """Apply a function, checking its arguments so that nothing can fail once the answer is paid.
 
     Raises: QueryRefused if they do not fit.
     """
     parts = _alike(arguments) if function in _COMPARED else arguments
-    return Compute(function=function, arguments=tuple(parts), shape=_shape_of(function, parts))
+    return FunctionCall(function=function, arguments=tuple(parts), shape=_shape_of(function, parts))
 
 
 def interval_end(value: Derived, side: Side) -> IntervalEnd:
@@ -166,14 +166,14 @@ def _alike(arguments: Sequence[Derived]) -> tuple[Derived, ...]:
 
 
 def _as_temporal(argument: Derived, kind: Shape) -> Derived:
-    if isinstance(argument, Fixture) and isinstance(argument.value, str):
-        return Fixture(value=temporal(argument.value, _TEMPORAL[kind]).value, shape=kind)
+    if isinstance(argument, ConstantValue) and isinstance(argument.value, str):
+        return ConstantValue(value=temporal(argument.value, _TEMPORAL[kind]).value, shape=kind)
     return argument
 
 
 def _at_midnight(argument: Derived) -> Derived:
-    if isinstance(argument, Fixture) and isinstance(argument.value, date) and argument.shape == "date":
-        return Fixture(value=datetime.combine(argument.value, time()), shape="timestamp")
+    if isinstance(argument, ConstantValue) and isinstance(argument.value, date) and argument.shape == "date":
+        return ConstantValue(value=datetime.combine(argument.value, time()), shape="timestamp")
     return argument
 
 
@@ -211,7 +211,7 @@ def _rounded(function: str, arguments: Sequence[Derived]) -> Shape:
 def _power(function: str, arguments: Sequence[Derived]) -> Shape:
     shape = _numeric(function, arguments[:1])
     base, exponent = arguments
-    value = exponent.value if isinstance(exponent, Fixture) else None
+    value = exponent.value if isinstance(exponent, ConstantValue) else None
     if not isinstance(value, Fraction) or value.denominator != 1 or abs(value) > MOST_EXPONENT:
         raise QueryRefused(
             f"POWER over the answer takes a whole exponent up to {MOST_EXPONENT}",
@@ -228,11 +228,11 @@ def _degree(derived: Derived) -> int:
     """Return how many numbers are multiplied in a value, at most."""
     if isinstance(derived, IntervalEnd):
         return _degree(derived.value)
-    if not isinstance(derived, Compute):
+    if not isinstance(derived, FunctionCall):
         return 1
     if derived.function == "power":
         base, exponent = derived.arguments
-        value = exponent.value if isinstance(exponent, Fixture) else None
+        value = exponent.value if isinstance(exponent, ConstantValue) else None
         return _degree(base) * max(1, abs(int(value)) if isinstance(value, Fraction) else 1)
     if derived.function == "exponential":  # a double's 1,100 binary digits
         return 16

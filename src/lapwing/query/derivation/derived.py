@@ -63,7 +63,7 @@ class Derived(Protocol):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Released:
+class MeasureValue:
     """The released value of a measure."""
 
     measure: Measure
@@ -170,7 +170,7 @@ class KeyValue:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fixture:
+class ConstantValue:
     """A constant of the question."""
 
     value: Constant
@@ -224,7 +224,7 @@ class Output:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class OutputOrder:
     """One ORDER BY term."""
 
     value: Derived

@@ -13,8 +13,8 @@ of the rows.
 from fractions import Fraction
 
 from lapwing.query.derivation.average import Average
-from lapwing.query.derivation.derive import Compute, compute
-from lapwing.query.derivation.derived import Derived, Fixture, Released
+from lapwing.query.derivation.derive import FunctionCall, compute
+from lapwing.query.derivation.derived import ConstantValue, Derived, MeasureValue
 from lapwing.query.measures import Count, Sum
 
 
@@ -67,17 +67,17 @@ def correlation(
     return compute("within", quotient, _number(-1), _number(1))
 
 
-def _shifted(total: Sum, count: Count) -> Compute:
+def _shifted(total: Sum, count: Count) -> FunctionCall:
     """Return the mean of x − c."""
     return compute("subtract", Average(total=total, count=count), _number(total.origin * total.step))
 
 
-def _power(value: Derived, exponent: int) -> Compute:
+def _power(value: Derived, exponent: int) -> FunctionCall:
     return compute("power", value, _number(exponent))
 
 
 def _sampled(value: Derived, count: Count, *, sample: bool) -> Derived:
-    return compute("multiply", value, compute("sample_factor", Released(measure=count))) if sample else value
+    return compute("multiply", value, compute("sample_factor", MeasureValue(measure=count))) if sample else value
 
 
 def _radius(total: Sum) -> Fraction:
@@ -87,5 +87,5 @@ def _radius(total: Sum) -> Fraction:
     return (high - low) / 2
 
 
-def _number(value: Fraction | int) -> Fixture:
-    return Fixture(value=Fraction(value), shape="integer" if Fraction(value).denominator == 1 else "decimal")
+def _number(value: Fraction | int) -> ConstantValue:
+    return ConstantValue(value=Fraction(value), shape="integer" if Fraction(value).denominator == 1 else "decimal")

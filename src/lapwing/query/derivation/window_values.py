@@ -17,7 +17,7 @@ import numpy as np
 from lapwing.exact.arrays import integer_array, largest
 from lapwing.query.derivation.columns import Column, IndexArray, Rationals, Shape, mask_of, of_numbers
 from lapwing.query.derivation.comparing import sortable
-from lapwing.query.derivation.derived import Derived, NoisyCells, Order, Part, values_in
+from lapwing.query.derivation.derived import Derived, NoisyCells, OutputOrder, Part, values_in
 from lapwing.query.measures import Measure
 
 Truth = np.typing.NDArray[np.bool_]
@@ -30,7 +30,7 @@ OverFunction = Choice[
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class RowSpan:
     """Which rows around its own a window function sees, in order: from `start` to `end`, both included, 0 its own.
 
     Args: start, end: None for the first or the last row of the partition; peers: whether rows that tie with the first
@@ -44,7 +44,7 @@ class Span:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Over:
+class WindowValue:
     """A window function over the rows of the answer with the same values of `partition`, as HAVING leaves them.
 
     Args: span: which of these rows it is over; `row_at` takes the first of them.
@@ -53,9 +53,9 @@ class Over:
     function: OverFunction
     argument: Derived | None
     partition: tuple[Derived, ...]
-    order: tuple[Order, ...]
+    order: tuple[OutputOrder, ...]
     shape: Shape
-    span: Span = Span()
+    span: RowSpan = RowSpan()
 
     parts: ClassVar[tuple[Part, ...]] = ()
     has_interval: ClassVar[bool] = False
@@ -75,19 +75,19 @@ class Over:
         """Return that it has none: errors of several cells are added, and ranks depend on which is larger."""
 
 
-def over_in(derived: Derived) -> list[Over]:
+def over_in(derived: Derived) -> list[WindowValue]:
     """Return the window functions in a derived value."""
-    return [value for value in values_in(derived) if isinstance(value, Over)]
+    return [value for value in values_in(derived) if isinstance(value, WindowValue)]
 
 
-def with_over(cells: NoisyCells, windows: Iterable[Over]) -> NoisyCells:
+def with_over(cells: NoisyCells, windows: Iterable[WindowValue]) -> NoisyCells:
     """Return the rows of an answer with functions over them."""
     return replace(cells, over={over: _computed(over, cells).expanded(cells.size) for over in windows})
 
 
-def _computed(over: Over, cells: NoisyCells) -> Column:
+def _computed(over: WindowValue, cells: NoisyCells) -> Column:
     groups = _groups(over, cells)
-    if over.function in ("sum", "rows") and over.span != Span():
+    if over.function in ("sum", "rows") and over.span != RowSpan():
         return _spanning(over, cells, groups)
     match over.function:
         case "sum":
@@ -100,7 +100,7 @@ def _computed(over: Over, cells: NoisyCells) -> Column:
             return Rationals(tops=_ranks(over, cells, groups))
 
 
-def _groups(over: Over, cells: NoisyCells) -> IndexArray:
+def _groups(over: WindowValue, cells: NoisyCells) -> IndexArray:
     """Return the number of each row's part of the partition; NULL is a value of its own."""
     codes = [_codes(part, cells) for part in over.partition]
     if not codes:
@@ -118,7 +118,7 @@ def _codes(derived: Derived, cells: NoisyCells) -> IndexArray:
     return codes
 
 
-def _total(over: Over, cells: NoisyCells, groups: IndexArray) -> Rationals:
+def _total(over: WindowValue, cells: NoisyCells, groups: IndexArray) -> Rationals:
     """Add up exactly; NULLs are skipped, and the sum of nothing else is NULL."""
     values = of_numbers([None]) if over.argument is None else cells.column(over.argument)
     if not isinstance(values, Rationals):
@@ -139,7 +139,7 @@ def _total(over: Over, cells: NoisyCells, groups: IndexArray) -> Rationals:
 # ---- what depends on the order of rows ------------------------------------------------------------------------------
 
 
-def _spanning(over: Over, cells: NoisyCells, groups: IndexArray) -> Rationals:
+def _spanning(over: WindowValue, cells: NoisyCells, groups: IndexArray) -> Rationals:
     """Compute over the rows of each row's span, exactly."""
     terms = [_sorting(term, cells) for term in over.order]
     places = np.lexsort([*terms[::-1], groups])
@@ -158,7 +158,7 @@ def _spanning(over: Over, cells: NoisyCells, groups: IndexArray) -> Rationals:
     return of_numbers(by_row)
 
 
-def _spans(span: Span, starts: Truth, differs: Truth) -> list[tuple[int, int]]:
+def _spans(span: RowSpan, starts: Truth, differs: Truth) -> list[tuple[int, int]]:
     """Return, for each row in order, the places from which and up to which its span reaches: none if not before it."""
     first, last = _runs(starts)
     nearest, furthest = _runs(differs) if span.peers else (np.arange(len(starts)), np.arange(len(starts)) + 1)
@@ -224,7 +224,7 @@ _OF_SPANS: Final[Mapping[str, Callable[[Values, Spans], Values]]] = {
 }
 
 
-def _ranks(over: Over, cells: NoisyCells, groups: IndexArray) -> IndexArray:
+def _ranks(over: WindowValue, cells: NoisyCells, groups: IndexArray) -> IndexArray:
     terms = [_sorting(term, cells) for term in over.order]
     places = np.lexsort([*terms[::-1], groups])
     here = np.arange(cells.size)
@@ -244,7 +244,7 @@ def _ranks(over: Over, cells: NoisyCells, groups: IndexArray) -> IndexArray:
     return by_row
 
 
-def _sorting(term: Order, cells: NoisyCells) -> IndexArray:
+def _sorting(term: OutputOrder, cells: NoisyCells) -> IndexArray:
     codes = _codes(term.value, cells)
     last = cells.size + 1
     signed = -codes if term.descending else codes

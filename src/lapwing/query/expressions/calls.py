@@ -12,11 +12,11 @@ from lapwing.query.expressions.expression import Expression, Literal, Operation,
 from lapwing.query.expressions.functions import NULL_LITERAL
 from lapwing.query.expressions.library import ANONYMOUS, CLOCK_REMEDY, CLOCKS, LIBRARY, Signature
 from lapwing.query.expressions.naming import name_of, remedy_of
-from lapwing.query.expressions.rows import Rows, is_column, require_present
+from lapwing.query.expressions.rows import RowScope, is_column, require_present
 from lapwing.query.expressions.types import BOOLEAN, TEXT, is_temporal
 
 
-def bind_expression(node: exp.Expression, rows: Rows) -> Expression:
+def bind_expression(node: exp.Expression, rows: RowScope) -> Expression:
     """Turn a syntax node into a checked expression over one row, or refuse it at its position."""
     require_present(node)
     ready = rows.ready(node)
@@ -33,7 +33,7 @@ def bind_expression(node: exp.Expression, rows: Rows) -> Expression:
         raise rows.refusal(node, refused.reason, refused.remedy) from None
 
 
-def literal(node: exp.Expression, rows: Rows) -> Expression:
+def literal(node: exp.Expression, rows: RowScope) -> Expression:
     """Bind a constant."""
     rows.only(node, "this", "is_string")
     if isinstance(node, exp.Null):
@@ -45,7 +45,7 @@ def literal(node: exp.Expression, rows: Rows) -> Expression:
     return conversion.number(exact_number(str(node.this), node, rows))
 
 
-def exact_number(text: str, node: exp.Expression, rows: Rows) -> Fraction:
+def exact_number(text: str, node: exp.Expression, rows: RowScope) -> Fraction:
     """Read a numeric constant exactly, whatever its exponent."""
     rows.only(node, "this", "is_string")
     try:
@@ -58,8 +58,8 @@ def exact_number(text: str, node: exp.Expression, rows: Rows) -> Fraction:
     return Fraction(value)
 
 
-def _unary(rule: Callable[[Expression], Expression]) -> Callable[[exp.Expression, Rows], Expression]:
-    def bind(node: exp.Expression, rows: Rows) -> Expression:
+def _unary(rule: Callable[[Expression], Expression]) -> Callable[[exp.Expression, RowScope], Expression]:
+    def bind(node: exp.Expression, rows: RowScope) -> Expression:
         rows.only(node, "this")
         return rule(bind_expression(node.this, rows))
 
@@ -68,18 +68,18 @@ def _unary(rule: Callable[[Expression], Expression]) -> Callable[[exp.Expression
 
 def _binary(
     rule: Callable[[Expression, Expression], Expression], *ignored: str
-) -> Callable[[exp.Expression, Rows], Expression]:
-    def bind(node: exp.Expression, rows: Rows) -> Expression:
+) -> Callable[[exp.Expression, RowScope], Expression]:
+    def bind(node: exp.Expression, rows: RowScope) -> Expression:
         rows.only(node, "this", "expression", *ignored)
         return rule(bind_expression(node.this, rows), bind_expression(node.expression, rows))
 
     return bind
 
 
-def _chain(rule: Callable[..., Expression]) -> Callable[[exp.Expression, Rows], Expression]:
+def _chain(rule: Callable[..., Expression]) -> Callable[[exp.Expression, RowScope], Expression]:
     """Bind a chain of ANDs, or of ORs, as one, whatever its parentheses."""
 
-    def bind(node: exp.Expression, rows: Rows) -> Expression:
+    def bind(node: exp.Expression, rows: RowScope) -> Expression:
         found, pending = [], [node]
         while pending:
             part = pending.pop()
@@ -94,39 +94,39 @@ def _chain(rule: Callable[..., Expression]) -> Callable[[exp.Expression, Rows], 
     return bind
 
 
-def _unwrapped(node: exp.Expression, rows: Rows) -> exp.Expression:
+def _unwrapped(node: exp.Expression, rows: RowScope) -> exp.Expression:
     while type(node) is exp.Paren and rows.ready(node) is None:
         rows.only(node, "this")
         node = node.this
     return node
 
 
-def _variadic(rule: Callable[..., Expression], *ignored: str) -> Callable[[exp.Expression, Rows], Expression]:
-    def bind(node: exp.Expression, rows: Rows) -> Expression:
+def _variadic(rule: Callable[..., Expression], *ignored: str) -> Callable[[exp.Expression, RowScope], Expression]:
+    def bind(node: exp.Expression, rows: RowScope) -> Expression:
         rows.only(node, "this", "expressions", *ignored)
         return rule(*(bind_expression(part, rows) for part in (node.this, *node.expressions)))
 
     return bind
 
 
-def _comparison(symbol: str) -> Callable[[exp.Expression, Rows], Expression]:
+def _comparison(symbol: str) -> Callable[[exp.Expression, RowScope], Expression]:
     return _binary(lambda left, right: functions.compare(symbol, left, right))
 
 
-def _between(node: exp.Expression, rows: Rows) -> Expression:
+def _between(node: exp.Expression, rows: RowScope) -> Expression:
     rows.only(node, "this", "low", "high", "symmetric")
     value, low, high = (bind_expression(node.args[part], rows) for part in ("this", "low", "high"))
     found = functions.between(value, low, high)
     return functions.either(found, functions.between(value, high, low)) if node.args.get("symmetric") else found
 
 
-def _member(node: exp.Expression, rows: Rows) -> Expression:
+def _member(node: exp.Expression, rows: RowScope) -> Expression:
     rows.only(node, "this", "expressions")
     choices = [bind_expression(choice, rows) for choice in node.expressions]
     return functions.member(bind_expression(node.this, rows), choices)
 
 
-def _like(node: exp.Expression, rows: Rows, escape: Expression | None = None) -> Expression:
+def _like(node: exp.Expression, rows: RowScope, escape: Expression | None = None) -> Expression:
     rows.only(node, "this", "expression", "negate")
     argument, together = bind_expression(node.this, rows), _PATTERNS.get(type(node.expression), functions.both)
     patterns = [bind_expression(pattern, rows) for pattern in _patterns(node, rows)]
@@ -137,7 +137,7 @@ def _like(node: exp.Expression, rows: Rows, escape: Expression | None = None) ->
 _PATTERNS = {exp.Any: functions.either, exp.All: functions.both}
 
 
-def _patterns(node: exp.Expression, rows: Rows) -> list[exp.Expression]:
+def _patterns(node: exp.Expression, rows: RowScope) -> list[exp.Expression]:
     """Return the pattern of a LIKE, or those of LIKE ANY (…) and LIKE ALL (…)."""
     if type(node.expression) not in _PATTERNS:
         return [node.expression]
@@ -153,14 +153,14 @@ def _patterns(node: exp.Expression, rows: Rows) -> list[exp.Expression]:
     return list(listed.expressions)
 
 
-def _escape(node: exp.Expression, rows: Rows) -> Expression:
+def _escape(node: exp.Expression, rows: RowScope) -> Expression:
     rows.only(node, "this", "expression")
     if type(node.this) not in (exp.Like, exp.ILike):
         raise rows.refusal(node, "ESCAPE belongs to LIKE", "Write x LIKE '50!%' ESCAPE '!'.")
     return _like(node.this, rows, bind_expression(node.expression, rows))
 
 
-def _is(node: exp.Expression, rows: Rows) -> Expression:
+def _is(node: exp.Expression, rows: RowScope) -> Expression:
     rows.only(node, "this", "expression")
     argument = bind_expression(node.this, rows)
     rows.only(node.expression, "this")
@@ -172,7 +172,7 @@ def _is(node: exp.Expression, rows: Rows) -> Expression:
     raise rows.refusal(node, "IS takes NULL, TRUE or FALSE")
 
 
-def _case(node: exp.Expression, rows: Rows) -> Expression:
+def _case(node: exp.Expression, rows: RowScope) -> Expression:
     rows.only(node, "this", "ifs", "default")
     chosen = bind_expression(node.this, rows) if node.this is not None else None
     if chosen is not None and _size(chosen) * len(node.args["ifs"]) > _MOST_REPEATED:  # every branch repeats it
@@ -199,17 +199,17 @@ def _size(expression: Expression) -> int:
     return 1 + sum(map(_size, expression.arguments))
 
 
-def _if(node: exp.Expression, rows: Rows) -> Expression:
+def _if(node: exp.Expression, rows: RowScope) -> Expression:
     rows.only(node, "this", "true", "false")
     condition, chosen = bind_expression(node.this, rows), bind_expression(node.args["true"], rows)
     otherwise = node.args.get("false")
     return functions.case([condition], [chosen], bind_expression(otherwise, rows) if otherwise else NULL_LITERAL)
 
 
-def _added(sign: int) -> Callable[[exp.Expression, Rows], Expression]:
+def _added(sign: int) -> Callable[[exp.Expression, RowScope], Expression]:
     """Add or subtract: numbers, dates and days, dates and intervals."""
 
-    def bind(node: exp.Expression, rows: Rows) -> Expression:
+    def bind(node: exp.Expression, rows: RowScope) -> Expression:
         rows.only(node, "this", "expression")
         left, right = node.this, node.expression
         if isinstance(left, exp.Interval) and sign > 0:
@@ -229,10 +229,10 @@ def _added(sign: int) -> Callable[[exp.Expression, Rows], Expression]:
     return bind
 
 
-def _shifted(sign: int) -> Callable[[exp.Expression, Rows], Expression]:
+def _shifted(sign: int) -> Callable[[exp.Expression, RowScope], Expression]:
     """Bind DATE_ADD(x, INTERVAL 3 DAY) and its like; a number is of days."""
 
-    def bind(node: exp.Expression, rows: Rows) -> Expression:
+    def bind(node: exp.Expression, rows: RowScope) -> Expression:
         if node.args.get("unit") is not None:
             raise rows.refusal(node, f"{name_of(node)} takes an INTERVAL", "Write x + INTERVAL 3 DAY.")
         if isinstance(node.this, exp.Interval):
@@ -242,7 +242,7 @@ def _shifted(sign: int) -> Callable[[exp.Expression, Rows], Expression]:
     return bind
 
 
-def _amount(interval: exp.Expression, rows: Rows) -> Expression:
+def _amount(interval: exp.Expression, rows: RowScope) -> Expression:
     node = interval.this
     if isinstance(node, exp.Literal) and node.is_string:
         rows.only(node, "this", "is_string")
@@ -250,7 +250,7 @@ def _amount(interval: exp.Expression, rows: Rows) -> Expression:
     return bind_expression(node, rows)
 
 
-def _cast(node: exp.Expression, rows: Rows) -> Expression:
+def _cast(node: exp.Expression, rows: RowScope) -> Expression:
     rows.only(node, "this", "to", "safe")
     argument, target = bind_expression(node.this, rows), node.args["to"]
     if target.args.get("expressions") and target.this != exp.DType.DECIMAL:
@@ -263,7 +263,7 @@ def _cast(node: exp.Expression, rows: Rows) -> Expression:
     return casts.cast(argument, target.this, parameters, attempt=isinstance(node, exp.TryCast))
 
 
-def _parameter(node: exp.Expression, around: exp.Expression, rows: Rows) -> int:
+def _parameter(node: exp.Expression, around: exp.Expression, rows: RowScope) -> int:
     rows.only(node, "this")
     rows.only(node.this, "this", "is_string")
     text = str(node.this.this) if type(node.this) is exp.Literal and not node.this.is_string else ""
@@ -272,15 +272,15 @@ def _parameter(node: exp.Expression, around: exp.Expression, rows: Rows) -> int:
     return int(text)
 
 
-def _paren(node: exp.Expression, rows: Rows) -> Expression:
+def _paren(node: exp.Expression, rows: RowScope) -> Expression:
     rows.only(node, "this")
     return bind_expression(node.this, rows)
 
 
-def _call(signature: Signature) -> Callable[[exp.Expression, Rows], Expression]:
+def _call(signature: Signature) -> Callable[[exp.Expression, RowScope], Expression]:
     """Bind a function of the library by the names of its arguments."""
 
-    def bind(node: exp.Expression, rows: Rows) -> Expression:
+    def bind(node: exp.Expression, rows: RowScope) -> Expression:
         rows.only(
             node,
             *signature.words,
@@ -303,14 +303,14 @@ def _call(signature: Signature) -> Callable[[exp.Expression, Rows], Expression]:
     return bind
 
 
-def _require_unit(word: str, node: exp.Expression, rows: Rows) -> None:
+def _require_unit(word: str, node: exp.Expression, rows: RowScope) -> None:
     """Refuse a unit that is written last, as in DATE_TRUNC(x, MONTH): the parser takes the column for it."""
     if not temporal.is_unit(word):
         remedy = "Write DATE_TRUNC('month', x) and DATE_DIFF('day', earlier, later)."
         raise rows.refusal(node, f"{name_of(node)} takes the unit of time first", remedy)
 
 
-def word_of(node: object, around: exp.Expression, rows: Rows) -> str:
+def word_of(node: object, around: exp.Expression, rows: RowScope) -> str:
     """Return a parameter that is written as a word, like the unit of an interval."""
     if isinstance(node, exp.Var | exp.Literal) and isinstance(node.this, str):
         rows.only(node, "this", "is_string")
@@ -319,7 +319,7 @@ def word_of(node: object, around: exp.Expression, rows: Rows) -> str:
     raise rows.refusal(around, f"{name_of(around)} takes a unit of time", "Write one like DAY, MONTH or YEAR.")
 
 
-def _unit_of(node: exp.Expression, around: exp.Expression, rows: Rows) -> str:
+def _unit_of(node: exp.Expression, around: exp.Expression, rows: RowScope) -> str:
     """Return a unit of time that is written like a column, as in DATEADD(month, 3, x)."""
     if is_column(node):
         rows.only(node, "this")
@@ -327,7 +327,7 @@ def _unit_of(node: exp.Expression, around: exp.Expression, rows: Rows) -> str:
     return word_of(node, around, rows)
 
 
-def _anonymous(node: exp.Expression, rows: Rows) -> Expression:
+def _anonymous(node: exp.Expression, rows: RowScope) -> Expression:
     """Bind a function that the parser has no node for."""
     rows.only(node, "this", "expressions")
     name = node.name.upper()
@@ -346,11 +346,11 @@ def _anonymous(node: exp.Expression, rows: Rows) -> Expression:
     raise rows.refusal(node, f"{name_of(node)} is not answered here", remedy_of(node))
 
 
-def _clock(node: exp.Expression, rows: Rows) -> Expression:
+def _clock(node: exp.Expression, rows: RowScope) -> Expression:
     raise rows.refusal(node, f"{name_of(node)} would change the answer with the time of day", CLOCK_REMEDY)
 
 
-Handler = Callable[[exp.Expression, Rows], Expression]
+Handler = Callable[[exp.Expression, RowScope], Expression]
 HANDLERS: Mapping[type[exp.Expression], Handler] = {
     exp.Column: lambda node, rows: rows.column(node),
     exp.Literal: literal,

@@ -23,7 +23,7 @@ Constant = bool | Fraction | str | date | datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class ColumnReference:
     """A column of the protected table, as the catalog declares it, or of a relation made from it.
 
     `written` is what the question calls it, for people: it is no part of the plan, and of no comparison.
@@ -113,7 +113,7 @@ class Operation:
         return replace(self, arguments=tuple(children))
 
 
-Expression = Column | Literal | Operation
+Expression = ColumnReference | Literal | Operation
 
 
 def nodes_of(expression: Expression) -> int:
@@ -137,17 +137,17 @@ def walk(expression: Expression | None) -> Iterator[Expression]:
 
 def columns_of(expression: Expression | None) -> frozenset[str]:
     """Return the names of the columns that an expression reads."""
-    return frozenset(node.name for node in walk(expression) if isinstance(node, Column))
+    return frozenset(node.name for node in walk(expression) if isinstance(node, ColumnReference))
 
 
 def written_in(expression: Expression | None) -> frozenset[str]:
     """Return the names of the columns that an expression reads, as the question writes them."""
-    return frozenset(node.written or node.name for node in walk(expression) if isinstance(node, Column))
+    return frozenset(node.written or node.name for node in walk(expression) if isinstance(node, ColumnReference))
 
 
 def unbounded_columns(expression: Expression) -> frozenset[str]:
     """Return the numeric columns in an expression whose bounds are not known, as the question writes them."""
-    columns = [node for node in walk(expression) if isinstance(node, Column)]
+    columns = [node for node in walk(expression) if isinstance(node, ColumnReference)]
     return frozenset(
         column.written or column.name
         for column in columns

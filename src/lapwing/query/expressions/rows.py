@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
-from lapwing.query.expressions.expression import Column, Expression
+from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.text.positions import position_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class TableReference:
     """A table or subquery of a FROM clause, and what its columns are in terms of the relation beneath.
 
     Args: name: its alias or name; columns: by the names that a question may use; unit: the name under which the
@@ -26,7 +26,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class RowScope:
     """The columns that an expression may name, and the text that positions refer to.
 
     Args: prepared: nodes of the tree that were bound before (window functions; after GROUP BY, keys and aggregates),
@@ -34,9 +34,9 @@ class Rows:
     """
 
     text: str
-    sources: tuple[Source, ...] = ()
+    sources: tuple[TableReference, ...] = ()
     prepared: Mapping[int, Expression] = field(default_factory=dict)
-    lost: tuple[Source, ...] = ()
+    lost: tuple[TableReference, ...] = ()
 
     def refusal(self, node: exp.Expression, reason: str, remedy: str = "") -> QueryRefused:
         """Return a refusal that points at where a node stands in the text."""
@@ -88,7 +88,7 @@ class Rows:
         if len(found) > 1:
             raise self._ambiguous(node)
         if found:
-            other = isinstance(found[0], Column) and found[0].name != identifier.name
+            other = isinstance(found[0], ColumnReference) and found[0].name != identifier.name
             return replace(found[0], written=identifier.name) if other else found[0]
         if unit:
             raise self.refusal(
@@ -130,7 +130,7 @@ class Rows:
         """The name under which the privacy unit may be named, if it may."""
         return next((source.unit for source in self.sources if source.unit is not None), None)
 
-    def qualified(self, node: exp.Expression) -> tuple[Source, ...]:
+    def qualified(self, node: exp.Expression) -> tuple[TableReference, ...]:
         """Return the sources that a name may belong to: the one it is qualified with, or all."""
         qualifier = node.args.get("table")
         if qualifier is None:

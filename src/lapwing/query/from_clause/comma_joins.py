@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
-from lapwing.query.expressions.rows import Rows
+from lapwing.query.expressions.rows import RowScope
 from lapwing.query.from_clause.equalities import sides_of
 from lapwing.query.from_clause.public_joins import bind_join
 from lapwing.query.from_clause.scope import Binder, Input, PublicInput, Scope, conjuncts, rows_of
@@ -189,7 +189,7 @@ def _said(join: exp.Join, conditions: Sequence[exp.Expression]) -> exp.Join:
     return exp.Join(this=join.this, on=exp.and_(*conditions, copy=False, wrap=False))
 
 
-def _in_all_branches(node: exp.Expression, rows: Rows) -> list[exp.Expression]:
+def _in_all_branches(node: exp.Expression, rows: RowScope) -> list[exp.Expression]:
     """Return the conditions that all branches of an OR have in common: they are true where the OR is."""
     while type(node) is exp.Paren:
         node = node.this

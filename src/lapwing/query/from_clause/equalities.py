@@ -9,7 +9,7 @@ from lapwing.query.expressions import functions
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.conversion import alike
 from lapwing.query.expressions.expression import Expression
-from lapwing.query.expressions.rows import Rows
+from lapwing.query.expressions.rows import RowScope
 
 Pairs = list[tuple[Expression, Expression]]
 """Expressions over one side, each with one over the other that it equals."""
@@ -22,7 +22,7 @@ def equal(left: Expression, right: Expression) -> tuple[Expression, Expression]:
     return left, right
 
 
-def sides_of(node: exp.Expression, ours: Rows, theirs: Rows) -> tuple[Expression, Expression] | None:
+def sides_of(node: exp.Expression, ours: RowScope, theirs: RowScope) -> tuple[Expression, Expression] | None:
     """Return both sides of an equality if each is of one side alone."""
     if type(node) is not exp.EQ:
         return None
@@ -32,7 +32,7 @@ def sides_of(node: exp.Expression, ours: Rows, theirs: Rows) -> tuple[Expression
     return None
 
 
-def binds(node: exp.Expression, rows: Rows) -> bool:
+def binds(node: exp.Expression, rows: RowScope) -> bool:
     """Tell whether a node names nothing but columns of these rows, and is understood."""
     try:
         bind_expression(node, rows)
@@ -41,7 +41,9 @@ def binds(node: exp.Expression, rows: Rows) -> bool:
     return True
 
 
-def separated(conditions: Sequence[exp.Expression], ours: Rows, theirs: Rows) -> tuple[Pairs, list[exp.Expression]]:
+def separated(
+    conditions: Sequence[exp.Expression], ours: RowScope, theirs: RowScope
+) -> tuple[Pairs, list[exp.Expression]]:
     """Separate the equalities between a row of either side from other conditions."""
     pairs: Pairs = []
     rest: list[exp.Expression] = []

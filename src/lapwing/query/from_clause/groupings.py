@@ -16,9 +16,9 @@ from lapwing.catalog.model import Catalog
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import conversion, functions
 from lapwing.query.expressions.calls import bind_expression
-from lapwing.query.expressions.expression import Column, Expression, Literal, is_number, require_few
+from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, is_number, require_few
 from lapwing.query.expressions.naming import name_of
-from lapwing.query.expressions.rows import Rows
+from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Real, describe
 from lapwing.query.from_clause.scope import bound_condition
 from lapwing.query.from_clause.select_list import chosen, named
@@ -27,7 +27,7 @@ from lapwing.query.relations.per_unit import PerUnit, UnitAggregate, UnitFunctio
 from lapwing.query.relations.relation import Selection, fresh
 from lapwing.query.relations.size import MOST_COLUMNS
 
-Rule = Callable[[exp.Expression, Expression | None, int, Rows], UnitAggregate]
+Rule = Callable[[exp.Expression, Expression | None, int, RowScope], UnitAggregate]
 AGGREGATES = (exp.AggFunc, exp.Filter)
 
 
@@ -51,7 +51,9 @@ class _Found:
     groups: dict[Expression, list[int]] = field(default_factory=dict)
 
 
-def bind_aggregates(select: exp.Select, selection: Selection, rows: Rows, catalog: Catalog) -> tuple[Selection, Rows]:
+def bind_aggregates(
+    select: exp.Select, selection: Selection, rows: RowScope, catalog: Catalog
+) -> tuple[Selection, RowScope]:
     """Return one row a unit (and group), and the rows that the SELECT list and HAVING may name afterwards.
 
     Raises: QueryRefused if the groups would hold rows of several units.
@@ -68,7 +70,7 @@ def bind_aggregates(select: exp.Select, selection: Selection, rows: Rows, catalo
     aggregates = tuple(sorted(found.aggregates, key=str))
     columns = fresh("g", [part.type for part in (*groups, *aggregates)], selection.relation)
     relation = PerUnit(source=selection, groups=groups, aggregates=aggregates, columns=columns)
-    places: Mapping[object, Column] = dict(zip((*groups, *aggregates), columns, strict=True))
+    places: Mapping[object, ColumnReference] = dict(zip((*groups, *aggregates), columns, strict=True))
     prepared = {
         node: places[value]
         for kind in (found.groups, found.aggregates)
@@ -76,10 +78,10 @@ def bind_aggregates(select: exp.Select, selection: Selection, rows: Rows, catalo
         for node in nodes
     }
     units = tuple(replace(source, columns={}) for source in rows.sources)
-    return Selection(relation=relation), Rows(text=rows.text, sources=units, prepared=prepared, lost=rows.sources)
+    return Selection(relation=relation), RowScope(text=rows.text, sources=units, prepared=prepared, lost=rows.sources)
 
 
-def _groups(select: exp.Select, selection: Selection, rows: Rows, catalog: Catalog) -> tuple[Expression, ...]:
+def _groups(select: exp.Select, selection: Selection, rows: RowScope, catalog: Catalog) -> tuple[Expression, ...]:
     """Bind GROUP BY: the unit, or columns that name it, are among the groups, so that each is of one unit."""
     clause = select.args.get("group")
     nodes: list[exp.Expression] = []
@@ -103,7 +105,7 @@ def _groups(select: exp.Select, selection: Selection, rows: Rows, catalog: Catal
     return groups
 
 
-def _group(node: exp.Expression, rows: Rows) -> Expression:
+def _group(node: exp.Expression, rows: RowScope) -> Expression:
     bound = bind_expression(node, rows)
     if isinstance(bound, Literal):
         raise rows.refusal(node, "GROUP BY takes columns, not constants", "Leave it out.")
@@ -111,7 +113,7 @@ def _group(node: exp.Expression, rows: Rows) -> Expression:
 
 
 def _collect(
-    node: exp.Expression, groups: tuple[Expression, ...], selection: Selection, rows: Rows, found: _Found
+    node: exp.Expression, groups: tuple[Expression, ...], selection: Selection, rows: RowScope, found: _Found
 ) -> None:
     """Find the aggregates and group expressions inside a node."""
     if isinstance(node, exp.Window):
@@ -135,7 +137,7 @@ def _collect(
 # ---- aggregates -----------------------------------------------------------------------------------------------------
 
 
-def _aggregate(node: exp.Expression, selection: Selection, rows: Rows) -> UnitAggregate:
+def _aggregate(node: exp.Expression, selection: Selection, rows: RowScope) -> UnitAggregate:
     condition = None
     if isinstance(node, exp.Filter):
         rows.only(node, "this", "expression")
@@ -165,7 +167,7 @@ def one_where(condition: Expression) -> Expression:
     return only_where(conversion.number(Fraction(1)), condition)
 
 
-def _count(node: exp.Expression, condition: Expression | None, most: int, rows: Rows) -> UnitAggregate:
+def _count(node: exp.Expression, condition: Expression | None, most: int, rows: RowScope) -> UnitAggregate:
     rows.only(node, "this", "big_int")
     inner = node.this
     function: UnitFunction = "count"
@@ -187,7 +189,7 @@ def _count(node: exp.Expression, condition: Expression | None, most: int, rows: 
     return UnitAggregate(function=function, argument=argument, type=conversion.fixed(Fraction(1), least, most))
 
 
-def _number(node: exp.Expression, condition: Expression | None, rows: Rows) -> Expression:
+def _number(node: exp.Expression, condition: Expression | None, rows: RowScope) -> Expression:
     rows.only(node, "this")
     if isinstance(node.this, exp.Distinct):
         raise rows.refusal(node, f"{node.key.upper()}(DISTINCT …) is not answered")
@@ -197,21 +199,21 @@ def _number(node: exp.Expression, condition: Expression | None, rows: Rows) -> E
     return conversion.summable(only_where(argument, condition))
 
 
-def _sum(node: exp.Expression, condition: Expression | None, most: int, rows: Rows) -> UnitAggregate:
+def _sum(node: exp.Expression, condition: Expression | None, most: int, rows: RowScope) -> UnitAggregate:
     argument = _number(node, condition, rows)
     low, high = conversion.integers_of(argument)
     kind = conversion.fixed(cast(Fixed, argument.type).step, min(low, low * most), max(high, high * most))
     return UnitAggregate(function="sum", argument=argument, type=kind)
 
 
-def _average(node: exp.Expression, condition: Expression | None, _most: int, rows: Rows) -> UnitAggregate:
+def _average(node: exp.Expression, condition: Expression | None, _most: int, rows: RowScope) -> UnitAggregate:
     argument = _number(node, condition, rows)
     kind = cast(Real, conversion.to_real(argument).type)
     return UnitAggregate(function="average", argument=argument, type=kind)
 
 
 def _extreme(function: UnitFunction) -> Rule:
-    def rule(node: exp.Expression, condition: Expression | None, _most: int, rows: Rows) -> UnitAggregate:
+    def rule(node: exp.Expression, condition: Expression | None, _most: int, rows: RowScope) -> UnitAggregate:
         rows.only(node, "this")
         argument = only_where(bind_expression(node.this, rows), condition)
         return UnitAggregate(function=function, argument=argument, type=argument.type)
@@ -220,7 +222,7 @@ def _extreme(function: UnitFunction) -> Rule:
 
 
 def _logical(function: UnitFunction) -> Rule:
-    def rule(node: exp.Expression, condition: Expression | None, _most: int, rows: Rows) -> UnitAggregate:
+    def rule(node: exp.Expression, condition: Expression | None, _most: int, rows: RowScope) -> UnitAggregate:
         rows.only(node, "this")
         argument = bind_expression(node.this, rows)
         if argument.type != BOOLEAN:
@@ -230,7 +232,7 @@ def _logical(function: UnitFunction) -> Rule:
     return rule
 
 
-def _count_if(node: exp.Expression, condition: Expression | None, most: int, rows: Rows) -> UnitAggregate:
+def _count_if(node: exp.Expression, condition: Expression | None, most: int, rows: RowScope) -> UnitAggregate:
     rows.only(node, "this")
     wanted = bind_expression(node.this, rows)
     if wanted.type != BOOLEAN:

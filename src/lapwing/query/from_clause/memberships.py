@@ -7,7 +7,7 @@ from functools import partial
 from sqlglot import exp
 
 from lapwing.query.expressions.calls import bind_expression
-from lapwing.query.expressions.rows import Rows, is_column
+from lapwing.query.expressions.rows import RowScope, is_column
 from lapwing.query.from_clause.equalities import equal
 from lapwing.query.from_clause.public_joins import check_name, equalities, joined, split
 from lapwing.query.from_clause.scope import (
@@ -154,7 +154,7 @@ def _exists(node: exp.Expression, denied: bool, bound: Input, scope: Scope, item
     return joined(bound, public, kind, pairs, scope)
 
 
-def _check_shown(select: exp.Select, rows: Rows) -> None:
+def _check_shown(select: exp.Select, rows: RowScope) -> None:
     """Refuse an aggregate: it would have a row, and so EXISTS be true, whatever it is of."""
     for node in select.expressions:
         if not isinstance(node, exp.Star | exp.Literal | exp.Boolean | exp.Null) and not is_column(node):

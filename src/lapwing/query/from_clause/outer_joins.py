@@ -20,9 +20,9 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions.calls import bind_expression
-from lapwing.query.expressions.expression import Column, Expression, Operation
+from lapwing.query.expressions.expression import ColumnReference, Expression, Operation
 from lapwing.query.expressions.naming import name_of
-from lapwing.query.expressions.rows import Rows
+from lapwing.query.expressions.rows import RowScope
 
 _PASS_OVER_NULL = ("coalesce", "least", "greatest", "and", "or")
 """The functions that are NULL if all of their arguments are."""
@@ -30,7 +30,7 @@ _SEE_NULL = ("is_null", "distinct", "concat", "concat_ws")
 """The functions that have a value where arguments are NULL."""
 
 
-def check_aggregates(select: exp.Select, rows: Rows, dark: frozenset[str]) -> None:
+def check_aggregates(select: exp.Select, rows: RowScope, dark: frozenset[str]) -> None:
     """Refuse aggregates that would count public rows which match nobody.
 
     Args: dark: the names of the protected table's columns in the relation.
@@ -44,7 +44,7 @@ def check_aggregates(select: exp.Select, rows: Rows, dark: frozenset[str]) -> No
                 raise rows.refusal(node, reason, f"Aggregate columns of the protected table, as {unit}, or write JOIN.")
 
 
-def _passes_over(node: exp.Expression, rows: Rows, dark: frozenset[str]) -> bool:
+def _passes_over(node: exp.Expression, rows: RowScope, dark: frozenset[str]) -> bool:
     around = node.parent
     if isinstance(around, exp.WithinGroup):
         ordered = around.expression.expressions if around.expression is not None else []
@@ -55,12 +55,12 @@ def _passes_over(node: exp.Expression, rows: Rows, dark: frozenset[str]) -> bool
     return any(_is_dark(part, rows, dark) for part in (*parts, *others)) or _filtered(node, rows, dark)
 
 
-def _filtered(node: exp.Expression, rows: Rows, dark: frozenset[str]) -> bool:
+def _filtered(node: exp.Expression, rows: RowScope, dark: frozenset[str]) -> bool:
     """Tell whether a FILTER leaves out rows that match nobody."""
     return isinstance(node.parent, exp.Filter) and _is_dark(node.parent.expression.this, rows, dark)
 
 
-def _is_dark(node: object, rows: Rows, dark: frozenset[str]) -> bool:
+def _is_dark(node: object, rows: RowScope, dark: frozenset[str]) -> bool:
     if not isinstance(node, exp.Expression) or isinstance(node, exp.Star):
         return False
     if rows.is_unit(node):
@@ -73,7 +73,7 @@ def _is_dark(node: object, rows: Rows, dark: frozenset[str]) -> bool:
 
 def _null_without_a_unit(expression: Expression, dark: frozenset[str]) -> bool:
     """Tell whether an expression is NULL where all protected columns are."""
-    if isinstance(expression, Column):
+    if isinstance(expression, ColumnReference):
         return expression.name in dark
     if not isinstance(expression, Operation):
         return False

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from lapwing.query.expressions.expression import Column, Expression, Operation
-from lapwing.query.expressions.rows import Rows, Source
+from lapwing.query.expressions.expression import ColumnReference, Expression, Operation
+from lapwing.query.expressions.rows import RowScope, TableReference
 from lapwing.query.from_clause.equalities import Pairs, binds, column_called, equal, separated
 from lapwing.query.from_clause.scope import (
     Input,
@@ -114,13 +114,13 @@ def _of_units(node: exp.Expression, bound: Input, other: Input, scope: Scope) ->
     return bind_unit_join(node, wanted, bound, other, conditions, scope)
 
 
-def check_name(node: exp.Expression, bound: Input, public: PublicInput, rows: Rows) -> None:
+def check_name(node: exp.Expression, bound: Input, public: PublicInput, rows: RowScope) -> None:
     """Refuse a public table that is called like another of the question."""
     if any(source.name.casefold() == public.source.name.casefold() for source in bound.sources):
         raise rows.refusal(node, f"Two tables are called '{public.source.name}'", "Rename one with AS.")
 
 
-def _shared(using: Sequence[exp.Expression], private: Rows, public: Rows) -> Pairs:
+def _shared(using: Sequence[exp.Expression], private: RowScope, public: RowScope) -> Pairs:
     pairs = []
     for name in using:
         column = column_called(name)
@@ -138,7 +138,7 @@ def _without_shared(node: exp.Expression, found: Input, public: PublicInput) -> 
     units = {source.unit.casefold() for source in found.sources if source.unit is not None}
     inner = isinstance(found.selection.relation, PublicJoin) and found.selection.relation.kind == "inner"
 
-    def remaining(source: Source) -> Source:
+    def remaining(source: TableReference) -> TableReference:
         of_public = source.name == public.source.name
         gone = names & units if of_public and inner else names if of_public else names - units if inner else set()
         return replace(source, columns={n: e for n, e in source.columns.items() if n.casefold() not in gone})
@@ -196,10 +196,12 @@ def joined(bound: Input, public: PublicInput, kind: JoinKind, pairs: Pairs, scop
     if not shows:
         return replace(bound, selection=Selection(relation=relation))
     places = dict(zip(public.rows.columns, added, strict=True))
-    named = {name: places[column] for name, column in public.source.columns.items() if isinstance(column, Column)}
+    named = {
+        name: places[column] for name, column in public.source.columns.items() if isinstance(column, ColumnReference)
+    }
     return Input(
         selection=Selection(relation=relation),
-        sources=(*bound.sources, Source(name=public.source.name, columns=named)),
+        sources=(*bound.sources, TableReference(name=public.source.name, columns=named)),
     )
 
 
@@ -210,18 +212,18 @@ def _multiplicity(rows: PublicRows, known: Sequence[str], scope: Scope) -> int:
     return scope.facts.multiplicity(rows.table, known)
 
 
-def _added(rows: PublicRows, relation: Relation) -> tuple[Column, ...]:
+def _added(rows: PublicRows, relation: Relation) -> tuple[ColumnReference, ...]:
     """Name the public columns after where they come from, as the relation has no such name yet."""
     taken = names_in(relation)
     suffix, number = "", 1
     while any(f"{rows.table.name}.{column.name}{suffix}".casefold() in taken for column in rows.columns):
         number += 1
         suffix = f" {number}"
-    return tuple(Column(name=f"{rows.table.name}.{c.name}{suffix}", type=c.type) for c in rows.columns)
+    return tuple(ColumnReference(name=f"{rows.table.name}.{c.name}{suffix}", type=c.type) for c in rows.columns)
 
 
-def _injective(expression: Expression) -> Column | None:
+def _injective(expression: Expression) -> ColumnReference | None:
     """Return the column that a joined value is, up to a change of units that keeps different values different."""
     if isinstance(expression, Operation) and expression.function == "rescale":
         expression = expression.arguments[0]
-    return expression if isinstance(expression, Column) else None
+    return expression if isinstance(expression, ColumnReference) else None

@@ -10,10 +10,10 @@ from lapwing.query.expressions import functions
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.normal_forms import TRUE
-from lapwing.query.expressions.rows import Rows, Source, same_name
+from lapwing.query.expressions.rows import RowScope, TableReference, same_name
 from lapwing.query.expressions.types import BOOLEAN, describe
 from lapwing.query.relations.public import PublicFacts, PublicRows
-from lapwing.query.relations.relation import Kept, Selection, unit_of
+from lapwing.query.relations.relation import ProtectedRows, Selection, unit_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +32,9 @@ class Scope:
     sharing: bool = False
 
     @property
-    def nowhere(self) -> Rows:
+    def nowhere(self) -> RowScope:
         """Rows without columns, to point at places of the text."""
-        return Rows(text=self.text)
+        return RowScope(text=self.text)
 
     @property
     def tables(self) -> str:
@@ -53,7 +53,7 @@ class Input:
     """
 
     selection: Selection
-    sources: tuple[Source, ...]
+    sources: tuple[TableReference, ...]
     unit_place: int | None = None
     dark: frozenset[str] | None = None
 
@@ -63,16 +63,16 @@ class PublicInput:
     """Rows of a public table, and the name under which their columns are known."""
 
     rows: PublicRows
-    source: Source
+    source: TableReference
 
 
 Binder = Callable[[exp.Expression, Scope], Input | PublicInput]
 """Binds what FROM names, or a subquery."""
 
 
-def rows_of(bound: Input | PublicInput, scope: Scope) -> Rows:
+def rows_of(bound: Input | PublicInput, scope: Scope) -> RowScope:
     """Return the names that expressions over bound rows may use."""
-    return Rows(text=scope.text, sources=bound.sources if isinstance(bound, Input) else (bound.source,))
+    return RowScope(text=scope.text, sources=bound.sources if isinstance(bound, Input) else (bound.source,))
 
 
 def renamed(bound: Input | PublicInput, name: str) -> Input | PublicInput:
@@ -102,17 +102,18 @@ def protected_table(name: exp.Identifier, scope: Scope) -> Table | None:
 
 def kept(table: Table, name: str) -> Input:
     """Return the rows of a protected table that exist, under a name."""
-    relation = Kept(table=table)
+    relation = ProtectedRows(table=table)
     columns: dict[str, Expression] = {column.name: column for column in relation.columns}
     return Input(
-        selection=Selection(relation=relation), sources=(Source(name=name, columns=columns, unit=unit_of(table)),)
+        selection=Selection(relation=relation),
+        sources=(TableReference(name=name, columns=columns, unit=unit_of(table)),),
     )
 
 
 # ---- conditions -----------------------------------------------------------------------------------------------------
 
 
-def condition(clause: exp.Expression | None, rows: Rows, name: str) -> Expression | None:
+def condition(clause: exp.Expression | None, rows: RowScope, name: str) -> Expression | None:
     """Bind what stands after WHERE, HAVING or QUALIFY."""
     if clause is None:
         return None
@@ -120,7 +121,7 @@ def condition(clause: exp.Expression | None, rows: Rows, name: str) -> Expressio
     return bound_condition(clause.this, rows, name)
 
 
-def bound_condition(node: exp.Expression, rows: Rows, name: str) -> Expression:
+def bound_condition(node: exp.Expression, rows: RowScope, name: str) -> Expression:
     """Bind a condition on a row."""
     bound = bind_expression(node, rows)
     if bound.type != BOOLEAN:
@@ -142,7 +143,7 @@ def filtered(selection: Selection, where: Expression | None) -> Selection:
     return replace(selection, where=conjunction(selection.where, where))
 
 
-def conjuncts(node: exp.Expression, rows: Rows) -> Sequence[exp.Expression]:
+def conjuncts(node: exp.Expression, rows: RowScope) -> Sequence[exp.Expression]:
     """Return the conditions that a chain of ANDs joins."""
     found: list[exp.Expression] = []
     pending = [node]

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, require_few
-from lapwing.query.expressions.rows import Rows, is_column, same_name
+from lapwing.query.expressions.rows import RowScope, is_column, same_name
 from lapwing.query.relations.size import MOST_COLUMNS
 
 
@@ -32,7 +32,7 @@ class SelectList:
     unit_place: int | None = None
 
 
-def bind_list(select: exp.Select, rows: Rows) -> SelectList:
+def bind_list(select: exp.Select, rows: RowScope) -> SelectList:
     """Bind a SELECT list, in which no two columns have the same name."""
     items: list[SelectItem] = []
     for node in select.expressions:
@@ -61,7 +61,7 @@ def _is_star(node: exp.Expression) -> bool:
     return isinstance(node, exp.Star) or (type(node) is exp.Column and isinstance(node.this, exp.Star))
 
 
-def _of_star(node: exp.Expression, rows: Rows) -> list[SelectItem]:
+def _of_star(node: exp.Expression, rows: RowScope) -> list[SelectItem]:
     star = node if isinstance(node, exp.Star) else node.this
     rows.only(star)
     if rows.lost:
@@ -78,7 +78,7 @@ def _of_star(node: exp.Expression, rows: Rows) -> list[SelectItem]:
     return items
 
 
-def _item(node: exp.Expression, rows: Rows, place: int) -> SelectItem:
+def _item(node: exp.Expression, rows: RowScope, place: int) -> SelectItem:
     inner, name = named(node, rows)
     name = name or f"column{place + 1}"
     unit = rows.is_unit(inner)
@@ -86,7 +86,7 @@ def _item(node: exp.Expression, rows: Rows, place: int) -> SelectItem:
     return SelectItem(name=name, value=value, unit=unit)
 
 
-def named(node: exp.Expression, rows: Rows) -> tuple[exp.Expression, str | None]:
+def named(node: exp.Expression, rows: RowScope) -> tuple[exp.Expression, str | None]:
     """Return what an item of a SELECT list is of, and its name if it has one."""
     if type(node) is exp.Alias:
         rows.only(node, "this", "alias")
@@ -95,7 +95,7 @@ def named(node: exp.Expression, rows: Rows) -> tuple[exp.Expression, str | None]
     return node, str(node.this.name) if is_column(node) else None
 
 
-def _is_declared(node: exp.Expression, rows: Rows) -> bool:
+def _is_declared(node: exp.Expression, rows: RowScope) -> bool:
     """Tell whether the unit is also a column that questions may read."""
     return any(same_name(node.this, name) for source in rows.sources for name in source.columns)
 
@@ -103,7 +103,7 @@ def _is_declared(node: exp.Expression, rows: Rows) -> bool:
 # ---- aliases --------------------------------------------------------------------------------------------------------
 
 
-def chosen(node: exp.Expression, select: exp.Select, rows: Rows) -> exp.Expression:
+def chosen(node: exp.Expression, select: exp.Select, rows: RowScope) -> exp.Expression:
     """Resolve GROUP BY 1 and GROUP BY alias to what the SELECT list says there; columns come before aliases."""
     items = select.expressions
     if isinstance(node, exp.Literal) and not node.is_string:
@@ -113,7 +113,7 @@ def chosen(node: exp.Expression, select: exp.Select, rows: Rows) -> exp.Expressi
     return _aliased(node, items, rows) or node
 
 
-def _aliased(node: exp.Expression, items: Sequence[exp.Expression], rows: Rows) -> exp.Expression | None:
+def _aliased(node: exp.Expression, items: Sequence[exp.Expression], rows: RowScope) -> exp.Expression | None:
     if not is_column(node) or node.args.get("table") is not None:
         return None
     sources = (*rows.sources, *rows.lost)
@@ -128,11 +128,11 @@ def _aliased(node: exp.Expression, items: Sequence[exp.Expression], rows: Rows) 
     return found[0] if found else None
 
 
-def with_aliases(clause: exp.Expression | None, select: exp.Select, rows: Rows) -> Rows:
+def with_aliases(clause: exp.Expression | None, select: exp.Select, rows: RowScope) -> RowScope:
     """Return rows in which a clause after GROUP BY or a window may name the columns of the SELECT list."""
     prepared = dict(rows.prepared)
     for node in clause.find_all(exp.Column) if clause is not None else ():
         aliased = _aliased(node, select.expressions, rows)
         if aliased is not None:
             prepared[id(node)] = bind_expression(aliased, rows)
-    return Rows(text=rows.text, sources=rows.sources, prepared=prepared, lost=rows.lost)
+    return RowScope(text=rows.text, sources=rows.sources, prepared=prepared, lost=rows.lost)

@@ -22,7 +22,7 @@ from sqlglot import exp
 from lapwing.errors import QueryRefused
 from lapwing.mechanisms.packing import MOST_UNITS, require_solver
 from lapwing.query.expressions.expression import Expression
-from lapwing.query.expressions.rows import Rows, Source
+from lapwing.query.expressions.rows import RowScope, TableReference
 from lapwing.query.from_clause.equalities import binds, separated
 from lapwing.query.from_clause.scope import Input, Scope, bound_condition, conjunction, filtered, rows_of
 from lapwing.query.from_clause.unit_joins import check_names
@@ -69,7 +69,7 @@ def bind_shared_join(
     return replace(found, selection=filtered(found.selection, where))
 
 
-def _sources(bound: Input, other: Input, relation: SharedJoin) -> tuple[Source, ...]:
+def _sources(bound: Input, other: Input, relation: SharedJoin) -> tuple[TableReference, ...]:
     places, place = dict(zip(relation.shown, relation.added, strict=True)), units_of_row(relation) - 1
     theirs = (
         replace(source, columns={name: places[value] for name, value in source.columns.items()}, place=place)
@@ -117,7 +117,7 @@ def place_apart(node: exp.Expression, bound: Input, other: Input, scope: Scope) 
     return None
 
 
-def _unit_named(node: exp.Expression, rows: Rows) -> Source | None:
+def _unit_named(node: exp.Expression, rows: RowScope) -> TableReference | None:
     """Return the table whose unit a node names."""
     try:
         named = rows.is_unit(node)

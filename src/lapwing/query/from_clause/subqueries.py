@@ -12,8 +12,8 @@ from sqlglot import exp
 
 from lapwing.catalog.public import PublicTable
 from lapwing.errors import QueryRefused
-from lapwing.query.expressions.expression import Column, Expression, require_small
-from lapwing.query.expressions.rows import Rows, Source, same_name
+from lapwing.query.expressions.expression import ColumnReference, Expression, require_small
+from lapwing.query.expressions.rows import RowScope, TableReference, same_name
 from lapwing.query.from_clause.comma_joins import bind_listed, is_inner, is_listed
 from lapwing.query.from_clause.groupings import bind_aggregates, is_aggregated
 from lapwing.query.from_clause.memberships import bind_where
@@ -185,7 +185,7 @@ def _public(table: PublicTable, name: str, scope: Scope) -> PublicInput:
     named: dict[str, Expression] = {column.name: column for column in columns}
     return PublicInput(
         rows=PublicRows(table=table, digest=f"{table.digest} {scope.facts.digest(table)}", columns=columns),
-        source=Source(name=name, columns=named),
+        source=TableReference(name=name, columns=named),
     )
 
 
@@ -271,7 +271,7 @@ def _public_subquery(node: exp.Select, bound: PublicInput, name: str, scope: Sco
     rows = rows_of(bound, scope)
     columns: dict[str, Expression] = {}
     for shown, expression in bind_list(node, rows).columns.items():
-        if not isinstance(expression, Column):
+        if not isinstance(expression, ColumnReference):
             raise rows.refusal(node, "A subquery over a public table takes its columns alone", "Name columns.")
         columns[shown] = expression
     where = conjunction(bound.rows.where, condition(node.args.get("where"), rows, "WHERE"))
@@ -283,7 +283,7 @@ def _public_subquery(node: exp.Select, bound: PublicInput, name: str, scope: Sco
         rows.only(node.args["distinct"])
         distinct = tuple(column for column in chosen.columns if column in columns.values())
         chosen = replace(chosen, columns=distinct, distinct=True)
-    return PublicInput(rows=chosen, source=Source(name=name, columns=columns))
+    return PublicInput(rows=chosen, source=TableReference(name=name, columns=columns))
 
 
 def _protected_subquery(node: exp.Select, first: Input | PublicInput, name: str, scope: Scope) -> Input:
@@ -308,12 +308,12 @@ def _protected_subquery(node: exp.Select, first: Input | PublicInput, name: str,
     require_bounded_size(bound.selection, node, scope.nowhere)
     if units_of_row(bound.selection.relation) > 1:  # none of them is the unit
         shown = replace(shown, unit=None, unit_place=None)
-    source = Source(name=name, columns=shown.columns, unit=shown.unit)
+    source = TableReference(name=name, columns=shown.columns, unit=shown.unit)
     return Input(selection=bound.selection, sources=(source,), unit_place=shown.unit_place)
 
 
 def _distinct(
-    node: exp.Expression, bound: Input, shown: SelectList, rows: Rows, name: str = "DISTINCT"
+    node: exp.Expression, bound: Input, shown: SelectList, rows: RowScope, name: str = "DISTINCT"
 ) -> tuple[Input, SelectList]:
     if shown.unit is None:
         reason = f"{name} without the privacy unit would merge the rows of different units"

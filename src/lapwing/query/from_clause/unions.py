@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from lapwing.query.expressions import functions
 from lapwing.query.expressions.conversion import alike
-from lapwing.query.expressions.rows import Source
+from lapwing.query.expressions.rows import TableReference
 from lapwing.query.from_clause.scope import Input, PublicInput, Scope
 from lapwing.query.relations.relation import Selection, fresh, table_of
 from lapwing.query.relations.set_operations import Part, Union
@@ -61,7 +61,7 @@ def united(node: exp.Expression, parts: Sequence[Input | PublicInput], name: str
     found = _flat([Part(source=part.selection, expressions=tuple(c[i] for c in rows)) for i, part in enumerate(inputs)])
     columns = fresh("u", types, *(part.source.relation for part in found))
     relation = Union(parts=tuple(sorted(found, key=str)), columns=columns)
-    source = Source(name=name, columns=dict(zip(names, columns, strict=True)), unit=units[0])
+    source = TableReference(name=name, columns=dict(zip(names, columns, strict=True)), unit=units[0])
     return Input(selection=Selection(relation=relation), sources=(source,), unit_place=inputs[0].unit_place)
 
 

@@ -17,7 +17,7 @@ from sqlglot import exp
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import functions
 from lapwing.query.expressions.expression import Expression
-from lapwing.query.expressions.rows import Rows, Source
+from lapwing.query.expressions.rows import RowScope, TableReference
 from lapwing.query.from_clause.equalities import Pairs, binds, column_called, equal, separated
 from lapwing.query.from_clause.scope import Input, Scope, bound_condition, conjunction, filtered, rows_of
 from lapwing.query.relations.identity import Origin, at_most_one, names_unit, origin, same_unit
@@ -168,7 +168,7 @@ def compared(node: exp.Expression, bound: Input, other: Input, scope: Scope) -> 
     return _asking(found, where)
 
 
-def check_units(node: exp.Expression, bound: Input, other: Input, rows: Rows, further: str = "") -> None:
+def check_units(node: exp.Expression, bound: Input, other: Input, rows: RowScope, further: str = "") -> None:
     """Refuse to join rows that are not of the same units, or are units themselves."""
     table, second = (table_of(side.selection.relation) for side in (bound, other))
     if table.units != second.units:
@@ -180,7 +180,7 @@ def check_units(node: exp.Expression, bound: Input, other: Input, rows: Rows, fu
     check_names(node, bound, other, rows)
 
 
-def check_names(node: exp.Expression, bound: Input, other: Input, rows: Rows) -> None:
+def check_names(node: exp.Expression, bound: Input, other: Input, rows: RowScope) -> None:
     """Refuse to join two tables of one name."""
     names = {source.name.casefold() for source in bound.sources}
     twice = next((source.name for source in other.sources if source.name.casefold() in names), None)
@@ -188,7 +188,7 @@ def check_names(node: exp.Expression, bound: Input, other: Input, rows: Rows) ->
         raise rows.refusal(node, f"Two tables are called '{twice}'", "Rename one with AS.")
 
 
-def compares_units(node: exp.Expression, ours: Rows, theirs: Rows) -> bool:
+def compares_units(node: exp.Expression, ours: RowScope, theirs: RowScope) -> bool:
     """Tell whether a condition is that a row's unit is the other row's."""
     if type(node) is not exp.EQ:
         return False
@@ -197,7 +197,7 @@ def compares_units(node: exp.Expression, ours: Rows, theirs: Rows) -> bool:
     return any(_is_unit(one, ours, theirs) and _is_unit(other, theirs, ours) for one, other in pairs)
 
 
-def _is_unit(node: exp.Expression, rows: Rows, others: Rows) -> bool:
+def _is_unit(node: exp.Expression, rows: RowScope, others: RowScope) -> bool:
     """Tell whether a node names the unit of these rows, and nothing of the others."""
     try:
         named = rows.is_unit(node)
@@ -209,7 +209,7 @@ def _is_unit(node: exp.Expression, rows: Rows, others: Rows) -> bool:
         return named
 
 
-def _joined(kind: UnitJoinKind, bound: Input, other: Input, pairs: Pairs, scope: Scope) -> tuple[Input, Rows]:
+def _joined(kind: UnitJoinKind, bound: Input, other: Input, pairs: Pairs, scope: Scope) -> tuple[Input, RowScope]:
     """Return the join, and the rows that conditions on a pair may name."""
     shown = tuple(sorted({value for source in other.sources for value in source.columns.values()}, key=str))
     added = fresh("j", [value.type for value in shown], bound.selection.relation, other.selection.relation)
@@ -226,7 +226,7 @@ def _joined(kind: UnitJoinKind, bound: Input, other: Input, pairs: Pairs, scope:
     )
     places = dict(zip(shown, added, strict=True))
     unit_too = kind != "left"  # in a LEFT JOIN it may be NULL
-    sources: tuple[Source, ...] = tuple(
+    sources: tuple[TableReference, ...] = tuple(
         replace(
             source,
             columns={name: places[value] for name, value in source.columns.items()},
@@ -237,4 +237,4 @@ def _joined(kind: UnitJoinKind, bound: Input, other: Input, pairs: Pairs, scope:
     both = (*bound.sources, *sources)
     kept = both if kind in ("inner", "left") else bound.sources
     found = replace(bound, selection=Selection(relation=relation), sources=kept)
-    return found, Rows(text=scope.text, sources=both)
+    return found, RowScope(text=scope.text, sources=both)

@@ -14,7 +14,7 @@ from lapwing.query.expressions import conversion, temporal
 from lapwing.query.expressions.calls import bind_expression, exact_number
 from lapwing.query.expressions.conversion import bounds_of, in_calendar
 from lapwing.query.expressions.expression import Expression, Literal, Operation
-from lapwing.query.expressions.rows import Rows
+from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.types import Fixed, Plain, describe, is_temporal
 from lapwing.query.from_clause.window_functions import OF_ONE_ROW, RANKED, called_by
 from lapwing.query.relations.windowed import SortTerm, WindowFrame
@@ -27,7 +27,7 @@ WHOLE = WindowFrame(unit="rows", start=None, end=None)
 
 
 def bind_frame(
-    spec: exp.Expression | None, node: exp.Window, order: Order, most: int, rows: Rows
+    spec: exp.Expression | None, node: exp.Window, order: Order, most: int, rows: RowScope
 ) -> tuple[WindowFrame | None, Order]:
     """Return the frame that is written, if one is, and the order that its distances are measured in.
 
@@ -58,7 +58,7 @@ def _end(
     order: Order,
     most: int,
     node: exp.Window,
-    rows: Rows,
+    rows: RowScope,
 ) -> int | None:
     """Return one end of a frame: 0 for the current row, None for the first or the last row of the part."""
     if end == "CURRENT ROW":
@@ -89,7 +89,7 @@ _EXAMPLE = "Write ROWS BETWEEN 2 PRECEDING AND CURRENT ROW."
 # ---- RANGE with distances -------------------------------------------------------------------------------------------
 
 
-def _measured(order: Order, node: exp.Window, rows: Rows) -> SortTerm:
+def _measured(order: Order, node: exp.Window, rows: RowScope) -> SortTerm:
     """Return the one ORDER BY term as a bounded whole number of steps: a date as its day, a timestamp in microseconds.
 
     Integers and their distances are exact, and small enough that no engine's arithmetic on them can overflow.
@@ -111,7 +111,7 @@ def _measured(order: Order, node: exp.Window, rows: Rows) -> SortTerm:
     return replace(term, value=value)
 
 
-def _number_of(value: Expression, node: exp.Window, rows: Rows) -> Expression:
+def _number_of(value: Expression, node: exp.Window, rows: RowScope) -> Expression:
     kind = value.type
     if not isinstance(kind, Plain) or kind.low is None or kind.high is None:
         reason = f"RANGE with a distance orders by a number or time with bounds, not by this {describe(kind)}"
@@ -128,7 +128,7 @@ def _number_of(value: Expression, node: exp.Window, rows: Rows) -> Expression:
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 7 * 86_400}
 
 
-def _distance(end: exp.Expression, value: Expression, node: exp.Window, rows: Rows) -> int:
+def _distance(end: exp.Expression, value: Expression, node: exp.Window, rows: RowScope) -> int:
     """Return a distance in steps of the order value."""
     step = value.type.step if isinstance(value.type, Fixed) else Fraction(1)
     timed = isinstance(value, Operation) and value.function in ("day_number", "microsecond_number")
@@ -144,13 +144,13 @@ def _distance(end: exp.Expression, value: Expression, node: exp.Window, rows: Ro
     raise rows.refusal(node, "RANGE needs a constant distance in whole steps of the ORDER BY column", remedy)
 
 
-def _constant(node: exp.Expression, rows: Rows) -> Fraction | None:
+def _constant(node: exp.Expression, rows: RowScope) -> Fraction | None:
     bound = bind_expression(node, rows)
     value = bound.value if isinstance(bound, Literal) else None
     return value if isinstance(value, Fraction) else None
 
 
-def _seconds(interval: exp.Expression, node: exp.Window, rows: Rows) -> Fraction | None:
+def _seconds(interval: exp.Expression, node: exp.Window, rows: RowScope) -> Fraction | None:
     rows.only(interval, "this", "unit")
     unit = interval.args.get("unit")
     if not isinstance(unit, exp.Var):
@@ -170,7 +170,7 @@ def _seconds(interval: exp.Expression, node: exp.Window, rows: Rows) -> Fraction
 
 
 def settled(
-    function: str, node: exp.Window, order: Order, frame: WindowFrame | None, ignores_nulls: bool, rows: Rows
+    function: str, node: exp.Window, order: Order, frame: WindowFrame | None, ignores_nulls: bool, rows: RowScope
 ) -> tuple[WindowFrame | None, Order]:
     """Return the frame and the order that a function has in plans.
 
@@ -194,7 +194,7 @@ def settled(
 
 
 def _of_one_row(
-    function: str, node: exp.Window, frame: WindowFrame | None, ignores_nulls: bool, rows: Rows
+    function: str, node: exp.Window, frame: WindowFrame | None, ignores_nulls: bool, rows: RowScope
 ) -> WindowFrame:
     """Return the frame in ROWS: ties are broken, so that where a frame ends among peers must not matter."""
     if frame is not None and (frame.whole or frame.unit == "rows"):

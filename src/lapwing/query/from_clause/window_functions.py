@@ -15,7 +15,7 @@ from lapwing.query.expressions import conversion, functions
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, Literal, is_number
 from lapwing.query.expressions.naming import name_of
-from lapwing.query.expressions.rows import Rows
+from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Real, Type, describe
 from lapwing.query.from_clause.groupings import one_where, only_where
 from lapwing.query.from_clause.scope import bound_condition
@@ -39,7 +39,7 @@ class Called:
     node: exp.Expression
     where: Expression | None
     most: int
-    rows: Rows
+    rows: RowScope
 
     @property
     def name(self) -> str:
@@ -59,7 +59,7 @@ def _plain(node: exp.Expression) -> str:
     return name_of(node).removeprefix("The function ").removeprefix("The aggregate ")
 
 
-def function_of(window: exp.Window, rows: Rows) -> tuple[exp.Expression, Expression | None, bool]:
+def function_of(window: exp.Window, rows: RowScope) -> tuple[exp.Expression, Expression | None, bool]:
     """Return the function that a window calls, the condition of its FILTER, and whether it passes over NULL."""
     node, where, ignores = window.this, None, False
     if isinstance(node, exp.Filter):

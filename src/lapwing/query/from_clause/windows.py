@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Literal, require_few
-from lapwing.query.expressions.rows import Rows, same_name
+from lapwing.query.expressions.rows import RowScope, same_name
 from lapwing.query.from_clause.window_frames import bind_frame, settled
 from lapwing.query.from_clause.window_functions import Called, bind_function, function_of, name_in_plan
 from lapwing.query.relations.relation import Selection, fresh
@@ -39,8 +39,8 @@ def _find(node: exp.Expression, found: list[exp.Window]) -> None:
 
 
 def bind_windows(
-    nodes: Sequence[exp.Window], definitions: Definitions, selection: Selection, rows: Rows
-) -> tuple[Selection, Rows]:
+    nodes: Sequence[exp.Window], definitions: Definitions, selection: Selection, rows: RowScope
+) -> tuple[Selection, RowScope]:
     """Return a selection's rows with the windows as further columns, and the rows that may be named afterwards.
 
     Args: definitions: the windows of the WINDOW clause by name.
@@ -54,7 +54,9 @@ def bind_windows(
     places = dict(zip(windows, added, strict=True))
     prepared = {**rows.prepared, **{id(node): places[window] for node, window in zip(nodes, bound, strict=True)}}
     relation = Windowed(source=selection, windows=windows, added=added)
-    return Selection(relation=relation), Rows(text=rows.text, sources=rows.sources, prepared=prepared, lost=rows.lost)
+    return Selection(relation=relation), RowScope(
+        text=rows.text, sources=rows.sources, prepared=prepared, lost=rows.lost
+    )
 
 
 # ---- WINDOW w AS (…) ------------------------------------------------------------------------------------------------
@@ -69,7 +71,7 @@ class Written:
     spec: exp.Expression | None = None
 
 
-def definitions_in(select: exp.Select, rows: Rows) -> Definitions:
+def definitions_in(select: exp.Select, rows: RowScope) -> Definitions:
     """Return the windows of the WINDOW clause by name; each may build on those before it."""
     found: dict[str, Written] = {}
     for node in select.args.get("windows") or []:
@@ -82,7 +84,7 @@ def definitions_in(select: exp.Select, rows: Rows) -> Definitions:
     return found
 
 
-def _written(node: exp.Window, definitions: Definitions, rows: Rows) -> Written:
+def _written(node: exp.Window, definitions: Definitions, rows: RowScope) -> Written:
     """Return what a window says, together with the one that it names; SQL lets it add an order and a frame."""
     own = Written(
         partition=node.args.get("partition_by") or (), order=node.args.get("order"), spec=node.args.get("spec")
@@ -105,7 +107,7 @@ def _written(node: exp.Window, definitions: Definitions, rows: Rows) -> Written:
 # ---- a window -------------------------------------------------------------------------------------------------------
 
 
-def _window(node: exp.Window, written: Written, most: int, rows: Rows) -> Window:
+def _window(node: exp.Window, written: Written, most: int, rows: RowScope) -> Window:
     rows.only(node, "this", "partition_by", "order", "over", "spec", "alias")
     if node.args.get("over") not in (None, "OVER"):
         raise rows.refusal(node, f"{node.args['over']} is not answered here", "Write OVER (PARTITION BY …).")
@@ -133,7 +135,7 @@ def _window(node: exp.Window, written: Written, most: int, rows: Rows) -> Window
     )
 
 
-def _order(clause: exp.Expression | None, rows: Rows) -> tuple[SortTerm, ...]:
+def _order(clause: exp.Expression | None, rows: RowScope) -> tuple[SortTerm, ...]:
     if clause is None:
         return ()
     rows.only(clause, "expressions")

@@ -15,7 +15,7 @@ from sqlglot import exp
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import arithmetic, conversion, functions
 from lapwing.query.expressions.expression import Expression
-from lapwing.query.expressions.rows import Rows
+from lapwing.query.expressions.rows import RowScope
 from lapwing.query.measures import Count, Key, Measure, Sum
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.relations.relation import Selection, table_of
@@ -31,7 +31,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class PriceRequest:
     """What a question says about its own price: None where it leaves that to the caller.
 
     Args: shares: what each measure may take, where its aggregate says so; selection: the same of the
@@ -45,7 +45,7 @@ class Asked:
     weights: Mapping[Measure, Fraction] = field(default_factory=dict)
 
 
-def limited(selection: Selection, keys: Sequence[Key], options: Options) -> Selection:
+def with_limits(selection: Selection, keys: Sequence[Key], options: Options) -> Selection:
     """Return a selection of which each unit has as much as a question's options allow."""
     most_rows, most_groups = options.max_rows_contributed, options.max_groups_contributed
     name = "max_groups_contributed" if most_rows is None else "max_rows_contributed"
@@ -60,7 +60,7 @@ def limited(selection: Selection, keys: Sequence[Key], options: Options) -> Sele
     return Selection(relation=FirstGroups(source=selection, keys=tuple(keys), most=most))
 
 
-def check_options(options: Options, keys: Sequence[Key], rows: Rows) -> None:
+def check_options(options: Options, keys: Sequence[Key], rows: RowScope) -> None:
     """Refuse options that say of the question what it is not."""
     column = options.privacy_unit_column
     if column is not None:

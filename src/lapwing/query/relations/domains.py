@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from lapwing.query.expressions.expression import Column, Constant, Expression, Literal, Operation, columns_of
+from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, Literal, Operation, columns_of
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Plain, Real, Type
 from lapwing.query.relations.images import MAX_VALUES, image, range_of
 from lapwing.query.relations.public import PublicFacts, PublicRows
-from lapwing.query.relations.relation import Definition, Kept, Relation, Selection
+from lapwing.query.relations.relation import Definition, ProtectedRows, Relation, Selection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ def _range(kind: Type) -> Domain | None:
 
 def _known(expression: Expression, relation: Relation, facts: PublicFacts) -> Domain | None:
     """Return the values of a column that somebody listed, or of a choice among such columns and constants."""
-    if isinstance(expression, Column):
+    if isinstance(expression, ColumnReference):
         return _of_column(expression, relation, facts)
     if isinstance(expression, Literal):
         return Domain(listed=() if expression.value is None else (expression.value,))
@@ -112,9 +112,9 @@ def _any_of(chosen: Sequence[Expression], relation: Relation, facts: PublicFacts
     return Domain(listed=tuple(sorted(listed, key=_order) if constants else listed))
 
 
-def _of_column(column: Column, relation: Relation, facts: PublicFacts) -> Domain | None:
+def _of_column(column: ColumnReference, relation: Relation, facts: PublicFacts) -> Domain | None:
     """Follow a column down to where it is declared or made."""
-    if isinstance(relation, Kept):
+    if isinstance(relation, ProtectedRows):
         declared = next((d for d in relation.table.columns if d.name == column.name), None)
         if declared is None or declared.values is None:
             return None
@@ -127,7 +127,7 @@ def _defined(definition: Definition, facts: PublicFacts) -> Domain | None:
     """Return the values of what a column is made of."""
     if not isinstance(definition.relation, PublicRows):
         return _known(definition.value, definition.relation, facts)
-    if not isinstance(definition.value, Column):
+    if not isinstance(definition.value, ColumnReference):
         return None
     listed = facts.values(definition.relation.table, definition.value.name, MAX_VALUES)
     return None if listed is None else Domain(listed=listed)

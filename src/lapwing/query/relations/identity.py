@@ -19,9 +19,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from lapwing.catalog.model import Catalog, Table
-from lapwing.query.expressions.expression import Column, Expression
+from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.relations.public import PublicRows
-from lapwing.query.relations.relation import Definition, Kept, Relation, Selection, unique_keys, unscaled
+from lapwing.query.relations.relation import Definition, ProtectedRows, Relation, Selection, unique_keys, unscaled
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ def origin(value: Expression, relation: Relation) -> Origin | None:
     """Return the declared column that an expression over a relation comes from, if it comes from one."""
     if unscaled(value) is not value:  # other units of measure, the same value
         return origin(unscaled(value), relation)
-    if not isinstance(value, Column):
+    if not isinstance(value, ColumnReference):
         return None
-    if isinstance(relation, Kept):
+    if isinstance(relation, ProtectedRows):
         return Origin(relation.table, value.name)
     if relation.meets:  # a row has several units: no column says which is meant
         return None

@@ -14,7 +14,7 @@ from typing import Literal as Choice
 from typing import Self
 
 from lapwing.catalog.model import Catalog
-from lapwing.query.expressions.expression import Column, Expression
+from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.expressions.types import Type
 from lapwing.query.measures import Key
 from lapwing.query.relations.identity import at_most_one
@@ -46,7 +46,7 @@ class PerUnit:
     source: Selection
     groups: tuple[Expression, ...]
     aggregates: tuple[UnitAggregate, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnReference, ...]
 
     construct = "GROUP BY the privacy unit"
     row_by_row = False
@@ -89,7 +89,7 @@ class PerUnit:
         """Return the node."""
         return self
 
-    def definitions(self, column: Column) -> tuple[Definition, ...]:
+    def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
         """Return the group that a column is, or the argument of an aggregate that passes a value on."""
         if column not in self.columns:
             return ()
@@ -127,7 +127,7 @@ class FirstRows:
         return f"(FIRST {self.most} ROWS OF {self.source})"
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[ColumnReference, ...]:
         """The source's columns."""
         return self.source.relation.columns
 
@@ -154,7 +154,7 @@ class FirstRows:
         """Return the node."""
         return self
 
-    def definitions(self, column: Column) -> tuple[Definition, ...]:
+    def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
         """Return the source's column, which it hands on."""
         return (Definition(column, self.source.relation),)
 
@@ -190,7 +190,7 @@ class FirstGroups:
         return set(expressions) <= {key.expression for key in self.keys if key.other is None}
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[ColumnReference, ...]:
         """The source's columns."""
         return self.source.relation.columns
 
@@ -217,7 +217,7 @@ class FirstGroups:
         """Return the node."""
         return self
 
-    def definitions(self, column: Column) -> tuple[Definition, ...]:
+    def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
         """Return the source's column, which it hands on."""
         return (Definition(column, self.source.relation),)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lapwing.catalog.public import PublicTable
-from lapwing.query.expressions.expression import Column, Constant, Expression
+from lapwing.query.expressions.expression import ColumnReference, Constant, Expression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class PublicRows:
 
     table: PublicTable
     digest: str
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnReference, ...]
     where: Expression | None = None
     distinct: bool = False
 
@@ -30,7 +30,7 @@ class PublicRows:
 class PublicFacts(Protocol):
     """Facts of the public tables of one catalog, after cleaning. They are no secret: errors may name values."""
 
-    def columns(self, table: PublicTable) -> tuple[Column, ...]:
+    def columns(self, table: PublicTable) -> tuple[ColumnReference, ...]:
         """Return a table's columns, with the bounds that its data have."""
         ...
 
@@ -50,7 +50,7 @@ class PublicFacts(Protocol):
 class _NothingPublic:
     """The facts of a catalog without public tables: nobody can ask for any."""
 
-    def columns(self, table: PublicTable) -> tuple[Column, ...]:
+    def columns(self, table: PublicTable) -> tuple[ColumnReference, ...]:
         """Raise, as there is no such table."""
         raise LookupError(table.name)
 

@@ -10,7 +10,7 @@ from typing import Literal as Choice
 from typing import Self
 
 from lapwing.catalog.model import Catalog
-from lapwing.query.expressions.expression import Column, Expression
+from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.relations.identity import at_most_one
 from lapwing.query.relations.public import PublicRows
 from lapwing.query.relations.relation import Definition, Selection
@@ -34,7 +34,7 @@ class PublicJoin:
     public: PublicRows
     on: tuple[tuple[Expression, Expression], ...]
     multiplicity: int
-    added: tuple[Column, ...]
+    added: tuple[ColumnReference, ...]
 
     construct = "joins to public tables"
     row_by_row = True
@@ -48,7 +48,7 @@ class PublicJoin:
         return f"({self.source} {self.kind.upper()} JOIN {self.public} ON {pairs})"
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[ColumnReference, ...]:
         """The source's columns, then the public table's."""
         return (*self.source.relation.columns, *self.added)
 
@@ -76,7 +76,7 @@ class PublicJoin:
         """Return the node."""
         return self
 
-    def definitions(self, column: Column) -> tuple[Definition, ...]:
+    def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
         """Return the public column, or the source's."""
         if column in self.added:
             return (Definition(self.public.columns[self.added.index(column)], self.public),)

@@ -1,12 +1,12 @@
 """Relations over the rows of one protected table: what stands between the table and what is measured.
 
 Guarantee: every relation is unit-local. Its rows carry the unit, and the rows of a unit are a function of that unit's
-own kept rows and of public data: R(D) = ⋃_u R(D_u). By induction over the nodes: `Kept` is so by `cleaned`, and a
-filter works row by row; each other node's file proves its own step. `shared_join.SharedJoin` alone is not unit-local;
-its file says what holds of it instead.
+own kept rows and of public data: R(D) = ⋃_u R(D_u). By induction over the nodes: `ProtectedRows` is so by `cleaned`,
+and a filter works row by row; each other node's file proves its own step. `shared_join.SharedJoin` alone is not
+unit-local; its file says what holds of it instead.
 
 So a unit's rows can be counted: `rows_per_unit` is a bound on how many there are of one unit, from public facts. It is
-K for `Kept`, and a filter does not raise it; each node says how it follows from its sources'.
+K for `ProtectedRows`, and a filter does not raise it; each node says how it follows from its sources'.
 
 Columns have names of their own here, not those of the question, so that two questions which differ only in aliases are
 the same plan. Filters and projections are folded into the expressions above them for the same reason.
@@ -23,7 +23,7 @@ from typing import Protocol, Self
 
 from lapwing.catalog.model import Catalog, Table
 from lapwing.errors import QueryRefused
-from lapwing.query.expressions.expression import Column, Expression, Operation, column_type, columns_of
+from lapwing.query.expressions.expression import ColumnReference, Expression, Operation, column_type, columns_of
 from lapwing.query.expressions.types import Type
 from lapwing.query.relations.public import PublicRows
 from lapwing.query.relations.row_numbers import limits_of
@@ -46,7 +46,7 @@ class Relation(Protocol):
         ...
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[ColumnReference, ...]:
         """Its columns, each under a name of its own."""
         ...
 
@@ -98,7 +98,7 @@ class Relation(Protocol):
         """Return the node without those columns of its second source that are not read of it."""
         ...
 
-    def definitions(self, column: Column) -> "tuple[Definition, ...]":
+    def definitions(self, column: ColumnReference) -> "tuple[Definition, ...]":
         """Return what a column of it is made of; nothing if its values are new, or those of the table."""
         ...
 
@@ -123,7 +123,7 @@ class Definition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class ProtectedRows:
     """The rows of a protected table that exist for questions: cleaned, and bounded unit by unit."""
 
     table: Table
@@ -142,9 +142,9 @@ class Kept:
         return json.dumps(self.table.name)
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[ColumnReference, ...]:
         """The declared columns."""
-        return tuple(Column(name=column.name, type=column_type(column)) for column in self.table.columns)
+        return tuple(ColumnReference(name=column.name, type=column_type(column)) for column in self.table.columns)
 
     @property
     def rows_per_unit(self) -> int:
@@ -159,13 +159,13 @@ class Kept:
         """Return the table."""
         return self
 
-    def definitions(self, column: Column) -> tuple[Definition, ...]:
+    def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
         """Return nothing: its columns are declared."""
         return ()
 
     def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
         """Tell whether a key of the table is among the expressions: no two of its rows share one."""
-        named = {value.name for value in map(unscaled, values) if isinstance(value, Column)}
+        named = {value.name for value in map(unscaled, values) if isinstance(value, ColumnReference)}
         return any(key <= named for key in unique_keys(self.table, catalog))
 
 
@@ -223,7 +223,7 @@ def of_several_units() -> QueryRefused:
 
 def table_of(relation: Relation) -> Table:
     """Return the protected table that a relation rests on: of several, the one that the text begins with."""
-    return relation.table if isinstance(relation, Kept) else table_of(relation.sources[0].relation)
+    return relation.table if isinstance(relation, ProtectedRows) else table_of(relation.sources[0].relation)
 
 
 def tables_of(relation: Relation) -> tuple[Table, ...]:
@@ -233,7 +233,7 @@ def tables_of(relation: Relation) -> tuple[Table, ...]:
 
 def _tables(relation: Relation) -> dict[str, Table]:
     # By name, of which a catalog has each once: to hash a table, with the bounds of its columns, takes far longer.
-    if isinstance(relation, Kept):
+    if isinstance(relation, ProtectedRows):
         return {relation.table.name: relation.table}
     return {name: table for source in relation.sources for name, table in _tables(source.relation).items()}
 
@@ -268,11 +268,11 @@ def unscaled(value: Expression) -> Expression:
     return value.arguments[0] if isinstance(value, Operation) and value.function == "rescale" else value
 
 
-def fresh(prefix: str, types: Sequence[Type], *relations: Relation) -> tuple[Column, ...]:
+def fresh(prefix: str, types: Sequence[Type], *relations: Relation) -> tuple[ColumnReference, ...]:
     """Return columns with names that no relation, nor a table beneath, has, whatever their case."""
     taken = {name for relation in relations for name in names_in(relation)}
     free = (name for name in (f"{prefix}{number}" for number in count()) if name not in taken)
-    return tuple(Column(name=next(free), type=kind) for kind in types)
+    return tuple(ColumnReference(name=next(free), type=kind) for kind in types)
 
 
 def names_in(relation: Relation) -> frozenset[str]:
@@ -281,7 +281,7 @@ def names_in(relation: Relation) -> frozenset[str]:
     return frozenset(declared) | {column.name.casefold() for column in relation.columns}
 
 
-def named(columns: Sequence[Column], values: Sequence[object]) -> str:
+def named(columns: Sequence[ColumnReference], values: Sequence[object]) -> str:
     """Write what columns are."""
     return ", ".join(f"{value} AS {column}" for column, value in zip(columns, values, strict=True))
 
@@ -289,7 +289,7 @@ def named(columns: Sequence[Column], values: Sequence[object]) -> str:
 def declared_columns_of(selection: Selection, read: frozenset[str]) -> Declared:
     """Return the declared columns on which a selection, and the columns read of it, rest."""
     relation, read = selection.relation, read | columns_of(selection.where)
-    if isinstance(relation, Kept):
+    if isinstance(relation, ProtectedRows):
         return frozenset((relation.table.name, column.name) for column in relation.columns if column.name in read)
     pairs = zip(relation.sources, _read_below(relation, read), strict=True)
     return Declared().union(*(declared_columns_of(source, below) for source, below in pairs))
@@ -302,7 +302,7 @@ def pruned(selection: Selection, read: frozenset[str]) -> Selection:
     is looked at afterwards: a choice of rows by all their values, and windows that break ties by them, read all
     columns.
     """
-    if isinstance(selection.relation, Kept):
+    if isinstance(selection.relation, ProtectedRows):
         return selection
     read |= columns_of(selection.where)
     relation = selection.relation.narrowed(read)

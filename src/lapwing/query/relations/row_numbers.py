@@ -8,7 +8,7 @@ from collections.abc import Collection
 from fractions import Fraction
 from math import ceil, floor
 
-from lapwing.query.expressions.expression import Column, Expression, Literal, Operation
+from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation
 
 
 def limits_of(condition: Expression | None, numbers: Collection[str]) -> list[int]:
@@ -33,7 +33,7 @@ def _limit(condition: Operation, numbers: Collection[str]) -> int | None:
     function = condition.function
     if isinstance(left, Literal):
         left, right, function = right, left, _TURNED.get(function, "")
-    if not isinstance(left, Column) or left.name not in numbers:
+    if not isinstance(left, ColumnReference) or left.name not in numbers:
         return None
     if not isinstance(right, Literal) or not isinstance(right.value, Fraction):
         return None

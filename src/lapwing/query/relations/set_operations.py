@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from lapwing.catalog.model import Catalog
-from lapwing.query.expressions.expression import Column, Expression
+from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.relations.relation import Definition, Selection, named
 
 
@@ -18,7 +18,7 @@ class Distinct:
     """The distinct values of expressions, unit by unit."""
 
     source: Selection
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnReference, ...]
     expressions: tuple[Expression, ...]
 
     construct = "DISTINCT"
@@ -58,7 +58,7 @@ class Distinct:
         """Return the node: without a column other rows would be equal."""
         return self
 
-    def definitions(self, column: Column) -> tuple[Definition, ...]:
+    def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
         """Return the column's expression."""
         pairs = zip(self.columns, self.expressions, strict=True)
         return tuple(Definition(value, self.source.relation) for own, value in pairs if own == column)
@@ -87,7 +87,7 @@ class Union:
     """The rows of several parts, all of the same table's units."""
 
     parts: tuple[Part, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnReference, ...]
 
     construct = "UNION"
     row_by_row = False
@@ -124,7 +124,7 @@ class Union:
         """Return the node."""
         return self
 
-    def definitions(self, column: Column) -> tuple[Definition, ...]:
+    def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
         """Return what the column is in each part."""
         if column not in self.columns:
             return ()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from lapwing.catalog.model import Catalog
-from lapwing.query.expressions.expression import Column, Expression
+from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.relations.relation import Definition, Selection, named, of_several_units
 
 
@@ -29,7 +29,7 @@ class SharedJoin:
     source: Selection
     other: Selection
     shown: tuple[Expression, ...]
-    added: tuple[Column, ...]
+    added: tuple[ColumnReference, ...]
     on: tuple[tuple[Expression, Expression], ...]
     apart: tuple[int, ...] = ()
 
@@ -51,7 +51,7 @@ class SharedJoin:
         return f"({self.source} MEETING ({other}) ON {pairs}{apart})"
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[ColumnReference, ...]:
         """The source's columns, then what is shown of the other rows."""
         return (*self.source.relation.columns, *self.added)
 
@@ -82,7 +82,7 @@ class SharedJoin:
         taken = [pair for pair in zip(self.shown, self.added, strict=True) if pair[1].name in read]
         return replace(self, shown=tuple(value for value, _ in taken), added=tuple(column for _, column in taken))
 
-    def definitions(self, column: Column) -> tuple[Definition, ...]:
+    def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
         """Return what is shown of the other side, or the source's column."""
         if column in self.added:
             return (Definition(self.shown[self.added.index(column)], self.other.relation),)

@@ -11,7 +11,7 @@ from itertools import accumulate
 from sqlglot import exp
 
 from lapwing.query.expressions.expression import require_small, weight
-from lapwing.query.expressions.rows import Rows
+from lapwing.query.expressions.rows import RowScope
 from lapwing.query.relations.relation import Relation, Selection, tables_of, units_of_row
 
 MOST_COLUMNS = 400
@@ -25,7 +25,7 @@ COLUMN = 3
 """A column that is computed is printed so often: it is kept inside its bounds."""
 
 
-def require_bounded_size(selection: Selection, node: exp.Expression, rows: Rows) -> None:
+def require_bounded_size(selection: Selection, node: exp.Expression, rows: RowScope) -> None:
     """Refuse rows that are made of too much, or of which one unit may have too many."""
     relation = selection.relation
     if _size(relation) > MOST_RELATIONS or _nesting(relation) > MOST_NESTED:

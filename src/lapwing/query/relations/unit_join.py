@@ -15,7 +15,7 @@ from typing import Literal as Choice
 from typing import Self
 
 from lapwing.catalog.model import Catalog
-from lapwing.query.expressions.expression import Column, Expression, columns_of
+from lapwing.query.expressions.expression import ColumnReference, Expression, columns_of
 from lapwing.query.relations.identity import at_most_one
 from lapwing.query.relations.relation import Definition, Selection, named
 
@@ -36,7 +36,7 @@ class UnitJoin:
     source: Selection
     other: Selection
     shown: tuple[Expression, ...]
-    added: tuple[Column, ...]
+    added: tuple[ColumnReference, ...]
     on: tuple[tuple[Expression, Expression], ...]
     matches: int
     matched: int
@@ -61,7 +61,7 @@ class UnitJoin:
         return f"({self.source} {self.kind.upper()} JOIN ({other}) ON unit{pairs}{where})"
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[ColumnReference, ...]:
         """The source's columns, then what is shown of the other rows."""
         own = self.source.relation.columns
         return (*own, *self.added) if self.kind in ("inner", "left") else own
@@ -96,7 +96,7 @@ class UnitJoin:
         taken = [pair for pair in zip(self.shown, self.added, strict=True) if pair[1].name in read]
         return replace(self, shown=tuple(value for value, _ in taken), added=tuple(column for _, column in taken))
 
-    def definitions(self, column: Column) -> tuple[Definition, ...]:
+    def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
         """Return what is shown of the other side, or the source's column."""
         if column not in self.added:
             return (Definition(column, self.source.relation, way=(0,)),)
@@ -114,6 +114,6 @@ class UnitJoin:
         if self.matches <= 1 and at_most_one(self.source, values, catalog):
             return True
         there = dict(zip(self.added, self.shown, strict=True))
-        theirs = frozenset(there[value] for value in values if isinstance(value, Column) and value in there)
+        theirs = frozenset(there[value] for value in values if isinstance(value, ColumnReference) and value in there)
         matched = self.kind == "inner" or bool(theirs)
         return matched and self.matched <= 1 and at_most_one(self.other, theirs, catalog)

@@ -26,7 +26,7 @@ from typing import Literal as Choice
 from typing import Self
 
 from lapwing.catalog.model import Catalog
-from lapwing.query.expressions.expression import Column, Expression
+from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.expressions.types import Type
 from lapwing.query.relations.identity import at_most_one
 from lapwing.query.relations.relation import Definition, Selection, named
@@ -110,7 +110,7 @@ class Windowed:
 
     source: Selection
     windows: tuple[Window, ...]
-    added: tuple[Column, ...]
+    added: tuple[ColumnReference, ...]
 
     construct = "window functions"
     row_by_row = False
@@ -126,7 +126,7 @@ class Windowed:
         return f"({named(self.added, self.windows)} OVER {self.source})"
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[ColumnReference, ...]:
         """The source's columns, then the window functions."""
         return (*self.source.relation.columns, *self.added)
 
@@ -160,7 +160,7 @@ class Windowed:
         """Return the node: what is not read of it costs little."""
         return self
 
-    def definitions(self, column: Column) -> tuple[Definition, ...]:
+    def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
         """Return the source's column, or the argument of a window that passes a value on, and nothing else."""
         below = self.source.relation
         if column not in self.added:
