@@ -22,11 +22,12 @@ test-long: $(VENV)/dev.stamp   ## fuzz with fresh seeds, draw millions, race for
 		echo "LAPWING_SEED=$$seed" && \
 		LAPWING_SEED=$$seed $(PYTEST) -m long --hypothesis-profile=long --hypothesis-seed=$$seed
 
-check: $(VENV)/dev.stamp       ## lint, types, layering
+check: $(VENV)/dev.stamp       ## lint, types, layering, the trusted path
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python scripts/trusted_path.py
 
 bench: $(VENV)/dev.stamp       ## measure, as ratios against peers and floors
 	@for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file || exit 1; done

@@ -1,6 +1,6 @@
 """What may stand in a catalog: names, what a table says of its rows, and what tables say of one another.
 
-A column checks itself (`column`). Each check refuses with the place of what is wrong, and what to write instead.
+A column checks itself (`column_checks`). Each check refuses with the place of what is wrong, and what to write instead.
 """
 
 from collections.abc import Iterable

@@ -4,7 +4,7 @@ Theory of operation. Each connection holds a descriptor, and a process has only 
 need too. So there are `room` places, fewer than descriptors. When all are taken, the connection that has been idle the
 longest makes room for a new one: whoever holds many and says nothing loses these first, and who asks is served. Those
 whose request has arrived are never closed for others. What has not sent its headers in time is closed, and so is what
-does not read its answer; the limit on bodies is `envelope`'s.
+does not read its answer; the limit on bodies is `middleware`'s.
 """
 
 import asyncio

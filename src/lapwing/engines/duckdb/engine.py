@@ -11,8 +11,8 @@ and nobody has asked yet. A question runs only on a file that was read through a
 is written only of such files, so that who finds one for a digest need not read the file through again.
 
 A question about linked tables stands on the files of all their parents. What holds of one file holds of each: their
-digests are compared before and after, and a digest also says that the `keys` that links lead to are unique among the
-rows that have a unit. That rests on the parents' data too, so it is remembered with the digests of all of them.
+digests are compared before and after, and a digest also says that the keys that links lead to (`link_keys`) are unique
+among the rows that have a unit. That rests on the parents' data too, so it is remembered with the digests of all.
 
 A question's rows come from an `index` where there is one. The second question about the same large file makes one, and
 of a small file the thirty-second: that rests on how many questions were asked and how large the file is, never on what
