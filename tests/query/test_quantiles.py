@@ -23,8 +23,8 @@ from lapwing.query.aggregates.order_statistics import MOST_NODES, NODES_BY_CHOIC
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
 from lapwing.query.derivation import noisy_trees
-from lapwing.query.derivation.derived import OrderStatistic
 from lapwing.query.derivation.noisy_trees import NoisyTrees, RankKind
+from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import Distribution

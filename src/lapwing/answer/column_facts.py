@@ -9,9 +9,10 @@ from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.columns import NUMERIC
 from lapwing.query.derivation.derive import rests_on_ends
-from lapwing.query.derivation.derived import Derived, MeasureValue, OrderStatistic, measures_of, parts_of, values_in
+from lapwing.query.derivation.derived import Derived, MeasureValue, measures_of, parts_of, values_in
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
 from lapwing.query.derivation.noisy_trees import rank_error
+from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.measures import Distribution, Measure
 from lapwing.query.names import measure_names
 from lapwing.query.plan import Plan

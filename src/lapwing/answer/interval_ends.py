@@ -12,7 +12,8 @@ from lapwing.answer.presentation import EndArray, ends_shown
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.query.derivation.columns import NUMERIC, TEMPORAL
 from lapwing.query.derivation.derive import rests_on_ends
-from lapwing.query.derivation.derived import NoisyCells, OrderStatistic, Output, Part, measures_of, parts_of
+from lapwing.query.derivation.derived import NoisyCells, Output, Part, measures_of, parts_of
+from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.measures import Measure
 
 

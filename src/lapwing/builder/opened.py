@@ -6,7 +6,7 @@ from lapwing.builder.literals import quoted, type_name
 from lapwing.builder.relations import Named
 from lapwing.catalog.model import Catalog
 from lapwing.errors import InvalidParameter, QueryRefused
-from lapwing.query.from_clause.sources import Scope, bind_from
+from lapwing.query.from_clause.scope import Scope, bind_from
 from lapwing.query.relations.public import PublicFacts
 from lapwing.query.text.parse import parse
 

@@ -19,25 +19,25 @@ from lapwing.query.aggregates.clauses import bind_having, bind_limit, bind_order
 from lapwing.query.aggregates.grouping_sets import Sets, grouping_sets
 from lapwing.query.aggregates.outputs import bind_output
 from lapwing.query.aggregates.scope import Bounded, Requests, SelectScope, has_aggregate
+from lapwing.query.aggregates.searches import searches_for
 from lapwing.query.aggregates.shared_rows import check_shared
-from lapwing.query.aggregates.truncation import threshold_search
-from lapwing.query.aggregates.unit_totals import name_of_total, unit_total_search
 from lapwing.query.capabilities import EVERYTHING, Capabilities
 from lapwing.query.derivation.derived import Derived, KeyValue, Output, measures_of
 from lapwing.query.expressions.calls import bind_expression, exact_number
-from lapwing.query.expressions.expression import Literal, columns_of, require_bounded
+from lapwing.query.expressions.expression import Literal, require_bounded
 from lapwing.query.expressions.magnitudes import Bounds
 from lapwing.query.expressions.rows import RowScope, is_column, same_name
 from lapwing.query.expressions.types import Real
-from lapwing.query.from_clause.sources import Scope as From
-from lapwing.query.from_clause.sources import bind_from, rows_of
+from lapwing.query.from_clause.scope import Scope as From
+from lapwing.query.from_clause.scope import bind_from, rows_of
 from lapwing.query.measures import Count, CountUnits, Key, Measure, Sum, argument_of
-from lapwing.query.plan import Plan, Question, Search
+from lapwing.query.plan import Plan, Question, without_unread
 from lapwing.query.relations.contribution import PriceRequest, check_options, with_limits
+from lapwing.query.relations.declared_values import declared_values
 from lapwing.query.relations.domains import listed_by, values_of
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.relations.public import NOTHING_PUBLIC, PublicFacts
-from lapwing.query.relations.relation import Selection, pruned, units_of_row
+from lapwing.query.relations.relation import Selection, units_of_row
 from lapwing.query.text.parameters import Parameters
 from lapwing.query.text.parse import parse
 
@@ -102,13 +102,13 @@ def bind(
     sorted_keys = tuple(sorted(keys, key=str))
     selection = with_limits(bound.selection, sorted_keys, options) if options.written else bound.selection
     question = Question(
-        selection=_without_unread(selection, sorted_keys, measures),
+        selection=without_unread(selection, sorted_keys, measures),
         keys=sorted_keys,
         measures=measures,
         fewest_units=options.min_privacy_units_per_group or 1,
         sets=tuple(tuple(sorted(grouped, key=str)) for grouped in sets) if len(sets) > 1 else (),
     )
-    searches = _searches(requests, selection, sets) if requests.searches else ()
+    searches = searches_for(requests, selection, sets) if requests.searches else ()
     if capabilities.missing:  # the engine at hand refuses what it cannot compute before anything is paid
         for part in (question, *(search.question for search in searches)):
             capabilities.require(part)
@@ -133,36 +133,6 @@ def bind(
         searches=searches,
         unsettled=frozenset(requests.unsettled) if requests.searches and not found else frozenset(),
     )
-
-
-def _without_unread(selection: Selection, keys: Sequence[Key], measures: Sequence[Measure]) -> Selection:
-    """Return a selection whose joins show only what a question reads."""
-    read = [*(key.expression for key in keys), *map(argument_of, measures)]
-    return pruned(selection, frozenset[str]().union(*map(columns_of, read)))
-
-
-def _searches(requests: Requests, selection: Selection, sets: Sets) -> tuple[Search, ...]:
-    """Return the questions that find bounds: of values over the same rows, whatever their keys, then of totals."""
-    require_bounded(measure.argument for measure in requests.value_searches)
-    values = [
-        Search(
-            question=Question(selection=_without_unread(selection, (), (measure,)), keys=(), measures=(measure,)),
-            magnitudes=magnitudes,
-            name=name,
-        )
-        for measure, (magnitudes, name) in sorted(requests.value_searches.items(), key=lambda pair: str(pair[0]))
-    ]
-    totals = [_search_of(total, selection, sets) for total in sorted(requests.total_searches, key=str)]
-    return (*values, *totals)
-
-
-def _search_of(total: Count | Sum, selection: Selection, sets: Sets) -> Search:
-    """Return the question for the most that a unit adds, or for a truncation threshold if several share a row."""
-    units = units_of_row(selection.relation)
-    if units == 1:
-        return unit_total_search(total, selection, sets)
-    (keys,) = sets
-    return threshold_search(total, _without_unread(selection, keys, (total,)), keys, name_of_total(total), units)
 
 
 def _check_mixture(measures: Sequence[Measure]) -> None:
@@ -238,7 +208,9 @@ def _key(node: exp.Expression, rows: RowScope, selection: Selection, facts: Publ
     expression = rows.column(node) if is_column(node) else bind_expression(node, rows)
     if isinstance(expression, Literal):
         raise rows.refusal(node, "GROUP BY takes columns, not constants", "Leave it out.")
-    found = values_of(expression, selection.relation, facts)
+    found = declared_values(expression, selection.relation)
+    if found is None:
+        found = values_of(expression, selection.relation, facts)
     if found is None and not isinstance(expression.type, Real):
         found = listed_by(selection, expression)
     if found is not None:

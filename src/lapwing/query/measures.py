@@ -1,7 +1,8 @@
 """What is measured, by which keys: a measure is an integer a cell, or a vector of them, to which noise is added.
 
 A measure states its own facts; its sensitivity is proven in `stability`, and an engine says how it is computed. Its
-printed form is part of what stored answers are found by, and never changes.
+printed form is part of what stored answers are found by, and never changes. Of every measure, `step` is what one unit
+of the integer is worth, and `row_range` the least and the greatest integer that one row adds to a cell, 0 between them.
 """
 
 from dataclasses import dataclass
@@ -24,23 +25,15 @@ class Count:
     clamp: tuple[int, int] | None = None
 
     construct: ClassVar[str] = "counts"
+    step: ClassVar[Fraction] = Fraction(1)
+    row_range: ClassVar[tuple[int, int]] = (0, 1)
 
     def __str__(self) -> str:
         return f"COUNT({'*' if self.argument is None else self.argument}){_clamp(self.clamp)}"
 
-    @property
-    def row_range(self) -> tuple[int, int]:
-        """The least and the greatest integer that one row adds to a cell; 0 is always between them."""
-        return (0, 1)
-
     def label(self, columns: str, factors: str) -> str:
         """Name it for people, by the columns of its argument."""
         return f"count of {columns or 'rows'}"
-
-    @property
-    def step(self) -> Fraction:
-        """What one unit of the integer is worth."""
-        return Fraction(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,24 +43,16 @@ class CountUnits:
     where: Expression | None = None
 
     construct: ClassVar[str] = "counts of units"
+    step: ClassVar[Fraction] = Fraction(1)
+    row_range: ClassVar[tuple[int, int]] = (0, 1)
     clamp: ClassVar[None] = None
 
     def __str__(self) -> str:
         return f"COUNT(DISTINCT unit{'' if self.where is None else f'; {self.where}'})"
 
-    @property
-    def row_range(self) -> tuple[int, int]:
-        """The least and the greatest integer that one row adds to a cell; 0 is always between them."""
-        return (0, 1)
-
     def label(self, columns: str, factors: str) -> str:
         """Name it for people, by the columns of its argument."""
         return "count of units"
-
-    @property
-    def step(self) -> Fraction:
-        """What one unit of the integer is worth."""
-        return Fraction(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,24 +100,16 @@ class CountDistinct:
     argument: Expression
 
     construct: ClassVar[str] = "counts of different values"
+    step: ClassVar[Fraction] = Fraction(1)
+    row_range: ClassVar[tuple[int, int]] = (0, 1)
     clamp: ClassVar[None] = None
 
     def __str__(self) -> str:
         return f"COUNT(DISTINCT {self.argument})"
 
-    @property
-    def row_range(self) -> tuple[int, int]:
-        """The least and the greatest integer that one row adds to a cell; 0 is always between them."""
-        return (0, 1)
-
     def label(self, columns: str, factors: str) -> str:
         """Name it for people, by the columns of its argument."""
         return f"count of distinct {columns or 'values'}"
-
-    @property
-    def step(self) -> Fraction:
-        """What one unit of the integer is worth."""
-        return Fraction(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +125,7 @@ class Distribution:
     branching: int = 4
 
     construct: ClassVar[str] = "distributions"
+    step: ClassVar[Fraction] = Fraction(1)
     clamp: ClassVar[None] = None
 
     def __str__(self) -> str:
@@ -176,11 +154,6 @@ class Distribution:
     def label(self, columns: str, factors: str) -> str:
         """Name it for people, by the columns of its argument."""
         return f"ranks of {columns or 'values'}"
-
-    @property
-    def step(self) -> Fraction:
-        """What one unit of an integer is worth: a row."""
-        return Fraction(1)
 
 
 NumberMeasure = Count | CountUnits | CountDistinct | Sum

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from lapwing.query.derivation.average import Average
-from lapwing.query.derivation.derived import MeasureValue, OrderStatistic, measures_of
+from lapwing.query.derivation.derived import MeasureValue, measures_of
+from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.expressions.expression import Expression, Literal, Operation, written_in
 from lapwing.query.measures import Measure, argument_of
 from lapwing.query.plan import Plan

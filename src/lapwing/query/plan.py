@@ -26,6 +26,7 @@ from lapwing.query.relations.relation import (
     ProtectedRows,
     Selection,
     declared_columns_of,
+    pruned,
     public_tables_of,
     table_of,
     tables_of,
@@ -154,6 +155,12 @@ class Question:
 
 def _listed(keys: Sequence[Key]) -> str:
     return ", ".join(map(str, keys))
+
+
+def without_unread(selection: Selection, keys: Sequence[Key], measures: Sequence[Measure]) -> Selection:
+    """Return a selection whose joins show only what a question reads."""
+    read = [*(key.expression for key in keys), *map(argument_of, measures)]
+    return pruned(selection, frozenset[str]().union(*map(columns_of, read)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

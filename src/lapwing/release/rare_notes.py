@@ -6,7 +6,8 @@ Like all notes they are functions of the plan and its price.
 from fractions import Fraction
 
 from lapwing.errors import InvalidParameter
-from lapwing.query.derivation.derived import OrderStatistic, measures_of, parts_of
+from lapwing.query.derivation.derived import measures_of, parts_of
+from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.plan import Plan
 from lapwing.query.quote import CONFIDENCE, Quote
 from lapwing.query.selections import KeySelectionQuote

@@ -14,7 +14,8 @@ from lapwing.exact.floats import float_near
 from lapwing.mechanisms import Mechanism
 from lapwing.query.derivation.columns import NUMERIC, Shape
 from lapwing.query.derivation.derive import rests_on_ends
-from lapwing.query.derivation.derived import Derived, Margins, OrderStatistic, Part, measures_of
+from lapwing.query.derivation.derived import Derived, Margins, Part, measures_of
+from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.measures import Measure
 from lapwing.query.plan import Plan
 from tests.support.answer.plain import bracket, evaluate

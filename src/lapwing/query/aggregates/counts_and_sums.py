@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused
 from lapwing.query.aggregates.approximate_bounds import within_bounds
-from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope, bound_condition
+from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import Derived, MeasureValue
 from lapwing.query.expressions import conversion, functions
@@ -16,6 +16,7 @@ from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, is_number
 from lapwing.query.expressions.naming import as_number
 from lapwing.query.expressions.types import describe
+from lapwing.query.from_clause.conditions import bound_condition
 from lapwing.query.from_clause.groupings import one_where, only_where
 from lapwing.query.measures import Count, CountDistinct, CountUnits, Measure, Sum
 

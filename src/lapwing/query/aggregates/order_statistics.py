@@ -23,8 +23,9 @@ from lapwing.errors import QueryRefused
 from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope
 from lapwing.query.derivation import calendar
 from lapwing.query.derivation.columns import Shape
-from lapwing.query.derivation.derived import Derived, OrderStatistic
+from lapwing.query.derivation.derived import Derived
 from lapwing.query.derivation.noisy_trees import RankKind
+from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.expressions import conversion, temporal
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, Literal, is_number

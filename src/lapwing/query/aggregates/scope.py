@@ -8,11 +8,10 @@ from sqlglot import exp
 
 from lapwing.query.derivation.columns import Shape
 from lapwing.query.derivation.derived import Derived
-from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.magnitudes import Bounds, Magnitudes
 from lapwing.query.expressions.rows import RowScope
-from lapwing.query.expressions.types import BOOLEAN, Fixed, Plain, Type, describe
+from lapwing.query.expressions.types import Fixed, Plain, Type
 from lapwing.query.measures import Count, Distribution, Key, Measure, Sum
 from lapwing.query.relations.contribution import Share
 from lapwing.query.relations.relation import Selection
@@ -81,14 +80,6 @@ def has_aggregate(node: exp.Expression) -> bool:
     if isinstance(node, exp.Subquery | exp.Select | exp.Grouping):
         return False
     return isinstance(node, exp.AggFunc) or any(has_aggregate(child) for child in node.iter_expressions())
-
-
-def bound_condition(node: exp.Expression, rows: RowScope, name: str) -> Expression:
-    """Bind the condition of FILTER, COUNT_IF or CASE inside an aggregate."""
-    condition = bind_expression(node, rows)
-    if condition.type != BOOLEAN:
-        raise rows.refusal(node, f"{name} needs a condition, not {describe(condition.type)}", "Write a comparison.")
-    return condition
 
 
 def shape_of(kind: Type) -> Shape:

@@ -54,7 +54,7 @@ RankKind = Literal["discrete", "continuous", "extreme"]
 
 
 class Ranked(Protocol):
-    """What is read off a distribution: the share of the rows up to it, and how (`derived.OrderStatistic`)."""
+    """What is read off a distribution: the share of the rows up to it, and how (`ranked_values.OrderStatistic`)."""
 
     @property
     def share(self) -> Fraction:

@@ -8,12 +8,13 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import arithmetic, casts, conversion, functions, strings, temporal
-from lapwing.query.expressions.expression import Expression, Literal, Operation, bearable, require_small
+from lapwing.query.expressions.expression import Expression, Literal, Operation, require_small
 from lapwing.query.expressions.functions import NULL_LITERAL
 from lapwing.query.expressions.library import ANONYMOUS, CLOCK_REMEDY, CLOCKS, LIBRARY, Signature
 from lapwing.query.expressions.naming import name_of, remedy_of
 from lapwing.query.expressions.rows import RowScope, is_column, require_present
 from lapwing.query.expressions.types import BOOLEAN, TEXT, is_temporal
+from lapwing.query.expressions.weight import bearable
 
 
 def bind_expression(node: exp.Expression, rows: RowScope) -> Expression:

@@ -8,7 +8,7 @@ its SQL repeat them, and functions that walk it take a frame of Python's stack f
 bounded where expressions are made: the limits are at the end.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from fractions import Fraction
@@ -182,25 +182,6 @@ MOST_NODES_IN_ALL = 100_000
 """The most of them in all aggregates of a question."""
 MOST_DEPTH = 180
 """Comparing two expressions takes three of Python's 1,000 stack frames for a level."""
-HEAVIEST = 10_000
-"""The most parts that an engine may make of an expression."""
-# How many copies of each argument an engine makes: of the first, the second, …. DuckDB turns NULLIF(x, y) into a CASE
-# with x in it twice, and BETWEEN and IN into comparisons. Nested in one another, a short text would take its planner
-# minutes and gigabytes, after the question is paid.
-COPIES: Mapping[str, tuple[int, ...]] = {
-    "null_if": (2, 1),
-    "divide": (1, 2),
-    "remainder": (1, 2),
-    "quotient": (1, 2),
-    "try_number": (2,),
-    "in_calendar": (4,),
-    "not_negative": (2,),
-    "above_zero": (2,),
-    "not_zero": (2,),
-    "between": (6, 2, 2),  # measured: planning takes six times as long a level
-    "member": (6,),
-    "magnitude": (5,),
-}
 
 
 def require_small(expression: Expression) -> Expression:
@@ -223,23 +204,3 @@ def require_bounded(expressions: Iterable[Expression]) -> None:
     if sum(map(nodes_of, expressions)) > MOST_NODES_IN_ALL:
         reason = "The aggregates of the question grow too large when the columns of subqueries are put into them"
         raise QueryRefused(reason, remedy="Ask for fewer at a time.")
-
-
-def weight(node: Expression) -> int:
-    """Return how many parts an engine makes of an expression."""
-    if not isinstance(node, Operation):
-        return 1
-    copies = COPIES.get(node.function, ())
-    return 1 + sum(
-        (copies[i] if i < len(copies) else 1) * weight(argument) for i, argument in enumerate(node.arguments)
-    )
-
-
-def bearable(node: Expression) -> Expression:
-    """Return an expression that an engine can plan in a moment, or refuse it.
-
-    It is asked at every level, so that what it walks through is never larger than the limit allows.
-    """
-    if isinstance(node, Operation) and weight(node) > HEAVIEST:
-        raise QueryRefused("An expression is too large for the engine", remedy="Nest /, NULLIF, IN and BETWEEN less.")
-    return node

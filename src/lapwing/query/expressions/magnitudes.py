@@ -13,8 +13,9 @@ from typing import Final, cast
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import conversion
-from lapwing.query.expressions.expression import Expression, Literal, Operation, bearable
+from lapwing.query.expressions.expression import Expression, Literal, Operation
 from lapwing.query.expressions.types import Fixed, Real
+from lapwing.query.expressions.weight import bearable
 
 MOST_DOUBLINGS: Final = 90
 """How many classes a ladder has at most; the upper ones, if there were more."""

@@ -21,9 +21,10 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions.rows import RowScope
+from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.equalities import sides_of
 from lapwing.query.from_clause.public_joins import bind_join
-from lapwing.query.from_clause.scope import Binder, Input, PublicInput, Scope, conjuncts, rows_of
+from lapwing.query.from_clause.scope import Binder, Input, PublicInput, Scope, rows_of
 from lapwing.query.from_clause.shared_joins import bind_shared_join, meet
 from lapwing.query.from_clause.unit_joins import compares_units, connects
 

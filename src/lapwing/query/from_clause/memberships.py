@@ -8,18 +8,10 @@ from sqlglot import exp
 
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.rows import RowScope, is_column
+from lapwing.query.from_clause.conditions import bound_condition, conjuncts, filtered
 from lapwing.query.from_clause.equalities import equal
 from lapwing.query.from_clause.public_joins import check_name, equalities, joined, split
-from lapwing.query.from_clause.scope import (
-    Binder,
-    Input,
-    PublicInput,
-    Scope,
-    bound_condition,
-    conjuncts,
-    filtered,
-    rows_of,
-)
+from lapwing.query.from_clause.scope import Binder, Input, PublicInput, Scope, rows_of
 from lapwing.query.from_clause.unit_joins import bind_unit_join, check_units, is_linked, paired, unlinked
 from lapwing.query.relations.public_join import JoinKind
 from lapwing.query.relations.size import require_bounded_size

@@ -12,22 +12,15 @@ from sqlglot import exp
 
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation
 from lapwing.query.expressions.rows import RowScope, TableReference
+from lapwing.query.from_clause.conditions import bound_condition, conjunction, conjuncts, filtered
 from lapwing.query.from_clause.equalities import Pairs, binds, column_called, equal, separated
-from lapwing.query.from_clause.scope import (
-    Input,
-    PublicInput,
-    Scope,
-    bound_condition,
-    conjunction,
-    conjuncts,
-    filtered,
-    rows_of,
-)
+from lapwing.query.from_clause.scope import Input, PublicInput, Scope, rows_of
 from lapwing.query.from_clause.shared_joins import bind_shared_join
 from lapwing.query.from_clause.unit_joins import bind_unit_join, connects, join_using
+from lapwing.query.relations.naming import names_in
 from lapwing.query.relations.public import PublicRows
 from lapwing.query.relations.public_join import JoinKind, PublicJoin
-from lapwing.query.relations.relation import Relation, Selection, names_in
+from lapwing.query.relations.relation import Relation, Selection
 
 # Rows without a unit do not exist, so that a RIGHT JOIN to a public table keeps what an inner one keeps: `outer_joins`.
 KINDS: Mapping[tuple[str, str], JoinKind] = {

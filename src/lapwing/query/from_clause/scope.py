@@ -1,19 +1,22 @@
-"""What a FROM clause may name, and what it gives: rows that carry the unit, or public rows."""
+"""FROM: what it may name, what it gives (rows that carry the unit, or public rows), and how it is bound.
 
-from collections.abc import Callable, Mapping, Sequence
+Most questions are about one protected table, and some of its rows. What is made of several tables, or of subqueries, is
+bound in `subqueries`.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from lapwing.catalog.model import Catalog, Table
-from lapwing.query.expressions import functions
-from lapwing.query.expressions.calls import bind_expression
+from lapwing.errors import QueryRefused
 from lapwing.query.expressions.expression import Expression
-from lapwing.query.expressions.normal_forms import TRUE
 from lapwing.query.expressions.rows import RowScope, TableReference, same_name
-from lapwing.query.expressions.types import BOOLEAN, describe
+from lapwing.query.from_clause.conditions import bound_condition, conjuncts, filtered
 from lapwing.query.relations.public import PublicFacts, PublicRows
 from lapwing.query.relations.relation import ProtectedRows, Selection, unit_of
+from lapwing.query.relations.size import require_bounded_size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,48 +116,52 @@ def kept(table: Table, name: str) -> Input:
 # ---- conditions -----------------------------------------------------------------------------------------------------
 
 
-def condition(clause: exp.Expression | None, rows: RowScope, name: str) -> Expression | None:
-    """Bind what stands after WHERE, HAVING or QUALIFY."""
-    if clause is None:
+# ---- the clause ------------------------------------------------------------------------------------------------------
+
+
+def bind_from(select: exp.Select, scope: Scope, *, sharing: bool = False) -> tuple[Input, Scope]:
+    """Bind the WITH, FROM, JOIN and WHERE clauses of a question.
+
+    Args: sharing: whether rows of different units may meet where they cannot be kept apart.
+    """
+    alone = _one_table(select, scope)
+    if alone is not None:
+        return alone, scope
+    # Here: joins, unions and subqueries are a twentieth of a start, and most questions have none.
+    from lapwing.query.from_clause.subqueries import bind_composed
+
+    try:
+        return bind_composed(select, scope)
+    except QueryRefused:
+        if not sharing:
+            raise
+    return bind_composed(select, replace(scope, sharing=True))
+
+
+def _one_table(select: exp.Select, scope: Scope) -> Input | None:
+    """Bind FROM one protected table WHERE a condition on its rows; None if there is more to it."""
+    item = getattr(select.args.get("from_"), "this", None)
+    where = select.args.get("where")
+    if not isinstance(item, exp.Table) or not isinstance(item.this, exp.Identifier):
         return None
-    rows.only(clause, "this")
-    return bound_condition(clause.this, rows, name)
-
-
-def bound_condition(node: exp.Expression, rows: RowScope, name: str) -> Expression:
-    """Bind a condition on a row."""
-    bound = bind_expression(node, rows)
-    if bound.type != BOOLEAN:
-        raise rows.refusal(node, f"{name} needs a condition, not {describe(bound.type)}", "Write a comparison.")
+    if (
+        select.args.get("with_")
+        or select.args.get("joins")
+        or (where is not None and where.find(exp.Select, exp.Exists))
+    ):
+        return None
+    table = protected_table(item.this, scope)
+    if table is None:
+        return None
+    scope.nowhere.only(select.args["from_"], "this")
+    scope.nowhere.only(item, "this", "alias")
+    scope.nowhere.only(item.this, "this", "quoted")
+    bound = kept(table, alias_of(item, scope) or table.name)
+    if where is None:
+        return bound
+    scope.nowhere.only(where, "this")
+    rows = rows_of(bound, scope)
+    for node in conjuncts(where.this, scope.nowhere):
+        bound = replace(bound, selection=filtered(bound.selection, bound_condition(node, rows, "WHERE")))
+    require_bounded_size(bound.selection, select, scope.nowhere)
     return bound
-
-
-def conjunction(first: Expression | None, second: Expression | None) -> Expression | None:
-    """Return what holds where both conditions do; None is no condition, and neither is TRUE."""
-    if second is None or second == TRUE:
-        return first
-    if first is None:
-        return second
-    return functions.both(first, second)
-
-
-def filtered(selection: Selection, where: Expression | None) -> Selection:
-    """Return the rows of a selection for which a condition is true too."""
-    return replace(selection, where=conjunction(selection.where, where))
-
-
-def conjuncts(node: exp.Expression, rows: RowScope) -> Sequence[exp.Expression]:
-    """Return the conditions that a chain of ANDs joins."""
-    found: list[exp.Expression] = []
-    pending = [node]
-    while pending:
-        part = pending.pop()
-        if type(part) is exp.And:
-            rows.only(part, "this", "expression")
-            pending += [part.expression, part.this]
-        elif type(part) is exp.Paren:
-            rows.only(part, "this")
-            pending.append(part.this)
-        else:
-            found.append(part)
-    return found

@@ -23,10 +23,12 @@ from lapwing.errors import QueryRefused
 from lapwing.mechanisms.packing import MOST_UNITS, require_solver
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import RowScope, TableReference
+from lapwing.query.from_clause.conditions import bound_condition, conjunction, filtered
 from lapwing.query.from_clause.equalities import binds, separated
-from lapwing.query.from_clause.scope import Input, Scope, bound_condition, conjunction, filtered, rows_of
+from lapwing.query.from_clause.scope import Input, Scope, rows_of
 from lapwing.query.from_clause.unit_joins import check_names
-from lapwing.query.relations.relation import Selection, fresh, kinds_of_units, tables_of, units_of_row
+from lapwing.query.relations.naming import fresh
+from lapwing.query.relations.relation import Selection, kinds_of_units, tables_of, units_of_row
 from lapwing.query.relations.shared_join import SharedJoin
 
 

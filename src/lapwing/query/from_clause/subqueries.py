@@ -15,30 +15,19 @@ from lapwing.errors import QueryRefused
 from lapwing.query.expressions.expression import ColumnReference, Expression, require_small
 from lapwing.query.expressions.rows import RowScope, TableReference, same_name
 from lapwing.query.from_clause.comma_joins import bind_listed, is_inner, is_listed
+from lapwing.query.from_clause.conditions import condition, conjunction, conjuncts, filtered
 from lapwing.query.from_clause.groupings import bind_aggregates, is_aggregated
 from lapwing.query.from_clause.memberships import bind_where
 from lapwing.query.from_clause.outer_joins import check_aggregates
 from lapwing.query.from_clause.public_joins import bind_join
-from lapwing.query.from_clause.scope import (
-    Input,
-    PublicInput,
-    Scope,
-    alias_of,
-    condition,
-    conjunction,
-    conjuncts,
-    filtered,
-    kept,
-    protected_table,
-    renamed,
-    rows_of,
-)
+from lapwing.query.from_clause.scope import Input, PublicInput, Scope, alias_of, kept, protected_table, renamed, rows_of
 from lapwing.query.from_clause.select_list import SelectList, bind_list, with_aliases
 from lapwing.query.from_clause.unions import aligned, parts_of, united
 from lapwing.query.from_clause.unit_joins import compared
 from lapwing.query.from_clause.windows import bind_windows, definitions_in, windows_in
+from lapwing.query.relations.naming import fresh
 from lapwing.query.relations.public import PublicRows
-from lapwing.query.relations.relation import Selection, fresh, units_of_row
+from lapwing.query.relations.relation import Selection, units_of_row
 from lapwing.query.relations.set_operations import Distinct
 from lapwing.query.relations.size import MOST_NESTED, MOST_VIEWS, require_bounded_size
 from lapwing.query.text.parse import parse

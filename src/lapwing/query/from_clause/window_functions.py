@@ -17,8 +17,8 @@ from lapwing.query.expressions.expression import Expression, Literal, is_number
 from lapwing.query.expressions.naming import name_of
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Real, Type, describe
+from lapwing.query.from_clause.conditions import bound_condition
 from lapwing.query.from_clause.groupings import one_where, only_where
-from lapwing.query.from_clause.scope import bound_condition
 
 Bound = tuple[str, tuple[Expression, ...], Type]
 

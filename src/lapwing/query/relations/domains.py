@@ -6,22 +6,13 @@ number or date, of a choice among constants, and of some functions of these (`im
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, Literal, Operation, columns_of
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Plain, Real, Type
+from lapwing.query.relations.declared_values import Domain, declared_values
 from lapwing.query.relations.images import MAX_VALUES, image, range_of
 from lapwing.query.relations.public import PublicFacts, PublicRows
 from lapwing.query.relations.relation import Definition, ProtectedRows, Relation, Selection
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Domain:
-    """The public values of an expression, in order; `other` stands for every value not listed, NULL included."""
-
-    listed: tuple[Constant, ...]
-    other: str | None = None
 
 
 def values_of(expression: Expression, relation: Relation, facts: PublicFacts) -> Domain | None:
@@ -115,10 +106,7 @@ def _any_of(chosen: Sequence[Expression], relation: Relation, facts: PublicFacts
 def _of_column(column: ColumnReference, relation: Relation, facts: PublicFacts) -> Domain | None:
     """Follow a column down to where it is declared or made."""
     if isinstance(relation, ProtectedRows):
-        declared = next((d for d in relation.table.columns if d.name == column.name), None)
-        if declared is None or declared.values is None:
-            return None
-        return Domain(listed=tuple(map(constant, declared.values)), other=declared.other)
+        return declared_values(column, relation)
     parts = [_defined(definition, facts) for definition in relation.definitions(column)]
     return parts[0] if len(parts) == 1 else _of_parts(parts) if parts else None
 
@@ -140,13 +128,6 @@ def _of_parts(found: Sequence[Domain | None]) -> Domain | None:
     others = {values.other for values in known}
     listed = dict.fromkeys(value for values in known for value in values.listed)
     return Domain(listed=tuple(listed), other=others.pop() if len(others) == 1 else None)
-
-
-def constant(value: object) -> Constant:
-    """Return a declared value as plans hold it: numbers are fractions."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return Fraction(value)
-    return value  # type: ignore[return-value]  # the catalog has checked it
 
 
 def _order(value: Constant) -> tuple[str, object]:

@@ -18,7 +18,8 @@ from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.expressions.types import Type
 from lapwing.query.measures import Key
 from lapwing.query.relations.identity import at_most_one
-from lapwing.query.relations.relation import Definition, Selection, named
+from lapwing.query.relations.naming import named
+from lapwing.query.relations.relation import Definition, Selection
 
 UnitFunction = Choice["count", "count_distinct", "sum", "average", "least", "greatest", "all", "any"]
 

@@ -18,13 +18,11 @@ another file beside this one, and whatever binds and prints it. What a node prin
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Protocol, Self
 
 from lapwing.catalog.model import Catalog, Table
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation, column_type, columns_of
-from lapwing.query.expressions.types import Type
 from lapwing.query.relations.public import PublicRows
 from lapwing.query.relations.row_numbers import limits_of
 
@@ -266,24 +264,6 @@ def unique_keys(table: Table, catalog: Catalog) -> Iterator[frozenset[str]]:
 def unscaled(value: Expression) -> Expression:
     """Return an expression in the units of measure in which it is stored."""
     return value.arguments[0] if isinstance(value, Operation) and value.function == "rescale" else value
-
-
-def fresh(prefix: str, types: Sequence[Type], *relations: Relation) -> tuple[ColumnReference, ...]:
-    """Return columns with names that no relation, nor a table beneath, has, whatever their case."""
-    taken = {name for relation in relations for name in names_in(relation)}
-    free = (name for name in (f"{prefix}{number}" for number in count()) if name not in taken)
-    return tuple(ColumnReference(name=next(free), type=kind) for kind in types)
-
-
-def names_in(relation: Relation) -> frozenset[str]:
-    """Return the names, without regard to case, of the columns of a relation and of the tables beneath."""
-    declared = (column.name.casefold() for table in tables_of(relation) for column in table.columns)
-    return frozenset(declared) | {column.name.casefold() for column in relation.columns}
-
-
-def named(columns: Sequence[ColumnReference], values: Sequence[object]) -> str:
-    """Write what columns are."""
-    return ", ".join(f"{value} AS {column}" for column, value in zip(columns, values, strict=True))
 
 
 def declared_columns_of(selection: Selection, read: frozenset[str]) -> Declared:

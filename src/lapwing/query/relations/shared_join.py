@@ -14,7 +14,8 @@ from typing import Self
 
 from lapwing.catalog.model import Catalog
 from lapwing.query.expressions.expression import ColumnReference, Expression
-from lapwing.query.relations.relation import Definition, Selection, named, of_several_units
+from lapwing.query.relations.naming import named
+from lapwing.query.relations.relation import Definition, Selection, of_several_units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,9 @@ from itertools import accumulate
 
 from sqlglot import exp
 
-from lapwing.query.expressions.expression import require_small, weight
+from lapwing.query.expressions.expression import require_small
 from lapwing.query.expressions.rows import RowScope
+from lapwing.query.expressions.weight import weight
 from lapwing.query.relations.relation import Relation, Selection, tables_of, units_of_row
 
 MOST_COLUMNS = 400

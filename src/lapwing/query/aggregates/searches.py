@@ -1,0 +1,34 @@
+"""The questions whose answers give the bounds that another question leaves open."""
+
+from lapwing.query.aggregates.grouping_sets import Sets
+from lapwing.query.aggregates.scope import Requests
+from lapwing.query.aggregates.truncation import threshold_search
+from lapwing.query.aggregates.unit_totals import name_of_total, unit_total_search
+from lapwing.query.expressions.expression import require_bounded
+from lapwing.query.measures import Count, Sum
+from lapwing.query.plan import Question, Search, without_unread
+from lapwing.query.relations.relation import Selection, units_of_row
+
+
+def searches_for(requests: Requests, selection: Selection, sets: Sets) -> tuple[Search, ...]:
+    """Return the questions that find bounds: of values over the same rows, whatever their keys, then of totals."""
+    require_bounded(measure.argument for measure in requests.value_searches)
+    values = [
+        Search(
+            question=Question(selection=without_unread(selection, (), (measure,)), keys=(), measures=(measure,)),
+            magnitudes=magnitudes,
+            name=name,
+        )
+        for measure, (magnitudes, name) in sorted(requests.value_searches.items(), key=lambda pair: str(pair[0]))
+    ]
+    totals = [_total_search(total, selection, sets) for total in sorted(requests.total_searches, key=str)]
+    return (*values, *totals)
+
+
+def _total_search(total: Count | Sum, selection: Selection, sets: Sets) -> Search:
+    """Return the question for the most that a unit adds, or for a truncation threshold if several share a row."""
+    units = units_of_row(selection.relation)
+    if units == 1:
+        return unit_total_search(total, selection, sets)
+    (keys,) = sets
+    return threshold_search(total, without_unread(selection, keys, (total,)), keys, name_of_total(total), units)

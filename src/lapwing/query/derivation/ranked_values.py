@@ -1,0 +1,65 @@
+"""The value of a row by its rank: medians and other quantiles, least and greatest values, read off a distribution."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar, final
+
+from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.query.derivation.columns import (
+    Rationals,
+    Shape,
+)
+from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE, Ends, Interval
+from lapwing.query.derivation.noisy_trees import RankKind, rank_error
+from lapwing.query.measures import Distribution, Measure
+
+if TYPE_CHECKING:  # `derived` knows these values, as the parts that an interval rests on
+    from lapwing.query.derivation.derived import Derived, NoisyCells, Part
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderStatistic:
+    """The value of a row by its rank in a distribution; NULL where the noisy number of rows is below 1.
+
+    Discrete is the first value with a share of the rows up to it; continuous lies between two rows. An extreme, of
+    share 0 or 1, is the outermost value that is seen through the noise (`noisy_trees`).
+
+    Args: unit: what a unit of the number is called, "days" or "seconds" where it stands for a time (`calendar`).
+    """
+
+    distribution: Distribution
+    share: Fraction
+    kind: RankKind
+    shape: Shape
+    unit: str = ""
+
+    children: ClassVar[tuple["Derived", ...]] = ()
+    has_interval: ClassVar[bool] = True
+    never_null: ClassVar[bool] = False
+
+    @property
+    def parts(self) -> tuple["Part", ...]:
+        """Itself: what is read off one distribution may miss the truth each by itself."""
+        return (self,)
+
+    def column(self, cells: "NoisyCells") -> Rationals:
+        """Return its value in every cell."""
+        return cells.trees[self.distribution].values(self)
+
+    def interval(self, cells: "NoisyCells", margins: Mapping[Measure, Fraction]) -> Interval:
+        """Return where the true value is in every cell; the margin of a distribution is the chance to miss it."""
+        low, high = cells.trees[self.distribution].ends(self, margins[self.distribution])
+        return (Ends(numbers=low), Ends(numbers=high))
+
+    def note(self, noise: NoiseLaw) -> str:
+        """Say how far its rank is off, and from how wide a step its value is read."""
+        measure = self.distribution
+        width = f"{float(measure.width * measure.type.step):g} {self.unit}".rstrip()
+        read_off = f"; read off steps of {width}" if measure.width > 1 else ""
+        if self.kind == "extreme":
+            beyond = rank_error(measure, noise, 2 * INTERVAL_CONFIDENCE - 1, self.share)
+            side = "below" if self.share == 0 else "above"
+            return f"about {beyond:,} rows are {side} it, as noise hides the outermost{read_off}"
+        return f"its rank is within {rank_error(measure, noise, INTERVAL_CONFIDENCE, self.share):,} rows{read_off}"
