@@ -67,7 +67,7 @@ def test_folder_and_order_mean_nothing() -> None:
 
 def test_a_forgotten_bound_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "lapwing.catalog.table.column_facts",
+        "lapwing.catalog.digests.column_facts",
         lambda column: {key: fact for key, fact in column_facts(column).items() if key != "upper"},
     )
     assert catalog(changed("upper = 5000", "upper = 5001")).digest == catalog().digest

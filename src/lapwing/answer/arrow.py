@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lapwing.answer.python_values import MOST_PLACES, Cell, cells, is_whole, scaled_to_places
+from lapwing.answer.decimals import MOST_PLACES, scaled_to_places
+from lapwing.answer.python_values import Cell, cells, is_whole
 from lapwing.exact.arrays import product
 from lapwing.query.derivation import rationals
 from lapwing.query.derivation.columns import BoolArray, Column, Labels, Rationals, Shape, Truths

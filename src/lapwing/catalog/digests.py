@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lapwing.catalog import spelling
 
 if TYPE_CHECKING:  # a table makes its fingerprint when it is made
-    from lapwing.catalog.table import Column
+    from lapwing.catalog.table import Column, Table
 
 Facts = dict[str, object]
 
@@ -26,6 +26,23 @@ def column_facts(column: "Column") -> Facts:
     if not column.nullable:
         facts["nullable"] = "false"
     return facts | {"type": column.type}
+
+
+def table_facts(table: "Table") -> Facts:
+    """Return what a table means, its parent left aside; but for `unit`, which says nothing about one table alone."""
+    facts: Facts = {
+        "max_rows_per_unit": str(table.max_rows_per_unit),
+        "columns": {column.name: column_facts(column) for column in table.columns},
+    }
+    facts |= owner_facts(table)
+    return facts if table.part is None else facts | {"part": table.part}
+
+
+def owner_facts(table: "Table") -> Facts:
+    """Return whose rows a table has, as it says itself: its privacy unit, or where its link leads."""
+    if table.link is not None:
+        return {"link": {"table": table.link.parent.name, "on": dict(table.link.on)}}
+    return {"privacy_unit": table.privacy_unit}
 
 
 def value_text(content: object) -> str:

@@ -7,7 +7,7 @@ from typing import Self, final
 
 from lapwing.catalog import spelling
 from lapwing.catalog.checks import ROW, check_tables, check_text, one_of, refuse_same_names
-from lapwing.catalog.digests import digest
+from lapwing.catalog.digests import digest, table_facts
 from lapwing.catalog.ledger import place_of
 from lapwing.catalog.place import refuse
 from lapwing.catalog.public import PublicTable
@@ -143,7 +143,7 @@ class Catalog:
         refuse_same_names("tables", tables)
         refuse_same_names("views", (*tables, *(view.name for view in self.views)))
         check_tables(self)
-        facts: dict[str, object] = {"tables": {table.name: table.facts for table in self.tables}}
+        facts: dict[str, object] = {"tables": {table.name: table_facts(table) for table in self.tables}}
         units = {table.name: table.unit for table in self.tables if table.unit is not None}
         if units:
             facts["units"] = units

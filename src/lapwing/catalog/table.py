@@ -14,7 +14,7 @@ from typing import final
 from lapwing.catalog import spelling
 from lapwing.catalog.checks import ROW, check_table
 from lapwing.catalog.column_checks import NUMERIC, check_form, check_meaning, default_step
-from lapwing.catalog.digests import Facts, column_facts, digest
+from lapwing.catalog.digests import digest, table_facts
 from lapwing.catalog.place import within
 from lapwing.errors import InvalidParameter
 
@@ -174,7 +174,7 @@ class Table:
     def __post_init__(self) -> None:
         with within(f"tables.{spelling.key(self.name)}"):
             check_table(self)
-        meaning = {"tables": {table.name: table.facts for table in self.lineage}}
+        meaning = {"tables": {table.name: table_facts(table) for table in self.lineage}}
         object.__setattr__(self, "digest", digest(meaning))
         root = self.root
         named = f"{spelling.key(root.name)}.{spelling.key(root.privacy_unit or ROW)}"
@@ -223,20 +223,3 @@ class Table:
     def column(self, name: str | None) -> Column | None:
         """Return the column of exactly this name, if there is one."""
         return next((column for column in self.columns if column.name == name), None)
-
-    @property
-    def facts(self) -> Facts:
-        """What the table means, its parent left aside; but for `unit`, which says nothing about one table alone."""
-        facts: Facts = {
-            "max_rows_per_unit": str(self.max_rows_per_unit),
-            "columns": {column.name: column_facts(column) for column in self.columns},
-        }
-        facts |= self.owner
-        return facts if self.part is None else facts | {"part": self.part}
-
-    @property
-    def owner(self) -> Facts:
-        """Whose rows the table has, as it says itself: its privacy unit, or where its link leads."""
-        if self.link is not None:
-            return {"link": {"table": self.link.parent.name, "on": dict(self.link.on)}}
-        return {"privacy_unit": self.privacy_unit}

@@ -13,6 +13,7 @@ round, if its column equals the parent's privacy unit: its rows are those of the
 from collections.abc import Mapping
 from typing import Any, cast
 
+from lapwing.catalog.digests import owner_facts
 from lapwing.catalog.model import Catalog
 from lapwing.errors import CatalogMismatch
 
@@ -24,7 +25,7 @@ Owners = Mapping[str, Owner]
 
 def owners_of(catalog: Catalog) -> Owners:
     """Return whose rows the tables of a catalog have."""
-    return {table.name: table.owner for table in catalog.tables}
+    return {table.name: owner_facts(table) for table in catalog.tables}
 
 
 def owners_from(record: object) -> Owners:

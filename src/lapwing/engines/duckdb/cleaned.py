@@ -14,15 +14,24 @@ computed in several passes, stands in `stored_rows`.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import cast
 
 from lapwing.catalog.model import Column as Declared
 from lapwing.catalog.model import Table
 from lapwing.engines.duckdb.linked_rows import linked
-from lapwing.engines.duckdb.literals import clamp, constant, identifier, kept_name, text, unit_name, whole
+from lapwing.engines.duckdb.literals import (
+    clamp,
+    constant,
+    double,
+    identifier,
+    kept_name,
+    print_in_steps,
+    text,
+    unit_name,
+    whole,
+)
 from lapwing.engines.duckdb.own_parts import own_part
-from lapwing.query.expressions.expression import column_type
-from lapwing.query.expressions.types import Fixed, double, print_in_steps
 
 INTEGER_TYPES = {
     "TINYINT",
@@ -160,10 +169,9 @@ def _clean(column: Declared, physical: str) -> str:
             return name if physical == "BOOLEAN" else f"TRY_CAST({name} AS BOOLEAN)"
         case "date" | "timestamp":
             return _clean_temporal(column, name)
-    kind = column_type(column)
-    if isinstance(kind, Fixed) and kind.bounded:
-        whole_numbers = physical in INTEGER_TYPES and kind.step == 1
-        return _clean_whole(name, kind) if whole_numbers else _clean_fixed(name, kind, physical)
+    if column.bounded:
+        whole_numbers = physical in INTEGER_TYPES and column.step == 1
+        return _clean_whole(name, column) if whole_numbers else _clean_fixed(name, column, physical)
     if column.type == "integer":
         return name if physical == "BIGINT" else f"TRY_CAST({_half_up(name, physical)} AS BIGINT)"
     # Adding 0 makes −0.0, which equals 0.0 but is not the same double, 0.0.
@@ -174,23 +182,24 @@ def _half_up(name: str, physical: str) -> str:
     return f"floor({_double(name, physical)} + 0.5)" if physical in {"FLOAT", "DOUBLE"} else name
 
 
-def _clean_whole(name: str, kind: Fixed) -> str:
+def _clean_whole(name: str, column: Declared) -> str:
     """Clamp an integer. A NULL meets no condition and stays NULL."""
+    low, high = column.low, column.high
     return (
-        f"CASE WHEN {name} <= {kind.low} THEN {whole(kind.low)} WHEN {name} >= {kind.high} THEN {whole(kind.high)} "
+        f"CASE WHEN {name} <= {low} THEN {whole(low)} WHEN {name} >= {high} THEN {whole(high)} "
         f"ELSE TRY_CAST({name} AS BIGINT) END"
     )
 
 
-def _clean_fixed(name: str, kind: Fixed, physical: str) -> str:
+def _clean_fixed(name: str, column: Declared, physical: str) -> str:
     """Clamp, round half up to whole steps, clamp again: the double nearest to a bound may lie beyond it."""
     value = _double(name, physical)
-    low, high = (cast(int, end) for end in (kind.low, kind.high))
-    steps = f"TRY_CAST(floor({print_in_steps(value, kind.step)} + 0.5) AS BIGINT)"
+    low, high, step = column.low, column.high, cast(Fraction, column.step)
+    steps = f"TRY_CAST(floor({print_in_steps(value, step)} + 0.5) AS BIGINT)"
     return (
         f"CASE WHEN {value} IS NULL OR isnan({value}) THEN NULL "
-        f"WHEN {value} <= {double(low * kind.step)} THEN {whole(low)} "
-        f"WHEN {value} >= {double(high * kind.step)} THEN {whole(high)} ELSE {clamp(steps, low, high)} END"
+        f"WHEN {value} <= {double(low * step)} THEN {whole(low)} "
+        f"WHEN {value} >= {double(high * step)} THEN {whole(high)} ELSE {clamp(steps, low, high)} END"
     )
 
 

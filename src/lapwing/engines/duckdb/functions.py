@@ -9,11 +9,11 @@ from fractions import Fraction
 from math import floor
 from typing import cast
 
-from lapwing.engines.duckdb.literals import engine_type, whole, width, width_of
+from lapwing.engines.duckdb.literals import double, engine_type, print_in_steps, whole, width, width_of
 from lapwing.query.expressions.expression import Literal, Operation
 from lapwing.query.expressions.magnitudes import Ladder, magnitudes_in
 from lapwing.query.expressions.numeric import SMALLEST
-from lapwing.query.expressions.types import Fixed, Plain, Real, double, print_in_steps
+from lapwing.query.expressions.types import Fixed, Plain, Real
 
 Printer = Callable[[Operation, Sequence[str]], str]
 # One day, and one microsecond, outside the calendar: they stand for everything beyond, and become NULL.

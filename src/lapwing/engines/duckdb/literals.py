@@ -6,7 +6,7 @@ from typing import cast
 
 from lapwing.catalog.model import Table
 from lapwing.query.expressions.expression import Literal
-from lapwing.query.expressions.types import Fixed, Real, Type, double
+from lapwing.query.expressions.types import Fixed, Real, Type
 
 
 def identifier(name: str) -> str:
@@ -81,3 +81,14 @@ def engine_type(kind: Type) -> str:
         return width(kind)
     names = {"text": "VARCHAR", "date": "DATE", "timestamp": "TIMESTAMP"}
     return "DOUBLE" if isinstance(kind, Real) else names.get(kind.name, "BOOLEAN")
+
+
+def double(value: Fraction) -> str:
+    """Write the double nearest to a constant."""
+    return f"{float(value)!r}::DOUBLE"
+
+
+def print_in_steps(value: str, step: Fraction) -> str:
+    """Divide a double by a step, in one rounding where the step is 1/n or n."""
+    multiplied = value if step.denominator == 1 else f"{value} * {double(Fraction(step.denominator))}"
+    return multiplied if step.numerator == 1 else f"{multiplied} / {double(Fraction(step.numerator))}"

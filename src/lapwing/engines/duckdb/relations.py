@@ -13,9 +13,20 @@ from lapwing.catalog.model import PublicTable
 from lapwing.engines.duckdb import expressions
 from lapwing.engines.duckdb.cleaned import Location, clean
 from lapwing.engines.duckdb.expressions import expression, where_clause
-from lapwing.engines.duckdb.literals import clamp, engine_type, identifier, kept_name, text, unit_name, whole, width
+from lapwing.engines.duckdb.literals import (
+    clamp,
+    double,
+    engine_type,
+    identifier,
+    kept_name,
+    print_in_steps,
+    text,
+    unit_name,
+    whole,
+    width,
+)
 from lapwing.query.expressions.expression import Expression, Literal, Operation
-from lapwing.query.expressions.types import Fixed, Real, Type, double, print_in_steps
+from lapwing.query.expressions.types import Fixed, Real, Type
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate
 from lapwing.query.relations.relation import ProtectedRows, Relation, Selection, table_of, tables_of, units_of_row
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from fractions import Fraction
-from typing import Self
+from typing import ClassVar, Self
 
 from lapwing.catalog.table import Column as DeclaredColumn
 from lapwing.errors import QueryRefused
@@ -33,13 +33,10 @@ class ColumnReference:
     type: Type
     written: str | None = field(default=None, compare=False, repr=False)
 
+    children: ClassVar[tuple["Expression", ...]] = ()
+
     def __str__(self) -> str:
         return '"' + self.name.replace('"', '""') + '"'
-
-    @property
-    def children(self) -> tuple["Expression", ...]:
-        """None: it has no arguments."""
-        return ()
 
     def rebuild(self, children: Iterable["Expression"]) -> Self:
         """Return itself, as there is nothing to exchange."""
@@ -52,6 +49,8 @@ class Literal:
 
     value: Constant
     type: Type
+
+    children: ClassVar[tuple["Expression", ...]] = ()
 
     def __str__(self) -> str:
         match self.value:
@@ -67,11 +66,6 @@ class Literal:
                 return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
             case value:
                 return f"DATE '{value.isoformat()}'"
-
-    @property
-    def children(self) -> tuple["Expression", ...]:
-        """None: it has no arguments."""
-        return ()
 
     def rebuild(self, children: Iterable["Expression"]) -> Self:
         """Return itself, as there is nothing to exchange."""

@@ -127,16 +127,5 @@ def nearest(value: Fraction) -> Fraction:
 
 
 def in_steps(value: Fraction, step: Fraction) -> Fraction:
-    """Divide a double by a step as `print_in_steps` does."""
+    """Divide a double by a step as the engines that print it do (`print_in_steps`)."""
     return Fraction(float(value) * float(step.denominator) / float(step.numerator))
-
-
-def print_in_steps(value: str, step: Fraction) -> str:
-    """Divide a double by a step, in one rounding where the step is 1/n or n."""
-    multiplied = value if step.denominator == 1 else f"{value} * {double(Fraction(step.denominator))}"
-    return multiplied if step.numerator == 1 else f"{multiplied} / {double(Fraction(step.numerator))}"
-
-
-def double(value: Fraction) -> str:
-    """Write the double nearest to a constant."""
-    return f"{float(value)!r}::DOUBLE"
