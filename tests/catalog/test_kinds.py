@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lapwing.catalog import Catalog, Column, PublicTable, Table, View, column_checks
+from lapwing.catalog.digests import table_facts
 from lapwing.catalog.toml import dumps, loads
 from lapwing.catalog.view import LONGEST_VIEW
 from lapwing.errors import CatalogError

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lapwing.catalog import Catalog, Column, Link, Table
 from lapwing.catalog.checks import MOST_LINKS
+from lapwing.catalog.digests import table_facts
 from lapwing.catalog.toml import dumps, loads, parents_first
 from lapwing.errors import CatalogError, InvalidParameter
 from tests.support.catalog.examples import FOLDER, catalog
