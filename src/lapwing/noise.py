@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact import samplers
+from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import SYSTEM
-from lapwing.exact.samplers import IntArray
 
 __all__ = [
     "bernoulli",

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from lapwing.errors import InvalidParameter
+from lapwing.exact.arrays import IntArray
 from lapwing.exact.bounds import Bounds
 from lapwing.exact.entropy import SystemEntropy
-from lapwing.exact.samplers import IntArray
 from lapwing.mechanisms import (
     AboveThreshold,
     DiscreteGaussian,
