@@ -10,8 +10,9 @@ import pytest
 
 from lapwing.errors import EntropyFault
 from lapwing.exact import samplers
-from lapwing.exact.arrays import IntArray, discrete_laplace, rounded_gaussian
+from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import SYSTEM, Entropy, SystemEntropy
+from lapwing.exact.samplers import discrete_laplace, rounded_gaussian
 from lapwing.exact.uniform import LazyUniform
 from tests.support.fixed_entropy import StreamEntropy
 
