@@ -23,14 +23,13 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final, final
 
 import duckdb
 
 from lapwing import progress
-from lapwing.catalog.model import Catalog, PublicTable, Table
+from lapwing.catalog.model import Catalog, Table
 from lapwing.engines.base import FAILED, Exact, IndexState
 from lapwing.engines.duckdb import files, index, reading
 from lapwing.engines.duckdb.cleaned import WHOLE, Location, Pass, Relations, from_files, layer, needed, passes_for
@@ -87,7 +86,8 @@ class DuckDB:
     ) -> None:
         self._catalog = catalog
         self._public = public
-        self._folder = catalog.folder
+        folder = catalog.folder.absolute()
+        self._paths = {table.name: folder / table.source for table in catalog.tables}  # each may be a link
         self._memory = memory
         self._indexing = indexing
         self._digests: dict[tuple[str, Stamp], str] = {}
@@ -97,19 +97,19 @@ class DuckDB:
         self._asked: Counter[tuple[str, str]] = Counter()
         self._lock = Lock()
         self._indexes = index.Indexes()
-        sources = [self._path(table) for table in catalog.tables]
-        public_files = [self._path(table) for table in catalog.public_tables]
-        self._index_paths = {table.name: index.path_of(self._path(table), table) for table in catalog.tables}
+        sources = {name: path.resolve() for name, path in self._paths.items()}
+        public_files = [(folder / table.source).resolve() for table in catalog.public_tables]
+        self._index_paths = {table.name: index.path_of(sources[table.name], table) for table in catalog.tables}
         self._index_seen: set[str] = set()  # where there was one, it may be open: whether it still is, `find` looks
         indexes = self._index_paths.values()
         self._database = Database(
             paths=[
-                *map(str, sources),
+                *map(str, sources.values()),
                 *map(str, public_files),
                 *map(str, indexes),
                 *(f"{path}.wal" for path in indexes),
             ],
-            folders=self._indexes.folders(sources),
+            folders=self._indexes.folders(list(sources.values())),
             memory=memory,
             threads=threads,
             seconds=seconds,
@@ -153,7 +153,7 @@ class DuckDB:
     def index_state(self, table: Table) -> IndexState:
         """Return whether a table has an index, and whether it is of these data, this catalog and this engine."""
         return self._index_work.state(
-            table, {above.name: files.hashed(self._path(above), above) for above in table.lineage}
+            table, {above.name: files.hashed(self._paths[above.name], above) for above in table.lineage}
         )
 
     def close(self) -> None:
@@ -272,12 +272,12 @@ class DuckDB:
     # ---- indexes -----------------------------------------------------------------------------------------------------
 
     def _find_index(self, table: Table, digests: Mapping[str, str]) -> index.Stored | None:
-        path, there = self._path(table), self._index_paths[table.name]
+        there = self._index_paths[table.name]
         if table.name not in self._index_seen:
             if not os.path.lexists(there):
                 return None
             self._index_seen.add(table.name)
-        return self._indexes.find(self._database, there, self._identity(table, digests), path)
+        return self._indexes.find(self._database, there, self._identity(table, digests), self._paths[table.name])
 
     def _identity(self, table: Table, digests: Mapping[str, str]) -> str:
         return self._identities.of(table, digests, lambda above: self._facts(above)[1])
@@ -322,7 +322,7 @@ class DuckDB:
         """Count a question without an index, and tell whether it is the one that makes one."""
         if not self._indexing:
             return False
-        small = self._path(table).stat().st_size < INDEXED_FROM
+        small = self._paths[table.name].stat().st_size < INDEXED_FROM
         with self._lock:
             self._asked[(table.name, digest)] += 1
             return self._asked[(table.name, digest)] == (SMALL_INDEXED_AT if small else INDEXED_AT)
@@ -337,7 +337,7 @@ class DuckDB:
         return digests
 
     def _digest(self, table: Table, above: Mapping[str, str]) -> str:
-        path = self._path(table)
+        path = self._paths[table.name]
         stamp = stamp_of(path, table)
         with self._lock:
             known = self._digests.get((table.name, stamp))
@@ -361,7 +361,7 @@ class DuckDB:
     def _require_unique(self, table: Table) -> None:
         for key in keys_of(table, self._catalog):
             what = f"Looking for repeated keys of {table.name}"
-            with files.readable(self._path(table), table), self._database.session() as query, progress.work(what):
+            with files.readable(self._paths[table.name], table), self._database.session() as query, progress.work(what):
                 repeated = is_repeated(key, table, self._layers, self._passes(table.lineage), query)
             if repeated:
                 raise not_unique(key, table, self._catalog)
@@ -385,7 +385,7 @@ class DuckDB:
 
         A new link or other rights change a file's stamp and not its content: then the content is hashed again.
         """
-        path = self._path(table)
+        path = self._paths[table.name]
         stamp = stamp_of(path, table)
         with self._lock:
             known = {at: digest for (name, at), digest in self._digests.items() if name == table.name}
@@ -398,9 +398,6 @@ class DuckDB:
             self._digests[(table.name, stamp)] = digest
         return digest
 
-    def _path(self, table: Table | PublicTable) -> Path:
-        return (self._folder / table.source).resolve()
-
     def _read_through(self, table: Table, file: File) -> None:
         with files.readable(file.path, table), progress.work(f"Reading {table.name} through"):
             ((rows, _),) = self._query(reading.read_through(table, file.source))
@@ -412,11 +409,13 @@ class DuckDB:
 
     def _facts(self, table: Table) -> tuple[File, Location]:
         """Return a file and what it would be as a source anywhere else, remembered like its digest."""
-        stamp = stamp_of(self._path(table), table)
+        path = self._paths[table.name]
         with self._lock:
-            facts = self._described.get((table.name, stamp))
+            facts = self._described.get((table.name, stamp_of(path, table)))
         if facts is None:
-            facts = reading.described(self._path(table), table, self._connection, self._catalog)
+            path = path.resolve()  # one file is stamped and described, though a link be turned to another meanwhile
+            stamp = stamp_of(path, table)
+            facts = reading.described(path, table, self._connection, self._catalog)
             with self._lock:
                 self._described[(table.name, stamp)] = facts
         return facts

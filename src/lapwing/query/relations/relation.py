@@ -18,6 +18,7 @@ another file beside this one, and whatever binds and prints it. What a node prin
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Protocol, Self
 
 from lapwing.catalog.model import Catalog, Table
@@ -142,7 +143,7 @@ class ProtectedRows:
     @property
     def columns(self) -> tuple[ColumnReference, ...]:
         """The declared columns."""
-        return tuple(ColumnReference(name=column.name, type=column_type(column)) for column in self.table.columns)
+        return _declared(self.table)
 
     @property
     def rows_per_unit(self) -> int:
@@ -165,6 +166,11 @@ class ProtectedRows:
         """Tell whether a key of the table is among the expressions: no two of its rows share one."""
         named = {value.name for value in map(unscaled, values) if isinstance(value, ColumnReference)}
         return any(key <= named for key in unique_keys(self.table, catalog))
+
+
+@lru_cache(maxsize=256)  # every question about a table asks for them several times
+def _declared(table: Table) -> tuple[ColumnReference, ...]:
+    return tuple(ColumnReference(name=column.name, type=column_type(column)) for column in table.columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
