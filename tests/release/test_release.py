@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any, cast
 
 import pyarrow as pa
@@ -289,6 +290,33 @@ def test_errors_that_pass_as_they_are_would_be_noticed(path: Path, monkeypatch: 
     monkeypatch.setattr(release, "SAID_AFTER_A_CHARGE", (lw.LapwingError,))
     with pytest.raises(AssertionError):
         check_errors_after_a_charge(path)
+
+
+def without_randomness(terms: Any, sums: Any, entropy: Any) -> Any:
+    raise lw.EntropyFault("none came")
+
+
+def check_that_no_sums_hang_on_a_lack_of_randomness(path: Path) -> None:
+    with protected(path) as session:
+        with pytest.raises(lw.EntropyFault, match="none came") as told:
+            session.sql(COUNT, epsilon=0.5)
+        assert spent(session).amount > 0
+    error: BaseException | None = told.value
+    while error is not None:
+        assert not any("sums" in frame.f_locals for frame, _ in walk_tb(error.__traceback__))
+        error = error.__context__
+
+
+def test_a_lack_of_randomness_after_the_charge_holds_no_sums(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release, "add_noise", without_randomness)
+    check_that_no_sums_hang_on_a_lack_of_randomness(path)
+
+
+def test_sums_on_a_lack_of_randomness_would_be_noticed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release, "add_noise", without_randomness)
+    monkeypatch.setattr(release, "SAID_AFTER_A_CHARGE", (lw.LapwingError,))
+    with pytest.raises(AssertionError):
+        check_that_no_sums_hang_on_a_lack_of_randomness(path)
 
 
 def test_a_new_link_while_a_question_runs_changes_nothing(

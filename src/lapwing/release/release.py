@@ -47,8 +47,8 @@ from lapwing.release.selecting import chosen, selected_keys
 from lapwing.release.stored import Purchase, charge_of, key_of, look_up, payload_of
 from lapwing.release.waiting import Waiting
 
-SAID_AFTER_A_CHARGE: Final = (EngineFault, EntropyFault, LedgerFault, Interrupted)
-"""Errors that are raised as they are once a price is paid: they are constant, and say whether it is."""
+SAID_AFTER_A_CHARGE: Final = (EngineFault, LedgerFault, Interrupted)
+"""Errors that are raised as they are once a price is paid: they are constant, say whether it is, and hold no sums."""
 
 
 def release_all(batch: Sequence[Quote], access: Access, *, then: Sequence[Quote] = ()) -> tuple[Release, ...]:
@@ -85,7 +85,9 @@ def release_all(batch: Sequence[Quote], access: Access, *, then: Sequence[Quote]
         if access.ledger.record_unanswered(unanswered(), "fault"):
             ended = given_up()
         elif charges and isinstance(error, LapwingError | MemoryError) and not isinstance(error, SAID_AFTER_A_CHARGE):
-            ended = EngineFault(FAILED)  # what it says may speak of data, or sound as if nothing was charged
+            # Another in its place: its traceback holds exact sums. What it says is kept only of a lack of randomness:
+            # the rest may speak of data, or sound as if nothing was charged.
+            ended = EntropyFault(str(error)) if isinstance(error, EntropyFault) else EngineFault(FAILED)
         else:
             raise
     finally:
