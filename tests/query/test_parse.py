@@ -61,6 +61,13 @@ def test_what_follows_the_parts_is_one_select(text: str, reason: str) -> None:
     assert reason in str(refusal(text))
 
 
+def test_a_text_that_the_parser_stumbles_over_is_not_understood() -> None:
+    text = "SELECT COUNT(*) AS n FROM visits ORDER BY 1 |> LIMIT 2"
+    with pytest.raises((AttributeError, TypeError)):
+        DuckDB().parse(text)
+    assert "The question is not understood" in str(refusal(text))
+
+
 @pytest.mark.parametrize(
     "text",
     [

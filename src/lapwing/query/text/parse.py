@@ -156,7 +156,7 @@ def _tree(tokens: list[Token], text: str) -> exp.Select:
     quiet = _PARSING.set(True)
     try:
         statement = DuckDB().parser().parse(tokens, text)[0]
-    except (SqlglotError, RecursionError) as error:
+    except (SqlglotError, RecursionError, AttributeError, TypeError) as error:  # it stumbles over some bad texts
         raise _syntax_refusal(error) from None
     finally:
         _PARSING.reset(quiet)
