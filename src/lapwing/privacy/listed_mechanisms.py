@@ -1,16 +1,18 @@
 """The mechanisms that a list may hold, as an accountant knows them: what each loses, in every form that is known.
 
-Each has a loss in pure, gdp and zcdp where a theorem gives one, an (ε, δ), a Rényi curve, a dominating pair, and what
-it is towards two units together. `listing` makes them from numbers.
+`listing` makes them from the numbers that people give.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, Protocol, Self, final
+from typing import Final, Literal, final
 
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.additive import MEASURES
+from lapwing.privacy.amplification import poisson
 from lapwing.privacy.bounded_range import bounded_range_amount
+from lapwing.privacy.combined_pairs import SubsampledPair
 from lapwing.privacy.discrete_pairs import DiscreteGaussianPair, DiscreteLaplacePair
 from lapwing.privacy.laplace_implies import discrete_laplace_loss, laplace_loss
 from lapwing.privacy.measures import ApproxDP, GaussianDP, Loss, PureDP, ZeroConcentratedDP
@@ -27,273 +29,154 @@ from lapwing.privacy.renyi import RenyiDP
 
 Neighbouring = Literal["add_remove", "replace_one"]
 
+_MOST_SHARE: Final = Fraction(1, 2)
 
-class ListedMechanism(Protocol):
-    """What an accountant knows of a mechanism.
 
-    `neighbouring`: the relation that it is bound to, if to one.
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedMechanism:
+    """What an accountant knows of a mechanism, each thing computed when it is asked for.
+
+    Args: loss: what it loses but for `failure`, in the measure pure, gdp or zcdp; at: an (ε, δ) of it, where δ is the
+        share of the list's that it is given if it has no ε without one; curve: its Rényi divergences; pair: a
+        dominating pair; doubled: what it is towards two units together, None if it is bound to one relation. A
+        function raises InvalidParameter where nothing is known.
+        has_epsilon: whether it has an ε without a share of δ; attained: whether one mechanism of the kind has all that
+        its pair has, so that a lower bound speaks of it; failure: the probability with which anything may be shown;
+        neighbouring: the relation that it is bound to, if to one.
     """
 
-    neighbouring: ClassVar[Neighbouring | None]
-
-    @property
-    def has_epsilon(self) -> bool:
-        """Whether it has an ε without a share of the list's δ."""
-
-    @property
-    def attained(self) -> bool:
-        """Whether one mechanism of the kind has all that its pair has, so that a lower bound speaks of it."""
-
-    @property
-    def failure(self) -> Fraction:
-        """The probability with which anything may be shown."""
-
-    def loss(self, kind: str) -> Loss:
-        """Return the loss that holds but for `failure`, in pure, gdp or zcdp; refuse where there is none."""
-
-    def at(self, share: Fraction) -> ApproxDP:
-        """Return an (ε, δ) of the mechanism; δ is the share if it has no ε without one."""
-
-    def curve(self) -> RenyiDP:
-        """Return its Rényi divergences; refuse where there are none."""
-
-    def pair(self) -> Pair:
-        """Return a dominating pair."""
-
-    def doubled(self) -> Self:
-        """Return what it is towards two units together."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class LaplaceNoise:
-    """Laplace noise on a number. Args: epsilon: sensitivity (L1) over scale, > 0."""
-
-    neighbouring: ClassVar[Neighbouring | None] = None
-    has_epsilon: ClassVar[bool] = True
-    attained: ClassVar[bool] = True
-    failure: ClassVar[Fraction] = Fraction(0)
-    epsilon: Fraction
-
-    def loss(self, kind: str) -> Loss:
-        """Return the loss in a measure that adds up."""
-        return laplace_loss(self.epsilon, kind)
-
-    def at(self, share: Fraction) -> ApproxDP:
-        """Return an (ε, δ)."""
-        return ApproxDP(self.epsilon, 0)
-
-    def curve(self) -> RenyiDP:
-        """Return its Rényi divergences."""
-        return RenyiDP.laplace(scale=1, l1=self.epsilon)
-
-    def pair(self) -> Pair:
-        """Return a pair that dominates it."""
-        return LaplacePair(self.epsilon)
-
-    def doubled(self) -> Self:
-        """Return what it is towards two units."""
-        return type(self)(2 * self.epsilon)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class DiscreteLaplaceNoise:
-    """Discrete Laplace noise on an integer. Args: scale: > 0; sensitivity: ≥ 1."""
-
-    neighbouring: ClassVar[Neighbouring | None] = None
-    has_epsilon: ClassVar[bool] = True
-    attained: ClassVar[bool] = True
-    failure: ClassVar[Fraction] = Fraction(0)
-    scale: Fraction
-    sensitivity: int
-
-    def loss(self, kind: str) -> Loss:
-        """Return the loss in a measure that adds up."""
-        return discrete_laplace_loss(1 / self.scale, self.sensitivity, kind)
-
-    def at(self, share: Fraction) -> ApproxDP:
-        """Return an (ε, δ)."""
-        return ApproxDP(self.sensitivity / self.scale, 0)
-
-    def curve(self) -> RenyiDP:
-        """Return its Rényi divergences."""
-        return RenyiDP.discrete_laplace(scale=self.scale, l1=self.sensitivity)
-
-    def pair(self) -> Pair:
-        """Return a pair that dominates it."""
-        return DiscreteLaplacePair(self.scale, self.sensitivity)
-
-    def doubled(self) -> Self:
-        """Return what it is towards two units."""
-        return type(self)(self.scale, 2 * self.sensitivity)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class GaussianNoise:
-    """Gaussian noise on a vector, or that rounded. Args: mu_squared: of sensitivity (L2) over σ, > 0."""
-
-    neighbouring: ClassVar[Neighbouring | None] = None
-    has_epsilon: ClassVar[bool] = False
-    attained: ClassVar[bool] = True
-    failure: ClassVar[Fraction] = Fraction(0)
-    mu_squared: Fraction
-
-    def loss(self, kind: str) -> Loss:
-        """Return the loss in a measure that adds up."""
-        return GaussianDP.from_mu_squared(self.mu_squared).to_kind(kind)
-
-    def at(self, share: Fraction) -> ApproxDP:
-        """Return an (ε, δ)."""
-        return ApproxDP(Fraction(GaussianDP.from_mu_squared(self.mu_squared).to_epsilon(delta=share)), share)
-
-    def curve(self) -> RenyiDP:
-        """Return its Rényi divergences."""
-        return RenyiDP.from_loss(GaussianDP.from_mu_squared(self.mu_squared))
-
-    def pair(self) -> Pair:
-        """Return a pair that dominates it."""
-        return GaussianPair(self.mu_squared)
-
-    def doubled(self) -> Self:
-        """Return what it is towards two units."""
-        return type(self)(4 * self.mu_squared)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class DiscreteGaussianNoise:
-    """Discrete Gaussian noise on an integer. Args: variance: > 0; sensitivity: ≥ 1."""
-
-    neighbouring: ClassVar[Neighbouring | None] = None
-    has_epsilon: ClassVar[bool] = False
-    attained: ClassVar[bool] = True
-    failure: ClassVar[Fraction] = Fraction(0)
-    variance: Fraction
-    sensitivity: int
-
-    def loss(self, kind: str) -> Loss:
-        """Return the loss in a measure that adds up."""
-        return self._concentrated.to_kind(kind)
-
-    def at(self, share: Fraction) -> ApproxDP:
-        """Return an (ε, δ)."""
-        return ApproxDP(Fraction(self._concentrated.to_epsilon(delta=share)), share)
-
-    def curve(self) -> RenyiDP:
-        """Return its Rényi divergences."""
-        return RenyiDP.from_loss(self._concentrated)
-
-    def pair(self) -> Pair:
-        """Return a pair that dominates it."""
-        return DiscreteGaussianPair(self.variance, self.sensitivity)
-
-    def doubled(self) -> Self:
-        """Return what it is towards two units."""
-        return type(self)(self.variance, 2 * self.sensitivity)
-
-    @property
-    def _concentrated(self) -> ZeroConcentratedDP:
-        """ρ = sensitivity²/(2·variance) (Canonne, Kamath and Steinke 2020, The Discrete Gaussian, Proposition 5)."""
-        return ZeroConcentratedDP(Fraction(self.sensitivity) ** 2 / (2 * self.variance))
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Response:
-    """Randomized response among some choices. Args: epsilon: > 0; choices: ≥ 2."""
-
-    neighbouring: ClassVar[Neighbouring | None] = "replace_one"
-    has_epsilon: ClassVar[bool] = True
-    attained: ClassVar[bool] = True
-    failure: ClassVar[Fraction] = Fraction(0)
-    epsilon: Fraction
-    choices: int
-
-    def loss(self, kind: str) -> Loss:
-        """Return the loss in a measure that adds up."""
-        return PureDP(self.epsilon).to_kind(kind)
-
-    def at(self, share: Fraction) -> ApproxDP:
-        """Return an (ε, δ)."""
-        return ApproxDP(self.epsilon, 0)
-
-    def curve(self) -> RenyiDP:
-        """Return its Rényi divergences."""
-        return RenyiDP.from_loss(PureDP(self.epsilon))
-
-    def pair(self) -> Pair:
-        """Return a pair that dominates it."""
-        return RandomizedResponsePair(self.epsilon, self.choices)
-
-    def doubled(self) -> Self:
-        """Return what it is towards two units."""
-        raise InvalidParameter("Randomized response is for replace_one already.")
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class BoundedRange:
-    """Any mechanism of bounded range, such as the exponential mechanism. Args: eta: > 0; its ε is as large."""
-
-    neighbouring: ClassVar[Neighbouring | None] = None
-    has_epsilon: ClassVar[bool] = True
-    attained: ClassVar[bool] = False
-    failure: ClassVar[Fraction] = Fraction(0)
-    eta: Fraction
-
-    def loss(self, kind: str) -> Loss:
-        """Return the loss in a measure that adds up."""
-        return MEASURES[kind].from_amount(bounded_range_amount(kind, self.eta))
-
-    def at(self, share: Fraction) -> ApproxDP:
-        """Return an (ε, δ)."""
-        return ApproxDP(self.eta, 0)
-
-    def curve(self) -> RenyiDP:
-        """Return its Rényi divergences."""
-        return RenyiDP.bounded_range(self.eta)
-
-    def pair(self) -> Pair:
-        """Return a pair that dominates it."""
-        return BoundedRangePair(self.eta)
-
-    def doubled(self) -> Self:
-        """Return what it is towards two units."""
-        return type(self)(2 * self.eta)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class AnyPrivate:
-    """Any (ε, δ)-DP mechanism, of which nothing else is known. Args: epsilon: > 0; failure: from 0, below 1."""
-
-    neighbouring: ClassVar[Neighbouring | None] = None
-    has_epsilon: ClassVar[bool] = True
-    attained: ClassVar[bool] = True
-    epsilon: Fraction
+    loss: Callable[[str], Loss]
+    at: Callable[[Fraction], ApproxDP]
+    curve: Callable[[], RenyiDP]
+    pair: Callable[[], Pair]
+    doubled: Callable[[], "ListedMechanism"] | None = None
+    has_epsilon: bool = True
+    attained: bool = True
     failure: Fraction = Fraction(0)
+    neighbouring: Neighbouring | None = None
 
-    def loss(self, kind: str) -> Loss:
-        """Return the loss in a measure that adds up."""
-        return PureDP(self.epsilon).to_kind(kind)
 
-    def at(self, share: Fraction) -> ApproxDP:
-        """Return an (ε, δ)."""
-        return ApproxDP(self.epsilon, self.failure)
+def laplace_noise(epsilon: Fraction) -> ListedMechanism:
+    """Return Laplace noise on a number. Args: epsilon: sensitivity (L1) over scale, > 0."""
+    return ListedMechanism(
+        loss=lambda kind: laplace_loss(epsilon, kind),
+        at=lambda _share: ApproxDP(epsilon, 0),
+        curve=lambda: RenyiDP.laplace(scale=1, l1=epsilon),
+        pair=lambda: LaplacePair(epsilon),
+        doubled=lambda: laplace_noise(2 * epsilon),
+    )
 
-    def curve(self) -> RenyiDP:
-        """Return its Rényi divergences."""
-        if self.failure:
+
+def discrete_laplace_noise(scale: Fraction, sensitivity: int) -> ListedMechanism:
+    """Return discrete Laplace noise on an integer. Args: scale: > 0; sensitivity: ≥ 1."""
+    return ListedMechanism(
+        loss=lambda kind: discrete_laplace_loss(1 / scale, sensitivity, kind),
+        at=lambda _share: ApproxDP(sensitivity / scale, 0),
+        curve=lambda: RenyiDP.discrete_laplace(scale=scale, l1=sensitivity),
+        pair=lambda: DiscreteLaplacePair(scale, sensitivity),
+        doubled=lambda: discrete_laplace_noise(scale, 2 * sensitivity),
+    )
+
+
+def gaussian_noise(mu_squared: Fraction) -> ListedMechanism:
+    """Return Gaussian noise on a vector, or that rounded. Args: mu_squared: of sensitivity (L2) over σ, > 0."""
+
+    def stated() -> GaussianDP:
+        return GaussianDP.from_mu_squared(mu_squared)
+
+    return ListedMechanism(
+        loss=lambda kind: stated().to_kind(kind),
+        at=lambda share: ApproxDP(Fraction(stated().to_epsilon(delta=share)), share),
+        curve=lambda: RenyiDP.from_loss(stated()),
+        pair=lambda: GaussianPair(mu_squared),
+        doubled=lambda: gaussian_noise(4 * mu_squared),
+        has_epsilon=False,
+    )
+
+
+def discrete_gaussian_noise(variance: Fraction, sensitivity: int) -> ListedMechanism:
+    """Return discrete Gaussian noise on an integer. Args: variance: > 0; sensitivity: ≥ 1.
+
+    It has ρ = sensitivity²/(2·variance) (Canonne, Kamath and Steinke 2020, The Discrete Gaussian, Proposition 5).
+    """
+
+    def stated() -> ZeroConcentratedDP:
+        return ZeroConcentratedDP(Fraction(sensitivity) ** 2 / (2 * variance))
+
+    return ListedMechanism(
+        loss=lambda kind: stated().to_kind(kind),
+        at=lambda share: ApproxDP(Fraction(stated().to_epsilon(delta=share)), share),
+        curve=lambda: RenyiDP.from_loss(stated()),
+        pair=lambda: DiscreteGaussianPair(variance, sensitivity),
+        doubled=lambda: discrete_gaussian_noise(variance, 2 * sensitivity),
+        has_epsilon=False,
+    )
+
+
+def randomized_response(epsilon: Fraction, choices: int) -> ListedMechanism:
+    """Return randomized response among some choices. Args: epsilon: > 0; choices: ≥ 2."""
+    return ListedMechanism(
+        loss=PureDP(epsilon).to_kind,
+        at=lambda _share: ApproxDP(epsilon, 0),
+        curve=lambda: RenyiDP.from_loss(PureDP(epsilon)),
+        pair=lambda: RandomizedResponsePair(epsilon, choices),
+        neighbouring="replace_one",
+    )
+
+
+def bounded_range(eta: Fraction) -> ListedMechanism:
+    """Return any mechanism of bounded range, such as the exponential mechanism. Args: eta: > 0; its ε is as large."""
+    return ListedMechanism(
+        loss=lambda kind: MEASURES[kind].from_amount(bounded_range_amount(kind, eta)),
+        at=lambda _share: ApproxDP(eta, 0),
+        curve=lambda: RenyiDP.bounded_range(eta),
+        pair=lambda: BoundedRangePair(eta),
+        doubled=lambda: bounded_range(2 * eta),
+        attained=False,
+    )
+
+
+def any_private(epsilon: Fraction, failure: Fraction) -> ListedMechanism:
+    """Return any (ε, δ)-DP mechanism, of which nothing else is known. Args: epsilon: > 0; failure: from 0, below 1."""
+
+    def curve() -> RenyiDP:
+        if failure:
             raise InvalidParameter("An (ε, δ) has no Rényi curve: what may happen with probability δ is unbounded.")
-        return RenyiDP.from_loss(PureDP(self.epsilon))
+        return RenyiDP.from_loss(PureDP(epsilon))
 
-    def pair(self) -> Pair:
-        """Return a pair that dominates it."""
-        return ApproximatePair(self.epsilon, self.failure) if self.failure else RandomizedResponsePair(self.epsilon)
+    def doubled() -> ListedMechanism:
+        loss = replaced(ApproxDP(epsilon, failure))
+        return any_private(loss.epsilon, loss.delta)
 
-    def doubled(self) -> Self:
-        """Return what it is towards two units."""
-        loss = replaced(ApproxDP(self.epsilon, self.failure))
-        return type(self)(loss.epsilon, loss.delta)
+    return ListedMechanism(
+        loss=PureDP(epsilon).to_kind,
+        at=lambda _share: ApproxDP(epsilon, failure),
+        curve=curve,
+        pair=lambda: ApproximatePair(epsilon, failure) if failure else RandomizedResponsePair(epsilon),
+        doubled=doubled,
+        failure=failure,
+    )
+
+
+def sampled(mechanism: ListedMechanism, rate: Fraction) -> ListedMechanism:
+    """Return a mechanism run on a secret Poisson sample. Args: mechanism: without a failure; rate: above 0, below 1.
+
+    What is known of it is an ε, where the mechanism has one, the pair of `SubsampledPair`, and what ε implies. It is
+    bound to add_remove: which of two units are in a sample is not one chance.
+    """
+
+    def pure(lack: str) -> PureDP:
+        if not mechanism.has_epsilon:
+            raise InvalidParameter(f"Gaussian noise on a Poisson sample has {lack}.")
+        return poisson(PureDP(mechanism.at(_MOST_SHARE).epsilon), rate)
+
+    return ListedMechanism(
+        loss=lambda kind: pure(f"no smaller {kind} loss than without the sample").to_kind(kind),
+        at=lambda share: poisson(mechanism.at(min(share / rate, _MOST_SHARE)), rate),
+        curve=lambda: RenyiDP.from_loss(pure("no Rényi curve here")),
+        pair=lambda: SubsampledPair(mechanism.pair(), rate),
+        has_epsilon=mechanism.has_epsilon,
+        attained=mechanism.attained,
+        neighbouring="add_remove",
+    )

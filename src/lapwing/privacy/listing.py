@@ -7,85 +7,23 @@ that distances, ε and η double (`neighbours`). The other way there is nothing 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar, Final, Self, final
+from typing import Final, final
 
 from lapwing.errors import InvalidParameter
+from lapwing.privacy import listed_mechanisms as known
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import Number, exact, non_negative, written
-from lapwing.privacy.amplification import poisson, sampling_rate
-from lapwing.privacy.combined_pairs import SubsampledPair
-from lapwing.privacy.listed_mechanisms import (
-    AnyPrivate,
-    BoundedRange,
-    DiscreteGaussianNoise,
-    DiscreteLaplaceNoise,
-    GaussianNoise,
-    LaplaceNoise,
-    ListedMechanism,
-    Neighbouring,
-    Response,
-)
-from lapwing.privacy.measures import ApproxDP, Loss, PureDP
-from lapwing.privacy.pairs import Pair, positive, whole
-from lapwing.privacy.renyi import RenyiDP
+from lapwing.privacy.amplification import sampling_rate
+from lapwing.privacy.listed_mechanisms import ListedMechanism, Neighbouring
+from lapwing.privacy.pairs import positive, whole
 
 NEIGHBOURING: Final[tuple[Neighbouring, ...]] = ("add_remove", "replace_one")
 
 _MOST_TIMES: Final = 10**9
 _MOST_CHOICES: Final = 1 << 40
-_MOST_SHARE: Final = Fraction(1, 2)
 _LEAST_SIZE, _MOST_SIZE = Fraction(1, 10**30), Fraction(10**4)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Sampled:
-    """A mechanism run on a secret Poisson sample. Args: mechanism: without a failure; rate: above 0, below 1.
-
-    What is known of it is an ε, where the mechanism has one, the pair of `SubsampledPair`, and what ε implies.
-    """
-
-    neighbouring: ClassVar[Neighbouring | None] = "add_remove"
-    failure: ClassVar[Fraction] = Fraction(0)
-    mechanism: ListedMechanism
-    rate: Fraction
-
-    @property
-    def has_epsilon(self) -> bool:
-        """Whether the mechanism has one."""
-        return self.mechanism.has_epsilon
-
-    @property
-    def attained(self) -> bool:
-        """Whether the mechanism attains its pair."""
-        return self.mechanism.attained
-
-    def loss(self, kind: str) -> Loss:
-        """Return the loss in a measure that adds up."""
-        return self._pure(f"no smaller {kind} loss than without the sample").to_kind(kind)
-
-    def at(self, share: Fraction) -> ApproxDP:
-        """Return an (ε, δ)."""
-        return poisson(self.mechanism.at(min(share / self.rate, _MOST_SHARE)), self.rate)
-
-    def curve(self) -> RenyiDP:
-        """Return its Rényi divergences."""
-        return RenyiDP.from_loss(self._pure("no Rényi curve here"))
-
-    def pair(self) -> Pair:
-        """Return a pair that dominates it."""
-        return SubsampledPair(self.mechanism.pair(), self.rate)
-
-    def doubled(self) -> Self:
-        """Return what it is towards two units."""
-        raise InvalidParameter("A Poisson sample is for add_remove: which of two units are in it is not one chance.")
-
-    def _pure(self, lack: str) -> PureDP:
-        if not self.has_epsilon:
-            raise InvalidParameter(f"Gaussian noise on a Poisson sample has {lack}.")
-        return poisson(PureDP(self.mechanism.at(_MOST_SHARE).epsilon), self.rate)
 
 
 @final
@@ -98,7 +36,7 @@ class Listed:
     """
 
     text: str
-    mechanism: ListedMechanism
+    mechanism: ListedMechanism = field(compare=False)  # the text says which it is
     times: int
     neighbouring: Neighbouring | None
 
@@ -115,7 +53,7 @@ class Listed:
                 f"{self.text!r} is stated for replace_one, which implies nothing for add_remove; make the list one for "
                 "replace_one."
             )
-        if isinstance(self.mechanism, Sampled):
+        if self.mechanism.doubled is None:
             raise InvalidParameter(
                 f"{self.text!r} is run on a Poisson sample, which is for add_remove; make the list one for add_remove."
             )
@@ -170,7 +108,7 @@ def _sampled(mechanism: ListedMechanism, rate: Fraction, kind: str) -> ListedMec
         raise InvalidParameter(f"A {kind} is for replace_one and a Poisson sample for add_remove; leave out the rate.")
     if mechanism.failure:
         raise InvalidParameter(f"A {kind} with a delta cannot be run on a sample here; leave out the rate.")
-    return Sampled(mechanism, rate)
+    return known.sampled(mechanism, rate)
 
 
 @final
@@ -216,36 +154,44 @@ def _ratio(numbers: Mapping[str, Fraction], noise: str) -> Fraction:
 
 def _discrete_laplace(numbers: Mapping[str, Fraction]) -> ListedMechanism:
     _ratio(numbers, "scale")
-    return DiscreteLaplaceNoise(numbers["scale"], _integer(numbers, "sensitivity", 1))
+    return known.discrete_laplace_noise(numbers["scale"], _integer(numbers, "sensitivity", 1))
 
 
 def _discrete_gaussian(numbers: Mapping[str, Fraction]) -> ListedMechanism:
     _ratio(numbers, "sigma")
-    return DiscreteGaussianNoise(numbers["sigma"] ** 2, _integer(numbers, "sensitivity", 1))
+    return known.discrete_gaussian_noise(numbers["sigma"] ** 2, _integer(numbers, "sensitivity", 1))
+
+
+def _randomized_response(numbers: Mapping[str, Fraction]) -> ListedMechanism:
+    return known.randomized_response(_size(numbers["epsilon"], "epsilon"), _integer(numbers, "choices", 2))
 
 
 def _private(numbers: Mapping[str, Fraction]) -> ListedMechanism:
     failure = non_negative(numbers.get("delta", Fraction(0)), "delta")
     if failure >= 1:
         raise InvalidParameter(f"delta is {short(failure)}; it must be at least 0 and below 1.")
-    return AnyPrivate(_size(numbers["epsilon"], "epsilon"), failure)
+    return known.any_private(_size(numbers["epsilon"], "epsilon"), failure)
 
 
 KINDS: Final[Mapping[str, tuple[_Way, ...]]] = {
     "laplace": (
-        _way("epsilon", lambda n: LaplaceNoise(_size(n["epsilon"], "epsilon"))),
-        _way("scale", lambda n: LaplaceNoise(_ratio(n, "scale")), sensitivity=1),
+        _way("epsilon", lambda n: known.laplace_noise(_size(n["epsilon"], "epsilon"))),
+        _way("scale", lambda n: known.laplace_noise(_ratio(n, "scale")), sensitivity=1),
     ),
     "discrete-laplace": (_way("scale", _discrete_laplace, sensitivity=1),),
     "gaussian": (
-        _way("sigma", lambda n: GaussianNoise(_ratio(n, "sigma") ** 2), sensitivity=1),
-        _way("mu", lambda n: GaussianNoise(_size(n["mu"], "mu") ** 2)),
+        _way("sigma", lambda n: known.gaussian_noise(_ratio(n, "sigma") ** 2), sensitivity=1),
+        _way("mu", lambda n: known.gaussian_noise(_size(n["mu"], "mu") ** 2)),
     ),
     "discrete-gaussian": (_way("sigma", _discrete_gaussian, sensitivity=1),),
     "randomized-response": (
-        _way("epsilon", lambda n: Response(_size(n["epsilon"], "epsilon"), _integer(n, "choices", 2)), choices=2),
+        _way(
+            "epsilon",
+            lambda n: known.randomized_response(_size(n["epsilon"], "epsilon"), _integer(n, "choices", 2)),
+            choices=2,
+        ),
     ),
-    "exponential": (_way("epsilon", lambda n: BoundedRange(_size(n["epsilon"], "epsilon"))),),
+    "exponential": (_way("epsilon", lambda n: known.bounded_range(_size(n["epsilon"], "epsilon"))),),
     "pure": (_way("epsilon", _private),),
     "approx": (_way("epsilon delta", _private),),
 }

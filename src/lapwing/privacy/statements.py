@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Final, NamedTuple, final
 
 from lapwing.errors import InvalidParameter
@@ -19,13 +20,13 @@ from lapwing.exact.floats import float_up
 from lapwing.privacy.advanced_composition import advanced_loss
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import Number, exact, non_negative, probability
-from lapwing.privacy.approximate import ApproximateLoss, approximate
+from lapwing.privacy.approximate import approximate
 from lapwing.privacy.listed_mechanisms import ListedMechanism, Neighbouring
 from lapwing.privacy.listing import NEIGHBOURING, Listed
 from lapwing.privacy.loss_distribution import LossDistribution, compose
-from lapwing.privacy.measures import ApproxDP, ApproximateZeroConcentratedDP, Loss
+from lapwing.privacy.measures import ApproxDP
 from lapwing.privacy.pairs import ApproximatePair, Pair, RandomizedResponsePair
-from lapwing.privacy.renyi import RenyiDP
+from lapwing.privacy.profile import Profiled
 from lapwing.privacy.search import largest
 
 ADAPTIVE: Final = "as a cap, whatever is asked along the way"
@@ -69,7 +70,7 @@ class ProfilePoint:
     lower: float | None
 
 
-class _Found(NamedTuple):
+class _Result(NamedTuple):
     """What a method found: an upper bound, perhaps a lower one, and the total that it rests on."""
 
     upper: float
@@ -82,8 +83,8 @@ class _Method(NamedTuple):
 
     name: str
     holds: str
-    epsilon_at: Callable[[Uses, Fraction], _Found]
-    delta_at: Callable[[Uses, Fraction], _Found]
+    epsilon_at: Callable[[Uses, Fraction], _Result]
+    delta_at: Callable[[Uses, Fraction], _Result]
 
 
 def statements_of(
@@ -151,7 +152,7 @@ def uses_of(parts: Sequence[Listed], neighbouring: Neighbouring) -> Uses:
 
 
 def _statement(
-    method: _Method, ask: Callable[[Uses, Fraction], _Found], uses: Uses, given: Fraction, *, delta: Fraction | None
+    method: _Method, ask: Callable[[Uses, Fraction], _Result], uses: Uses, given: Fraction, *, delta: Fraction | None
 ) -> Statement:
     adaptive = method.holds == ADAPTIVE
     try:
@@ -190,70 +191,63 @@ def _share(uses: Uses, delta: Fraction, part: Fraction) -> Fraction:
     return part * left / max(1, _needy(uses))
 
 
-def _said(uses: Uses, share: Fraction) -> str:
-    return f", δ = {short(share)} for each Gaussian" if _needy(uses) else ""
+def _sharing(
+    name: str, holds: str, part: Fraction, total_of: Callable[[Uses, Fraction], tuple[Profiled, str]]
+) -> _Method:
+    """Return a method that needs an ε of each mechanism.
+
+    Args: part: of the δ that is left, what those that have an ε only with a share of it take together; total_of: what
+        adds up at such a share, and what is said of it.
+    """
+
+    def epsilon_at(uses: Uses, delta: Fraction) -> _Result:
+        share = _share(uses, delta, part)
+        total, said = total_of(uses, share)
+        each = f", δ = {short(share)} for each Gaussian" if _needy(uses) else ""
+        return _Result(total.to_epsilon(delta=delta), f"{said}{each}")
+
+    def delta_at(uses: Uses, epsilon: Fraction) -> _Result:
+        if _needy(uses):
+            return _searched(lambda delta: epsilon_at(uses, delta), epsilon)
+        total, said = total_of(uses, _share(uses, Fraction(1), part))
+        return _Result(total.to_delta(epsilon=epsilon), said)
+
+    return _Method(name, holds, epsilon_at, delta_at)
 
 
-def _basic(uses: Uses, delta: Fraction) -> tuple[ApproxDP, str]:
-    share = _share(uses, delta, Fraction(1))
+def _basic(uses: Uses, share: Fraction) -> tuple[Profiled, str]:
     losses = [times * mechanism.at(share) for mechanism, times in uses]
-    return sum(losses[1:], losses[0]), _said(uses, share)
+    total = sum(losses[1:], losses[0])
+    return total, f"Σε = {short(total.epsilon)}"
 
 
-def _basic_epsilon(uses: Uses, delta: Fraction) -> _Found:
-    total, said = _basic(uses, delta)
-    return _Found(total.to_epsilon(delta=delta), f"Σε = {short(total.epsilon)}{said}")
-
-
-def _basic_delta(uses: Uses, epsilon: Fraction) -> _Found:
-    if _needy(uses):
-        return _searched(lambda delta: _basic_epsilon(uses, delta), epsilon)
-    total, _ = _basic(uses, Fraction(1))
-    return _Found(total.to_delta(epsilon=epsilon), f"Σε = {short(total.epsilon)}")
-
-
-def _advanced(uses: Uses, delta: Fraction) -> tuple[ApproximateZeroConcentratedDP, str]:
-    share = _share(uses, delta, Fraction(1, 2))
+def _advanced(uses: Uses, share: Fraction) -> tuple[Profiled, str]:
     losses = [times * advanced_loss(mechanism.at(share)) for mechanism, times in uses]
-    return sum(losses[1:], losses[0]), _said(uses, share)
+    total = sum(losses[1:], losses[0])
+    return total, f"ρ = Σ ε·tanh(ε/2) = {short(total.rho)}"
 
 
-def _advanced_epsilon(uses: Uses, delta: Fraction) -> _Found:
-    total, said = _advanced(uses, delta)
-    return _Found(total.to_epsilon(delta=delta), f"ρ = Σ ε·tanh(ε/2) = {short(total.rho)}{said}")
+class _UpperEnds(NamedTuple):
+    """A loss distribution of which only upper bounds are wanted."""
+
+    law: LossDistribution
+
+    def to_epsilon(self, *, delta: Number) -> float:
+        return self.law.to_epsilon(delta).upper
+
+    def to_delta(self, *, epsilon: Number) -> float:
+        return self.law.to_delta(epsilon).upper
 
 
-def _advanced_delta(uses: Uses, epsilon: Fraction) -> _Found:
-    if _needy(uses):
-        return _searched(lambda delta: _advanced_epsilon(uses, delta), epsilon)
-    total, _ = _advanced(uses, Fraction(1))
-    return _Found(total.to_delta(epsilon=epsilon), f"ρ = Σ ε·tanh(ε/2) = {short(total.rho)}")
+def _optimal(uses: Uses, share: Fraction) -> tuple[Profiled, str]:
+    def worst(loss: ApproxDP) -> Pair:
+        return ApproximatePair(loss.epsilon, loss.delta) if loss.delta else RandomizedResponsePair(loss.epsilon)
+
+    law = compose([(worst(mechanism.at(share)), times) for mechanism, times in uses])
+    return _UpperEnds(law), "the worst mechanisms of these (ε, δ)"
 
 
-def _optimal(uses: Uses, delta: Fraction) -> tuple[LossDistribution, str]:
-    share = _share(uses, delta, Fraction(1, 2))
-    return compose([(_worst(mechanism.at(share)), times) for mechanism, times in uses]), _said(uses, share)
-
-
-def _worst(loss: ApproxDP) -> Pair:
-    if loss.delta == 0:
-        return RandomizedResponsePair(loss.epsilon)
-    return ApproximatePair(loss.epsilon, loss.delta)
-
-
-def _optimal_epsilon(uses: Uses, delta: Fraction) -> _Found:
-    worst, said = _optimal(uses, delta)
-    return _Found(worst.to_epsilon(delta).upper, f"the worst mechanisms of these (ε, δ){said}")
-
-
-def _optimal_delta(uses: Uses, epsilon: Fraction) -> _Found:
-    if _needy(uses):
-        return _searched(lambda delta: _optimal_epsilon(uses, delta), epsilon)
-    worst, _ = _optimal(uses, Fraction(1))
-    return _Found(worst.to_delta(epsilon).upper, "the worst mechanisms of these (ε, δ)")
-
-
-def _searched(epsilon_at: Callable[[Fraction], _Found], epsilon: Fraction) -> _Found:
+def _searched(epsilon_at: Callable[[Fraction], _Result], epsilon: Fraction) -> _Result:
     """Return about the least δ at which a method states at most ε: it states so there, and 0.4 % below it does not."""
 
     def nth(n: int) -> Fraction:
@@ -267,44 +261,34 @@ def _searched(epsilon_at: Callable[[Fraction], _Found], epsilon: Fraction) -> _F
             return False
 
     if not states(1):
-        return _Found(1.0, "nothing is kept at this ε")
+        return _Result(1.0, "nothing is kept at this ε")
     n = largest(states, guess=20 * _STEPS, least=1)
-    return _Found(float_up(nth(n)), epsilon_at(nth(n)).total)
+    return _Result(float_up(nth(n)), epsilon_at(nth(n)).total)
 
 
-def _summed(kind: str, uses: Uses) -> Loss | ApproximateLoss:
+def _adding(name: str, total_of: Callable[[Uses], Profiled]) -> _Method:
+    """Return the method that adds up losses which say something at every δ."""
+
+    def epsilon_at(uses: Uses, delta: Fraction) -> _Result:
+        total = total_of(uses)
+        return _Result(total.to_epsilon(delta=delta), str(total))
+
+    def delta_at(uses: Uses, epsilon: Fraction) -> _Result:
+        total = total_of(uses)
+        return _Result(total.to_delta(epsilon=epsilon), str(total))
+
+    return _Method(name, ADAPTIVE, epsilon_at, delta_at)
+
+
+def _summed(kind: str, uses: Uses) -> Profiled:
     losses = [times * mechanism.loss(kind) for mechanism, times in uses]
     total, failures = sum(losses[1:], losses[0]), _failures(uses)
     return approximate(total, min(failures, Fraction(1)), f"approx_{kind}") if failures else total
 
 
-def _measure(name: str, kind: str) -> _Method:
-    """Return the method that adds up losses in a measure."""
-
-    def epsilon_at(uses: Uses, delta: Fraction) -> _Found:
-        total = _summed(kind, uses)
-        return _Found(total.to_epsilon(delta=delta), str(total))
-
-    def delta_at(uses: Uses, epsilon: Fraction) -> _Found:
-        total = _summed(kind, uses)
-        return _Found(total.to_delta(epsilon=epsilon), str(total))
-
-    return _Method(name, ADAPTIVE, epsilon_at, delta_at)
-
-
-def _curves(uses: Uses) -> RenyiDP:
+def _curves(uses: Uses) -> Profiled:
     curves = [times * mechanism.curve() for mechanism, times in uses]
     return sum(curves[1:], curves[0])
-
-
-def _renyi_epsilon(uses: Uses, delta: Fraction) -> _Found:
-    total = _curves(uses)
-    return _Found(total.to_epsilon(delta=delta), str(total))
-
-
-def _renyi_delta(uses: Uses, epsilon: Fraction) -> _Found:
-    total = _curves(uses)
-    return _Found(total.to_delta(epsilon=epsilon), str(total))
 
 
 def composed(uses: Uses, width: Number | None = None) -> LossDistribution:
@@ -317,31 +301,31 @@ def _attained(uses: Uses, lower: float) -> float | None:
     return lower if all(mechanism.attained for mechanism, _ in uses) else None
 
 
-def _distribution_epsilon(uses: Uses, delta: Fraction) -> _Found:
+def _distribution_epsilon(uses: Uses, delta: Fraction) -> _Result:
     found = composed(uses).to_epsilon(delta)
     if math.isinf(found.upper):
         chance = _failures(uses)
         why = f"anything may be shown with a chance of {short(chance)}" if chance else "the losses are too large"
         raise InvalidParameter(f"No ε is found that holds at this δ: {why}.")
-    return _Found(found.upper, "the exact law of each loss", _attained(uses, found.lower))
+    return _Result(found.upper, "the exact law of each loss", _attained(uses, found.lower))
 
 
-def _distribution_delta(uses: Uses, epsilon: Fraction) -> _Found:
+def _distribution_delta(uses: Uses, epsilon: Fraction) -> _Result:
     found = composed(uses).to_delta(epsilon)
-    return _Found(found.upper, "the exact law of each loss", _attained(uses, found.lower))
+    return _Result(found.upper, "the exact law of each loss", _attained(uses, found.lower))
 
 
 SUMS: Final = (
-    _measure("zCDP", "zcdp"),
-    _measure("Gaussian DP", "gdp"),
-    _Method("Rényi DP", ADAPTIVE, _renyi_epsilon, _renyi_delta),
+    _adding("zCDP", partial(_summed, "zcdp")),
+    _adding("Gaussian DP", partial(_summed, "gdp")),
+    _adding("Rényi DP", _curves),
 )
 """The methods that add up a loss which says something at every δ."""
 
 METHODS: Final = (
-    _Method("basic composition", ADAPTIVE, _basic_epsilon, _basic_delta),
-    _Method("advanced composition", ADAPTIVE, _advanced_epsilon, _advanced_delta),
-    _Method("optimal composition", FIXED, _optimal_epsilon, _optimal_delta),
+    _sharing("basic composition", ADAPTIVE, Fraction(1), _basic),
+    _sharing("advanced composition", ADAPTIVE, Fraction(1, 2), _advanced),
+    _sharing("optimal composition", FIXED, Fraction(1, 2), _optimal),
     *SUMS,
     _Method("loss distribution", FIXED, _distribution_epsilon, _distribution_delta),
 )
