@@ -11,154 +11,79 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lapwing import lab, local, mechanisms, noise, privacy
-    from lapwing.answer import Answer
-    from lapwing.budget import BudgetView
-    from lapwing.builder.functions import (
-        asc,
-        cases,
-        coalesce,
-        corr,
-        count,
-        count_where,
-        cov,
-        cube,
-        dense_rank,
-        desc,
-        greatest,
-        grouping,
-        grouping_sets,
-        ifelse,
-        least,
-        mean,
-        median,
-        nunique,
-        quantile,
-        rank,
-        rollup,
-        row_number,
-        std,
-        var,
-    )
-    from lapwing.builder.functions import (
-        max as max,
-    )
-    from lapwing.builder.functions import (
-        min as min,
-    )
-    from lapwing.builder.functions import (
-        sum as sum,
-    )
-    from lapwing.builder.values import col, interval, literal
-    from lapwing.client import Pending, RemoteAnswer, RemoteSession
-    from lapwing.errors import (
-        AllowanceExhausted,
-        BudgetExhausted,
-        CatalogError,
-        CatalogMismatch,
-        DataChanged,
-        DataFault,
-        DataStopped,
-        EngineFault,
-        EntropyFault,
-        Fault,
-        Interrupted,
-        InvalidParameter,
-        KeyConflict,
-        LapwingError,
-        LedgerFault,
-        NotAuthorised,
-        NotFound,
-        QueryRefused,
-        ServiceFault,
-        TooManyRequests,
-    )
-    from lapwing.opening import connect, protect
-    from lapwing.preview import Preview
-    from lapwing.privacy.measures import (
-        ApproxDP,
-        ApproximateGaussianDP,
-        ApproximateZeroConcentratedDP,
-        GaussianDP,
-        PureDP,
-        ZeroConcentratedDP,
-    )
-    from lapwing.privacy.renyi import RenyiDP
-    from lapwing.session import Session
+    from lapwing import lab as lab
+    from lapwing import local as local
+    from lapwing import mechanisms as mechanisms
+    from lapwing import noise as noise
+    from lapwing import privacy as privacy
+    from lapwing.answer import Answer as Answer
+    from lapwing.budget import BudgetView as BudgetView
+    from lapwing.builder.functions import asc as asc
+    from lapwing.builder.functions import cases as cases
+    from lapwing.builder.functions import coalesce as coalesce
+    from lapwing.builder.functions import corr as corr
+    from lapwing.builder.functions import count as count
+    from lapwing.builder.functions import count_where as count_where
+    from lapwing.builder.functions import cov as cov
+    from lapwing.builder.functions import cube as cube
+    from lapwing.builder.functions import dense_rank as dense_rank
+    from lapwing.builder.functions import desc as desc
+    from lapwing.builder.functions import greatest as greatest
+    from lapwing.builder.functions import grouping as grouping
+    from lapwing.builder.functions import grouping_sets as grouping_sets
+    from lapwing.builder.functions import ifelse as ifelse
+    from lapwing.builder.functions import least as least
+    from lapwing.builder.functions import max as max
+    from lapwing.builder.functions import mean as mean
+    from lapwing.builder.functions import median as median
+    from lapwing.builder.functions import min as min
+    from lapwing.builder.functions import nunique as nunique
+    from lapwing.builder.functions import quantile as quantile
+    from lapwing.builder.functions import rank as rank
+    from lapwing.builder.functions import rollup as rollup
+    from lapwing.builder.functions import row_number as row_number
+    from lapwing.builder.functions import std as std
+    from lapwing.builder.functions import sum as sum
+    from lapwing.builder.functions import var as var
+    from lapwing.builder.values import col as col
+    from lapwing.builder.values import interval as interval
+    from lapwing.builder.values import literal as literal
+    from lapwing.client import Pending as Pending
+    from lapwing.client import RemoteAnswer as RemoteAnswer
+    from lapwing.client import RemoteSession as RemoteSession
+    from lapwing.errors import AllowanceExhausted as AllowanceExhausted
+    from lapwing.errors import BudgetExhausted as BudgetExhausted
+    from lapwing.errors import CatalogError as CatalogError
+    from lapwing.errors import CatalogMismatch as CatalogMismatch
+    from lapwing.errors import DataChanged as DataChanged
+    from lapwing.errors import DataFault as DataFault
+    from lapwing.errors import DataStopped as DataStopped
+    from lapwing.errors import EngineFault as EngineFault
+    from lapwing.errors import EntropyFault as EntropyFault
+    from lapwing.errors import Fault as Fault
+    from lapwing.errors import Interrupted as Interrupted
+    from lapwing.errors import InvalidParameter as InvalidParameter
+    from lapwing.errors import KeyConflict as KeyConflict
+    from lapwing.errors import LapwingError as LapwingError
+    from lapwing.errors import LedgerFault as LedgerFault
+    from lapwing.errors import NotAuthorised as NotAuthorised
+    from lapwing.errors import NotFound as NotFound
+    from lapwing.errors import QueryRefused as QueryRefused
+    from lapwing.errors import ServiceFault as ServiceFault
+    from lapwing.errors import TooManyRequests as TooManyRequests
+    from lapwing.opening import connect as connect
+    from lapwing.opening import protect as protect
+    from lapwing.preview import Preview as Preview
+    from lapwing.privacy.measures import ApproxDP as ApproxDP
+    from lapwing.privacy.measures import ApproximateGaussianDP as ApproximateGaussianDP
+    from lapwing.privacy.measures import ApproximateZeroConcentratedDP as ApproximateZeroConcentratedDP
+    from lapwing.privacy.measures import GaussianDP as GaussianDP
+    from lapwing.privacy.measures import PureDP as PureDP
+    from lapwing.privacy.measures import ZeroConcentratedDP as ZeroConcentratedDP
+    from lapwing.privacy.renyi import RenyiDP as RenyiDP
+    from lapwing.session import Session as Session
 
 __version__ = "0.1.0"
-
-# Without those that `from lapwing import *` would put in the place of Python's own: max, min and sum.
-__all__ = [
-    "AllowanceExhausted",
-    "Answer",
-    "ApproxDP",
-    "ApproximateGaussianDP",
-    "ApproximateZeroConcentratedDP",
-    "BudgetExhausted",
-    "BudgetView",
-    "CatalogError",
-    "CatalogMismatch",
-    "DataChanged",
-    "DataFault",
-    "DataStopped",
-    "EngineFault",
-    "EntropyFault",
-    "Fault",
-    "GaussianDP",
-    "Interrupted",
-    "InvalidParameter",
-    "KeyConflict",
-    "LapwingError",
-    "LedgerFault",
-    "NotAuthorised",
-    "NotFound",
-    "Pending",
-    "Preview",
-    "PureDP",
-    "QueryRefused",
-    "RemoteAnswer",
-    "RemoteSession",
-    "RenyiDP",
-    "ServiceFault",
-    "Session",
-    "TooManyRequests",
-    "ZeroConcentratedDP",
-    "asc",
-    "cases",
-    "coalesce",
-    "col",
-    "connect",
-    "corr",
-    "count",
-    "count_where",
-    "cov",
-    "cube",
-    "dense_rank",
-    "desc",
-    "greatest",
-    "grouping",
-    "grouping_sets",
-    "ifelse",
-    "interval",
-    "lab",
-    "least",
-    "literal",
-    "local",
-    "mean",
-    "mechanisms",
-    "median",
-    "noise",
-    "nunique",
-    "privacy",
-    "protect",
-    "quantile",
-    "rank",
-    "rollup",
-    "row_number",
-    "std",
-    "var",
-]
 
 _MODULES = ("lab", "local", "mechanisms", "noise", "privacy")
 _HOMES = {
@@ -232,6 +157,9 @@ _HOMES = {
     ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+# Without those that `from lapwing import *` would put in the place of Python's own, and what notebooks call by itself.
+__all__ = sorted({*_MODULES, *_HOME_OF} - {"load_ipython_extension", "max", "min", "sum"})
 
 
 def __getattr__(name: str) -> object:

@@ -1,108 +1,66 @@
 """What a privacy loss is, how losses add up, and what they mean in (ε, δ).
 
 The losses themselves (`PureDP`, `GaussianDP`, …) are in `lapwing`; here is what accounts, plans and compares them.
+Type checkers read the imports below, and Python the table; a new name has a line in both.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lapwing.privacy.advanced_composition import advanced_budget, advanced_loss
-    from lapwing.privacy.amplification import (
-        poisson,
-        poisson_inner,
-        without_replacement,
-        without_replacement_inner,
-    )
-    from lapwing.privacy.calibration import analytic_gaussian_sigma_up, loss_for
-    from lapwing.privacy.certified_curve import Interval
-    from lapwing.privacy.combined_pairs import MixturePair, SubsampledPair
-    from lapwing.privacy.discrete_pairs import DiscreteGaussianPair, DiscreteLaplacePair
-    from lapwing.privacy.filters import Account, Granted, Refused, charge, fits
-    from lapwing.privacy.listing import Listed, listed
-    from lapwing.privacy.loss_distribution import LossDistribution, compose
-    from lapwing.privacy.loss_points import LossPoint, distribution_of, losses_of
-    from lapwing.privacy.neighbours import replaced
-    from lapwing.privacy.odometers import Odometer, Reading, as_if_cap
-    from lapwing.privacy.pairs import (
-        ApproximatePair,
-        BoundedRangePair,
-        GaussianPair,
-        LaplacePair,
-        Pair,
-        RandomizedResponsePair,
-    )
-    from lapwing.privacy.parts import PartsAccount
-    from lapwing.privacy.plans import (
-        Choice,
-        Planned,
-        cheapest,
-        choices,
-        discrete_laplace,
-        gaussian,
-        laplace,
-        scales_for,
-    )
-    from lapwing.privacy.profile import Profile
-    from lapwing.privacy.running import RunningLoss, nothing_yet
-    from lapwing.privacy.statements import ProfilePoint, Statement, profiles_of, statements_of
-    from lapwing.privacy.wallet import Slot, Wallet
-
-__all__ = [
-    "Account",
-    "ApproximatePair",
-    "BoundedRangePair",
-    "Choice",
-    "DiscreteGaussianPair",
-    "DiscreteLaplacePair",
-    "GaussianPair",
-    "Granted",
-    "Interval",
-    "LaplacePair",
-    "Listed",
-    "LossDistribution",
-    "LossPoint",
-    "MixturePair",
-    "Odometer",
-    "Pair",
-    "PartsAccount",
-    "Planned",
-    "Profile",
-    "ProfilePoint",
-    "RandomizedResponsePair",
-    "Reading",
-    "Refused",
-    "RunningLoss",
-    "Slot",
-    "Statement",
-    "SubsampledPair",
-    "Wallet",
-    "advanced_budget",
-    "advanced_loss",
-    "analytic_gaussian_sigma_up",
-    "as_if_cap",
-    "charge",
-    "cheapest",
-    "choices",
-    "compose",
-    "discrete_laplace",
-    "distribution_of",
-    "fits",
-    "gaussian",
-    "laplace",
-    "listed",
-    "loss_for",
-    "losses_of",
-    "nothing_yet",
-    "poisson",
-    "poisson_inner",
-    "profiles_of",
-    "replaced",
-    "scales_for",
-    "statements_of",
-    "without_replacement",
-    "without_replacement_inner",
-]
+    from lapwing.privacy.advanced_composition import advanced_budget as advanced_budget
+    from lapwing.privacy.advanced_composition import advanced_loss as advanced_loss
+    from lapwing.privacy.amplification import poisson as poisson
+    from lapwing.privacy.amplification import poisson_inner as poisson_inner
+    from lapwing.privacy.amplification import without_replacement as without_replacement
+    from lapwing.privacy.amplification import without_replacement_inner as without_replacement_inner
+    from lapwing.privacy.calibration import analytic_gaussian_sigma_up as analytic_gaussian_sigma_up
+    from lapwing.privacy.calibration import loss_for as loss_for
+    from lapwing.privacy.certified_curve import Interval as Interval
+    from lapwing.privacy.combined_pairs import MixturePair as MixturePair
+    from lapwing.privacy.combined_pairs import SubsampledPair as SubsampledPair
+    from lapwing.privacy.discrete_pairs import DiscreteGaussianPair as DiscreteGaussianPair
+    from lapwing.privacy.discrete_pairs import DiscreteLaplacePair as DiscreteLaplacePair
+    from lapwing.privacy.filters import Account as Account
+    from lapwing.privacy.filters import Granted as Granted
+    from lapwing.privacy.filters import Refused as Refused
+    from lapwing.privacy.filters import charge as charge
+    from lapwing.privacy.filters import fits as fits
+    from lapwing.privacy.listing import Listed as Listed
+    from lapwing.privacy.listing import listed as listed
+    from lapwing.privacy.loss_distribution import LossDistribution as LossDistribution
+    from lapwing.privacy.loss_distribution import compose as compose
+    from lapwing.privacy.loss_points import LossPoint as LossPoint
+    from lapwing.privacy.loss_points import distribution_of as distribution_of
+    from lapwing.privacy.loss_points import losses_of as losses_of
+    from lapwing.privacy.neighbours import replaced as replaced
+    from lapwing.privacy.odometers import Odometer as Odometer
+    from lapwing.privacy.odometers import Reading as Reading
+    from lapwing.privacy.odometers import as_if_cap as as_if_cap
+    from lapwing.privacy.pairs import ApproximatePair as ApproximatePair
+    from lapwing.privacy.pairs import BoundedRangePair as BoundedRangePair
+    from lapwing.privacy.pairs import GaussianPair as GaussianPair
+    from lapwing.privacy.pairs import LaplacePair as LaplacePair
+    from lapwing.privacy.pairs import Pair as Pair
+    from lapwing.privacy.pairs import RandomizedResponsePair as RandomizedResponsePair
+    from lapwing.privacy.parts import PartsAccount as PartsAccount
+    from lapwing.privacy.plans import Choice as Choice
+    from lapwing.privacy.plans import Planned as Planned
+    from lapwing.privacy.plans import cheapest as cheapest
+    from lapwing.privacy.plans import choices as choices
+    from lapwing.privacy.plans import discrete_laplace as discrete_laplace
+    from lapwing.privacy.plans import gaussian as gaussian
+    from lapwing.privacy.plans import laplace as laplace
+    from lapwing.privacy.plans import scales_for as scales_for
+    from lapwing.privacy.profile import Profile as Profile
+    from lapwing.privacy.running import RunningLoss as RunningLoss
+    from lapwing.privacy.running import nothing_yet as nothing_yet
+    from lapwing.privacy.statements import ProfilePoint as ProfilePoint
+    from lapwing.privacy.statements import Statement as Statement
+    from lapwing.privacy.statements import profiles_of as profiles_of
+    from lapwing.privacy.statements import statements_of as statements_of
+    from lapwing.privacy.wallet import Slot as Slot
+    from lapwing.privacy.wallet import Wallet as Wallet
 
 # No name may be that of a module of this package, whose import would put the module in its place.
 _HOMES = {
@@ -134,6 +92,8 @@ _HOMES = {
     "statements": ("ProfilePoint", "Statement", "profiles_of", "statements_of"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME_OF)
 
 
 def __getattr__(name: str) -> object:
