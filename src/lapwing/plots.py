@@ -53,6 +53,22 @@ class Plot:
         }
 
 
+def _chart(title: str, data: Sequence[Mapping[str, Any]], *, height: int | None = 320, **rest: object) -> Plot:
+    """Return a chart; without a height it is as large as its viewer likes."""
+    size = {} if height is None else {"width": 480, "height": height}
+    return Plot({"$schema": SCHEMA, "title": title, **size, "data": {"values": list(data)}, **rest})
+
+
+def _amount(field: str, title: str | None = None, **more: object) -> dict[str, Any]:
+    """Return an axis or end of numbers, titled by its field unless otherwise."""
+    return {"field": field, "type": "quantitative", **more, "title": field if title is None else title}
+
+
+def _series(field: str, **more: object) -> dict[str, Any]:
+    """Return what tells series apart, in the order in which they come."""
+    return {"field": field, "type": "nominal", "sort": None, "title": field, **more}
+
+
 def bars_with_intervals(
     rows: Sequence[Mapping[str, Any]], *, keys: Sequence[str], value: str, low: str, high: str, title: str
 ) -> Plot:
@@ -61,31 +77,17 @@ def bars_with_intervals(
     Args: rows: the records; keys: the first is the axis, the second (if any) the colour, the others are joined to the
         axis; value, low, high: the fields of the bar's end and of the interval's ends.
     """
-    axis, colour = _axis(keys)
-    data = [{**row, axis: " · ".join(str(row[key]) for key in _joined(keys))} for row in rows] if keys else list(rows)
+    joined = [*keys[:1], *keys[2:]]  # all but the one that is shown as colour
+    axis, colour = " · ".join(joined), keys[1] if len(keys) > 1 else None
+    data = [{**row, axis: " · ".join(str(row[key]) for key in joined)} for row in rows] if keys else list(rows)
     x: dict[str, Any] = {"field": axis, "type": "nominal", "sort": None, "title": axis} if keys else {"value": 20}
     encoding: dict[str, Any] = {"x": x}
     if colour:
         encoding |= {"color": {"field": colour, "type": "nominal"}, "xOffset": {"field": colour}}
-    return Plot(
-        {
-            "$schema": SCHEMA,
-            "title": title,
-            "data": {"values": data},
-            "encoding": encoding,
-            "layer": [
-                {"mark": {"type": "bar", "opacity": 0.7}, "encoding": {"y": {"field": value, "type": "quantitative"}}},
-                {
-                    "mark": {"type": "rule", "strokeWidth": 2},
-                    "encoding": {
-                        "y": {"field": low, "type": "quantitative", "title": value},
-                        "y2": {"field": high},
-                        "color": {"value": "black"},
-                    },
-                },
-            ],
-        }
-    )
+    bar = {"mark": {"type": "bar", "opacity": 0.7}, "encoding": {"y": {"field": value, "type": "quantitative"}}}
+    ends = {"y": _amount(low, value), "y2": {"field": high}, "color": {"value": "black"}}
+    rule = {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": ends}
+    return _chart(title, data, height=None, encoding=encoding, layer=[bar, rule])
 
 
 def curves_with_bounds(
@@ -107,33 +109,13 @@ def curves_with_bounds(
         for point in points
     ]
     scale = {"type": "log", "domain": [least, 1]}
-    return Plot(
-        {
-            "$schema": SCHEMA,
-            "title": title,
-            "width": 480,
-            "height": 320,
-            "data": {"values": data},
-            "encoding": {
-                "x": {"field": x, "type": "quantitative", "title": x},
-                "color": {"field": series, "type": "nominal", "sort": None, "title": series},
-            },
-            "layer": [
-                {
-                    "transform": [{"filter": f"isValid(datum[{lower!r}])"}],
-                    "mark": {"type": "area", "opacity": 0.4},
-                    "encoding": {
-                        "y": {"field": lower, "type": "quantitative", "scale": scale, "stack": None, "title": "delta"},
-                        "y2": {"field": upper},
-                    },
-                },
-                {
-                    "mark": {"type": "line", "strokeWidth": 2},
-                    "encoding": {"y": {"field": upper, "type": "quantitative", "scale": scale, "title": "delta"}},
-                },
-            ],
-        }
-    )
+    band = {
+        "transform": [{"filter": f"isValid(datum[{lower!r}])"}],
+        "mark": {"type": "area", "opacity": 0.4},
+        "encoding": {"y": _amount(lower, "delta", scale=scale, stack=None), "y2": {"field": upper}},
+    }
+    line = {"mark": {"type": "line", "strokeWidth": 2}, "encoding": {"y": _amount(upper, "delta", scale=scale)}}
+    return _chart(title, data, encoding={"x": _amount(x), "color": _series(series)}, layer=[band, line])
 
 
 def cells_with_bounds(
@@ -149,24 +131,14 @@ def cells_with_bounds(
         for cell in cells
         if cell[upper] > least
     ]
-    scale = {"type": "log", "domain": [least, 1]}
-    return Plot(
-        {
-            "$schema": SCHEMA,
-            "title": y,
-            "width": 480,
-            "height": 320,
-            "data": {"values": data},
-            "mark": {"type": "rect", "opacity": 0.6},
-            "encoding": {
-                "x": {"field": x, "type": "quantitative", "title": x},
-                "x2": {"field": until},
-                "y": {"field": lower, "type": "quantitative", "scale": scale, "title": y},
-                "y2": {"field": upper},
-                "color": {"field": series, "type": "nominal", "sort": None, "title": series},
-            },
-        }
-    )
+    encoding = {
+        "x": _amount(x),
+        "x2": {"field": until},
+        "y": _amount(lower, y, scale={"type": "log", "domain": [least, 1]}),
+        "y2": {"field": upper},
+        "color": _series(series),
+    }
+    return _chart(y, data, mark={"type": "rect", "opacity": 0.6}, encoding=encoding)
 
 
 def lines(
@@ -176,23 +148,13 @@ def lines(
 
     Args: points: the records; x, y, series: their fields; logarithmic: whether the vertical axis is.
     """
-    scale = {"type": "log"} if logarithmic else {"zero": True}
-    return Plot(
-        {
-            "$schema": SCHEMA,
-            "title": title,
-            "width": 480,
-            "height": 240,
-            "data": {"values": list(points)},
-            "mark": {"type": "line", "strokeWidth": 2},
-            "encoding": {
-                "x": {"field": x, "type": "quantitative", "title": x},
-                "y": {"field": y, "type": "quantitative", "scale": scale, "title": y},
-                "color": {"field": series, "type": "nominal", "sort": None, "title": series},
-                "strokeDash": {"field": series, "type": "nominal", "sort": None, "title": series},
-            },
-        }
-    )
+    encoding = {
+        "x": _amount(x),
+        "y": _amount(y, scale={"type": "log"} if logarithmic else {"zero": True}),
+        "color": _series(series),
+        "strokeDash": _series(series),
+    }
+    return _chart(title, points, height=240, mark={"type": "line", "strokeWidth": 2}, encoding=encoding)
 
 
 def steps_over_days(
@@ -207,8 +169,8 @@ def steps_over_days(
         "mark": {"type": "line", "interpolate": "step-after", "point": True},
         "encoding": {
             "x": x,
-            "y": {"field": value, "type": "quantitative", "scale": {"zero": True}, "title": value},
-            "color": {"field": series, "type": "nominal", "sort": None, "title": series, "legend": {"labelLimit": 0}},
+            "y": _amount(value, scale={"zero": True}),
+            "color": _series(series, legend={"labelLimit": 0}),
         },
     }
     rule = {
@@ -216,16 +178,7 @@ def steps_over_days(
         "mark": {"type": "rule", "strokeDash": [6, 4]},
         "encoding": {"y": {"field": value, "type": "quantitative"}},
     }
-    return Plot(
-        {
-            "$schema": SCHEMA,
-            "title": title,
-            "width": 480,
-            "height": 320,
-            "data": {"values": list(points)},
-            "layer": [reached, *([] if limit is None else [rule])],
-        }
-    )
+    return _chart(title, points, layer=[reached, *([] if limit is None else [rule])])
 
 
 def below_each_other(title: str, *plots: Plot) -> Plot:
@@ -297,14 +250,3 @@ def _loss_cells(parts: Sequence["Listed"], neighbouring: "Neighbouring", end: fl
         for a, b in pairwise(points)
         if a.direction == b.direction and b.lower < CERTAIN
     ]
-
-
-def _joined(keys: Sequence[str]) -> list[str]:
-    """Return the keys that share the axis: all but the one that is shown as colour."""
-    return [keys[0], *keys[2:]]
-
-
-def _axis(keys: Sequence[str]) -> tuple[str, str | None]:
-    if not keys:
-        return "", None
-    return " · ".join(_joined(keys)), keys[1] if len(keys) > 1 else None
