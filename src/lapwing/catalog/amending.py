@@ -3,15 +3,13 @@
 import os
 import re
 import shutil
-import tempfile
-from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 from lapwing.catalog import spelling
 from lapwing.catalog.model import Budget, Catalog
 from lapwing.catalog.toml import loads
+from lapwing.drafts import draft_of
 from lapwing.errors import CatalogError
 
 _SECTION: Final = re.compile(r"^\s*\[")
@@ -33,7 +31,9 @@ def write_budget(catalog: Catalog, budget: Budget) -> None:
         text = amended(path.read_bytes().decode("utf-8"), budget)
         if loads(text, file=path.name, folder=catalog.folder) != replace(catalog, budget=budget):
             raise CatalogError("it says something else")
-        _put(text, path)
+        with draft_of([text], path) as draft:
+            shutil.copymode(path, draft)
+            os.replace(draft, path)
     except (OSError, UnicodeDecodeError, CatalogError):
         raise CatalogError(f"{path.name}: could not be written; write {figures} into its section [budget]") from None
 
@@ -61,17 +61,3 @@ def amended(text: str, budget: Budget) -> str:
             written.add(found[2])
     missing = [f"{key} = {figures[key]}" for key in figures if key not in written and figures[key] != "0"]
     return "\n".join([*lines[:place], *missing, *lines[place:]]) if place is not None else text
-
-
-def _put(text: str, path: Path) -> None:
-    descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with open(descriptor, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        shutil.copymode(path, draft)
-        os.replace(draft, path)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(draft)

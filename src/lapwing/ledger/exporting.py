@@ -8,18 +8,16 @@ from elsewhere (the mark, the page of the guarantee, a later copy).
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import asdict, fields
 from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
+from lapwing.drafts import draft_of, sync_folder
 from lapwing.errors import InvalidParameter, LedgerFault
 from lapwing.ledger import reading
 from lapwing.ledger.entries import Entry
-from lapwing.ledger.new_mark import sync_folder
 from lapwing.ledger.state import State
 
 FIELDS: Final = tuple(field.name for field in fields(Entry))
@@ -91,32 +89,23 @@ def write(entries: Iterable[Entry], path: Path, *, newer: bool = False) -> State
     Raises: InvalidParameter if the file is there and is no such copy; LedgerFault if what was written is no chain.
     """
     if path.exists() and not newer:
-        raise InvalidParameter(f"{path.name} exists already; choose another name. Nothing was written.")
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.absolute().parent)  # mode 0600
-    draft = Path(name)
-    try:
-        with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(lines(entries))
-            file.flush()
-            os.fsync(file.fileno())
+        raise _taken(path)
+    with draft_of(lines(entries), path) as draft:
         state = verified(draft)  # what is on the disk, not what was meant to be
         if path.exists():
             require_older(path, draft)
             os.replace(draft, path)
         else:
-            _put(draft, path)
+            try:
+                os.link(draft, path)
+            except FileExistsError:
+                raise _taken(path) from None
         sync_folder(path.absolute().parent)
-        return state
-    finally:
-        with suppress(FileNotFoundError):
-            draft.unlink()
+    return state
 
 
-def _put(draft: Path, path: Path) -> None:
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        raise InvalidParameter(f"{path.name} exists already; choose another name. Nothing was written.") from None
+def _taken(path: Path) -> InvalidParameter:
+    return InvalidParameter(f"{path.name} exists already; choose another name. Nothing was written.")
 
 
 def require_older(path: Path, newer: Path) -> None:

@@ -4,6 +4,7 @@ import os
 import tempfile
 from pathlib import Path
 
+from lapwing.drafts import sync_folder
 from lapwing.ledger.entries import GENESIS
 from lapwing.ledger.mark import Mark, path_of, text_of
 
@@ -22,12 +23,3 @@ def create(ledger: Path) -> None:
         os.close(descriptor)
         os.unlink(draft)
     sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -36,9 +36,10 @@ from pathlib import Path
 from typing import Final
 
 from lapwing.catalog.ledger import place_of
+from lapwing.drafts import sync_folder
 from lapwing.errors import LedgerFault
 from lapwing.ledger import mark as marks
-from lapwing.ledger import new_mark, reading
+from lapwing.ledger import reading
 from lapwing.ledger.curating import LOST, Declared, raising, restoring
 from lapwing.ledger.entries import Entry
 from lapwing.ledger.mark import Mark
@@ -190,7 +191,7 @@ def _built(entries: Sequence[Entry], path: Path) -> State:
             raise LedgerFault("The restored ledger is in use by another program. Close it, and restore again.")
         os.link(draft, path)
         os.replace(marks.path_of(draft), marks.path_of(path))
-        new_mark.sync_folder(path.parent)
+        sync_folder(path.parent)
         return state
     finally:
         _clear(draft)

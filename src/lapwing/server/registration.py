@@ -21,7 +21,6 @@ served because something is wrong with them, as their ledgers hold what was spen
 """
 
 import os
-import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -33,6 +32,7 @@ from lapwing.catalog.ledger import place_of
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.place import refuse
 from lapwing.catalog.toml import dumps, load, loads
+from lapwing.drafts import draft_of, sync_folder
 from lapwing.engines import FILE_ENGINE
 from lapwing.errors import CatalogError, DataFault, InvalidParameter, LapwingError
 from lapwing.opening import open_session
@@ -270,20 +270,9 @@ def _keep(text: str, path: Path) -> None:
     Raises: CatalogError if there is one of this name, or it cannot be written.
     """
     try:
-        descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600
-        try:
-            with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
+        with draft_of([text], path) as draft:
             os.link(draft, path)
-        finally:
-            os.unlink(draft)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(path.parent)
     except FileExistsError:
         raise CatalogError(f"{path.name}: exists already; choose another dataset.name") from None
     except OSError as error:
