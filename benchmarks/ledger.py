@@ -6,6 +6,7 @@ The floor is what the disk and SQLite allow: one row of the same size, one synce
 chain. Prints the ledger's rates, the floor's, and their ratio, from 1 and 8 threads, and what opening a ledger costs.
 """
 
+import itertools
 import sqlite3
 import tempfile
 import threading
@@ -15,7 +16,7 @@ from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
-from lapwing.ledger.entries import Charged
+from lapwing.ledger.entries import Charge
 from lapwing.ledger.opening import open_sqlite
 from lapwing.ledger.registration import Registration
 from lapwing.privacy.measures import GaussianDP
@@ -81,18 +82,21 @@ def main() -> None:
             ledger.accept({"visits": "d" * 64}, "curator")
 
             waiting: list[int] = []
+            numbers = itertools.count()
 
             def charge() -> None:
-                outcome = ledger.charge(
-                    key=f"count {QUESTION}",
+                request = Charge(
+                    key=f"count {next(numbers)} {QUESTION}",  # each another, for an equal one would be waited for
                     question=QUESTION,
                     loss=GaussianDP(0.0123),
                     catalog_digest="c" * 64,
                     principal="analyst",
+                    version=1,
                 )
-                if not isinstance(outcome, Charged):
+                outcome = ledger.charge_all([request])
+                if not isinstance(outcome, tuple):
                     raise SystemExit("the budget of the benchmark is too small")
-                waiting.append(outcome.sequence)
+                waiting.append(outcome[0].sequence)
                 if len(waiting) >= UNDER_WAY:  # a thread may find another's: each is ended once
                     ledger.record_unanswered([waiting.pop() for _ in range(UNDER_WAY // 2)], "interrupt")
 

@@ -46,7 +46,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import lapwing as lw
-from lapwing.ledger.entries import Charged
+from lapwing.ledger.entries import Charge
 from lapwing.ledger.opening import open_sqlite
 from lapwing.ledger.registration import Registration
 from lapwing.privacy.measures import GaussianDP
@@ -404,12 +404,18 @@ def ledger(folder: Path, count: int) -> tuple[float, float]:
         text = str(question(0)["sql"])
 
         def charge(number: int) -> None:
-            told = opened.charge(
-                key=f"{number}", question=text, loss=GaussianDP(0.0123), catalog_digest="c" * 64, principal="analyst"
+            request = Charge(
+                key=f"{number}",
+                question=text,
+                loss=GaussianDP(0.0123),
+                catalog_digest="c" * 64,
+                principal="analyst",
+                version=1,
             )
-            if not isinstance(told, Charged):
+            charged = opened.charge_all([request])
+            if not isinstance(charged, tuple):
                 raise SystemExit("the budget of the benchmark is too small")
-            opened.record_answer(told.sequence, "x" * 400)
+            opened.record_answer(charged[0].sequence, "x" * 400)
 
         return repeated(count, charge)
 

@@ -23,7 +23,7 @@ from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import PureDP
 from tests.support.effort import examples
-from tests.support.ledger.ledgers import registration
+from tests.support.ledger.ledgers import charge, registration
 from tests.support.ledger.places import Place
 
 TIME = "2026-01-01T00:00:00.000000+00:00"
@@ -160,7 +160,7 @@ def ledger(place: Place) -> Iterator[Ledger]:
 
 
 def test_delta_survives_the_file(ledger: Ledger, place: Place) -> None:
-    outcome = ledger.charge(key="k", question="q", loss=PureDP(0), catalog_digest="c", principal="p", delta=KEPT / 4)
+    outcome = charge(ledger, PureDP(0), delta=KEPT / 4)
     assert isinstance(outcome, Charged)
     with closing(place.open(REGISTERED)) as again:
         assert again.state().delta_remaining == 3 * KEPT / 4

@@ -10,7 +10,7 @@ from lapwing.ledger import ledger as ledgers
 from lapwing.ledger.entries import Charged
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import GaussianDP, PureDP
-from tests.support.ledger.ledgers import charged, opened, registration, spend
+from tests.support.ledger.ledgers import charge, charged, opened, registration, spend
 from tests.support.ledger.places import Place
 
 
@@ -166,9 +166,7 @@ def test_a_closed_ledger_opens_again_when_used(place: Place) -> None:
 def test_bad_requests_leave_the_ledger_usable(place: Place) -> None:
     with opened(place) as ledger:
         for attempt in (
-            lambda: ledger.charge(
-                key="k", question="q", loss=GaussianDP(1), catalog_digest="c", principal="p", version=None
-            ),
+            lambda: charge(ledger, GaussianDP(1)),
             lambda: ledger.accept({}, "curator"),
             lambda: ledger.record_answer(77, "42"),
         ):

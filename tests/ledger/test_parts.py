@@ -410,9 +410,7 @@ def test_an_old_ledger_is_divided_with_all_that_was_spent_in_every_part(place: P
         spend(ledger, 0.4)
         assert ledger.state().division is None
     with closing(place.open(registration(), parts=SITES)) as ledger:
-        outcome = ledger.charge(
-            key="k", question="q", loss=PureDP(0.6), catalog_digest="c", principal="p", parts=("3",)
-        )
+        outcome = spend(ledger, 0.6, "k", parts=("3",))
         assert not isinstance(outcome, Refused)
         assert isinstance(spend(ledger, 0.1), Refused)
         assert ledger.state().room(("1",)) == PureDP(0.6)
@@ -440,9 +438,7 @@ def race(place: Place, ask: Callable[[Ledger, str], object], threads: int = 6) -
 
 def test_all_parts_are_spent_to_the_limit_and_not_beyond(place: Place) -> None:
     def ask(ledger: Ledger, part: str) -> object:
-        outcome = ledger.charge(
-            key=part, question="q", loss=PureDP(Fraction(1, 12)), catalog_digest="c", principal="p", parts=(part,)
-        )
+        outcome = spend(ledger, Fraction(1, 12), part, parts=(part,))
         if not isinstance(outcome, Refused):
             ledger.record_unanswered([outcome.sequence], "interrupt")
         return outcome
@@ -468,9 +464,7 @@ def test_twin_a_ledger_that_trusts_its_askers_is_caught(place: Place, monkeypatc
     granted: list[object] = []
 
     def ask(ledger: Ledger, part: str) -> object:
-        outcome = ledger.charge(
-            key=part, question="q", loss=PureDP(Fraction(1, 4)), catalog_digest="c", principal="p", parts=(part,)
-        )
+        outcome = spend(ledger, Fraction(1, 4), part, parts=(part,))
         granted.append(outcome)
         return outcome if len(granted) < 20 else Refused(shortfall=PureDP(0))
 

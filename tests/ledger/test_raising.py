@@ -21,7 +21,7 @@ from lapwing.ledger.state import State
 from lapwing.ledger.transitions import fold
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.filters import Refused
-from tests.support.ledger.ledgers import NAME, charged, opened, registration, spend
+from tests.support.ledger.ledgers import NAME, charge, charged, opened, registration, spend
 
 ONE, TWO, ZERO = Fraction(1), Fraction(2), Fraction(0)
 DELTA = Fraction(1, 10**6)
@@ -226,7 +226,7 @@ def test_the_odometer_stays_as_it_was(tmp_path: Path) -> None:
     with closing(gaussian_ledger(tmp_path / NAME)) as ledger:
         part = ledger.state().account.budget
         half = part.from_amount(part.amount / 2)
-        ledger.charge(key="a", question="a", loss=half, catalog_digest="c", principal="p")
+        charge(ledger, half, "a")
         before = budget_view(ledger.state(), ledger.history())
         ledger.raise_budget(was=(Fraction(3), DELTA), epsilon=Fraction(6), delta=DELTA, principal="carol")
         after = budget_view(ledger.state(), ledger.history())
@@ -236,7 +236,7 @@ def test_the_odometer_stays_as_it_was(tmp_path: Path) -> None:
         assert after.earlier == ((Fraction(3), DELTA),)
         assert after.raised is not None
         assert (after.raised.epsilon > 6, after.raised.delta) == (True, 2 * DELTA)
-        ledger.charge(key="b", question="b", loss=part, catalog_digest="c", principal="p")
+        charge(ledger, part, "b")
         beyond = budget_view(ledger.state(), ledger.history())
         assert beyond.whenever.delta == 2 * DELTA
         assert after.whenever.epsilon < beyond.whenever.epsilon <= after.raised.epsilon

@@ -17,6 +17,7 @@ from lapwing.errors import LedgerFault
 from lapwing.ledger import ledger as ledgers
 from lapwing.ledger import settling
 from lapwing.ledger.ledger import Ledger
+from lapwing.ledger.mark import Transaction
 from lapwing.ledger.state import State
 from lapwing.ledger.waiting import UnderWay
 from lapwing.release import waiting
@@ -38,7 +39,7 @@ if sys.argv[3] == "idle":
     Ledger.settle = lambda self: True
 with lw.connect(folder / "lapwing.toml") as session:
     session.budget()
-    with unheard(place):
+    with unheard():
         try:
             session.sql(COUNT, epsilon=0.3)
         except lw.LedgerFault:
@@ -48,10 +49,9 @@ with lw.connect(folder / "lapwing.toml") as session:
 
 
 @contextmanager
-def unheard(place: Place) -> Iterator[None]:
+def unheard() -> Iterator[None]:
     """Lose the word of the first commit that makes a charge: it is done, and nobody is told so."""
-    kind, lost = place.transactions, list[int]()
-    whole = kind.commit
+    whole, lost = Transaction.commit, list[int]()
 
     def commit(self: Any, *entries: Any) -> None:
         whole(self, *entries)
@@ -59,34 +59,33 @@ def unheard(place: Place) -> Iterator[None]:
             lost.append(1)
             raise LedgerFault("planted: nobody knows")
 
-    kind.commit = commit
+    Transaction.commit = commit  # type: ignore[method-assign]
     try:
         yield
     finally:
-        kind.commit = whole
+        Transaction.commit = whole  # type: ignore[method-assign]
     assert lost
 
 
 @contextmanager
-def unwritable(place: Place) -> Iterator[None]:
+def unwritable() -> Iterator[None]:
     """Let nothing be written to a ledger."""
-    kind = place.transactions
-    whole = kind.commit
+    whole = Transaction.commit
 
     def commit(self: Any, *entries: Any) -> None:
         if entries:
             raise LedgerFault("planted: it cannot be written")
 
-    kind.commit = commit
+    Transaction.commit = commit  # type: ignore[method-assign]
     try:
         yield
     finally:
-        kind.commit = whole
+        Transaction.commit = whole  # type: ignore[method-assign]
 
 
 def test_a_charge_that_nobody_was_told_of_is_ended(place: Place) -> None:
     with opened(place) as one, opened(place) as other:
-        with unheard(place), pytest.raises(LedgerFault):
+        with unheard(), pytest.raises(LedgerFault):
             one.charge_all([request()])
         (sequence,) = other.state().under_way
         assert other.charge_all([request()]) == UnderWay(sequence=sequence)
@@ -101,7 +100,7 @@ def test_a_charge_that_nobody_was_told_of_is_ended(place: Place) -> None:
 def test_what_is_owed_is_paid_when_it_can_be(place: Place) -> None:
     with opened(place) as one, opened(place) as other:
         charges = paid(one, request())
-        with unwritable(place):
+        with unwritable():
             assert not one.record_unanswered(charges, "fault")
             assert not one.settle()
         assert other.charge_all([request()]) == UnderWay(sequence=charges[0])
@@ -125,7 +124,7 @@ def test_who_closes_leaves_no_death(place: Place) -> None:
     with opened(place) as other:
         with opened(place) as one:
             charges = paid(one, request())
-            with unwritable(place):
+            with unwritable():
                 one.record_unanswered(charges, "interrupt")
         assert not other.state().under_way
         paid(other, request())
@@ -135,7 +134,7 @@ def test_who_closes_leaves_no_death(place: Place) -> None:
 def faults_after_closing(place: Place) -> int:
     """Return the faults that are counted after an unheard charge and the end of who made it."""
     with opened(place) as other:
-        with opened(place) as one, unheard(place), pytest.raises(LedgerFault):
+        with opened(place) as one, unheard(), pytest.raises(LedgerFault):
             one.charge_all([request()])
         paid(other, request("sum"))
         return other.state().faults

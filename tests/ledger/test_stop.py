@@ -21,8 +21,9 @@ from lapwing.ledger.curating import accepting, opening, resuming
 from lapwing.ledger.entries import Charge, Entry
 from lapwing.ledger.faults import COUNTED, Cause
 from lapwing.ledger.ledger import Ledger
+from lapwing.ledger.mark import Transaction
 from lapwing.ledger.state import State
-from lapwing.ledger.store import Presence, Transaction
+from lapwing.ledger.store import Presence
 from lapwing.ledger.transitions import answering, charging, fold
 from lapwing.ledger.unanswered import leaving
 from lapwing.privacy.filters import Refused
@@ -318,7 +319,7 @@ def test_a_fault_that_could_not_be_written_is_told_with_the_next_charge(
         for _ in range(3):
             charge = charged(ledger, PRICE)
             with monkeypatch.context() as patch:
-                patch.setattr(place.transactions, "commit", full)
+                patch.setattr(Transaction, "commit", full)
                 assert ledger.record_unanswered([charge], "fault") is False
         assert ledger.state().faults == 2
         with pytest.raises(DataStopped):
@@ -391,7 +392,7 @@ def owing_beside_a_charge(place: Place, patch: pytest.MonkeyPatch) -> Ledger:
     """Return a ledger in which a question failed while another thread's charge was being written for too long."""
     ledger = place.open(registration(10), patience=0.2)
     failed = charged(ledger, 0.1, "failed")
-    begun, go_on, commit = threading.Event(), threading.Event(), place.transactions.commit
+    begun, go_on, commit = threading.Event(), threading.Event(), Transaction.commit
 
     def slowly(self: Transaction, *entries: Entry) -> None:
         if any(entry.kind == "charge" for entry in entries):
@@ -400,7 +401,7 @@ def owing_beside_a_charge(place: Place, patch: pytest.MonkeyPatch) -> Ledger:
         commit(self, *entries)
 
     with patch.context() as once, ThreadPoolExecutor(1) as pool:
-        once.setattr(place.transactions, "commit", slowly)
+        once.setattr(Transaction, "commit", slowly)
         beside = pool.submit(spend, ledger, 0.1, "beside")
         assert begun.wait(300)
         assert not ledger.record_unanswered([failed], "fault"), "the ledger is held, so this is owed"

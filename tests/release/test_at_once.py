@@ -15,6 +15,7 @@ from lapwing.ledger.ledger import Ledger
 from lapwing.query.quote import Quote
 from lapwing.release import release, stored
 from lapwing.release.waiting import Waiting
+from tests.support.ledger.ledgers import charge
 
 QUESTION = "SELECT COUNT(*) AS n FROM visits"
 
@@ -67,9 +68,7 @@ def test_data_that_change_during_the_wait_are_refused_uncharged(visits: Path, mo
         session.sql(QUESTION, epsilon=0.001)
         (known,) = (entry for entry in session.ledger_entries() if entry.kind == "charge")
         wanted = Charge.from_record(known.contents())
-        session._ledger.charge(
-            key=wanted.key, question="the same", loss=session.price(0.5), catalog_digest="c", principal="somebody"
-        )
+        charge(session._ledger, session.price(0.5), wanted.key)
         wait = Waiting.for_end_of
 
         def changed(self: Waiting, awaited: Any) -> None:

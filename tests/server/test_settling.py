@@ -8,7 +8,6 @@ import pytest
 from lapwing.ledger.entries import Charge
 from lapwing.server.service import LedgerSettler
 from tests.ledger.test_settling import unwritable
-from tests.support.ledger.places import Place
 from tests.support.server.world import World
 
 
@@ -18,7 +17,7 @@ def owed(world: World) -> None:
     charge = Charge(key="k", question="q", loss=session.price(1), catalog_digest="c", principal="alice", version=1)
     charged = session._ledger.charge_all([charge])
     assert isinstance(charged, tuple)
-    with unwritable(Place.of_file(session.catalog.ledger_path)):
+    with unwritable():
         session._ledger.record_unanswered([one.sequence for one in charged], "interrupt")
 
 

@@ -18,18 +18,18 @@ from lapwing.ledger.allowances import LimitsNow, require_within
 from lapwing.ledger.curating import resuming
 from lapwing.ledger.entries import Charge, Charged, Entry, StoredAnswer, broken, subject_of
 from lapwing.ledger.faults import Cause
+from lapwing.ledger.mark import Transaction
 from lapwing.ledger.owners import Owners
 from lapwing.ledger.parts import Parts
 from lapwing.ledger.reading import FaultRow, HistoryRow
 from lapwing.ledger.registration import Registration
 from lapwing.ledger.settling import Debt, Settled, settled
 from lapwing.ledger.state import State
-from lapwing.ledger.store import Chain, Log, Presence, Transaction
+from lapwing.ledger.store import Chain, Log, Presence
 from lapwing.ledger.transitions import answering, charging, fold
 from lapwing.ledger.unanswered import leaving
 from lapwing.ledger.waiting import UnderWay, under_way
 from lapwing.privacy.filters import Refused
-from lapwing.privacy.measures import Loss
 
 NOBODY: Final[Owners] = MappingProxyType({})
 """Nothing is said about whose rows tables have."""
@@ -98,51 +98,20 @@ class Ledger:
                     found.append(StoredAnswer(sequence=entry.sequence, loss=charge.loss, payload=payload))
             return tuple(sorted(found, key=lambda answer: (-answer.loss.amount, answer.sequence)))
 
-    def charge(
-        self,
-        *,
-        key: str,
-        question: str,
-        loss: Loss,
-        catalog_digest: str,
-        principal: str,
-        version: int | None = None,
-        delta: Fraction = Fraction(0),
-        parts: tuple[str, ...] | None = None,
-    ) -> Charged | Refused:
-        """Charge a loss durably if the budget holds it; only then may private data be touched.
-
-        Args: key: names the question up to what cannot change its answer; question: for people; version: of the data
-            that the asker has in hand (default: the current one); delta: for private keys, from `delta_keys`; parts:
-            those that it reads, if it reads no others (default: all).
-        Raises: DataStopped if too many questions failed since the curator looked; DataChanged if no version was
-            accepted yet or `version` is not the current one; InvalidParameter if the loss is not of the budget's
-            measure, or a part is unknown. Nothing is charged then.
-        """
-        request = Charge(
-            key=key,
-            question=question,
-            loss=loss,
-            catalog_digest=catalog_digest,
-            principal=principal,
-            version=self.state().version if version is None else version,
-            delta=delta,
-            parts=parts,
-        )
-        with self._chain.transaction() as transaction:
-            outcome = self._charged(transaction, self._settled(transaction.state), [request], None)
-        return outcome if isinstance(outcome, Refused) else outcome[0]
-
     def charge_all(
         self, requests: Sequence[Charge], limits: LimitsNow | None = None, since: int | None = None
     ) -> tuple[Charged, ...] | Refused | UnderWay:
-        """Charge several losses durably, all of them or, if the budget does not hold them together, none.
+        """Charge losses durably, all of them or, if the budget does not hold them together, none.
 
-        None is charged either while one of the same questions is under way for somebody (`ledger.waiting`).
+        Only then may private data be touched. None is charged either while one of the same questions is under way for
+        somebody (`ledger.waiting`).
 
         Args: limits: what they must keep to beside the budget; asked for, and decided, in the same transaction.
             since: the newest entry when answers were looked for: none is charged if one came after it.
-        Raises: as `charge`; AllowanceExhausted if they are beyond these limits.
+        Raises: DataStopped if too many questions failed since the curator looked; DataChanged if no version was
+            accepted yet or a request is about another than the current one; InvalidParameter if a loss is not of the
+            budget's measure, or a part is unknown; AllowanceExhausted if they are beyond these limits. Nothing is
+            charged then.
         """
         if not requests:
             return ()

@@ -16,7 +16,8 @@ ledger with any entry has a mark, and a missing one is a fault.
 
 A store's transaction takes a `Turn` among its own threads and `hold`s the mark among processes; then it comes to the
 newest entry: `caught_up` folds what this object has not seen, and holds it against the state that it folded before,
-`advance` holds it against the mark. Both must still be in the chain.
+`advance` holds it against the mark. Both must still be in the chain. What then happens in a `Transaction` is the same
+for every store but for how it makes entries durable.
 """
 
 import fcntl
@@ -24,13 +25,13 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
 from lapwing.errors import LedgerFault
-from lapwing.ledger.entries import GENESIS, RESTORE
+from lapwing.ledger.entries import GENESIS, RESTORE, Entry
 from lapwing.ledger.state import State
 from lapwing.ledger.store import Log
 from lapwing.ledger.transitions import fold
@@ -164,6 +165,56 @@ class Turn:
     def end(self) -> None:
         """Give up the turn that `wait` took."""
         self._lock.release()
+
+
+@final
+class Transaction:
+    """The ledger at its newest state, held alone.
+
+    Args: log: the entries, to be looked up; mark: held by this thread; newest: the state after the newest entry, None
+        before the first; name: of the ledger, for people; keep: makes entries durable, all or none, the last of which
+        becomes the newest.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        mark: HeldMark,
+        newest: State | None,
+        name: str,
+        keep: Callable[[Sequence[Entry], Mark], None],
+    ) -> None:
+        self.log = log
+        self.newest = newest
+        self._mark = mark
+        self._name = name
+        self._keep = keep
+
+    @property
+    def state(self) -> State:
+        """The state after the newest entry.
+
+        Raises: LedgerFault if there is none.
+        """
+        if self.newest is None:
+            raise rolled_back(self._name, 1)
+        return self.newest
+
+    def commit(self, *entries: Entry) -> None:
+        """Append entries durably, all or none. The order of the lines is the safety argument of the store's chain.
+
+        Guarantee: when this returns, they survive the death of every machine that is involved. When it raises, nobody
+            may act as if they were made, and nobody as if they were not.
+        Raises: LedgerFault; also if an entry may not follow, whatever made it.
+        """
+        after = self.newest
+        for entry in entries:
+            after = fold(after, entry)
+        if after is None or not entries:
+            return
+        self._keep(entries, head_of(after))
+        self.newest = after
+        self._mark.advance(head_of(after))
 
 
 def caught_up(state: State | None, log: Log, name: str) -> State | None:

@@ -18,8 +18,4 @@ def steps_of(store: Store) -> tuple[Step, ...]:
     """Return the steps of a store's schema; the first makes schema 1."""
     folder = files("lapwing.ledger") / "schema" / store
     found = sorted((file.name, file.read_text("utf-8")) for file in folder.iterdir() if file.name.endswith(".sql"))
-    return tuple(_statements(text) for _, text in found)
-
-
-def _statements(text: str) -> Step:
-    return tuple(statement for statement in text.split(_END) if statement)
+    return tuple(tuple(statement for statement in text.split(_END) if statement) for _, text in found)

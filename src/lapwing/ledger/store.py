@@ -6,10 +6,12 @@ chain why what was reported as committed survives a crash, and why a decision al
 
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from lapwing.ledger.entries import Entry, Kind
-from lapwing.ledger.state import State
+
+if TYPE_CHECKING:
+    from lapwing.ledger.mark import Transaction
 
 Fate = Literal["present", "missing", "dead"]
 
@@ -53,37 +55,6 @@ class Log(Protocol):
         ...
 
 
-class Transaction(Protocol):
-    """The ledger at its newest state, held alone."""
-
-    @property
-    def log(self) -> Log:
-        """The entries, to be looked up."""
-        ...
-
-    @property
-    def newest(self) -> State | None:
-        """The state after the newest entry, or None before the first."""
-        ...
-
-    @property
-    def state(self) -> State:
-        """The state after the newest entry.
-
-        Raises: LedgerFault if there is none.
-        """
-        ...
-
-    def commit(self, *entries: Entry) -> None:
-        """Append entries durably, all or none, and end the transaction.
-
-        Guarantee: when this returns, they survive the death of every machine that is involved. When it raises, nobody
-            may act as if they were made, and nobody as if they were not.
-        Raises: LedgerFault; also if an entry may not follow, whatever made it.
-        """
-        ...
-
-
 class Chain(Protocol):
     """The durable chain of one ledger, for any number of threads and processes."""
 
@@ -92,7 +63,7 @@ class Chain(Protocol):
         """The name of the ledger, for people; no path and no password."""
         ...
 
-    def transaction(self) -> AbstractContextManager[Transaction]:
+    def transaction(self) -> "AbstractContextManager[Transaction]":
         """Hold the ledger alone, at its newest state; what is not committed inside is rolled back."""
         ...
 

@@ -6,14 +6,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from lapwing.ledger.entries import Charged
+from lapwing.ledger.entries import Charge, Charged
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.registration import Registration
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import GaussianDP, Loss, Number, PureDP, ZeroConcentratedDP
 from tests.support.ledger.places import NAME, Place
 
-__all__ = ["NAME", "charged", "opened", "registration", "spend", "survey"]
+__all__ = ["NAME", "charge", "charged", "opened", "registration", "spend", "survey"]
 
 
 def registration(budget: Number | Loss = 1, **changes: object) -> Registration:
@@ -43,9 +43,23 @@ def opened(place: Place | Path, budget: Number = 1, *, patience: float = 10) -> 
 
 
 def spend(ledger: Ledger, loss: Number, key: str = "count", **more: Any) -> Charged | Refused:
-    return ledger.charge(
-        key=key, question=f"SELECT {key}", loss=PureDP(loss), catalog_digest="c" * 64, principal="analyst", **more
-    )
+    return charge(ledger, PureDP(loss), key, **more)
+
+
+def charge(ledger: Ledger, loss: Loss, key: str = "count", **more: Any) -> Charged | Refused:
+    """Charge a loss, also while the same question is under way, for which a session would wait."""
+    with ledger._chain.transaction() as transaction:
+        version = transaction.state.version
+    fields: dict[str, Any] = {
+        "question": f"SELECT {key}",
+        "catalog_digest": "c" * 64,
+        "principal": "analyst",
+        "version": version,
+    }
+    request = Charge(key=key, loss=loss, **(fields | more))
+    with ledger._chain.transaction() as transaction:
+        outcome = ledger._charged(transaction, ledger._settled(transaction.state), [request], None)
+    return outcome if isinstance(outcome, Refused) else outcome[0]
 
 
 def charged(ledger: Ledger, loss: Number, key: str = "count") -> int:

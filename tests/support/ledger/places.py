@@ -14,11 +14,9 @@ from lapwing.catalog.ledger import LedgerPlace, place_of
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.mark import path_of
 from lapwing.ledger.opening import open_postgres, open_sqlite
-from lapwing.ledger.postgres.chain import PostgresTransaction
 from lapwing.ledger.postgres.presence import PostgresPresence
 from lapwing.ledger.registration import Registration
 from lapwing.ledger.sqlite import presence as files
-from lapwing.ledger.sqlite.chain import SqliteTransaction
 
 STORES: Final = ("sqlite", "postgres")
 NAME: Final = "visits.lapwing.db"
@@ -73,11 +71,6 @@ class Place:
         folder = self.folder / host
         folder.mkdir(exist_ok=True)
         return replace(self, folder=folder)
-
-    @property
-    def transactions(self) -> type[Any]:
-        """The class of the store's transactions, for tests that plant something in it."""
-        return SqliteTransaction if self.at.store == "sqlite" else PostgresTransaction
 
     @property
     def presences(self) -> type[Any]:

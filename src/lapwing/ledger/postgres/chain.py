@@ -36,7 +36,7 @@ asker. Threads take turns. Before a fork the connection is closed, so a child op
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, final
@@ -50,49 +50,13 @@ from lapwing.ledger import mark as marks
 from lapwing.ledger import new_mark
 from lapwing.ledger.entries import RESTORE, Entry
 from lapwing.ledger.forks import rests_first
-from lapwing.ledger.mark import HeldMark, Mark, Turn, advance, caught_up, head_of, rolled_back
+from lapwing.ledger.mark import Mark, Transaction, Turn, advance, caught_up, head_of, rolled_back
 from lapwing.ledger.postgres import tables
 from lapwing.ledger.postgres.connection import Connection, connect, faults
 from lapwing.ledger.postgres.log import PostgresLog
 from lapwing.ledger.state import State
-from lapwing.ledger.transitions import fold
 
 _RETRY_SECONDS: Final = 0.1
-
-
-@final
-class PostgresTransaction:
-    """The ledger at its newest state, held alone."""
-
-    def __init__(self, connection: Connection, mark: HeldMark, state: State | None, name: str) -> None:
-        self.log = PostgresLog(connection, name)
-        self.newest = state
-        self._connection = connection
-        self._mark = mark
-        self._name = name
-
-    @property
-    def state(self) -> State:
-        """The state after the newest entry."""
-        if self.newest is None:
-            raise rolled_back(self._name, 1)
-        return self.newest
-
-    def commit(self, *entries: Entry) -> None:
-        """Append entries durably, all or none, and end the transaction.
-
-        The order of the lines is the safety argument above.
-        """
-        after = self.newest
-        for entry in entries:
-            after = fold(after, entry)
-            self.log.insert(entry)
-        if after is None or not entries:
-            return
-        self.log.move(head_of(after))
-        commit(self._connection, self._name)
-        self.newest = after
-        self._mark.advance(head_of(after))
 
 
 def begin(connection: Connection, patience: float) -> None:
@@ -165,7 +129,7 @@ class PostgresChain:
                 new_mark.create(self._host_file)
 
     @contextmanager
-    def transaction(self) -> Iterator[PostgresTransaction]:
+    def transaction(self) -> Iterator[Transaction]:
         """Hold the ledger alone, at its newest state; what is not committed inside is rolled back."""
         with self._turn.taken(), faults(self.name), marks.hold(self._host_file, self._patience) as mark:
             high = mark.read()
@@ -178,7 +142,14 @@ class PostgresChain:
                     raise rolled_back(self.name, head.sequence)
                 advance(mark, high, state, log, self.name)
                 self._state = state
-                transaction = PostgresTransaction(connection, mark, state, self.name)
+
+                def keep(entries: Sequence[Entry], newest: Mark) -> None:
+                    for entry in entries:
+                        log.insert(entry)
+                    log.move(newest)
+                    commit(connection, self.name)
+
+                transaction = Transaction(log, mark, state, self.name, keep)
                 yield transaction
                 self._state = transaction.newest
             finally:

@@ -33,7 +33,7 @@ under way, its connection closed), so a child inherits only values and opens its
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, final
@@ -43,10 +43,9 @@ from lapwing.ledger import mark as marks
 from lapwing.ledger import new_mark
 from lapwing.ledger.entries import RESTORE, Entry, Kind
 from lapwing.ledger.forks import rests_first
-from lapwing.ledger.mark import HeldMark, Mark, Turn, advance, caught_up, head_of, rolled_back
+from lapwing.ledger.mark import Mark, Transaction, Turn, advance, caught_up
 from lapwing.ledger.sqlite import file
 from lapwing.ledger.state import State
-from lapwing.ledger.transitions import fold
 
 _COLUMNS: Final = "sequence, time, kind, subject, body, previous, hash"
 _INSERT: Final = f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -127,40 +126,6 @@ class SqliteLog:
 
 
 @final
-class SqliteTransaction:
-    """The ledger at its newest state, held alone."""
-
-    def __init__(self, connection: sqlite3.Connection, mark: HeldMark, state: State | None, name: str) -> None:
-        self.log = SqliteLog(connection, name)
-        self.newest = state
-        self._connection = connection
-        self._mark = mark
-        self._name = name
-
-    @property
-    def state(self) -> State:
-        """The state after the newest entry."""
-        if self.newest is None:
-            raise rolled_back(self._name, 1)
-        return self.newest
-
-    def commit(self, *entries: Entry) -> None:
-        """Append entries durably, all or none, and end the transaction.
-
-        The order of the lines is the safety argument above.
-        """
-        after = self.newest
-        for entry in entries:
-            after = fold(after, entry)
-            insert(self._connection, entry)
-        if after is None:
-            return
-        commit(self._connection)
-        self.newest = after
-        self._mark.advance(head_of(after))
-
-
-@final
 class SqliteChain:
     """The durable chain of one ledger, for any number of threads and processes.
 
@@ -188,7 +153,7 @@ class SqliteChain:
                 new_mark.create(self._path)
 
     @contextmanager
-    def transaction(self) -> Iterator[SqliteTransaction]:
+    def transaction(self) -> Iterator[Transaction]:
         """Hold the ledger alone, at its newest state; what is not committed inside is rolled back."""
         try:
             with self._turn.taken(), marks.hold(self._path, self._patience) as mark:
@@ -200,7 +165,13 @@ class SqliteChain:
                     state = caught_up(self._state, log, self.name)
                     advance(mark, high, state, log, self.name)
                     self._state = state
-                    transaction = SqliteTransaction(connection, mark, state, self.name)
+
+                    def keep(entries: Sequence[Entry], _head: Mark) -> None:
+                        for entry in entries:
+                            insert(connection, entry)
+                        commit(connection)
+
+                    transaction = Transaction(log, mark, state, self.name, keep)
                     yield transaction
                     self._state = transaction.newest
                 except sqlite3.Error:
