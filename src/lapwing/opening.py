@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from lapwing.catalog.model import Catalog
-from lapwing.catalog.table import Bound, Column
+from lapwing.catalog.table import Column
 from lapwing.catalog.toml import load, write
 from lapwing.engines import digests, open_engine
 from lapwing.errors import CatalogMismatch, InvalidParameter
@@ -138,14 +138,16 @@ def protect(
     beside = path.parent / f"{path.stem}.lapwing.toml"
     before = load(beside) if beside.exists() else None
     known = before.tables[0].columns if before is not None else ()
+    listed = {c.name: c.values for c in known if c.values is not None and c.type != "boolean"}
+    bounded = {c.name: (c.lower, c.upper) for c in known if c.lower is not None and c.upper is not None}
     drafted = draft(
         path,
         privacy_unit=privacy_unit,
         epsilon=epsilon,
         delta=delta,
         max_rows_per_unit=max_rows_per_unit,
-        bounds=_known_bounds(known) if bounds is None else bounds,
-        values=_known_values(known) if domains is None else domains,
+        bounds=bounded if bounds is None else bounds,
+        values=listed if domains is None else domains,
         measure=measure,
         neighbouring=neighbouring,
     ).catalog
@@ -181,14 +183,6 @@ def _merged(before: Column | None, drafted: Column) -> Column:
         values=drafted.values,
         other=before.other if drafted.values is not None else None,
     )
-
-
-def _known_bounds(columns: Sequence[Column]) -> dict[str, tuple[Bound, Bound]]:
-    return {c.name: (c.lower, c.upper) for c in columns if c.lower is not None and c.upper is not None}
-
-
-def _known_values(columns: Sequence[Column]) -> dict[str, Sequence[object]]:
-    return {c.name: c.values for c in columns if c.values is not None and c.type != "boolean"}
 
 
 def _require_same(before: Catalog, after: Catalog) -> None:

@@ -24,7 +24,7 @@ def previewed(path: Path, epsilon: Fraction, delta: Fraction | None) -> Raise:
     Args: delta: as it is, if None.
     """
     catalog = load(path)
-    aim = _aim(catalog, epsilon, delta)
+    aim = replace(catalog.budget, epsilon=epsilon, delta=catalog.budget.delta if delta is None else delta)
     ledger = _opened(catalog, aim)
     try:
         return preview(catalog.budget, ledger.state(), aim.epsilon, aim.delta)
@@ -50,10 +50,6 @@ def raise_budget(path: Path, seen: Raise) -> Catalog:
     if catalog.budget != budget:
         write_budget(catalog, budget)
     return load(path)
-
-
-def _aim(catalog: Catalog, epsilon: Fraction, delta: Fraction | None) -> Budget:
-    return replace(catalog.budget, epsilon=epsilon, delta=catalog.budget.delta if delta is None else delta)
 
 
 def _opened(catalog: Catalog, aim: Budget) -> Ledger:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lapwing.answer import consistent, exhaustive_keys, marginals, projection, rounding
 from lapwing.answer.consistent import adjusted, can_be_true
 from lapwing.answer.constraints import limits
-from lapwing.answer.marginals import Groupings
+from lapwing.answer.marginals import MarginTables
 from lapwing.catalog.toml import loads
 from lapwing.query.bind import bind
 from lapwing.query.measures import Measure
@@ -72,7 +72,7 @@ def exact(asked: Question, people: int, random: np.random.Generator) -> Values:
     missing = {name: random.random(rows) < (0.3 if name in "cd" else 0) for name in columns}
     age, known = random.integers(0, 31, rows), random.random(rows) < 0.9
     person = np.arange(rows) // 2
-    sets = Groupings.of(asked)
+    sets = MarginTables.of(asked)
     found: dict[Measure, list[NDArray[np.int64]]] = {measure: [] for measure in asked.measures}
     for place, keys in enumerate(sets.sets):
         names = [key.name for axis, key in enumerate(asked.keys) if axis in keys]
@@ -116,7 +116,7 @@ def distance(one: Mapping[Measure, Any], other: Mapping[Measure, Any], deviation
 
 
 def agree(asked: Question, values: Mapping[Measure, Any]) -> bool:
-    sets = Groupings.of(asked)
+    sets = MarginTables.of(asked)
     return can_be_true({m: sets.split(v) for m, v in values.items()}, limits(asked.measures), sets)
 
 
@@ -170,7 +170,7 @@ def test_the_point_is_the_nearest(seed: int) -> None:
         next(i for i, m in enumerate(asked.measures) if str(m) == text) for text in ("COUNT(*)", 'COUNT("age")')
     )
     at_most += [_unit(paid * size + i, 2 * size) - _unit(rows * size + i, 2 * size) for i in range(size)]
-    sets = Groupings.of(asked)
+    sets = MarginTables.of(asked)
     tables = {m: [part.astype(np.float64) for part in sets.split(v)] for m, v in raw.items()}  # type: ignore[arg-type]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(projection, "TOLERANCE", 1e-9)

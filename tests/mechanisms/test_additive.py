@@ -14,7 +14,7 @@ from mpmath import mp, mpf
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray
-from lapwing.exact.bounds import Bounds
+from lapwing.exact.bounds import Enclosure
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.mechanisms import (
     AboveThreshold,
@@ -191,7 +191,7 @@ def check_coverage(row: zoo.AdditiveRow, coverage: Callable[[Fraction, int], tup
 @ROWS
 def test_coverage(row: zoo.AdditiveRow) -> None:
     check_coverage(row, lambda scale, h: row.build(scale).coverage(h))
-    assert row.build(Fraction(1)).coverage(-1) == Bounds(Fraction(0), Fraction(0))
+    assert row.build(Fraction(1)).coverage(-1) == Enclosure(Fraction(0), Fraction(0))
 
 
 @ROWS

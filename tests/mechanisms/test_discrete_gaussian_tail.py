@@ -7,14 +7,14 @@ from functools import cache
 import pytest
 from mpmath import mp, mpf
 
-from lapwing.exact.bounds import Ball, Bounds, enclose, enclose_tightly, normal_cdf_ball
+from lapwing.exact.bounds import Ball, Enclosure, enclose, enclose_tightly, normal_cdf_ball
 from lapwing.mechanisms import discrete_gaussian_tail
 from lapwing.mechanisms.discrete_gaussian_tail import tail
 from tests.support.privacy.oracle import real
 
 # On both sides of where the formula changes.
 VARIANCES = tuple(Fraction(x) for x in ("1/1000", "1/4", "9", "1600", "16001/10", "2500", "40000"))
-Tail = Callable[[Fraction, int], Bounds]
+Tail = Callable[[Fraction, int], Enclosure]
 
 
 @cache
@@ -43,19 +43,19 @@ def test_the_tail_is_bounded_tightly() -> None:
     check_tail(tail)
 
 
-def rounded(variance: Fraction, h: int) -> Bounds:
+def rounded(variance: Fraction, h: int) -> Enclosure:
     """The rounded Gaussian's tail."""
     return enclose_tightly(lambda v, a: 2 * normal_cdf_ball(-a / v.sqrt()), variance, Fraction(2 * h + 1, 2), bits=140)
 
 
-def with_one_correction(variance: Fraction, h: int) -> Bounds:
+def with_one_correction(variance: Fraction, h: int) -> Enclosure:
     """True bounds, but wide ones."""
     if variance <= 1600:
         return tail(variance, h)
     return enclose(lambda v, a: discrete_gaussian_tail._large(v, a, 1), variance, Fraction(2 * h + 1, 2), bits=300)
 
 
-def cut_off(variance: Fraction, h: int) -> Bounds:
+def cut_off(variance: Fraction, h: int) -> Enclosure:
     """The sum of the first thirty terms."""
 
     def few(v: Ball) -> Ball:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lapwing.exact.bounds import (
     Ball,
-    Bounds,
+    Enclosure,
     dyadic_up,
     enclose_tightly,
     normal_two_sided_quantile_ball,
@@ -75,7 +75,7 @@ def test_the_precision_rises_until_the_value_is_known(n: int) -> None:
 
 def test_a_value_too_small_to_write_is_bounded_not_written() -> None:
     bounds = enclose_tightly(lambda x: x.exp(), Fraction(-(10**30)))
-    assert bounds == Bounds(Fraction(0), Fraction(1, 2**16384))
+    assert bounds == Enclosure(Fraction(0), Fraction(1, 2**16384))
     with pytest.raises(ArithmeticError):
         enclose_tightly(lambda x: x.exp(), Fraction(10**30))
     with pytest.raises(ArithmeticError):

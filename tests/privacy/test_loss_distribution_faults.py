@@ -9,7 +9,7 @@ import pytest
 from mpmath import mpf
 
 from lapwing.errors import InvalidParameter
-from lapwing.exact.bounds import Bounds
+from lapwing.exact.bounds import Enclosure
 from lapwing.privacy import inversion, loss_laws, windows
 from lapwing.privacy.combined_pairs import MixturePair, SubsampledPair
 from lapwing.privacy.discrete_pairs import DiscreteGaussianPair, DiscreteLaplacePair
@@ -87,7 +87,7 @@ def test_twin_one_direction_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_twin_infinite_mass_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Lost, "infinite", lambda self: Bounds(Fraction(0), Fraction(0)))
+    monkeypatch.setattr(Lost, "infinite", lambda self: Enclosure(Fraction(0), Fraction(0)))
     with pytest.raises(AssertionError):
         check_truth_told()
 

@@ -10,7 +10,7 @@ import pytest
 from mpmath import mp, mpf
 
 from lapwing.errors import InvalidParameter
-from lapwing.exact.bounds import Bounds
+from lapwing.exact.bounds import Enclosure
 from lapwing.privacy import survival
 from lapwing.privacy.certified_curve import Curve, Interval
 from lapwing.privacy.combined_pairs import SubsampledPair
@@ -208,20 +208,20 @@ def test_wrong_questions_are_refused() -> None:
         law.survival([math.nan])
 
 
-def slope_forgotten(first: Fraction, second: Fraction, h: Fraction) -> Bounds:
-    return Bounds(first, first)
+def slope_forgotten(first: Fraction, second: Fraction, h: Fraction) -> Enclosure:
+    return Enclosure(first, first)
 
 
-def wrong_axis(first: Fraction, second: Fraction, h: Fraction) -> Bounds:
+def wrong_axis(first: Fraction, second: Fraction, h: Fraction) -> Enclosure:
     """Say where the secant meets x = 1."""
     q = Fraction(math.exp(-h))
-    return Bounds((first - second) / (1 - q), (first - second) / (1 - q))
+    return Enclosure((first - second) / (1 - q), (first - second) / (1 - q))
 
 
 @pytest.mark.parametrize("name", ["30 responses", "gaussian"])
 @pytest.mark.parametrize("bug", [slope_forgotten, wrong_axis])
 def test_a_ramp_that_is_wrong_is_caught(
-    name: str, bug: Callable[[Fraction, Fraction, Fraction], Bounds], monkeypatch: pytest.MonkeyPatch
+    name: str, bug: Callable[[Fraction, Fraction, Fraction], Enclosure], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     law, chance = example(name)
     losses = [Fraction(n, 3) for n in range(-3, 6)]
@@ -237,7 +237,7 @@ def test_bounds_on_the_wrong_side_are_caught(name: str, monkeypatch: pytest.Monk
     losses = [Fraction(n, 3) + THIN for n in range(-3, 12)]
     between = survival._between_ramps
 
-    def turned(curve: Curve, loss: Fraction) -> Bounds:
+    def turned(curve: Curve, loss: Fraction) -> Enclosure:
         class Turned:
             above, below = curve.below, curve.above
 

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import pytest
 
 from lapwing.exact.arrays import IntArray
-from lapwing.exact.bounds import Bounds
+from lapwing.exact.bounds import Enclosure
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms import DiscreteLaplace, Sensitivity
 from lapwing.privacy.amounts import Number
@@ -55,7 +55,7 @@ class Toy:
     def release(self, values: IntArray, entropy: Entropy = SYSTEM) -> IntArray:
         return self._part.release(self._part.release(values, entropy), entropy)
 
-    def coverage(self, h: int) -> Bounds:
+    def coverage(self, h: int) -> Enclosure:
         return self._part.coverage(h // 2)
 
     def half_width(self, confidence: Number) -> int:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from lapwing.answer.constraints import Limit, adds_up, is_count, limits, sign
-from lapwing.answer.marginals import Groupings
+from lapwing.answer.marginals import MarginTables
 from lapwing.answer.projection import move_to_nearest
 from lapwing.answer.python_values import Cell, cells
 from lapwing.answer.rounding import Wholes, in_whole_numbers
@@ -118,7 +118,7 @@ def _all(
     constraints: Sequence[Limit],
 ) -> Mapping[Measure, IntArray]:
     """Move the numbers of several grouping sets together."""
-    groupings = Groupings.of(question)
+    groupings = MarginTables.of(question)
     released: Wholes = {measure: groupings.split(values) for measure, values in measures.items()}
     if can_be_true(released, constraints, groupings):
         return measures
@@ -128,7 +128,7 @@ def _all(
     return {m: np.concatenate([part.reshape(-1) for part in parts]) for m, parts in wholes.items()}
 
 
-def can_be_true(numbers: Wholes, constraints: Sequence[Limit], groupings: Groupings) -> bool:
+def can_be_true(numbers: Wholes, constraints: Sequence[Limit], groupings: MarginTables) -> bool:
     """Tell whether all conditions hold, exactly."""
     for place in range(len(groupings.sets)):
         here = {measure: parts[place] for measure, parts in numbers.items()}
@@ -137,7 +137,7 @@ def can_be_true(numbers: Wholes, constraints: Sequence[Limit], groupings: Groupi
     return all(_agree(measure, parts, groupings) for measure, parts in numbers.items())
 
 
-def _agree(measure: Measure, parts: Sequence[IntArray], groupings: Groupings) -> bool:
+def _agree(measure: Measure, parts: Sequence[IntArray], groupings: MarginTables) -> bool:
     """Tell whether the numbers of a measure in all sets can be true together."""
     if not adds_up(measure):
         return not is_count(measure) or all((parts[part] <= parts[whole]).all() for part, whole in groupings.within)

@@ -60,7 +60,7 @@ class Tied:
 
 @final
 @dataclass(frozen=True, kw_only=True)  # without slots, for what is computed once
-class Groupings:
+class MarginTables:
     """The grouping sets of a question.
 
     Args: sizes: the number of values of each key; sets: the keys of each set, by their places; exhaustive: the places

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from lapwing.answer.constraints import Limit, adds_up, is_count, sign
-from lapwing.answer.marginals import Floats, Groupings
+from lapwing.answer.marginals import Floats, MarginTables
 from lapwing.query.measures import Measure
 
 TOLERANCE: Final = 1e-3
@@ -30,7 +30,7 @@ Step = Callable[[Tables], None]
 
 
 def move_to_nearest(
-    tables: Tables, deviations: Mapping[Measure, float], limits: Sequence[Limit], groupings: Groupings | None
+    tables: Tables, deviations: Mapping[Measure, float], limits: Sequence[Limit], groupings: MarginTables | None
 ) -> None:
     """Move numbers, in place, to the nearest that can be true together."""
     places = range(len(next(iter(tables.values()))))
@@ -49,7 +49,7 @@ def move_to_nearest(
             break
 
 
-def _between_sets(tables: Tables, groupings: Groupings) -> list[Step]:
+def _between_sets(tables: Tables, groupings: MarginTables) -> list[Step]:
     adding = [measure for measure in tables if adds_up(measure)]
     others = [measure for measure in tables if is_count(measure) and not adds_up(measure)]
     return [
@@ -59,7 +59,7 @@ def _between_sets(tables: Tables, groupings: Groupings) -> list[Step]:
     ]
 
 
-def _margins(measure: Measure, groupings: Groupings) -> Step:
+def _margins(measure: Measure, groupings: MarginTables) -> Step:
     return lambda tables: groupings.nearest_margins(tables[measure])
 
 
@@ -85,7 +85,7 @@ def limited(limit: Limit, place: int, deviations: Mapping[Measure, float]) -> St
     return step
 
 
-def _beneath(measure: Measure, part: int, whole: int, groupings: Groupings) -> Step:
+def _beneath(measure: Measure, part: int, whole: int, groupings: MarginTables) -> Step:
     """Return the step that keeps sums of parts at most what their wholes add up to."""
     common = groupings.sets[part] & groupings.sets[whole]
     axes = [tuple(sorted(groupings.sets[place] - common)) for place in (part, whole)]
@@ -104,7 +104,7 @@ def _beneath(measure: Measure, part: int, whole: int, groupings: Groupings) -> S
     return step
 
 
-def _within(measure: Measure, part: int, whole: int, groupings: Groupings) -> Step:
+def _within(measure: Measure, part: int, whole: int, groupings: MarginTables) -> Step:
     """Return the step that keeps every part at most its whole.
 
     The nearest such point has one number where parts exceed their whole, the largest mean of the whole and the largest

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.answer.constraints import Limit, adds_up, is_count, sign
-from lapwing.answer.marginals import Floats, Groupings, Tied
+from lapwing.answer.marginals import Floats, MarginTables, Tied
 from lapwing.answer.projection import Tables
 from lapwing.exact.arrays import IntArray, largest
 from lapwing.query.measures import Measure
@@ -38,7 +38,7 @@ Wholes = dict[Measure, list[IntArray]]
 Ends = tuple[IntArray | None, IntArray | None]
 
 
-def in_whole_numbers(tables: Tables, limits: Sequence[Limit], groupings: Groupings | None) -> Wholes:
+def in_whole_numbers(tables: Tables, limits: Sequence[Limit], groupings: MarginTables | None) -> Wholes:
     """Return whole numbers for which all conditions hold, close to the given ones."""
     chosen: Wholes = {}
     for measure in dict.fromkeys([*(limit.measure for limit in limits), *tables]):
@@ -94,7 +94,9 @@ def _ends(own: Sequence[Limit], chosen: Wholes, place: int) -> Ends:
     return low, high
 
 
-def _at_least_parts(measure: Measure, own: Sequence[Limit], chosen: Wholes, groupings: Groupings, place: int) -> None:
+def _at_least_parts(
+    measure: Measure, own: Sequence[Limit], chosen: Wholes, groupings: MarginTables, place: int
+) -> None:
     low, high = _ends(own, chosen, place)
     for part, whole in groupings.within:
         if whole == place:
@@ -105,7 +107,7 @@ def _at_least_parts(measure: Measure, own: Sequence[Limit], chosen: Wholes, grou
 
 
 def _add_up(
-    measure: Measure, table: Sequence[Floats], own: Sequence[Limit], chosen: Wholes, groupings: Groupings, tied: Tied
+    measure: Measure, table: Sequence[Floats], own: Sequence[Limit], chosen: Wholes, groupings: MarginTables, tied: Tied
 ) -> None:
     """Choose the numbers of tied sets."""
     mine = chosen[measure]

@@ -32,7 +32,7 @@ _LARGEST_EXPONENT = 1 << 14
 _MOST_BITS = 1 << 15
 
 
-class Bounds(NamedTuple):
+class Enclosure(NamedTuple):
     """An interval that contains the true value."""
 
     lower: Fraction
@@ -46,7 +46,7 @@ class Bracket(NamedTuple):
     upper: int
 
 
-def enclose(formula: Callable[..., Ball], *arguments: Fraction, bits: int = 128) -> Bounds:
+def enclose(formula: Callable[..., Ball], *arguments: Fraction, bits: int = 128) -> Enclosure:
     """Return rational bounds on a formula of balls, evaluated with a working precision of `bits`.
 
     Raises: ArithmeticError if the formula has no finite value at this precision.
@@ -58,7 +58,7 @@ def enclose(formula: Callable[..., Ball], *arguments: Fraction, bits: int = 128)
         return _ends(ball)
 
 
-def enclose_tightly(formula: Callable[..., Ball], *arguments: Fraction, bits: int = 64) -> Bounds:
+def enclose_tightly(formula: Callable[..., Ball], *arguments: Fraction, bits: int = 64) -> Enclosure:
     """Return bounds whose width is at most about 2^−bits of the value, raising the precision until that is so.
 
     A magnitude below 2^−16384 counts as that tight already.
@@ -84,8 +84,8 @@ def _is_negligible(ball: Ball) -> bool:
     return mantissa == 0 or exponent + mantissa.bit_length() < -_LARGEST_EXPONENT
 
 
-def _ends(ball: Ball) -> Bounds:
-    return Bounds(-_rational_up(-ball.lower()), _rational_up(ball.upper()))
+def _ends(ball: Ball) -> Enclosure:
+    return Enclosure(-_rational_up(-ball.lower()), _rational_up(ball.upper()))
 
 
 def _rational_up(point: Ball) -> Fraction:
@@ -141,12 +141,12 @@ def complement(bracket: Bracket, bits: int) -> Bracket:
     return Bracket((1 << bits) - bracket.upper, (1 << bits) - bracket.lower)
 
 
-def exp(x: Fraction, bits: int = 128) -> Bounds:
+def exp(x: Fraction, bits: int = 128) -> Enclosure:
     """Bound e^x."""
     return enclose(arb.exp, x, bits=bits)
 
 
-def log(x: Fraction, bits: int = 128) -> Bounds:
+def log(x: Fraction, bits: int = 128) -> Enclosure:
     """Bound the natural logarithm of x > 0."""
     return enclose(arb.log, x, bits=bits)
 

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from lapwing.exact import bounds
 from lapwing.exact.arrays import IntArray
-from lapwing.exact.bounds import Ball, Bracket, within
+from lapwing.exact.bounds import Bracket, within
 from lapwing.exact.decay import NATS, Digit, digits_of
 from lapwing.exact.entropy import Entropy, read_exactly
 from lapwing.exact.integers import uniform_integers
@@ -206,7 +206,7 @@ class _Wheel:
         exponent = (int(self.distances[index]) - self.base) / self.scale
 
         def bracket(bits: int) -> Bracket:
-            return within(bounds.fixed_point(_share_ball, exponent, share, bits=bits), bits)
+            return within(bounds.fixed_point(lambda x, s: (-x).exp() * s, exponent, share, bits=bits), bits)
 
         word = int.from_bytes(read_exactly(entropy, 8), "little")
         return LazyUniform(prefix=word, bits=64, entropy=entropy).below(bracket)
@@ -264,7 +264,3 @@ def _checked_bits(multiplicities: IntArray, size: int) -> int:
     if multiplicities.min() < 0 or not 0 < bits <= _MOST_MULTIPLICITY_BITS:
         raise ValueError(f"the multiplicities must be from 0 to 2^{_MOST_MULTIPLICITY_BITS} − 1, and not all 0")
     return bits
-
-
-def _share_ball(exponent: Ball, share: Ball) -> Ball:
-    return (-exponent).exp() * share

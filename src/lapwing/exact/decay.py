@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from lapwing.exact import bounds
 from lapwing.exact.arrays import IntArray
-from lapwing.exact.bounds import Ball, Bracket, within
+from lapwing.exact.bounds import Bracket, within
 
 # e^(−45) < 2^−64.
 NATS = 45
@@ -92,8 +92,4 @@ def digits_of(scale: Fraction, nats: int) -> tuple[Digit, ...]:
 
 def decay(exponent: Fraction, bits: int) -> Bracket:
     """Bracket 2^bits · e^(−exponent), for an exponent ≥ 0."""
-    return within(bounds.fixed_point(_decay_ball, exponent, bits=bits), bits)
-
-
-def _decay_ball(exponent: Ball) -> Ball:
-    return (-exponent).exp()
+    return within(bounds.fixed_point(lambda x: (-x).exp(), exponent, bits=bits), bits)

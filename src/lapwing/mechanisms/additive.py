@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import ClassVar, Protocol, Self
 
 from lapwing.exact.arrays import IntArray
-from lapwing.exact.bounds import Bounds
+from lapwing.exact.bounds import Enclosure
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.privacy.amounts import Number
@@ -80,6 +80,6 @@ class Mechanism(NoiseLaw, Protocol):
         """Return the values plus independent noise, as exact integers."""
         ...
 
-    def coverage(self, h: int) -> Bounds:
+    def coverage(self, h: int) -> Enclosure:
         """Bound P(|noise| ≤ h)."""
         ...

@@ -87,15 +87,14 @@ def _log_moment_ball(p: Ball, r: Ball, t: Ball) -> Ball:
     return ((p + r) * ((epsilon * t).cosh() / (epsilon / 2).cosh() - 1)).log1p()
 
 
-def _ratio_ball(p: Ball, r: Ball, t: Ball) -> Ball:
-    return _log_moment_ball(p, r, t) / (t**2 - 0.25)
-
-
 def _summit(p: Fraction, r: Fraction) -> tuple[Fraction, Fraction]:
     """Return a narrow interval of t that the summit of R lies in, given that R rises from t = ½ on."""
 
+    def ratio(p: Ball, r: Ball, t: Ball) -> Ball:
+        return _log_moment_ball(p, r, t) / (t**2 - 0.25)
+
     def rises(t: Fraction, further: Fraction) -> bool | None:
-        here, there = (enclose(_ratio_ball, p, r, point, bits=_SEARCH_BITS) for point in (t, further))
+        here, there = (enclose(ratio, p, r, point, bits=_SEARCH_BITS) for point in (t, further))
         return True if here.upper < there.lower else False if there.upper < here.lower else None
 
     low, high = Fraction(1, 2), Fraction(2)

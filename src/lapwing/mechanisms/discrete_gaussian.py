@@ -8,7 +8,7 @@ from typing import ClassVar, Self, final, overload
 from lapwing.errors import InvalidParameter
 from lapwing.exact import samplers
 from lapwing.exact.arrays import IntArray
-from lapwing.exact.bounds import Bounds, enclose_tightly, normal_two_sided_quantile_ball, square_root_up
+from lapwing.exact.bounds import Enclosure, enclose_tightly, normal_two_sided_quantile_ball, square_root_up
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.discrete_gaussian_tail import tail as tail_of
 from lapwing.mechanisms.noisy import (
@@ -109,7 +109,7 @@ class DiscreteGaussian:
         """Return the values plus independent noise, as exact integers: an int for an int, else an array."""
         return add(values, lambda size: samplers.discrete_gaussian(self.variance, size, entropy))
 
-    def coverage(self, h: int) -> Bounds:
+    def coverage(self, h: int) -> Enclosure:
         """Bound P(|noise| ≤ h)."""
         h = wanted_half_width(h, least=-MOST_HALF_WIDTH)
         return complement(tail_of(self.variance, h)) if h >= 0 else NOTHING

@@ -7,7 +7,7 @@ Euler-Maclaurin formula turns the sum into an integral and corrections that fall
 import math
 from fractions import Fraction
 
-from lapwing.exact.bounds import Ball, Bounds, enclose_tightly, normal_cdf_ball, normal_pdf_ball
+from lapwing.exact.bounds import Ball, Enclosure, enclose_tightly, normal_cdf_ball, normal_pdf_ball
 
 _BITS = 128
 # Relative to the tail, what is left out is below 2^−(_BITS + 12).
@@ -17,7 +17,7 @@ _ADDED_UP = 40**2
 _FARTHEST_SQUARED = 39**2
 
 
-def tail(variance: Fraction, h: int) -> Bounds:
+def tail(variance: Fraction, h: int) -> Enclosure:
     """Bound P(|X| > h) for P(X = x) ∝ f(x), h ≥ 0, to 128 binary digits; tails below 10^−330 for v > 1600 from above.
 
     There the bound is the rounded Gaussian's tail 2Φ(−(h + ½)/σ): f is convex beyond σ, so that f(x) is at most its
@@ -25,16 +25,12 @@ def tail(variance: Fraction, h: int) -> Bounds:
     """
     half_odd = Fraction(2 * h + 1, 2)
     if variance <= _ADDED_UP:
-        return enclose_tightly(lambda v: _small(v, h), variance, bits=_BITS)
+        return enclose_tightly(lambda v: 2 * _beyond(v, h) / (1 + 2 * _beyond(v, 0)), variance, bits=_BITS)
     if half_odd**2 > _FARTHEST_SQUARED * variance:
         upper = enclose_tightly(lambda v, a: 2 * normal_cdf_ball(-a / v.sqrt()), variance, half_odd, bits=_BITS).upper
-        return Bounds(Fraction(0), upper)
+        return Enclosure(Fraction(0), upper)
     order = _order(variance, half_odd)
     return enclose_tightly(lambda v, a: _large(v, a, order), variance, half_odd, bits=_BITS)
-
-
-def _small(v: Ball, h: int) -> Ball:
-    return 2 * _beyond(v, h) / (1 + 2 * _beyond(v, 0))
 
 
 def _beyond(v: Ball, h: int) -> Ball:

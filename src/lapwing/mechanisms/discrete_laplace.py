@@ -9,7 +9,7 @@ from typing import ClassVar, Self, final, overload
 
 from lapwing.exact import samplers
 from lapwing.exact.arrays import IntArray
-from lapwing.exact.bounds import Ball, Bounds, dyadic_unit, dyadic_up, enclose_tightly
+from lapwing.exact.bounds import Ball, Enclosure, dyadic_unit, dyadic_up, enclose_tightly
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.noisy import (
     MOST_HALF_WIDTH,
@@ -90,7 +90,7 @@ class DiscreteLaplace:
         """Return the values plus independent noise, as exact integers: an int for an int, else an array."""
         return add(values, lambda size: samplers.discrete_laplace(self.scale, size, entropy))
 
-    def coverage(self, h: int) -> Bounds:
+    def coverage(self, h: int) -> Enclosure:
         """Bound P(|noise| ≤ h) = 1 − 2q^(h+1)/(1 + q), q = e^(−1/scale)."""
         h = wanted_half_width(h, least=-MOST_HALF_WIDTH)
         return complement(_tail(self.scale, h)) if h >= 0 else NOTHING
@@ -153,7 +153,7 @@ def _scale_for(loss: Loss, distance: int) -> Fraction:
     return scale
 
 
-def _tail(scale: Fraction, h: int) -> Bounds:
+def _tail(scale: Fraction, h: int) -> Enclosure:
     """Bound P(|noise| > h) = 2q^(h+1)/(1 + q), q = e^(−1/scale), to 128 binary digits."""
     return enclose_tightly(
         lambda r, n: 2 * (-r * (n + 1)).exp() / (1 + (-r).exp()), 1 / scale, Fraction(h), bits=TAIL_BITS

@@ -102,7 +102,8 @@ def merged(
     Args: wanted: the sigma that the mean is stated with, at least its own.
     """
     weight = (1 / bought.sigma**2) / (1 / bought.sigma**2 + 1 / fresh.sigma**2)
-    values = [_rounded(weight * a + (1 - weight) * b) for a, b in zip(first.tolist(), second.tolist(), strict=True)]
+    pairs, half = zip(first.tolist(), second.tolist(), strict=True), Fraction(1, 2)
+    values = [math.floor(weight * a + (1 - weight) * b + half) for a, b in pairs]
     if wanted**2 < 1 / (1 / bought.sigma**2 + 1 / fresh.sigma**2):
         raise InvalidParameter("The mean of two answers is less accurate than it is said to be.")
     slack = weight * _slack(bought) + (1 - weight) * _slack(fresh) + Fraction(1, 2)
@@ -111,7 +112,3 @@ def merged(
 
 def _slack(noise: Noisy) -> Fraction:
     return noise.slack if isinstance(noise, MergedGaussian) else Fraction(1, 2)
-
-
-def _rounded(value: Fraction) -> int:
-    return math.floor(value + Fraction(1, 2))

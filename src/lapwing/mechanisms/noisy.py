@@ -11,14 +11,14 @@ import numpy as np
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray
-from lapwing.exact.bounds import Bounds, dyadic_unit
+from lapwing.exact.bounds import Enclosure, dyadic_unit
 from lapwing.mechanisms.parameters import integers, whole_number
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from lapwing.privacy.search import largest
 
 SCALE_BITS: Final = 45
 TAIL_BITS: Final = 128
-NOTHING: Final = Bounds(Fraction(0), Fraction(0))
+NOTHING: Final = Enclosure(Fraction(0), Fraction(0))
 """The probability of an event that cannot happen."""
 MOST_HALF_WIDTH: Final = 1 << 128
 
@@ -107,9 +107,9 @@ def _sum(values: IntArray, noise: IntArray) -> IntArray:
     return noisy.astype(np.int64) if fits else noisy
 
 
-def complement(tail: Bounds) -> Bounds:
+def complement(tail: Enclosure) -> Enclosure:
     """Return bounds on 1 − p from those on p."""
-    return Bounds(1 - tail.upper, 1 - tail.lower)
+    return Enclosure(1 - tail.upper, 1 - tail.lower)
 
 
 def largest_scale(test: Callable[[Fraction], bool], guess: Fraction) -> Fraction:

@@ -128,7 +128,8 @@ class SharedRows:
         capacity = level // grid
         weights = np.minimum(self.weights // grid, capacity)
         loads_of = [np.bincount(owner, weights=weights, minlength=self.count) for owner in self.owners]
-        most, tight = _most(loads_of, capacity)
+        # The least bound on the value of the program, and the place in a row that it is of.
+        most, tight = min((int(np.minimum(load, capacity).sum()), place) for place, load in enumerate(loads_of))
         few = _few(self.owners[tight], loads_of[tight], _AMPLE[0] * capacity + _AMPLE[1] * int(weights.max(initial=0)))
         within = slack(level, self.units.shape[1]) // grid
         if 2 * len(few) < len(weights) and self._packed(few, weights, capacity, within) == most:
@@ -149,11 +150,6 @@ class SharedRows:
         if not (units[:, :-2] != NOBODY).any():
             return settled + paired_value(units[:, -2:], weights, room) // 2
         return settled + shared_value(units, weights, room, within)
-
-
-def _most(loads_of: Sequence[NDArray[Any]], capacity: int) -> tuple[int, int]:
-    """Return the least bound on the value of a program, and the place in a row that it is of."""
-    return min((int(np.minimum(load, capacity).sum()), place) for place, load in enumerate(loads_of))
 
 
 def _owners(units: Integers, place: Integers, count: int) -> Integers:

@@ -21,7 +21,7 @@ is a whole number ≥ 1, the value is v = ⌊P + ½⌋. Then Q − s ≤ D − s
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,15 +71,11 @@ def _greatest_flow(tails: Integers, heads: Integers, capacities: Integers, sourc
     value = int(sums[source])
     sums[[source, sink]] = 0
     reached = breadth_first_order(spare, source, return_predecessors=False)
-    sound = (spare.data > 0).all() and not sums.any() and _opposed(flow) and sink not in reached
+    opposed = not (flow + flow.T).count_nonzero()  # one way is the opposite of the other way
+    sound = (spare.data > 0).all() and not sums.any() and opposed and sink not in reached
     if not sound:
         raise ArithmeticError("a flow is not a greatest one")
     return value
-
-
-def _opposed(flow: Any) -> bool:
-    """Tell whether a flow one way is the opposite of that the other way."""
-    return not (flow + flow.T).count_nonzero()
 
 
 def shared_value(units: Integers, weights: Integers, room: Integers, within: int) -> int:

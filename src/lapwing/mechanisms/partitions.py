@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from lapwing.errors import InvalidParameter
 from lapwing.exact import samplers
 from lapwing.exact.arrays import IntArray
-from lapwing.exact.bounds import Ball, Bounds, enclose
+from lapwing.exact.bounds import Ball, Enclosure, enclose
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.contributions import Contributions
 from lapwing.privacy.amount_texts import short
@@ -124,10 +124,10 @@ def reaching(values: IntArray, least: int) -> NDArray[np.bool_]:
     return (values >= least).astype(np.bool_)
 
 
-def chance_of_release(weight: int, least: int, variance: Fraction) -> Bounds:
+def chance_of_release(weight: int, least: int, variance: Fraction) -> Enclosure:
     """Bound P(weight + round(N(0, variance)) ≥ least) = Φ((weight − least + ½)/√variance)."""
     bounds = enclose(_passing_ball, Fraction(2 * (weight - least) + 1, 2), variance, bits=_BITS)
-    return Bounds(max(bounds.lower, Fraction(0)), min(bounds.upper, Fraction(1)))
+    return Enclosure(max(bounds.lower, Fraction(0)), min(bounds.upper, Fraction(1)))
 
 
 @lru_cache(maxsize=256)

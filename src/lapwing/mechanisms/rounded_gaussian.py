@@ -10,7 +10,7 @@ from typing import ClassVar, Self, final, overload
 from lapwing.errors import InvalidParameter
 from lapwing.exact import samplers
 from lapwing.exact.arrays import IntArray
-from lapwing.exact.bounds import Bounds, enclose_tightly, normal_two_sided_quantile_ball, square_root_up
+from lapwing.exact.bounds import Enclosure, enclose_tightly, normal_two_sided_quantile_ball, square_root_up
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.noisy import (
     MOST_HALF_WIDTH,
@@ -105,7 +105,7 @@ class RoundedGaussian:
         """Return the values plus independent noise, as exact integers: an int for an int, else an array."""
         return add(values, lambda size: samplers.rounded_gaussian(self.sigma**2, size, entropy))
 
-    def coverage(self, h: int) -> Bounds:
+    def coverage(self, h: int) -> Enclosure:
         """Bound P(|noise| ≤ h) = 2Φ((h + ½)/σ) − 1."""
         h = wanted_half_width(h, least=-MOST_HALF_WIDTH)
         return complement(_tail(self.sigma, h)) if h >= 0 else NOTHING
@@ -133,6 +133,6 @@ def _half_width(sigma: Fraction, tail: Fraction) -> int:
     return smallest(lambda h: _tail(sigma, h).upper <= tail, guess=math.ceil(guess))
 
 
-def _tail(sigma: Fraction, h: int) -> Bounds:
+def _tail(sigma: Fraction, h: int) -> Enclosure:
     """Bound P(|noise| > h) = 2Φ(−(h + ½)/σ) = erfc((h + ½)/(σ√2)), to 128 binary digits."""
     return enclose_tightly(lambda x: (x / 2).sqrt().erfc(), ((h + Fraction(1, 2)) / sigma) ** 2, bits=TAIL_BITS)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact import samplers
-from lapwing.exact.bounds import Ball, Bounds, Bracket, enclose_tightly, fixed_point, within
+from lapwing.exact.bounds import Ball, Bracket, Enclosure, enclose_tightly, fixed_point, within
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms import partitions
 from lapwing.mechanisms.contributions import Contributions, checked
@@ -127,11 +127,11 @@ class TruncatedGeometric:
         count = self.count_for(confidence)
         return count, count
 
-    def chance(self, units: int) -> Bounds:
+    def chance(self, units: int) -> Enclosure:
         """Bound the chance that a key is released if so many units hold it."""
         index = min(max(0, whole_number(units, "units") - self.minimum + 1), self._chances.count - 1)
         lower, upper = self._chances.bracket(index, _CHANCE_BITS)
-        return Bounds(Fraction(lower, 1 << _CHANCE_BITS), Fraction(upper, 1 << _CHANCE_BITS))
+        return Enclosure(Fraction(lower, 1 << _CHANCE_BITS), Fraction(upper, 1 << _CHANCE_BITS))
 
     def count_for(self, confidence: Number) -> int:
         """Return how many units make a key's release certain to `confidence`."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.errors import InvalidParameter
-from lapwing.exact.bounds import Bounds, square_root_up
+from lapwing.exact.bounds import Enclosure, square_root_up
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms import partitions
 from lapwing.mechanisms.contributions import Contributions, checked
@@ -127,12 +127,12 @@ class WeightedGaussian:
             self.count_for(confidence, keys_per_unit=self.max_keys),
         )
 
-    def chance(self, units: int, keys_per_unit: int) -> Bounds:
+    def chance(self, units: int, keys_per_unit: int) -> Enclosure:
         """Bound the chance that a key is released if so many units hold it, each with so many keys."""
         units = whole_number(units, "units")
         weight = units * self.weight(whole_number(keys_per_unit, "keys_per_unit", least=1, most=self.max_keys))
         if units < self.minimum:
-            return Bounds(Fraction(0), Fraction(0))
+            return Enclosure(Fraction(0), Fraction(0))
         return partitions.chance_of_release(weight, self.threshold, self._variance)
 
     def count_for(self, confidence: Number, *, keys_per_unit: int) -> int:

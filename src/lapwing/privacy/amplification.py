@@ -135,16 +135,11 @@ def epsilon_up(epsilon: Fraction, rate: Fraction) -> Fraction:
     """
     if epsilon == 0 or rate == 1:
         return epsilon
-    formula = _plainly if epsilon <= _PLAIN else _from_above
-    return min(epsilon, dyadic_up(enclose_tightly(formula, epsilon, rate, bits=_BITS).upper, _BITS))
 
+    def amplified(e: Ball, q: Ball) -> Ball:
+        return (q * e.expm1()).log1p() if epsilon <= _PLAIN else e + (q + (1 - q) * (-e).exp()).log()
 
-def _plainly(e: Ball, q: Ball) -> Ball:
-    return (q * e.expm1()).log1p()
-
-
-def _from_above(e: Ball, q: Ball) -> Ball:
-    return e + (q + (1 - q) * (-e).exp()).log()
+    return min(epsilon, dyadic_up(enclose_tightly(amplified, epsilon, rate, bits=_BITS).upper, _BITS))
 
 
 @lru_cache(maxsize=1 << 10)
@@ -152,15 +147,10 @@ def inner_epsilon_down(wanted: Fraction, rate: Fraction) -> Fraction:
     """Return about the largest ε of 60 binary digits with `epsilon_up(ε, rate)` ≤ wanted."""
     if wanted == 0 or rate == 1:
         return wanted
-    formula = _inner_plainly if wanted <= _PLAIN else _inner_from_above
-    guess = enclose_tightly(formula, wanted, rate, bits=_BITS).lower
+
+    def inner(e: Ball, q: Ball) -> Ball:
+        return (e.expm1() / q).log1p() if wanted <= _PLAIN else e + ((1 - (1 - q) * (-e).exp()) / q).log()
+
+    guess = enclose_tightly(inner, wanted, rate, bits=_BITS).lower
     unit = dyadic_unit(guess, 60)
     return unit * largest(lambda n: epsilon_up.__wrapped__(n * unit, rate) <= wanted, guess=math.floor(guess / unit))
-
-
-def _inner_plainly(e: Ball, q: Ball) -> Ball:
-    return (e.expm1() / q).log1p()
-
-
-def _inner_from_above(e: Ball, q: Ball) -> Ball:
-    return e + ((1 - (1 - q) * (-e).exp()) / q).log()

@@ -10,7 +10,7 @@ from typing import final
 
 import numpy as np
 
-from lapwing.exact.bounds import Ball, Bounds, enclose, enclose_tightly, fixed_points
+from lapwing.exact.bounds import Ball, Enclosure, enclose, enclose_tightly, fixed_points
 from lapwing.privacy.discs import UNIT, Discs, rotations, up
 from lapwing.privacy.loss_laws import FINE, WEIGHT_BITS, FloatArray, Nodes, Transform, guessed_scale
 
@@ -94,13 +94,13 @@ class AtomCurve:
         q = [enclose_tightly(lambda at, m: m * (-at).exp(), at, m, bits=_CURVE_BITS).upper for at, m in atoms]
         return cls(tuple(at for at, _ in atoms), _sums([m for _, m in atoms]), _sums(q))
 
-    def bounds(self, epsilon: float) -> Bounds:
+    def bounds(self, epsilon: float) -> Enclosure:
         """Return certified bounds on D(epsilon): masses are within 2⁻¹⁵⁰ of themselves, the rest is finer."""
         first = bisect_right(self.positions, Fraction(epsilon))
         p, q = self.above_p[first], self.above_q[first]
         taken = enclose(Ball.exp, Fraction(epsilon), bits=_CURVE_BITS)
         error = _CURVE_ERROR * (p + taken.upper * q)
-        return Bounds(max(Fraction(0), p - taken.upper * q - error), max(Fraction(0), p - taken.lower * q) + error)
+        return Enclosure(max(Fraction(0), p - taken.upper * q - error), max(Fraction(0), p - taken.lower * q) + error)
 
     def above(self, epsilon: float) -> Fraction:
         """Return a certified upper bound on D(epsilon)."""
@@ -129,13 +129,13 @@ class BinomialCurve:
     law: AtomLaw
     count: int
 
-    def bounds(self, epsilon: float) -> Bounds:
+    def bounds(self, epsilon: float) -> Enclosure:
         """Return certified bounds on D(epsilon): masses are within 2⁻¹⁵⁰ of themselves, powers within count·2⁻¹⁴⁹."""
         (low, light), (high, heavy) = sorted(zip(self.law.positions, self.law.masses, strict=True))
         n, y = self.count, Fraction(epsilon)
         first = max(0, math.floor((y - n * low) / (high - low)) + 1)
         if first > n:
-            return Bounds(Fraction(0), Fraction(0))
+            return Enclosure(Fraction(0), Fraction(0))
 
         def tail(heavy: Ball, light: Ball, factor: Ball) -> Ball:
             total, k = heavy + light, Ball(first)
@@ -149,9 +149,9 @@ class BinomialCurve:
             p = enclose(tail, heavy, light, Fraction(0), bits=_BINOMIAL_BITS)
             q = enclose(turned, heavy, light, high, low, y, bits=_BINOMIAL_BITS)
         except ArithmeticError:
-            return Bounds(Fraction(0), Fraction(1))  # too few digits for so many uses
+            return Enclosure(Fraction(0), Fraction(1))  # too few digits for so many uses
         error = n * _CURVE_ERROR * (p.upper + q.upper)
-        return Bounds(max(Fraction(0), p.lower - q.upper - error), max(Fraction(0), p.upper - q.lower) + error)
+        return Enclosure(max(Fraction(0), p.lower - q.upper - error), max(Fraction(0), p.upper - q.lower) + error)
 
     def above(self, epsilon: float) -> Fraction:
         """Return a certified upper bound on D(epsilon)."""

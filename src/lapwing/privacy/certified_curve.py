@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from lapwing.exact.bounds import Bounds, enclose
+from lapwing.exact.bounds import Enclosure, enclose
 from lapwing.exact.floats import float_down, float_up
 from lapwing.privacy.atoms import AtomCurve, AtomLaw, BinomialCurve
 from lapwing.privacy.effort import CurveCache, Effort
@@ -41,7 +41,7 @@ class _Composition(NamedTuple):
     lower: Laws
     cumulants: Cumulants
     cells: int
-    infinite: Bounds
+    infinite: Enclosure
     lost: Lost
 
     def most(self, laws: Laws) -> Fraction | None:
@@ -82,7 +82,7 @@ class Curve(NamedTuple):
     lower: Inversion | AtomCurve | BinomialCurve
     cells: int
     lost: Lost
-    infinite: Bounds
+    infinite: Enclosure
 
     @property
     def tilt(self) -> float:
@@ -148,15 +148,15 @@ def _curve(composition: _Composition, aim: Aim, tilt: float, fineness: float) ->
 
 def bound_delta(
     parts: Parts, direction: Direction, epsilon: Fraction, width: float, floor: Fraction, kept: CurveCache | None = None
-) -> Bounds:
+) -> Enclosure:
     """Bound δ at ε, until the interval is as narrow as an ε of that width would be, or below `floor`.
 
     Args: epsilon: any number, also below 0; kept: the curves of other ε, to be asked first and added to.
     """
-    if not parts:
-        return _nothing(epsilon)
+    if not parts:  # the curve of nothing is max(0, 1 − e^ε)
+        return enclose(lambda y: -y.expm1(), epsilon) if epsilon < 0 else Enclosure(Fraction(0), Fraction(0))
     effort = Effort(closed=all(pair.closed for pair, _ in parts), kept=kept)
-    best, log_delta = Bounds(Fraction(0), Fraction(1)), None
+    best, log_delta = Enclosure(Fraction(0), Fraction(1)), None
     composition = _composition(parts, direction, effort.cells)
     y, beyond = float_down(epsilon), float_up(epsilon)
     if composition.is_beyond(epsilon):
@@ -170,7 +170,7 @@ def bound_delta(
         return float(best.upper - best.lower) / wanted if wanted and best.upper > floor else 0.0
 
     for curve in reversed(kept.curves if kept else []):
-        best = Bounds(max(best.lower, curve.below(beyond)), min(best.upper, curve.above(y)))
+        best = Enclosure(max(best.lower, curve.below(beyond)), min(best.upper, curve.above(y)))
         if kept and ratio() <= 1:
             kept.prefer(curve)
             return best
@@ -182,7 +182,7 @@ def bound_delta(
             return best
         if kept:
             kept.add(made, effort.fineness)
-        best = Bounds(max(best.lower, made.below(beyond)), min(best.upper, made.above(y)))
+        best = Enclosure(max(best.lower, made.below(beyond)), min(best.upper, made.above(y)))
         log_delta = math.log(max(float(best.upper - composition.infinite.lower), 1e-300))
         found, cut = ratio(), 0.0
         if found > 1 and not effort.closed:
@@ -196,7 +196,7 @@ def bound_delta(
         tilt, size = composition.cumulants.tilt(y)
 
 
-def largest_loss(parts: Parts, direction: Direction, cells: int) -> tuple[Fraction | None, Bounds]:
+def largest_loss(parts: Parts, direction: Direction, cells: int) -> tuple[Fraction | None, Enclosure]:
     """Return a finite loss that none is above, if there is one, and bounds on δ from there on: the mass at +∞."""
     composition = _composition(parts, direction, cells)
     return composition.most(composition.upper), composition.infinite
@@ -207,11 +207,6 @@ def epsilon_above(parts: Parts, direction: Direction, delta: Fraction) -> float:
     composition = _composition(parts, direction, Effort(closed=True).cells)
     room = delta - composition.infinite.upper
     return max(0.0, composition.cumulants.epsilon_above(_log(room))) if parts and room > 0 else 0.0
-
-
-def _nothing(epsilon: Fraction) -> Bounds:
-    """Bound the curve of nothing, max(0, 1 − e^ε)."""
-    return enclose(lambda y: -y.expm1(), epsilon) if epsilon < 0 else Bounds(Fraction(0), Fraction(0))
 
 
 class CertifiedInterval(NamedTuple):

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import NamedTuple
 
-from lapwing.exact.bounds import Ball, Bounds, enclose, enclose_tightly, log
+from lapwing.exact.bounds import Ball, Enclosure, enclose, enclose_tightly, log
 from lapwing.privacy.atoms import AtomLaw
 
 _BITS = 200
@@ -88,7 +88,7 @@ def swapped(pieces: Iterable[Piece]) -> list[Piece]:
 
 def thinned(pieces: Iterable[Piece], rate: Fraction) -> list[Piece]:
     """Return the pieces of ((1 − rate)·Q + rate·P, Q), whose loss log(1 − rate + rate·e^l) rises with l."""
-    ends: dict[Fraction, Bounds] = {}
+    ends: dict[Fraction, Enclosure] = {}
 
     def end(loss: Fraction | None, *, upper: bool) -> Fraction | None:
         if loss is None:

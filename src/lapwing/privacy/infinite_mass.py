@@ -3,7 +3,7 @@
 from fractions import Fraction
 from typing import NamedTuple
 
-from lapwing.exact.bounds import Bounds, enclose, enclose_tightly
+from lapwing.exact.bounds import Enclosure, enclose, enclose_tightly
 from lapwing.privacy.loss_laws import Laws, LossLaw
 
 
@@ -17,7 +17,7 @@ class Lost(NamedTuple):
     Args: kept: bounds on the sum of count·log(1 − I), None if some bound on an I is 1; uses: the sum of all counts.
     """
 
-    kept: Bounds | None
+    kept: Enclosure | None
     uses: int
 
     def and_of(self, upper: Laws, lower: Laws) -> "Lost":
@@ -27,24 +27,24 @@ class Lost(NamedTuple):
             if total is None or max(above[0].infinite, below[0].infinite) >= 1:
                 return Lost(None, uses)
             if above[0].infinite or below[0].infinite:
-                total = Bounds(total.lower + _log_kept(*above).lower, total.upper + _log_kept(*below).upper)
+                total = Enclosure(total.lower + _log_kept(*above).lower, total.upper + _log_kept(*below).upper)
         return Lost(total, uses)
 
-    def infinite(self) -> Bounds:
+    def infinite(self) -> Enclosure:
         """Return bounds on the mass at +∞."""
         if self.kept is None:
-            return Bounds(Fraction(0), Fraction(1))
+            return Enclosure(Fraction(0), Fraction(1))
         if self.kept.lower == 0:
-            return Bounds(Fraction(0), Fraction(0))
+            return Enclosure(Fraction(0), Fraction(0))
         drift = self.uses * Fraction(1, 1 << 89)
         least = enclose(lambda x: -x.expm1(), self.kept.upper, bits=160).lower * max(Fraction(0), 1 - drift)
         most = enclose(lambda x: -x.expm1(), self.kept.lower, bits=160).upper * (1 + 2 * drift)
-        return Bounds(max(Fraction(0), least), min(Fraction(1), most))
+        return Enclosure(max(Fraction(0), least), min(Fraction(1), most))
 
 
-NOTHING_LOST = Lost(Bounds(Fraction(0), Fraction(0)), 0)
+NOTHING_LOST = Lost(Enclosure(Fraction(0), Fraction(0)), 0)
 
 
-def _log_kept(law: LossLaw, count: int) -> Bounds:
+def _log_kept(law: LossLaw, count: int) -> Enclosure:
     """Bound count·log(1 − I)."""
     return enclose_tightly(lambda i, n: n * (-i).log1p(), law.infinite, Fraction(count), bits=160)

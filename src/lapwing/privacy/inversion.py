@@ -41,7 +41,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from lapwing.exact.bounds import Ball, Bounds, enclose, enclose_tightly
+from lapwing.exact.bounds import Ball, Enclosure, enclose, enclose_tightly
 from lapwing.exact.floats import float_up
 from lapwing.privacy.discs import UNIT, ComplexArray, Discs, reciprocals, rotations, up
 from lapwing.privacy.loss_laws import GaussianLaw, Laws, Nodes, log_moment_up, product
@@ -184,9 +184,9 @@ class Inversion:
             up(self.most * share.finite),
         )
 
-    def bounds(self, epsilon: float) -> Bounds:
+    def bounds(self, epsilon: float) -> Enclosure:
         """Return certified bounds on D(epsilon)."""
-        return Bounds(self.below(epsilon), self.above(epsilon))
+        return Enclosure(self.below(epsilon), self.above(epsilon))
 
     def above(self, epsilon: float) -> Fraction:
         """Return a certified upper bound on D(epsilon)."""
@@ -261,7 +261,7 @@ def _copies(nodes: Nodes, beyond: float) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=1 << 6)
-def _width(nodes: Nodes) -> Bounds:
+def _width(nodes: Nodes) -> Enclosure:
     """Bound step/2π."""
     return enclose(lambda h: h / (2 * Ball.pi()), Fraction(nodes.step))
 
@@ -275,7 +275,7 @@ def _pole_factor(nodes: Nodes) -> tuple[ComplexArray, float]:
     return factor, float(np.abs(factor).sum())
 
 
-def _sum(discs: Discs, epsilon: float, nodes: Nodes) -> Bounds:
+def _sum(discs: Discs, epsilon: float, nodes: Nodes) -> Enclosure:
     """Bound 2·Re Σ over n ≥ 0 of discs·e^(−i·n·step·ε)/(z(z + 1)): the sum over all n, as n and −n are conjugate.
 
     Of N terms, each is within 20u of its bound beyond the product's radius; a sum in any order errs by at most N·u of
@@ -285,7 +285,7 @@ def _sum(discs: Discs, epsilon: float, nodes: Nodes) -> Bounds:
     factor, size = _pole_factor(nodes)
     value = 2 * float((product.centres * factor).real.sum())
     error = 2 * size * (product.radius + (nodes.size + 32) * UNIT * (product.bound + product.radius)) * (1 + 2.0**-20)
-    return Bounds(Fraction(value) - Fraction(error), Fraction(value) + Fraction(error))
+    return Enclosure(Fraction(value) - Fraction(error), Fraction(value) + Fraction(error))
 
 
 def _log_kernel_up(a: float, tilt: float) -> Fraction:

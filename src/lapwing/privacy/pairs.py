@@ -11,6 +11,7 @@ mechanism. For a post-processing of it, or for a class of mechanisms, only the u
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -263,18 +264,14 @@ def _normal_masses(cuts: list[Fraction], mu_squared: Fraction) -> list[Fraction]
     """Return the masses of N(μ, 1) left of the first cut, between cuts, and right of the last."""
     bits = 1024
     middle = sum(1 for x in cuts if x <= 0 or x * x <= mu_squared)
-    left = [b.lower for b in fixed_points(_left_of, [(x, mu_squared) for x in cuts[: middle + 1]], bits=bits)]
-    right = [b.lower for b in fixed_points(_right_of, [(x, mu_squared) for x in cuts[middle:]], bits=bits)]
+
+    def masses(beyond: Callable[[Ball, Ball], Ball], some: list[Fraction]) -> list[int]:
+        return [b.lower for b in fixed_points(beyond, [(x, mu_squared) for x in some], bits=bits)]
+
+    left = masses(lambda x, m: normal_cdf_ball(x - m.sqrt()), cuts[: middle + 1])
+    right = masses(lambda x, m: normal_cdf_ball(m.sqrt() - x), cuts[middle:])
     inner = [b - a for a, b in pairwise([0, *left])] + [a - b for a, b in pairwise([*right, 0])]
     return [Fraction(mass, 1 << bits) for mass in inner]
-
-
-def _left_of(x: Ball, mu_squared: Ball) -> Ball:
-    return normal_cdf_ball(x - mu_squared.sqrt())
-
-
-def _right_of(x: Ball, mu_squared: Ball) -> Ball:
-    return normal_cdf_ball(mu_squared.sqrt() - x)
 
 
 @lru_cache(maxsize=1 << 6)

@@ -26,7 +26,7 @@ is between t − h and t + h the ends stay apart, and an atom at t itself counts
 
 from fractions import Fraction
 
-from lapwing.exact.bounds import Bounds, enclose
+from lapwing.exact.bounds import Enclosure, enclose
 from lapwing.exact.floats import float_down, float_up
 from lapwing.privacy.certified_curve import Curve, Parts, bound_delta, largest_loss
 from lapwing.privacy.effort import CurveCache
@@ -38,7 +38,7 @@ _NARROWEST = 2.0**-40
 _LEAST_WIDTH = 1e-6
 
 
-def bound_survival(parts: Parts, direction: Direction, loss: Fraction, width: float, kept: CurveCache) -> Bounds:
+def bound_survival(parts: Parts, direction: Direction, loss: Fraction, width: float, kept: CurveCache) -> Enclosure:
     """Bound P(L > loss) from below, and P(L ≥ loss) from above, about as closely as moving the loss by `width` does.
 
     Ramps as wide as `width` need bounds on δ that are narrower by as much again.
@@ -46,22 +46,21 @@ def bound_survival(parts: Parts, direction: Direction, loss: Fraction, width: fl
     Args: loss: any number; kept: the curves of other losses, to be asked first and added to.
     """
     if not parts:
-        return Bounds(Fraction(loss < 0), Fraction(loss <= 0))
+        return Enclosure(Fraction(loss < 0), Fraction(loss <= 0))
     most, infinite = largest_loss(parts, direction, kept.cells)
     if most is not None and loss > most:
         # Nothing finite is above the largest loss. If that is of a law above the pair's, a ramp up from it says so.
-        closed = all(pair.closed for pair, _ in parts)
-        return (
-            infinite if closed else Bounds(infinite.lower, min(Fraction(1), _ramp(*infinite[::-1], loss - most).upper))
-        )
+        if all(pair.closed for pair, _ in parts):
+            return infinite
+        return Enclosure(infinite.lower, min(Fraction(1), _ramp(*infinite[::-1], loss - most).upper))
     near = loss if most is None else min(loss, most - Fraction(width))
     bound_delta(parts, direction, near, max(_LEAST_WIDTH, width * width), Fraction(0), kept)
     if not kept.curves:  # no window is fine enough
-        return Bounds(infinite.lower, Fraction(1))
+        return Enclosure(infinite.lower, Fraction(1))
     return _between_ramps(kept.curves[-1], loss)
 
 
-def _between_ramps(curve: Curve, loss: Fraction) -> Bounds:
+def _between_ramps(curve: Curve, loss: Fraction) -> Enclosure:
     """Take the best of ever narrower ramps, until what the curve leaves open is too much for a narrower one."""
     start, stop = float_up(loss), float_down(loss)
     above, below = curve.below(start), curve.below(stop)
@@ -76,10 +75,10 @@ def _between_ramps(curve: Curve, loss: Fraction) -> Bounds:
         if open_at_start > (upper - lower) * Fraction(h):
             break
         h /= _NARROWER
-    return Bounds(lower, upper)
+    return Enclosure(lower, upper)
 
 
-def _ramp(first: Fraction, second: Fraction, h: Fraction) -> Bounds:
+def _ramp(first: Fraction, second: Fraction, h: Fraction) -> Enclosure:
     """Bound (first − q·second)/(1 − q) for q = e^(−h)."""
     ends = [(first - q * second) / (1 - q) for q in enclose(lambda h: (-h).exp(), h)]
-    return Bounds(min(ends), max(ends))
+    return Enclosure(min(ends), max(ends))

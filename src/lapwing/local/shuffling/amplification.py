@@ -44,7 +44,7 @@ from typing import Final, NamedTuple, final
 import numpy as np
 
 from lapwing.errors import InvalidParameter
-from lapwing.exact.bounds import Ball, Bounds, enclose_tightly
+from lapwing.exact.bounds import Ball, Enclosure, enclose_tightly
 from lapwing.exact.floats import float_down, float_up
 from lapwing.local.frequencies.binary import BinaryResponse
 from lapwing.local.frequencies.hashing import LocalHashing
@@ -209,7 +209,7 @@ def _consistent(lower: float, upper: float) -> Amplified:
     return Amplified(lower, upper)
 
 
-def _exp(epsilon: Fraction) -> Bounds:
+def _exp(epsilon: Fraction) -> Enclosure:
     return enclose_tightly(Ball.exp, epsilon, bits=_BITS)
 
 

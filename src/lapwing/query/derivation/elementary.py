@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from lapwing.exact import bounds
-from lapwing.exact.bounds import Bounds, square_root_up
+from lapwing.exact.bounds import Enclosure, square_root_up
 from lapwing.exact.floats import float_near
 from lapwing.query.derivation import rationals
 from lapwing.query.derivation.columns import Rationals, of_numbers, some
@@ -101,5 +101,5 @@ def exponential_above(x: End) -> End:
     return inf if near is None else max(near * (1 + OUTWARDS), OUTWARDS**20)
 
 
-def _middle(enclosure: Bounds) -> Fraction:
+def _middle(enclosure: Enclosure) -> Fraction:
     return Fraction(float((enclosure.lower + enclosure.upper) / 2))
