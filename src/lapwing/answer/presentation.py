@@ -17,7 +17,8 @@ from lapwing.query.derivation.columns import Shape
 EndArray = NDArray[Any]
 """Ends of intervals: float64, or datetime64 of dates and timestamps, with NaN or NaT where there is none.
 
-Which it is follows from the question, which no type knows: a union would make every comparison of two ends an error.
+Which of them follows from the question, which no static type knows; a union type would make every comparison of two
+ends an error.
 """
 
 

@@ -49,7 +49,7 @@ class Ledger:
         self._presence = presence
         # What could not be written when it happened: paid from the front, with the ledger held.
         self._owed: list[Debt] = []
-        # The charges that were handed out and have not ended: of another one by our name nobody was told.
+        # Charges that were handed out here and have not ended. Of any other one under our name, nobody was told.
         self._told: set[int] = set()
         # Whether a commit ended in a fault, so that a charge may be there of which nobody was told.
         self._doubtful = False
@@ -296,8 +296,8 @@ class Ledger:
 
         Mostly that is nothing: no charge is under way, for anybody, that could have ended without being written down.
         """
-        # What was told is looked at first: a question that fails meanwhile in another thread is owed before it is told
-        # of no more (`record_unanswered`), so it is in one of the two, and never taken for one that nobody was told of.
+        # `_told` is read before `_owed`: a question that fails meanwhile in another thread enters `_owed` before it
+        # leaves `_told` (`record_unanswered`). So it is in one of the two, and not taken for one nobody was told of.
         told = frozenset(self._told)
         owed = tuple(self._owed)
         if not state.under_way:

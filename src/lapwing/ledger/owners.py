@@ -1,13 +1,13 @@
-"""Whose rows the tables of a data set have, in its ledger: a table's privacy unit, or where its link leads.
+"""Whose rows each table of a data set holds, as its ledger records it: its privacy unit, or where its link leads.
 
-What is charged is charged for units. Were a table's rows those of customers at first, and then, by another link, those
-of suppliers, everything asked of it before would have protected other people than everything after, and neither would
-have the whole of what was promised. So the ledger keeps with every version of the data whose rows each table has, and a
-catalog that says otherwise of a table that is known is refused, as one with another privacy unit is.
+Losses are charged for units. If the rows of a table belonged to customers at first and then, by another link, to
+suppliers, then questions before and after would have protected different people, and neither would have the whole
+promise. So with every version of the data the ledger records whose rows each table holds. A catalog that says otherwise
+of a known table is refused, like one with another privacy unit.
 
-Names may change, as spending belongs to people: a parent that is gone may have become one that nobody knows, or may
-have its old name again. And a table may come to say by a link what it said by a unit of its own, or the other way
-round, if its column equals the parent's privacy unit: its rows are those of the same people then.
+Names may change, as spending belongs to people: a parent that is gone may be the one that appears under a new name, or
+may get its old name back. And a table may replace its own privacy unit by a link that says the same, or the other way
+round: if the linked column equals the parent's privacy unit, the rows belong to the same people.
 """
 
 from collections.abc import Mapping

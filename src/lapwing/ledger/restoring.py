@@ -7,9 +7,9 @@ it would be given their price a second time. What is known of the lost ledger is
 
 - *the copy has the entry of the mark*: nothing is missing that the mark knows of, and the copy stands (`marked`).
 - *the mark is ahead of the copy*: entries are missing, and how many. Refused, unless the curator says that they are
-  `lost`. What they charged is then nobody's knowledge; but they passed the filter, so all charges together are within
-  the cap. So the whole cap counts as spent, in every part, and all of `delta_keys`: nothing more is answered, and the
-  guarantee stands. Whoever wants to go on raises the budget, with all that this says (`ledger.raising`).
+  `lost`. Nobody then knows what they charged; but they passed the filter, so all charges together are within the
+  cap. So the whole cap counts as spent, in every part, and all of `delta_keys`: nothing more is answered, and the
+  guarantee stands. Whoever wants to go on raises the budget, and accepts what that means (`ledger.raising`).
 - *there is no mark*, or one of no entry, which the start of a new ledger left in the place of the lost one: nothing
   can be told. Refused, unless the curator says that the copy is the `newest`, or `lost`.
 - *the copy has another entry where the mark's is*: it is of another ledger, and refused.
@@ -18,7 +18,8 @@ Among what was lost there may be a raise. The catalog was written after it: if i
 is raised to that first, so that what counts as spent is the larger cap.
 
 In each case an entry `restored` follows those of the copy. It says what was declared and by whom, so a restore never
-goes unnoticed, and parts the chain from what was lost: whatever remembers an entry of that is at odds with it.
+goes unnoticed, and the chain differs from the lost one from there on: whatever remembers a later entry of the lost one
+refuses this.
 
 Guarantee: after a restore as `marked` or `lost` what was ever charged is at most what counts as spent, if the mark was
 that of the newest entry; as `newest`, if that is true.

@@ -1,14 +1,16 @@
 """What is to be written before anything is charged: who died, what is owed, and what nobody was told of.
 
-Three things may have ended since the last entry without anybody having written it down. A question failed when the
-ledger could not be written: this open ledger owes it. An asker died: one fault for all that it had under way. And a
-charge of our own was committed while whoever made it was told that nobody knows, as the connection was lost: it was
-never handed out, so nothing was read for it, and nothing about the data can have ended it; it is ended like one that
-was interrupted, and counts for nothing (`ledger.faults`).
+Three things may have happened since the last entry that nobody has written down yet.
 
-Until it is written, those charges are under way for everybody, and whoever asks the same waits (`ledger.waiting`). So
-it is written before the next charge, and sooner where that can be: when a request has ended in a fault, when the ledger
-is closed, and by `Ledger.settle`, which a service calls once a second.
+- A question failed while the ledger could not be written: this open ledger owes the entry.
+- An asker died: that is one fault for everything that it had under way.
+- A charge of our own was committed, but its caller got an error, because the connection was lost during the commit.
+  The charge was never handed out, so no data were read for it and nothing about the data can have ended it. It ends
+  like an interrupted one, and does not count (`ledger.faults`).
+
+Until this is written, everybody sees those charges as under way, and whoever asks the same waits (`ledger.waiting`). So
+it is written before the next charge, or sooner: when a request has ended in a fault, when the ledger is closed, and by
+`Ledger.settle`, which a service calls once a second.
 """
 
 from collections.abc import Collection, Sequence
@@ -52,8 +54,8 @@ class Settled(NamedTuple):
 def settled(state: State, owed: Sequence[Debt], told: Collection[int], presence: Presence, time: str) -> Settled:
     """Return what is to be written before a charge.
 
-    Args: owed: what could not be written when it happened; told: the charges that this open ledger has handed out, and
-        whose end it was not told; presence: who asks.
+    Args: owed: what could not be written when it happened; told: the charges that this open ledger has handed out and
+        that have not ended; presence: who asks.
     """
     asking: dict[str, list[int]] = {}
     for charge, asker in state.under_way.items():

@@ -83,7 +83,7 @@ class Presence(Protocol):
     """Who is asking: a name for one open ledger of one process, by which others can tell whether it still lives.
 
     A process's number would not do: it is used again, and means nothing in another container. So a name is 128 random
-    bits, and what it holds while it lives is the store's.
+    bits, and each store says how it is held.
 
     An asker is *present*, or *dead*, or *missing*: out of reach, where that need not be its death. A file's lock never
     goes missing; a connection to a server does. While askers are missing, each counts like the fault that it may turn

@@ -6,17 +6,17 @@ same version of the data, and of at least the same loss, is under way by an aske
 charged, and the caller is told which charge to wait for. Charges are made one after another, so of any number of
 identical questions one finds none under way, and is charged, and the others find it.
 
-Whoever asks has looked for answers before that transaction. One that was recorded in between is neither among what was
-found nor under way any more; so it is named too (`since`), and is looked for again.
+Whoever asks has looked for answers before that transaction. An answer that was recorded in between was not found then,
+and its charge is no longer under way now. So the transaction reports it too (`since`), and the caller looks again.
 
 Who waits holds nothing: no charge, no lock, no turn. A batch is charged all at once or not at all, so none of its
-questions is charged while it waits for another; so nobody waits for somebody who waits, and there is no circle.
+questions is under way while it waits. Hence nobody waits for somebody who waits, and there is no circle.
 
 Waiting ends when the charge that was waited for ends, however it does. Answered: its answer is served for nothing,
-where it is at least as accurate in every number; the loss alone does not tell, as two questions of one loss may have
-split it differently, and then this one is charged as ever. Unanswered, or its asker dead: this one is charged, or waits
-for the next that was. What an analyst sees of it, that somebody asks the same and how long that takes, is what they see
-of any stored answer.
+where it is at least as accurate in every number. (The loss alone does not tell, as two questions of one loss may split
+it differently; then this one is charged as usual.) Unanswered, or its asker dead: this one is charged, or waits for the
+next charge of the same. An analyst learns from it that somebody asked the same and how long the answer took, which any
+stored answer shows as well.
 """
 
 from collections.abc import Sequence

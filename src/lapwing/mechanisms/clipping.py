@@ -127,8 +127,8 @@ class UnboundedQuantile:
     def rank_error(self, confidence: Number) -> int:
         """Return an h such that, with this confidence at least, fewer than rank + h values exceed the bound.
 
-        And more than rank − h values exceed the candidate before it, if there is one: so the bound is not too high by
-        more than a step of the ladder. Only if no candidate passed, and `most` is returned, is the first not claimed.
+        More than rank − h values exceed the candidate before it, if there is one: so the bound is at most one step of
+        the ladder too high. If no candidate passed and `most` is returned, only this second claim is made.
         """
         asked = _ladder(self.start, self.growth, self.most).size - 1
         return self._test.half_width(max(asked, 1), confidence)

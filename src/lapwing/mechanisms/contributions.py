@@ -22,7 +22,7 @@ MOST_PAIRS = 1 << 31
 
 Label = bool | int | str | bytes | date | tuple["Label", ...]
 
-# Public: it decides which keys are given up, never whether that is private.
+# A public constant: it decides which keys are given up, and privacy does not rest on it.
 _SALT = b"lapwing keys"
 _PLAIN = (bool, int, str, bytes, date)
 

@@ -69,18 +69,18 @@ Noisy = RoundedGaussian | MergedGaussian
 
 
 def gaussians(noises: Iterable[NoiseLaw]) -> tuple[Noisy, ...] | None:
-    """Return noises if all of them are Gaussian, or means of such: of others the mean is not proven to be better."""
+    """Return the noises if all are Gaussian or means of such, else None: of others no mean is proven to be better."""
     listed = tuple(noises)
     normal = tuple(noise for noise in listed if isinstance(noise, RoundedGaussian | MergedGaussian))
     return normal if len(normal) == len(listed) else None
 
 
 def sharpened(bought: Noisy, wanted: Noisy, confidence: Number) -> tuple[RoundedGaussian, Fraction] | None:
-    """Return the noise of a further answer with which the mean is as good as one with the wanted noise, and its sigma.
+    """Return the noise of a further answer that makes the mean as good as wanted, and the sigma of that mean.
 
-    As good means: at this confidence its half-width is no larger, nor is its sigma. The slack is at most the larger of
-    both answers' own and ½ more, so that it suffices that quantile·sigma + slack is at most the wanted half-width.
-    None if that leaves nothing for the noise, or the stored answer alone is as good.
+    As good means that its half-width at this confidence is no larger than the wanted noise's, nor is its sigma. The
+    slack of the mean is at most the larger one of both answers, plus ½. So it suffices that quantile·sigma + slack is
+    at most the wanted half-width. None if that leaves nothing for the noise, or the stored answer alone is as good.
     """
     tail = 1 - probability(confidence, "confidence")
     quantile = enclose_tightly(normal_two_sided_quantile_ball, tail, bits=TAIL_BITS).upper

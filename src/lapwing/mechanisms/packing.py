@@ -31,8 +31,8 @@ What is settled before any solver is asked, until nothing more is:
   - A row with a unit in which nothing is left gets 0.
 So only rows among heavy units are left, which are few where the level is near the one that wins.
 
-At low levels there are many rows to choose from, and mostly every unit at one of the places in a row gets all it may
-have. So a part of the rows is tried before: some times the level for each of these units. The rows of one unit never
+At low levels there are many rows to choose from, and usually every unit at one of the places in a row gets all that it
+may. So a part of the rows is tried first: for each of these units, rows of a few times the level. The rows of one never
 weigh more than the level together, so that Q ≤ B = Σ min(τ, Σ ψ_k) over the units at one place, the inner sum being
 over the rows that it has there. If the program of the part has the value B, then so has the whole, as it is between
 the two; the proofs above hold for it too, as Q of the part is at most Q. Else the whole is computed. Which rows are

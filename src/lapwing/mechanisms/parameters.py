@@ -7,7 +7,7 @@ from math import isfinite
 from numbers import Integral
 
 import numpy as np
-from numpy.ma import MaskedArray  # now: NumPy's own late import of it fails where two threads are the first at once
+from numpy.ma import MaskedArray  # here: NumPy's own late import of it fails when two threads are first at once
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray

@@ -3,7 +3,7 @@
 Each privacy unit has one row. Let q be the chance of a row to be in the sample, and ε' = ln(1 + q(e^ε − 1)). If the
 mechanism is (ε, δ)-DP, then on the sample it is (ε', qδ)-DP, for the neighbours that go with the way of sampling
 (`privacy.amplification` has the proofs). They compare samples as bags of rows, so the inner loss must not rest on the
-order of the rows. The gain is lost if the sample, or its size where that varies, becomes known: say neither.
+order of the rows. The gain is lost if the sample becomes known, or its size where that varies: reveal neither.
 """
 
 from collections.abc import Callable, Sequence

@@ -20,7 +20,7 @@ _SHARE = 0.5
 class CurveCache:
     """The curves made so far for one composition in one direction, each of which bounds it everywhere.
 
-    How narrow a curve is depends on how far its window's aim is. So at many points most need no curve of their own.
+    A curve is narrow near the point at which its window is aimed. So of many points, most need no curve of their own.
 
     Args: cells, fineness: of the last curve, from which the next one starts.
     """

@@ -1,4 +1,4 @@
-"""What a running total means in (ε, δ), said so that it is true.
+"""What a running total means in (ε, δ), and when that holds.
 
 An account guarantees its budget. What is spent so far is a fact in the ledger's unit; as an (ε, δ) it is a fact only if
 one was going to stop there whatever the answers said. So `as_if_cap` labels its figure. An `Odometer` gives figures

@@ -27,9 +27,9 @@ was before, nor whether the version was chosen in the light of answers. ∎
 
 An account has the size of its parts, however long the list of charges, and so has the time that a charge takes.
 
-Not for what orders losses with a δ by both numbers at once: which of (ε, δ) is larger is not said, and where data
-change their parallel composition fails (Henzinger, Safavi and Vadhan 2024, arXiv 2411.03299). Where each number has a
-cap of its own, as in `filters`, each can be summed by itself: the proof holds for either sum, on the same pair.
+This is not for losses with a δ, which are compared by both numbers at once: of two (ε, δ) neither need be the larger,
+and where data change, parallel composition fails for them (Henzinger, Safavi and Vadhan 2024, arXiv 2411.03299). Where
+each number has a cap of its own, as in `filters`, each can be summed by itself: the proof holds for either sum.
 """
 
 from collections.abc import Iterable

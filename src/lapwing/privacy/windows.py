@@ -29,8 +29,8 @@ _BEYOND: NDArray[np.float64] = 1 + 2.0 ** np.arange(-4, 3, 0.5)
 class Aim(NamedTuple):
     """A point of the curve: log δ at ε, and the width in ε that the bounds should have there.
 
-    A lasting one is also for the longer lists that this one grows into: what its window adds to δ is a good deal
-    smaller, and its tilt is nearer to 0, where theirs are.
+    A lasting aim also serves the longer lists that this one grows into: its window adds far less to δ, and its tilt is
+    nearer to 0, where theirs will be.
     """
 
     epsilon: float

@@ -1,8 +1,8 @@
-"""What asking now would come to: what is left for who asks, how many such questions it holds, and what stands against.
+"""What would come of asking now: what is left for the asker, how many such questions fit, and what would refuse them.
 
-Everything is decided by what decides a charge: the limits of the asker (`ledger.allowances`), and the budget, faults
-and end of the data set (`ledger.transitions`). So a preview and the charge that follows it cannot disagree, but for
-what others are charged in between.
+The same rules decide here and at a charge: the limits of the asker (`ledger.allowances`), and the budget, the faults
+and the end of the data set (`ledger.transitions`). So a preview and the charge that follows it can only differ by what
+others are charged in between.
 """
 
 from collections.abc import Sequence
