@@ -8,10 +8,10 @@ from functools import lru_cache
 from typing import ClassVar, Self, final, overload
 
 from lapwing.errors import InvalidParameter
-from lapwing.exact import samplers
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.bounds import Enclosure, enclose_tightly, normal_two_sided_quantile_ball, square_root_up
 from lapwing.exact.entropy import SYSTEM, Entropy
+from lapwing.exact.rounded_gaussian import rounded_gaussian
 from lapwing.mechanisms.noisy import (
     MOST_HALF_WIDTH,
     NOTHING,
@@ -103,7 +103,7 @@ class RoundedGaussian:
     def release(self, values: int, entropy: Entropy = SYSTEM) -> int: ...
     def release(self, values: int | IntArray, entropy: Entropy = SYSTEM) -> int | IntArray:
         """Return the values plus independent noise, as exact integers: an int for an int, else an array."""
-        return add(values, lambda size: samplers.rounded_gaussian(self.sigma**2, size, entropy))
+        return add(values, lambda size: rounded_gaussian(self.sigma**2, size, entropy))
 
     def coverage(self, h: int) -> Enclosure:
         """Bound P(|noise| ≤ h) = 2Φ((h + ½)/σ) − 1."""
