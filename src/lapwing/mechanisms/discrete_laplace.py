@@ -41,7 +41,7 @@ class DiscreteLaplace:
         factor of at most e^(|change|/scale). Attained, and optimal for counts under pure differential privacy. In gdp
         and zcdp the loss is the noise's own, which is below what its ε implies (`privacy.laplace_implies`).
     Args: scale: in steps of the answer, from 2⁻³⁰ to 2⁸⁰.
-    Source: Ghosh, Roughgarden and Sundararajan 2009; the sampler is in `exact.samplers`.
+    Source: Ghosh, Roughgarden and Sundararajan 2009; the sampler is `exact.laplace`.
     """
 
     name: ClassVar[str] = "discrete Laplace"

@@ -39,9 +39,10 @@ from lapwing.query.text.parameters import Parameters
 class Question:
     """The part of a plan that touches data: measures of selected rows, in cells of keys.
 
-    `fewest_units` is the least number of units for which a private key may be released. `sets` are the grouping sets,
-    where there are several: each has cells of its own, by some of the keys, and the other keys are NULL there. Where
-    it is `choosing`, no measure is released but which of them is best, all cells together.
+    Args:
+        fewest_units: a private key that fewer units hold is never released.
+        sets: the grouping sets, if there are several. Each has its own cells, by some of the keys; the others are NULL.
+        choosing: whether no measure is released, but only which of them is best over all cells together.
     """
 
     selection: Selection
@@ -165,11 +166,14 @@ def without_unread(selection: Selection, keys: Sequence[Key], measures: Sequence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """A question of its own, from whose answer bounds follow: how many rows there are of each class of a value.
+    """A question of its own whose answer gives bounds for another: how many rows there are of each class of a value.
 
-    `magnitudes` are the candidates, one for each class; `name` says of what they are bounds. `total` is the measure, if
-    they are bounds of what a unit adds to a group of it in all: then a row is a unit in a group. Of rows that several
-    units share there are no classes: the question chooses among the candidates.
+    For rows that several units share there are no classes: the question then chooses among the candidates.
+
+    Args:
+        magnitudes: the candidates, one for each class.
+        name: what is bounded, for people.
+        total: the measure, if what a unit adds to a group in all is bounded; the rows counted are units in groups then.
     """
 
     question: Question
@@ -184,7 +188,7 @@ class Search:
 
     @property
     def bounded(self) -> Distribution | Count | Sum:
-        """What the bounds are found by, or for: no two searches of a plan have the same."""
+        """The key of the search among those of its plan: what is measured, or the total that is bounded."""
         return self.measure if self.total is None else self.total
 
 
@@ -192,8 +196,9 @@ class Search:
 class Plan:
     """A bound question and how its answer is shown.
 
-    `searches` find the bounds that the question leaves open. Until they are found it stands with the widest that may
-    be, and `unsettled` are the sums that will change.
+    Args:
+        searches: they find the bounds that the question leaves open; until then it has the widest possible ones.
+        unsettled: the sums that those bounds will change.
     """
 
     question: Question

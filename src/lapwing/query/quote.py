@@ -63,9 +63,10 @@ class NoisyMeasure:
 class Quote:
     """A question with its mechanisms and its price.
 
-    `delta` is what the selection of keys takes of the delta that is kept for keys. `searches` are the questions that
-    find bounds for this one, priced by themselves: they are bought before, and `loss` does not hold their price. A
-    question that is `choosing` has no terms.
+    Args:
+        terms: the measures with their noise; none if the question is `choosing`.
+        loss: the price, without that of the searches.
+        searches: the questions that find bounds for this one; they are bought first, each at its own price.
     """
 
     question: Question
@@ -148,7 +149,8 @@ def at_price(
 ) -> Quote:
     """Choose the mechanisms that spend a loss in these shares.
 
-    Without further word the shares are even: each measure then errs alike, relative to what one unit can change in it.
+    Unless the question says otherwise the shares are even: then each measure errs alike, relative to what one unit can
+    change in it.
     """
     measure = type(loss)
     if question.choosing:

@@ -108,10 +108,13 @@ class Relation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """An expression over a source, whose value a column has.
+    """What a column is made of: an expression over a source.
 
-    Args: exact: whether in the row that the source's row became, or of some row of the unit. way: which side of a join
-        of a unit's rows it is of. unmatched: whether it is NULL in rows of a LEFT JOIN that match nothing.
+    Args:
+        exact: whether the column has the value of the very row that its own row was made from; else that of some row of
+            the same unit.
+        way: which side of a join between rows of one unit it comes from.
+        unmatched: whether the column is NULL instead in the rows of a LEFT JOIN that match nothing.
     """
 
     value: Expression
