@@ -15,11 +15,11 @@ from sqlglot import exp
 
 from lapwing.catalog.model import Catalog
 from lapwing.errors import QueryRefused
+from lapwing.query.aggregates.bound_searches import searches_for
 from lapwing.query.aggregates.clauses import bind_having, bind_limit, bind_order, bind_qualify, check_distinct
 from lapwing.query.aggregates.grouping_sets import Sets, grouping_sets
 from lapwing.query.aggregates.outputs import bind_output
 from lapwing.query.aggregates.scope import Bounded, Requests, SelectScope, has_aggregate
-from lapwing.query.aggregates.searches import searches_for
 from lapwing.query.aggregates.shared_rows import check_shared
 from lapwing.query.capabilities import EVERYTHING, Capabilities
 from lapwing.query.derivation.derived import Derived, KeyValue, Output, measures_of

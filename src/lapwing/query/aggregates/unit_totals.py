@@ -48,7 +48,7 @@ from lapwing.query.expressions.expression import Expression, Literal, written_in
 from lapwing.query.expressions.magnitudes import Bounds, Magnitudes, class_of, magnitudes_of
 from lapwing.query.measures import Count, Distribution, Key, Sum
 from lapwing.query.plan import Question, Search
-from lapwing.query.relations.naming import fresh
+from lapwing.query.relations.fresh_columns import fresh
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate, UnitFunction
 from lapwing.query.relations.relation import Selection, pruned
 

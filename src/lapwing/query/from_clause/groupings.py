@@ -22,8 +22,8 @@ from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Real, describe
 from lapwing.query.from_clause.conditions import bound_condition
 from lapwing.query.from_clause.select_list import chosen, named
+from lapwing.query.relations.fresh_columns import fresh
 from lapwing.query.relations.identity import names_unit, origin
-from lapwing.query.relations.naming import fresh
 from lapwing.query.relations.per_unit import PerUnit, UnitAggregate, UnitFunction
 from lapwing.query.relations.relation import Selection
 from lapwing.query.relations.size import MOST_COLUMNS

@@ -17,7 +17,7 @@ from lapwing.query.from_clause.equalities import Pairs, binds, column_called, eq
 from lapwing.query.from_clause.scope import Input, PublicInput, Scope, rows_of
 from lapwing.query.from_clause.shared_joins import bind_shared_join
 from lapwing.query.from_clause.unit_joins import bind_unit_join, connects, join_using
-from lapwing.query.relations.naming import names_in
+from lapwing.query.relations.fresh_columns import names_in
 from lapwing.query.relations.public import PublicRows
 from lapwing.query.relations.public_join import JoinKind, PublicJoin
 from lapwing.query.relations.relation import Relation, Selection

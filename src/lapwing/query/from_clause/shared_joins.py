@@ -27,7 +27,7 @@ from lapwing.query.from_clause.conditions import bound_condition, conjunction, f
 from lapwing.query.from_clause.equalities import binds, separated
 from lapwing.query.from_clause.scope import Input, Scope, rows_of
 from lapwing.query.from_clause.unit_joins import check_names
-from lapwing.query.relations.naming import fresh
+from lapwing.query.relations.fresh_columns import fresh
 from lapwing.query.relations.relation import Selection, kinds_of_units, tables_of, units_of_row
 from lapwing.query.relations.shared_join import SharedJoin
 

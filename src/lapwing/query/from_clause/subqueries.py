@@ -25,7 +25,7 @@ from lapwing.query.from_clause.select_list import SelectList, bind_list, with_al
 from lapwing.query.from_clause.unions import aligned, parts_of, united
 from lapwing.query.from_clause.unit_joins import compared
 from lapwing.query.from_clause.windows import bind_windows, definitions_in, windows_in
-from lapwing.query.relations.naming import fresh
+from lapwing.query.relations.fresh_columns import fresh
 from lapwing.query.relations.public import PublicRows
 from lapwing.query.relations.relation import Selection, units_of_row
 from lapwing.query.relations.set_operations import Distinct

@@ -9,7 +9,7 @@ from lapwing.query.expressions import functions
 from lapwing.query.expressions.conversion import alike
 from lapwing.query.expressions.rows import TableReference
 from lapwing.query.from_clause.scope import Input, PublicInput, Scope
-from lapwing.query.relations.naming import fresh
+from lapwing.query.relations.fresh_columns import fresh
 from lapwing.query.relations.relation import Selection, table_of
 from lapwing.query.relations.set_operations import Part, Union
 

@@ -21,8 +21,8 @@ from lapwing.query.expressions.rows import RowScope, TableReference
 from lapwing.query.from_clause.conditions import bound_condition, conjunction, filtered
 from lapwing.query.from_clause.equalities import Pairs, binds, column_called, equal, separated
 from lapwing.query.from_clause.scope import Input, Scope, rows_of
+from lapwing.query.relations.fresh_columns import fresh
 from lapwing.query.relations.identity import Origin, at_most_one, names_unit, origin, same_unit
-from lapwing.query.relations.naming import fresh
 from lapwing.query.relations.relation import Selection, kinds_of_units, table_of
 from lapwing.query.relations.unit_join import UnitJoin, UnitJoinKind
 

@@ -15,7 +15,7 @@ from lapwing.query.expressions.expression import Literal, require_few
 from lapwing.query.expressions.rows import RowScope, same_name
 from lapwing.query.from_clause.window_frames import bind_frame, settled
 from lapwing.query.from_clause.window_functions import Called, bind_function, function_of, name_in_plan
-from lapwing.query.relations.naming import fresh
+from lapwing.query.relations.fresh_columns import fresh
 from lapwing.query.relations.relation import Selection
 from lapwing.query.relations.windowed import SortTerm, Window, Windowed
 

@@ -14,7 +14,7 @@ from typing import Self
 
 from lapwing.catalog.model import Catalog
 from lapwing.query.expressions.expression import ColumnReference, Expression
-from lapwing.query.relations.naming import named
+from lapwing.query.relations.fresh_columns import named
 from lapwing.query.relations.relation import Definition, Selection, of_several_units
 
 

@@ -16,8 +16,8 @@ from typing import Self
 
 from lapwing.catalog.model import Catalog
 from lapwing.query.expressions.expression import ColumnReference, Expression, columns_of
+from lapwing.query.relations.fresh_columns import named
 from lapwing.query.relations.identity import at_most_one
-from lapwing.query.relations.naming import named
 from lapwing.query.relations.relation import Definition, Selection
 
 UnitJoinKind = Choice["inner", "left", "semi", "anti"]

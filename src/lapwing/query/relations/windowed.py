@@ -28,8 +28,8 @@ from typing import Self
 from lapwing.catalog.model import Catalog
 from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.expressions.types import Type
+from lapwing.query.relations.fresh_columns import named
 from lapwing.query.relations.identity import at_most_one
-from lapwing.query.relations.naming import named
 from lapwing.query.relations.relation import Definition, Selection
 
 POSITIONAL = {"row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"}
