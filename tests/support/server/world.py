@@ -1,16 +1,27 @@
-"""A service with two data sets and people of every role, on a socket of this machine, and requests to it."""
+"""A service with two data sets and people of every role, on a socket of this machine, and requests to it.
 
+Most tests want a service of their own. Its files are therefore made once in a process, and copied for each.
+"""
+
+import asyncio
 import http.client
 import json
+import shutil
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any, Final
+from unittest.mock import patch
 from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
 import pytest
+import uvicorn.server
 
 import lapwing as lw
 from lapwing.opening import open_session
@@ -22,6 +33,8 @@ from tests.support.fixed_entropy import StreamEntropy
 from tests.support.release import small
 
 PEOPLE: Mapping[str, Role] = {"carol": "curator", "alice": "analyst", "bob": "analyst", "audrey": "auditor"}
+DATASETS: Final = ("open", "closed")
+STORE: Final = "people.db"
 QUESTION = {"sql": "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan", "epsilon": 0.5}
 QUICK = ServiceSettings(rate=0, strangers=0, request_seconds=20)
 
@@ -91,40 +104,86 @@ def data_set(folder: Path, name: str, **facts: Any) -> Session:
     where = folder / name
     where.mkdir(parents=True)
     small.write(where, [small.row(person, plan="ab"[person % 2], cost=person % 8) for person in range(20)])
+    return opened(where, **facts)
+
+
+def opened(where: Path, **facts: Any) -> Session:
     described = small.catalog(where, **facts)
-    object.__setattr__(described, "name", name)
-    return open_session(described, entropy=StreamEntropy(name))
+    object.__setattr__(described, "name", where.name)
+    return open_session(described, entropy=StreamEntropy(where.name))
 
 
 on_both = pytest.mark.parametrize("people", ["sqlite", pytest.param("postgres", marks=pytest.mark.long)], indirect=True)
 """Runs a test on a service whose people are kept in a file, and in the long run on one where they are in PostgreSQL."""
 
 
+_TOKENS: Final[WeakKeyDictionary[Service, dict[str, str]]] = WeakKeyDictionary()
+"""The tokens that are in the copied store of a service."""
+_COPIED: Final[list[TemporaryDirectory[str]]] = []
+"""What is copied, until this process ends."""
+
+
+@cache
+def made_once(**facts: Any) -> tuple[Path, dict[str, str]]:
+    """Return a folder with the files of a service that nobody has asked yet, and the tokens of its people."""
+    _COPIED.append(TemporaryDirectory())
+    folder = Path(_COPIED[-1].name)
+    service = Service(folder / STORE, [data_set(folder, name, **facts) for name in DATASETS], QUICK)
+    introduce(service)
+    tokens = issued(service)
+    service.close()
+    return folder, tokens
+
+
 def service_in(folder: Path, settings: ServiceSettings = QUICK, people: str | None = None, **facts: Any) -> Service:
-    """Make a service with people, of which each analyst may ask one data set."""
-    sessions = [data_set(folder, name, **facts) for name in ("open", "closed")]
-    service = Service(people or folder / "people.db", sessions, settings)
+    """Make a service with people, of which each analyst may ask one data set.
+
+    Args: people: where they are kept, if not in a file in the folder.
+    """
+    made, tokens = made_once(**facts)
+    sessions = [opened(shutil.copytree(made / name, folder / name), **facts) for name in DATASETS]
+    if people not in (None, str(folder / STORE)):
+        elsewhere = Service(people, sessions, settings)
+        introduce(elsewhere)
+        return elsewhere
+    service = Service(shutil.copy(made / STORE, folder / STORE), sessions, settings)
+    _TOKENS[service] = tokens
+    return service
+
+
+def introduce(service: Service) -> None:
+    """Let people in, and each analyst ask one data set."""
     for name, role in PEOPLE.items():
         service.people.add(name, role, None, by="carol")
-    view = sessions[0].budget()
-    service.policies.grant("open", "alice", None, view.spending, view.total, by="carol")
-    service.policies.grant("closed", "bob", None, view.spending, view.total, by="carol")
-    return service
+    view = next(iter(service.datasets.everything())).session.budget()
+    for analyst, dataset in zip(("alice", "bob"), DATASETS, strict=True):
+        service.policies.grant(dataset, analyst, None, view.spending, view.total, by="carol")
+
+
+def issued(service: Service) -> dict[str, str]:
+    """Issue everybody a token."""
+    return {
+        name: service.people.issue(name, label="test", scopes=RIGHTS_OF[role], seconds=DAY, by="carol")[0]
+        for name, role in PEOPLE.items()
+    }
+
+
+def soon() -> SimpleNamespace:
+    """Return an asyncio whose sleeps are a tenth: uvicorn looks ten times a second whether it is to end, and waits."""
+    return SimpleNamespace(**{**vars(asyncio), "sleep": lambda seconds: asyncio.sleep(seconds / 10)})
 
 
 @contextmanager
 def serving(service: Service) -> Iterator[World]:
     """Run a service in a thread."""
-    with listener.listening(listener.Endpoint(port=0)) as door:
+    with listener.listening(listener.Endpoint(port=0)) as door, patch.object(uvicorn.server, "asyncio", soon()):
         place = listener.Endpoint(port=door.getsockname()[1], grace=5)
         server = listener.server(service, place)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [door]})
         thread.start()
         world = World(service=service, address=place.address)
         try:
-            for name, role in PEOPLE.items():
-                secret, _ = service.people.issue(name, label="test", scopes=RIGHTS_OF[role], seconds=DAY, by="carol")
-                world.tokens[name] = secret
+            world.tokens.update(_TOKENS.get(service) or issued(service))
             yield world
         finally:
             server.should_exit = True
