@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from math import floor
 
 import numpy as np
@@ -19,6 +20,7 @@ RATES = [Fraction(1, 1 << 13), Fraction(10**12, 3_333_333_333_333_333), Fraction
 ACCEPTANCES = {rate: Acceptance.at(rate) for rate in RATES}
 
 
+@cache
 def rejection(rate: Fraction, signed: int, u: Fraction) -> Fraction:
     """1 − e^(−γ), γ = ((H + u)² − h²)·rate, to 150 digits."""
     gamma = ((signed + u) ** 2 - max(signed, ~signed) ** 2) * rate

@@ -110,13 +110,12 @@ def test_settled_acceptance_is_right_for_every_number_of_low_bits(bits: int) -> 
         gamma = acceptance.rate * (Fraction(number_, 1 << bits) ** 2 - max(h, ~h) ** 2)
         limit = -exact.expm1(-number(gamma)) * 2**32
         assert Fraction(word, 1 << 64) <= Fraction(x, 1 << bits) < Fraction(word + 1, 1 << 64)
-        for coin in {max(int(limit) + shift, 0) for shift in range(-14, 15)}:
-            rows = Proposals(np.array([h]), np.array([word], dtype=np.uint64), np.array([coin], dtype=np.uint32))
-            accepted, unsettled = acceptance.review(rows)
-            if accepted[0]:
-                assert coin >= limit
-            elif not unsettled.size:
-                assert coin + 1 <= limit
+        coins = np.array(sorted({max(int(limit) + shift, 0) for shift in range(-14, 15)}), dtype=np.uint32)
+        rows = Proposals(np.full(coins.size, h), np.full(coins.size, word, dtype=np.uint64), coins)
+        accepted, unsettled = acceptance.review(rows)
+        refused = np.setdiff1d(np.flatnonzero(~accepted), unsettled)
+        assert all(coin >= limit for coin in coins[accepted].tolist())
+        assert all(coin + 1 <= limit for coin in coins[refused].tolist())
 
 
 def test_the_slow_path_alone_gives_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from math import log, sqrt
 from typing import Any
@@ -36,6 +37,12 @@ def histories(tree: DyadicTree) -> Iterator[tuple[int, ...]]:
     return product((0, 1), repeat=tree.periods)
 
 
+@cache
+def law_over(tree: DyadicTree, history: tuple[int, ...]) -> Law:
+    """The law of the tree, which takes as long as all else here: several tests go over the same histories."""
+    return tree.law(history)
+
+
 def worst(laws: Sequence[Law]) -> Fraction:
     """The worst ratio of what any two histories say."""
     assert all(sum(law.values()) == 1 for law in laws)
@@ -49,7 +56,7 @@ def worst(laws: Sequence[Law]) -> Fraction:
 @pytest.mark.parametrize(("periods", "changes"), [(2, 1), (4, 1), (4, 2), (4, 3), (8, 1), (8, 2)])
 def test_the_worst_ratio_of_all_histories_is_that_of_one_coin(periods: int, changes: int) -> None:
     tree = DyadicTree.for_epsilon(Fraction(1, 2), periods, changes)
-    assert worst([tree.law(history) for history in histories(tree)]) == tree.ratio
+    assert worst([law_over(tree, history) for history in histories(tree)]) == tree.ratio
     assert 0 <= 0.5 - log(tree.ratio) < 1e-12
     assert float(tree.loss().epsilon) == 0.5
 
@@ -251,7 +258,7 @@ def test_estimates_are_unbiased_in_every_period(periods: int, changes: int) -> N
     """Of the first so many changes of any history, however many it has."""
     tree = DyadicTree.for_epsilon(Fraction(1, 2), periods, changes)
     for history in histories(tree):
-        mean = mean_estimates(tree, tree.law(history), estimating.pieces)
+        mean = mean_estimates(tree, law_over(tree, history), estimating.pieces)
         assert mean == truncated(history, changes)
 
 
@@ -323,10 +330,11 @@ def blocks_of(tree: DyadicTree) -> list[tuple[int, int]]:
     return [(level, block) for level in range(tree.levels + 1) for block in range(tree.periods >> level)]
 
 
-def block_means(tree: DyadicTree, history: Sequence[int]) -> np.ndarray[Any, Any]:
+@cache
+def block_means(tree: DyadicTree, history: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """The exact mean of each block's bit as −1 or 1, given its level."""
     each = dict.fromkeys(blocks_of(tree), Fraction(0))
-    for (level, bits), chance in tree.law(history).items():
+    for (level, bits), chance in law_over(tree, history).items():
         for block, bit in enumerate(bits):
             each[level, block] += (tree.levels + 1) * chance * (2 * bit - 1)
     return np.array([float(mean) for mean in each.values()])

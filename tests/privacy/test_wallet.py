@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from statistics import NormalDist
 from typing import final
@@ -78,6 +79,7 @@ def discrete_laplace(scale: float, moved: int) -> Outcomes:
     return (end, tail), *((mass(x), mass(moved - x)) for x in range(1, moved)), (tail, end)
 
 
+@cache
 def seen_coarsely(mu: float, loss: float) -> Outcomes:
     """N(μ, 1) against N(0, 1), of which it is told only when it is far from the middle, and on which side.
 
@@ -128,24 +130,34 @@ def best(wallet: Wallet, actions: Actions, reading: Reading) -> float:
 
     To end at a privacy loss l under the reading u, and to count that in E, is worth 1 − e^(u − l) under P.
     """
-    known: dict[tuple[Wallet, float], float] = {}
-    readings: dict[Wallet, float] = {}
+    numbers: dict[Wallet, int] = {}
+    readings: list[float] = []
+    moves: list[list[tuple[Outcomes, int]]] = []
 
-    def value(wallet: Wallet, loss: float) -> float:
-        place = wallet, round(loss, 9)
-        if place not in known:
-            if wallet not in readings:
-                readings[wallet] = reading(wallet)
-            most = -math.expm1(min(0.0, readings[wallet] - loss))
-            for question, after in actions(wallet):
-                if question is None:
-                    most = max(most, value(after, loss))
-                else:
-                    most = max(most, sum(p * value(after, loss + math.log(p / q)) for p, q in question))
-            known[place] = most
-        return known[place]
+    def number_of(wallet: Wallet) -> int:
+        """Number the wallets, with what each reads and what leads where: there are few, and to hash one takes long."""
+        if wallet not in numbers:
+            number = numbers[wallet] = len(numbers)
+            readings.append(reading(wallet))
+            moves.append([])
+            moves[number] = [
+                (tuple((p, math.log(p / q)) for p, q in question or ((1.0, 1.0),)), number_of(after))
+                for question, after in actions(wallet)
+            ]
+        return numbers[wallet]
 
-    return value(wallet, 0.0)
+    values: dict[tuple[int, float], float] = {}
+
+    def value(number: int, loss: float) -> float:
+        place = number, round(loss, 9)
+        if place not in values:
+            most = -math.expm1(min(0.0, readings[number] - loss))
+            for answers, after in moves[number]:
+                most = max(most, sum(p * value(after, loss + own) for p, own in answers))
+            values[place] = most
+        return values[place]
+
+    return value(number_of(wallet), 0.0)
 
 
 def check(wallet: Wallet, actions: Actions, delta: Fraction, reading: Reading | None = None) -> float:
