@@ -143,6 +143,7 @@ def random_lists(count: int) -> list[Parts]:
 
 
 LISTS = random_lists(12)
+SOME_LISTS = one_in(3, LISTS)
 
 
 def met(one: LossDistribution, other: LossDistribution, delta: Fraction) -> bool:
@@ -150,7 +151,7 @@ def met(one: LossDistribution, other: LossDistribution, delta: Fraction) -> bool
     return found.lower <= again.upper and again.lower <= found.upper
 
 
-@pytest.mark.parametrize("parts", LISTS, ids=str)
+@pytest.mark.parametrize("parts", SOME_LISTS, ids=str)
 def test_order_and_grouping_do_not_matter(parts: Parts) -> None:
     source = Random(str(parts))
     single = [(pair, 1) for pair, count in parts for _ in range(count)]
@@ -176,12 +177,12 @@ def test_round_trips(parts: Parts, delta: str) -> None:
 
 @pytest.mark.parametrize("stated", ["0.9", "1.1"])
 def test_twin_another_epsilon_does_not_come_back(stated: str) -> None:
-    for parts in LISTS:
+    for parts in LISTS[::3]:
         with pytest.raises(AssertionError):
             check_round_trip(parts, Fraction(1, 10**5), Fraction(stated))
 
 
-@pytest.mark.parametrize("parts", LISTS, ids=str)
+@pytest.mark.parametrize("parts", SOME_LISTS, ids=str)
 def test_more_never_loses_less(parts: Parts) -> None:
     """One mechanism more, or a smaller δ: the lower end stays below the other's upper end."""
     whole = compose(parts, width=WIDTH).to_epsilon(MILLIONTH)
@@ -191,8 +192,16 @@ def test_more_never_loses_less(parts: Parts) -> None:
     assert whole.upper <= compose([*parts, (LaplacePair(TENTH), 5)], width=WIDTH).to_epsilon(MILLIONTH).upper + 0.01
 
 
-def test_a_larger_sample_never_loses_less() -> None:
-    rates = [Fraction(text) for text in ("1e-5", "0.01", "0.03", "0.3", "0.999", "1")]
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("1e-5", "0.03", "0.999", "1"),
+        pytest.param(("1e-5", "0.01", "0.03", "0.3", "0.999", "1"), marks=pytest.mark.long),
+    ],
+    ids=len,
+)
+def test_a_larger_sample_never_loses_less(texts: tuple[str, ...]) -> None:
+    rates = [Fraction(text) for text in texts]
     losses = [compose([(SubsampledPair(GaussianPair(Fraction(1)), rate), 10)], width=WIDTH) for rate in rates]
     for delta in (MILLIONTH, Fraction(1, 2)):
         found = [loss.to_epsilon(delta) for loss in losses]

@@ -76,7 +76,7 @@ def test_two_uses_by_quadrature() -> None:
     check_twice()
 
 
-@pytest.mark.parametrize("rate", ["1e-5", "0.3"])
+@pytest.mark.parametrize("rate", ["1e-5", pytest.param("0.3", marks=pytest.mark.long)])
 def test_two_uses_at_other_rates(rate: str) -> None:
     law = compose([(sampled(rate), 2)], width=THOUSANDTH)
     for delta in (MILLIONTH / 10**3, THOUSANDTH / 10**2):

@@ -1,9 +1,11 @@
 """The law of a loss against exact laws: integer convolution and closed forms; planted bugs leave the bounds."""
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache, partial
+from itertools import accumulate
 from random import Random
 
 import pytest
@@ -33,11 +35,14 @@ Chance = Callable[[Fraction], tuple[mpf, mpf]]
 
 
 def on_lattice(law: Lattice, step: Fraction) -> Chance:
+    atoms = sorted(law)
+    tails = [*accumulate((law[at] for at in reversed(atoms)), initial=0)][::-1]
+    """The mass of all atoms from each one on."""
+
     def chance(loss: Fraction) -> tuple[mpf, mpf]:
-        above = sum(mass for at, mass in law.items() if at * step > loss)
-        equal = sum(mass for at, mass in law.items() if at * step == loss)
+        above, at_least = (tails[side(atoms, loss / step)] for side in (bisect_right, bisect_left))
         with mp.workdps(120):
-            return mpf(above) / mpf(2) ** BITS, mpf(above + equal) / mpf(2) ** BITS
+            return mpf(above) / mpf(2) ** BITS, mpf(at_least) / mpf(2) ** BITS
 
     return chance
 
