@@ -37,9 +37,13 @@ class NoEntropy:
 
 
 class _Path:
-    """One run's choices: those to repeat, then the first of everything."""
+    """One run's choices after another: those to repeat, then the first of everything."""
 
-    def __init__(self, repeat: list[int]) -> None:
+    def __init__(self) -> None:
+        self.start([])
+
+    def start(self, repeat: list[int]) -> None:
+        """Begin a run."""
         self.repeat = repeat
         self.taken: list[tuple[int, int]] = []
         self.probability = mpf(1)
@@ -63,15 +67,14 @@ class _Path:
 def law_of(run: Callable[[Entropy], Hashable]) -> Law:
     """Return the probability of every output of a run that draws through `samplers` from the entropy it is given."""
     law: Law = defaultdict(mpf)
-    repeat: list[int] | None = []
-    for _ in range(MOST_RUNS):
-        path = _Path(repeat or [])
-        with _enumerated(path):
-            outcome = run(NoEntropy())
-        law[outcome] += path.probability
-        repeat = path.next_repeat()
-        if repeat is None:
-            return dict(law)
+    path = _Path()
+    with _enumerated(path):
+        for _ in range(MOST_RUNS):
+            law[run(NoEntropy())] += path.probability
+            repeat = path.next_repeat()
+            if repeat is None:
+                return dict(law)
+            path.start(repeat)
     raise AssertionError(f"more than {MOST_RUNS} ways; choose a smaller case")
 
 
@@ -137,7 +140,7 @@ def _weighted(weights: Sequence[mpf]) -> list[tuple[int, mpf]]:
 
 @contextmanager
 def _enumerated(path: _Path) -> Iterator[None]:
-    """Replace every sampler by the enumeration of its law along one path."""
+    """Replace every sampler by the enumeration of its law along a path."""
 
     def array(law: Sequence[tuple[int, mpf]], size: int) -> Any:
         return np.array([path.choose(law) for _ in range(size)], dtype=np.int64)

@@ -43,12 +43,15 @@ def noisy_max(scores: Sequence[int], scale: Fraction, reach: int) -> dict[int, m
 
     law = dict.fromkeys(range(len(scores)), mpf(0))
     for z in range(min(scores) - reach, max(scores) + reach + 1):
+        here, below = [at(i, z) for i in law], [under(i, z) for i in law]
         for i in law:
             others = [j for j in law if j != i]
             for size in range(len(scores)):
                 for tied in combinations(others, size):
-                    losing = mp.fprod(under(j, z) for j in others if j not in tied)
-                    law[i] += at(i, z) * mp.fprod(at(j, z) for j in tied) * losing / (size + 1)
+                    share = here[i] / (size + 1)
+                    for j in others:
+                        share *= here[j] if j in tied else below[j]
+                    law[i] += share
     return law
 
 
