@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from itertools import pairwise, product
 from typing import Any
 
@@ -49,6 +50,7 @@ def check_privacy(row: zoo.AdditiveRow, build: Build) -> None:
     for scale in SCALES[1:3]:
         stated, reach = build(scale), 150
 
+        @cache
         def law(x: int, scale: Fraction = scale) -> mpf:
             return row.law(scale, x)
 

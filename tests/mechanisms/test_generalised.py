@@ -49,11 +49,12 @@ def test_defects_are_those_of_all_pairs(listed: list[tuple[int, int]], margin: F
     assert min(defects) == 0
 
 
+@pytest.mark.parametrize("many", [120, pytest.param(400, marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", ["line", "arch", "equal", "random"])
-def test_defects_of_many_candidates(kind: str) -> None:
-    generator = np.random.default_rng(7)
-    widths = {"equal": np.full(400, 3), "random": generator.integers(1, 50, 400)}.get(kind, np.arange(1, 401))
-    values = {"line": 5 * widths, "arch": 3 * widths * (500 - widths)}.get(kind, generator.integers(0, 9999, 400))
+def test_defects_of_many_candidates(kind: str, many: int) -> None:
+    generator, end = np.random.default_rng(7), many + many // 4
+    widths = {"equal": np.full(many, 3), "random": generator.integers(1, 50, many)}.get(kind, np.arange(1, many + 1))
+    values = {"line": 5 * widths, "arch": 3 * widths * (end - widths)}.get(kind, generator.integers(0, 9999, many))
     expected = oracle.defects(values.tolist(), widths.tolist(), Fraction(1, 3), 16)
     assert found(values.tolist(), widths.tolist(), Fraction(1, 3), 16) == expected
 

@@ -90,9 +90,10 @@ def test_a_triangle_is_worth_a_half_more_than_whole_weights_give() -> None:
     assert [shared(rows, 2, 3).value(level) for level in (2, 4, 5)] == [3, 6, 7]
 
 
+@pytest.mark.parametrize("number", [12, pytest.param(40, marks=pytest.mark.long)])
 @pytest.mark.parametrize("arity", [1, 2, 3, 4])
-def test_values_are_those_of_the_program_as_it_is_written(arity: int) -> None:
-    for rows, count in instances(arity, 40, 25):
+def test_values_are_those_of_the_program_as_it_is_written(arity: int, number: int) -> None:
+    for rows, count in instances(arity, number, 25):
         for level in LEVELS:
             wanted, found = best(rows, level, count), shared(rows, arity, count).value(level)
             below = max(1, slack(level, arity))
@@ -107,9 +108,10 @@ def test_a_unit_that_meets_itself_bears_the_row_once() -> None:
     assert shared([((0, 0, 1), 4), ((1, 1, 1), 1)], 3, 2).value(3) == 3
 
 
-def test_pairs_of_two_kinds_of_units_have_the_same_value_as_any() -> None:
+@pytest.mark.parametrize("number", [20, pytest.param(60, marks=pytest.mark.long)])
+def test_pairs_of_two_kinds_of_units_have_the_same_value_as_any(number: int) -> None:
     random = Random(3)
-    for _ in range(60):
+    for _ in range(number):
         rows = [((random.randrange(4), 4 + random.randrange(3)), random.randint(0, 5)) for _ in range(16)]
         for level in LEVELS:
             assert shared(rows, 2, 7).value(level) == int(best(rows, level, 7) + 1e-6)
@@ -129,9 +131,10 @@ def test_the_order_of_rows_and_units_and_one_named_twice_make_no_difference() ->
             assert found == int(want + 1e-6)
 
 
-def test_what_is_settled_leaves_a_program_of_the_same_value() -> None:
+@pytest.mark.parametrize("number", [20, pytest.param(60, marks=pytest.mark.long)])
+def test_what_is_settled_leaves_a_program_of_the_same_value(number: int) -> None:
     for arity in (2, 3):
-        for rows, count in instances(arity, 60, 25):
+        for rows, count in instances(arity, number, 25):
             merged = shared(rows, arity, count)
             for level in LEVELS:
                 room = np.full(count, level, dtype=np.int64)
@@ -161,9 +164,14 @@ def test_nothing_is_worth_nothing() -> None:
 # ---- how far a unit moves them ---------------------------------------------------------------------------------------
 
 
+FEW = 15
+"""How many programs are tried; all bugs planted here show in them."""
+
+
+@pytest.mark.parametrize("number", [FEW, pytest.param(40, marks=pytest.mark.long)])
 @pytest.mark.parametrize("arity", [2, 3, 4])
-def test_no_unit_moves_a_value_by_more_than_its_level(arity: int) -> None:
-    check_moves(arity, 40)
+def test_no_unit_moves_a_value_by_more_than_its_level(arity: int, number: int) -> None:
+    check_moves(arity, number)
 
 
 def test_twin_cutting_units_one_by_one_is_found() -> None:
@@ -176,7 +184,7 @@ def test_twin_cutting_units_one_by_one_is_found() -> None:
         ]
 
     with pytest.raises(AssertionError):
-        check_moves(2, 40, cut)
+        check_moves(2, FEW, cut)
 
 
 def test_twin_a_level_that_is_one_too_high_is_found() -> None:
@@ -185,7 +193,7 @@ def test_twin_a_level_that_is_one_too_high_is_found() -> None:
         return [found.value(level + 1) for level in LEVELS]
 
     with pytest.raises(AssertionError):
-        check_moves(2, 40, higher)
+        check_moves(2, FEW, higher)
 
 
 def test_twin_a_unit_that_is_lost_is_found() -> None:
@@ -193,14 +201,14 @@ def test_twin_a_unit_that_is_lost_is_found() -> None:
         return values([((members[0],), weight) for members, weight in rows], 1, count)
 
     with pytest.raises(AssertionError):
-        check_moves(2, 40, lost)
+        check_moves(2, FEW, lost)
 
 
 def test_twin_settling_too_much_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A unit is forgotten although its rows weigh one more than is left in it."""
     monkeypatch.setattr(packing, "loads", lambda *arguments, loads=packing.loads: np.maximum(loads(*arguments) - 1, 0))
     with pytest.raises(AssertionError):
-        check_moves(2, 40)
+        check_moves(2, FEW)
 
 
 # ---- proofs of what solvers say --------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -64,6 +65,7 @@ def true_law(mechanism: AboveThreshold, answers: tuple[int, ...]) -> Law:
     return law_of_run(mechanism, answers)
 
 
+@cache
 def law_of_run(
     mechanism: AboveThreshold, answers: tuple[int, ...], *, cap: int | None = None, noisy: bool = True
 ) -> Law:
