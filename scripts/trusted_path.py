@@ -20,7 +20,7 @@ import lapwing as lw
 
 QUESTION = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
 # Only ever lowered: the aim is 45 files and 8,000 lines.
-MOST_FILES, MOST_LINES = 65, 10_700
+MOST_FILES, MOST_LINES = 60, 10_000
 
 SOURCE = Path(lw.__file__).parent
 PAGE = SOURCE.parents[1] / "docs" / "architecture.md"

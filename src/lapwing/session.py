@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from fractions import Fraction
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, final
@@ -213,13 +212,9 @@ class Session:
             is for those alone who may see the ledger itself.
         """
         from lapwing.guarantee import page_of
-        from lapwing.guarantee.sections import WHO_READS, Head
 
         self._require_open()
-        state = self._state()
-        head = Head(ledger=self.catalog.ledger_path.name, sequence=state.sequence, hash=state.hash if sealed else None)
-        now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
-        return page_of(self.catalog, budget_view(state, self._ledger.history()), head, asking or WHO_READS, now)
+        return page_of(self.catalog, self._state(), self._ledger.history(), asking, sealed=sealed)
 
     def raised(self, *, was: tuple[Number, Number], epsilon: Number, delta: Number) -> "Raise":
         """Return what a larger budget would promise, beside what is promised now; free, and nothing is changed.

@@ -11,7 +11,7 @@ from mpmath import mp, mpf
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import dyadic_unit
-from lapwing.privacy import concentrated_profile, conversions, gaussian_profile, pure_concentrated
+from lapwing.privacy import concentrated_profile, conversions, gaussian_profile, pure_concentrated, pure_profile
 from lapwing.privacy.measures import ApproxDP, GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from tests.support import zoo
 from tests.support.privacy import oracle
@@ -39,7 +39,7 @@ def test_delta_of_each_measure(amount: Fraction, epsilon: Fraction) -> None:
     check_above(gaussian_profile.gdp_delta_up(amount, epsilon), oracle.gdp_delta(amount, epsilon), relative=1e-15)
     check_above(concentrated_profile.zcdp_delta_up(amount, epsilon), oracle.zcdp_delta(amount, epsilon), relative=1e-12)
     gain = (mp.exp(real(amount)) - mp.exp(real(epsilon))) / (1 + mp.exp(real(amount)))
-    check_above(conversions.pure_delta_up(amount, epsilon), max(gain, mpf(0)), relative=1e-15)
+    check_above(pure_profile.pure_delta_up(amount, epsilon), max(gain, mpf(0)), relative=1e-15)
 
 
 @pytest.mark.parametrize("amount", AMOUNTS)

@@ -283,15 +283,12 @@ def _ranks(key: Key, labels: Labels) -> IndexArray:
     if tuple(labels.labels) == key.domain and not (labels.places < 0).any():
         return labels.places
     rank = {label: i for i, label in enumerate(key.domain)}
-    others = sorted({label for label in labels.labels if label is not None and label not in rank}, key=_any)
+    new: set[Any] = {label for label in labels.labels if label is not None and label not in rank}
+    others = sorted(new)  # all of one type
     rank |= {label: len(rank) + i for i, label in enumerate(others)}
     ranks = [len(rank) if label is None else rank[label] for label in labels.labels]
     null = rank.get(None, len(rank))
     return np.array([*ranks, null], dtype=np.int64)[labels.places]
-
-
-def _any(value: Any) -> Any:  # all of one type, and not NULL
-    return value
 
 
 def _sorted(places: IndexArray, term: OutputOrder, cells: NoisyCells) -> IndexArray:

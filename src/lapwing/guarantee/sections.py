@@ -7,13 +7,16 @@ the ledger itself: with all else known, it would let somebody test a guess at th
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Final, final
 
-from lapwing.budget import BudgetView
+from lapwing.budget import BudgetView, budget_view
 from lapwing.catalog import spelling
 from lapwing.catalog.model import Budget, Catalog, Column, PublicTable, Table
 from lapwing.guarantee.meaning import GROUPS, LEVELS, odds_factor_up, power_up, towards_group
+from lapwing.ledger.reading import HistoryRow
+from lapwing.ledger.state import State
 from lapwing.privacy.additive import Loss
 from lapwing.privacy.amount_texts import short
 
@@ -65,11 +68,16 @@ class Page:
     sections: tuple[PageSection, ...]
 
 
-def page_of(catalog: Catalog, view: BudgetView, head: Head, asking: Sequence[str], date: str) -> Page:
-    """Return the guarantee of a data set.
+def page_of(
+    catalog: Catalog, state: State, history: Sequence[HistoryRow], asking: Sequence[str] = (), *, sealed: bool = False
+) -> Page:
+    """Return the guarantee of a data set, as it is now.
 
-    Args: asking: who may ask, in sentences; date: of the page, UTC.
+    Args: asking: who may ask, in sentences; sealed: whether to show the hash of the ledger's newest entry.
     """
+    view = budget_view(state, tuple(history))
+    head = Head(ledger=catalog.ledger_path.name, sequence=state.sequence, hash=state.hash if sealed else None)
+    date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
     budget = replace(catalog.budget, epsilon=view.epsilon, delta=view.delta)  # as the ledger has it
     sections = (
         _promise(catalog, view),
@@ -78,7 +86,7 @@ def page_of(catalog: Catalog, view: BudgetView, head: Head, asking: Sequence[str
         _spent(view),
         *map(_protected, catalog.tables),
         *map(_public, catalog.public_tables),
-        PageSection(title="Who may ask", paragraphs=tuple(asking)),
+        PageSection(title="Who may ask", paragraphs=tuple(asking) or WHO_READS),
         PageSection(title="What is not covered", paragraphs=tuple(_left_out(catalog))),
         _record(view, head),
     )

@@ -14,7 +14,7 @@ from typing import ClassVar, Self, final
 from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import square_root_up
 from lapwing.exact.floats import float_up
-from lapwing.privacy import concentrated_profile, conversions, gaussian_profile
+from lapwing.privacy import concentrated_profile, conversions, gaussian_profile, pure_profile
 from lapwing.privacy.amount_texts import literal, short
 from lapwing.privacy.amounts import Number, count, exact, grid_up, non_negative, probability, read, share, written
 
@@ -136,7 +136,7 @@ class PureDP(AdditiveLoss):
 
     def to_delta(self, *, epsilon: Number) -> float:
         """Return the δ of this loss at another ε: 0 from its own ε upwards."""
-        return float_up(conversions.pure_delta_up(self.amount, non_negative(epsilon, "epsilon")))
+        return float_up(pure_profile.pure_delta_up(self.amount, non_negative(epsilon, "epsilon")))
 
     def to_epsilon(self, *, delta: Number = 0) -> float:
         """Return ε; it needs no δ."""

@@ -4,7 +4,7 @@ Losses err upwards, budgets downwards, so that no rounding makes a stated loss t
 post-processing of randomized response, P = (e^ε, 1)/(1 + e^ε) and Q = (1, e^ε)/(1 + e^ε) (Kairouz, Oh and Viswanath
 2015), so that a bound for that pair is one for all.
 
-Each formula is written once, with its source: what μ and ρ mean in (ε, δ) in `gaussian_profile` and
+Each formula is written once, with its source: what ε, μ and ρ mean in (ε, δ) in `pure_profile`, `gaussian_profile` and
 `concentrated_profile`, what ε means in ρ in `pure_concentrated`, what bounded range implies in `bounded_range`, what
 Laplace noise implies beyond its ε in `laplace_implies` and `laplace_divergence`, groups in `groups`.
 """
@@ -19,21 +19,6 @@ from lapwing.privacy.pure_concentrated import pure_from_zcdp_down, zcdp_from_pur
 
 _BITS = 64
 _SENSIBLE = 10**12
-
-
-@lru_cache(maxsize=1 << 12)
-def pure_delta_up(loss: Fraction, epsilon: Fraction) -> Fraction:
-    """Return the δ for which `loss`-DP is (ε, δ)-DP.
-
-    δ = (e^loss − e^ε)/(1 + e^loss), attained by randomized response, of which every loss-DP pair is a
-    post-processing; 0 from ε = loss upwards.
-
-    Source: Kairouz, Oh and Viswanath 2015 (The Composition Theorem for Differential Privacy), on one mechanism.
-    """
-    if epsilon >= loss:
-        return Fraction(0)
-    bounds = enclose_tightly(lambda gap, x: (1 - (-gap).exp()) / (1 + (-x).exp()), loss - epsilon, loss, bits=_BITS)
-    return min(Fraction(1), bounds.upper)
 
 
 @lru_cache(maxsize=1 << 12)

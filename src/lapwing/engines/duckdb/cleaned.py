@@ -33,17 +33,7 @@ from lapwing.engines.duckdb.literals import (
 )
 from lapwing.engines.duckdb.own_parts import own_part
 
-INTEGER_TYPES = {
-    "TINYINT",
-    "SMALLINT",
-    "INTEGER",
-    "BIGINT",
-    "UTINYINT",
-    "USMALLINT",
-    "UINTEGER",
-    "UBIGINT",
-    "HUGEINT",
-}
+INTEGER_TYPES = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,7 @@ from lapwing.catalog.model import Catalog, Table
 from lapwing.engines.base import FAILED, Exact, IndexState
 from lapwing.engines.duckdb import files, index, reading
 from lapwing.engines.duckdb.cleaned import WHOLE, Location, Pass, Relations, from_files, layer, needed, passes_for
-from lapwing.engines.duckdb.database import Database, Rows, Taken
+from lapwing.engines.duckdb.database import Database, Rows
 from lapwing.engines.duckdb.files import File, Stamp, stamp_of
 from lapwing.engines.duckdb.indexing import Identities, Indexing
 from lapwing.engines.duckdb.link_keys import is_repeated, keys_of, not_unique
@@ -46,7 +46,7 @@ from lapwing.query.capabilities import Capabilities
 from lapwing.query.plan import Question
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 MEMORY: Final = 1_000_000_000  # bytes
 SECONDS: Final = 600.0
@@ -196,7 +196,7 @@ class DuckDB:
         if not bounded:
             with progress.work(f"Asking the index of {names}"):
                 parts = self._key_parts(question)
-                yield ask(question, self._held(question, indexes), self._fetch, self._columns, parts)
+                yield ask(question, self._held(question, indexes), self._fetch, self._database.columns, parts)
             return
         passes = self._passes(bounded)
         parts = [Pass(index=part, of=passes) for part in range(passes)]
@@ -208,7 +208,7 @@ class DuckDB:
                 with progress.step(number, len(batches)) if len(batches) > 1 else nullcontext():
                     if direct and len(batch) == 1:
                         rows = self._direct(question, indexes, batch[0])
-                        yield ask(question, rows, self._fetch, self._columns)
+                        yield ask(question, rows, self._fetch, self._database.columns)
                     else:
                         yield self._gathered(question, indexes, batch, len(batches))
 
@@ -261,10 +261,6 @@ class DuckDB:
     def _fetch(self, query: str) -> Rows:
         """Return the rows of a question's query."""
         return self._query(query)
-
-    def _columns(self, query: str, take: "Callable[[pa.RecordBatchReader], Taken]") -> Taken:
-        """Return what a function makes of the columns of a question's query."""
-        return self._database.columns(query, take)
 
     def _query(self, query: str) -> Rows:
         return self._database.query(query)
