@@ -45,7 +45,8 @@ class Opened:
         self.data = PublicData(self.catalog, threads=1)
 
     def ends(self, name: str) -> object:
-        return self.data.bounds(self.table, name)
+        (kind,) = (column.type for column in self.data.columns(self.table) if column.name == name)
+        return kind.interval() if isinstance(kind, Fixed) and kind.bounded else None
 
     def cleaned(self, name: str) -> list[Any]:
         """Return a column as questions see it: in steps if it is bounded."""
@@ -94,20 +95,17 @@ def test_the_facts_of_a_small_table(opened: Open) -> None:
         ColumnReference(name="chapter", type=Fixed(step=Fraction(1), low=1, high=2)),
         ColumnReference(name="weight", type=Fixed(step=Fraction(1, 10), low=-10, high=23)),
     )
-    assert codes.data.bounds(table, "weight") == (Fraction(-1), Fraction(23, 10))
-    assert codes.data.bounds(table, "code") is None
+    assert codes.ends("weight") == (Fraction(-1), Fraction(23, 10))
+    assert codes.ends("code") is None
     assert facts.values(table, "code", 10) == ("A00", "B10")
     assert facts.values(table, "chapter", 2) == (1, 2)
     assert facts.values(table, "chapter", 1) is None
-    assert codes.data.combinations(table, ["chapter", "code"], 3) == ((1, "A00"), (2, "A00"), (2, "B10"))
-    assert codes.data.combinations(table, ["chapter", "code"], 2) is None
     assert [facts.multiplicity(table, names) for names in (["code"], ["chapter"], ["code", "chapter"], [])] == [
         2,
         3,
         1,
         4,
     ]
-    assert codes.data.rows(table) == 4
 
 
 def test_a_described_table_is_asked_about_like_its_own(opened: Open) -> None:
@@ -243,7 +241,6 @@ def test_listed_values_are_those_of_the_catalog(opened: Open) -> None:
     table = opened({"size": ["L", "S", "XL", "S"], "n": [1, 7, 1, 2]}, columns)
     assert table.data.values(table.table, "size", 1) == ("S", "M", "L")
     assert table.data.values(table.table, "n", 1) == (7, 1)
-    assert table.data.combinations(table.table, ["size", "n"], 9) == (("S", 7), ("L", 1))
     assert table.ends("n") == (1, 7)
 
 
@@ -324,7 +321,7 @@ def test_floats_without_steps_repeat_by_value(opened: Open) -> None:
 
 def test_an_empty_table(opened: Open) -> None:
     table = opened("code,chapter,weight\n", COLUMNS)
-    assert table.data.rows(table.table) == table.data.multiplicity(table.table, []) == 0
+    assert table.data.multiplicity(table.table, []) == 0
     assert table.data.multiplicity(table.table, ["code"]) == 0
     assert table.data.values(table.table, "code", 10) == ()
     assert table.ends("chapter") is None
@@ -332,8 +329,7 @@ def test_an_empty_table(opened: Open) -> None:
 
 def test_a_table_without_columns(opened: Open) -> None:
     table = opened({"x": [1, 2, 3]}, {})
-    assert table.data.rows(table.table) == table.data.multiplicity(table.table, []) == 3
-    assert table.data.combinations(table.table, [], 10) == ((),)
+    assert table.data.multiplicity(table.table, []) == 3
 
 
 # ---- files -----------------------------------------------------------------------------------------------------------
@@ -344,11 +340,9 @@ def facts(table: Opened) -> list[Callable[[], object]]:
     return [
         lambda: data.described(described),
         lambda: data.columns(described),
-        lambda: data.bounds(described, "chapter"),
         lambda: data.values(described, "code", 10),
-        lambda: data.combinations(described, ["code", "chapter"], 10),
         lambda: data.multiplicity(described, ["code"]),
-        lambda: data.rows(described),
+        lambda: data.multiplicity(described, []),
         lambda: data.digest(described),
         lambda: data.source(described),
     ]
@@ -375,7 +369,7 @@ def test_facts_that_outlive_their_data_would_be_found(
     opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     codes = opened(CODES, COLUMNS)
-    codes.data.rows(codes.table)
+    codes.data.multiplicity(codes.table, [])
     monkeypatch.setattr(files, "stamp_of", lambda path, table: codes.data._read["t"].stamp)
     (tmp_path / "t.csv").write_text(CODES.replace("A00,2", "A00,3"), encoding="utf-8")
     assert codes.ends("chapter") == (1, 2)
@@ -391,10 +385,10 @@ def test_a_file_that_changes_while_it_is_read(opened: Open, tmp_path: Path, monk
 
     monkeypatch.setattr(public, "_survey", change)
     with pytest.raises(DataFault, match="is not what it was"):
-        codes.data.rows(codes.table)
+        codes.data.multiplicity(codes.table, [])
     monkeypatch.setattr(public, "_survey", survey)
     (tmp_path / "t.csv").write_text(CODES, encoding="utf-8")
-    assert codes.data.rows(codes.table) == 4
+    assert codes.data.multiplicity(codes.table, []) == 4
 
 
 def test_the_digest_is_of_the_content(opened: Open, tmp_path: Path) -> None:
@@ -418,27 +412,27 @@ def test_a_broken_file(name: str, opened: Open) -> None:
     codes = opened(content, COLUMNS)
     for _ in range(2):
         with pytest.raises(DataFault, match=message):
-            codes.data.rows(codes.table)
+            codes.data.multiplicity(codes.table, [])
 
 
 def test_names_that_differ_by_case_alone(opened: Open) -> None:
     codes = opened({"code": ["a"], "Code": ["b"]}, {"code": '{ type = "string" }'})
     with pytest.raises(DataFault, match="several columns called code, but for case"):
-        codes.data.rows(codes.table)
+        codes.data.multiplicity(codes.table, [])
 
 
 def test_a_file_that_is_no_parquet(opened: Open, tmp_path: Path) -> None:
     codes = opened({"code": ["a"]}, {"code": '{ type = "string" }'})
     (tmp_path / "t.parquet").write_bytes(b"PAR1" * 10)
     with pytest.raises(DataFault, match="cannot be read to its end"):
-        codes.data.rows(codes.table)
+        codes.data.multiplicity(codes.table, [])
 
 
 def test_a_path_that_is_a_pattern(tmp_path: Path) -> None:
     parquet(tmp_path, {"x": [1]}, "t[1].parquet")
     found = Opened(tmp_path, {"x": '{ type = "integer" }'}, "t[1].parquet")
     with pytest.raises(DataFault, match="which the engine reads as a pattern"):
-        found.data.rows(found.table)
+        found.data.multiplicity(found.table, [])
 
 
 def test_a_protected_file_by_another_name_is_not_public(opened: Open, tmp_path: Path) -> None:
@@ -446,15 +440,15 @@ def test_a_protected_file_by_another_name_is_not_public(opened: Open, tmp_path: 
     for link in (os.link, os.symlink):
         link(tmp_path / "t.parquet", tmp_path / "people.parquet")
         with pytest.raises(DataFault, match="is the source of the protected table people; what is protected is not"):
-            codes.data.rows(codes.table)
+            codes.data.multiplicity(codes.table, [])
         (tmp_path / "people.parquet").unlink()
-    assert codes.data.rows(codes.table) == 1
+    assert codes.data.multiplicity(codes.table, []) == 1
 
 
 def test_nothing_else_can_be_read(opened: Open, tmp_path: Path) -> None:
     parquet(tmp_path, {"x": [42]}, "people.parquet")
     codes = opened({"x": [1]}, {"x": '{ type = "integer" }'})
-    codes.data.rows(codes.table)
+    codes.data.multiplicity(codes.table, [])
     for query in (f"SELECT * FROM read_parquet('{tmp_path}/people.parquet')", "SET threads = 64", "INSTALL httpfs"):
         with pytest.raises(duckdb.Error):
             codes.data._open().connection.cursor().execute(query)
@@ -465,8 +459,8 @@ def test_unknown_names(opened: Open) -> None:
     with pytest.raises(InvalidParameter, match="public table t has no column cod; it has code, chapter, weight"):
         codes.data.multiplicity(codes.table, ["cod"])
     with pytest.raises(InvalidParameter, match="no public table u"):
-        codes.data.rows(PublicTable(name="u", source="t.csv", columns=()))
-    assert codes.data.rows(replace(codes.table, columns=())) == 4
+        codes.data.multiplicity(PublicTable(name="u", source="t.csv", columns=()), [])
+    assert codes.data.multiplicity(replace(codes.table, columns=()), []) == 4
 
 
 def test_many_threads_get_the_same_facts(opened: Open) -> None:
@@ -484,7 +478,7 @@ def test_nothing_is_opened_before_it_is_wanted(tmp_path: Path) -> None:
 
 def test_the_folder_goes_with_the_database(opened: Open) -> None:
     codes = opened(CODES, COLUMNS)
-    codes.data.rows(codes.table)
+    codes.data.multiplicity(codes.table, [])
     ((folder,),) = codes.data._open().connection.cursor().execute("SELECT current_setting('temp_directory')").fetchall()
     assert Path(folder).is_dir()
     codes.data.close()
@@ -494,7 +488,7 @@ def test_the_folder_goes_with_the_database(opened: Open) -> None:
 
 def test_ctrl_c_stops_a_fact(opened: Open, interruptible: None) -> None:
     codes = opened(CODES, COLUMNS)
-    codes.data.rows(codes.table)
+    codes.data.multiplicity(codes.table, [])
     read = codes.data._read["t"]
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
 
@@ -505,4 +499,4 @@ def test_ctrl_c_stops_a_fact(opened: Open, interruptible: None) -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     timer.join()
-    assert codes.data.rows(codes.table) == 4
+    assert codes.data.multiplicity(codes.table, []) == 4

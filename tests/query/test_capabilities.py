@@ -1,5 +1,7 @@
 """What an engine does not have is refused when a question is bound, with the construct and what to write instead."""
 
+from dataclasses import fields
+
 import pytest
 
 from lapwing.catalog.model import Catalog
@@ -7,7 +9,17 @@ from lapwing.catalog.toml import load
 from lapwing.engines.duckdb.engine import CAPABILITIES
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
-from lapwing.query.capabilities import MEASURES, PRIVATE_KEYS, Capabilities, Missing
+from lapwing.query.capabilities import (
+    CHOOSING,
+    CLAMPS,
+    FEWEST_UNITS,
+    GROUPING_SETS,
+    MEASURES,
+    PRIVATE_KEYS,
+    Capabilities,
+    Missing,
+)
+from lapwing.query.plan import Question
 from tests.support.query.clean import FIXTURES
 
 POORER = Capabilities(
@@ -56,6 +68,52 @@ def test_what_an_engine_does_not_have_is_refused_with_a_remedy(
         bind(text, catalog, capabilities=POORER)
     assert refused.value.reason == f"Abacus does not have {name}"
     assert refused.value.remedy == remedy
+
+
+PER_UNIT = "SELECT COUNT(*) FROM (SELECT person, {} AS x FROM visits GROUP BY person) AS v WHERE x IS NOT NULL"
+WINDOW = "SELECT COUNT(*) FROM (SELECT person, {} AS x FROM visits) AS v WHERE x IS NOT NULL"
+PRIVACY = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({}) note, COUNT(*) FROM visits GROUP BY note"
+MEETING = "SELECT COUNT(*, contribution_bounds_per_group => AUTO) FROM visits AS a JOIN visits AS b ON a.age = b.age"
+CONSTRUCTS = {
+    CLAMPS: "SELECT SUM(age, contribution_bounds_per_group => (0, 50)) FROM visits",
+    GROUPING_SETS: "SELECT plan, member, COUNT(*) FROM visits GROUP BY ROLLUP (plan, member)",
+    FEWEST_UNITS: PRIVACY.format("min_privacy_units_per_group = 5"),
+    CHOOSING: MEETING,
+    "joins of different units' rows": MEETING,
+    "limits of rows": PRIVACY.format("max_rows_contributed = 1"),
+    "limits of groups": PRIVACY.format("max_groups_contributed = 1"),
+    "GROUP BY the privacy unit: average": PER_UNIT.format("AVG(age)"),
+    "GROUP BY the privacy unit: count_distinct": PER_UNIT.format("COUNT(DISTINCT age)"),
+    "window functions: lag": WINDOW.format("LAG(age) OVER (PARTITION BY person ORDER BY day)"),
+    "window functions: sum": WINDOW.format("SUM(age) OVER (PARTITION BY person)"),
+    "window functions: frames in rows": WINDOW.format(
+        "SUM(age) OVER (PARTITION BY person ORDER BY day ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)"
+    ),
+    "window functions: frames in range": WINDOW.format(
+        "SUM(age) OVER (PARTITION BY person ORDER BY age RANGE BETWEEN 1 PRECEDING AND CURRENT ROW)"
+    ),
+    "window functions: IGNORE NULLS": WINDOW.format("LAG(age IGNORE NULLS) OVER (PARTITION BY person ORDER BY day)"),
+    "joins of a unit's rows: left": (
+        "SELECT COUNT(*) FROM visits AS a LEFT JOIN visits AS b ON a.person = b.person AND b.age = a.age"
+    ),
+    "joins of a unit's rows: anti": (
+        "SELECT COUNT(*) FROM visits WHERE person NOT IN (SELECT person FROM visits WHERE age > 50)"
+    ),
+}
+
+
+@pytest.mark.parametrize("construct", CONSTRUCTS)
+def test_each_construct_is_one_that_an_engine_may_refuse(catalog: Catalog, construct: str) -> None:
+    poorer = Capabilities(engine="Abacus", missing=(Missing(construct=construct, name="that", remedy="Ask less."),))
+    bind(CONSTRUCTS[construct], catalog)
+    with pytest.raises(QueryRefused, match="Abacus does not have that"):
+        bind(CONSTRUCTS[construct], catalog, capabilities=poorer)
+
+
+def test_all_that_a_question_says_is_a_construct() -> None:
+    """A new field of a question is something that an engine may lack: then it belongs among the constructs."""
+    said = {"selection", "keys", "measures", "fewest_units", "sets", "choosing"}
+    assert {field.name for field in fields(Question)} == said
 
 
 def test_a_question_without_what_is_missing_is_bound_as_ever(catalog: Catalog) -> None:

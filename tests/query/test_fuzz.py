@@ -150,7 +150,7 @@ BUGS: dict[str, tuple[int, Any, str, Any]] = {
         "numbers",
         property(lambda w: frozenset(c.name for c in w.added)),
     ),
-    "units' sums that are not clamped": (57, clamped_sums, "_kept_inside", lambda value, _: value),
+    "units' sums that are not clamped": (57, clamped_sums, "clamp", lambda value, *_: value),
     "a row or group too many": (141, render_relations, "_numbered", one_too_many),
     "trees of one level less": (30, stability, "_tree", one_level_less),
     "sets for the price of one": (94, stability, "_together", lambda sets: sets[0]),

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from lapwing.query.expressions import arithmetic, conversion, days, functions, numeric
+from lapwing.query.expressions import arithmetic, conversion, days, logic, numeric
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Real
 
@@ -124,9 +124,9 @@ def test_bounds_of_chosen_values_hold_them_all() -> None:
     condition = ColumnReference(name="c", type=BOOLEAN)
     for x, y in pairs():
         for node in (
-            functions.coalesce(x, y),
-            functions.case([condition], [x], y),
-            functions.case([condition, condition], [functions.NULL_LITERAL, x], y),
+            logic.coalesce(x, y),
+            logic.case([condition], [x], y),
+            logic.case([condition, condition], [logic.NULL_LITERAL, x], y),
         ):
             found = [value for value in (*span(x), *span(y)) if value is not None]
             assert claimed(node) == (min(found), max(found))

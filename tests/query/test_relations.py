@@ -16,7 +16,7 @@ from lapwing.engines.duckdb import queries as render
 from lapwing.engines.duckdb import relations as render_relations
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.query.bind import bind
-from lapwing.query.expressions import functions
+from lapwing.query.expressions import logic
 from lapwing.query.from_clause import public_joins as joins
 from lapwing.query.relations.domains import values_of
 from lapwing.query.relations.public_join import PublicJoin
@@ -217,7 +217,7 @@ def test_values_are_followed_through_relations(
 def test_no_key_has_an_empty_list_of_values(small: Catalog, facts: PublicData) -> None:
     """It would be SQL that no engine reads."""
     relation = bind("SELECT COUNT(*) FROM visits", small).question.selection.relation
-    for nothing in (functions.NULL_LITERAL, functions.coalesce(functions.NULL_LITERAL, functions.NULL_LITERAL)):
+    for nothing in (logic.NULL_LITERAL, logic.coalesce(logic.NULL_LITERAL, logic.NULL_LITERAL)):
         assert values_of(nothing, relation, facts) is None
 
 

@@ -53,7 +53,7 @@ def read_columns(source: Path) -> tuple[tuple[FileColumn, ...], tuple[str, ...]]
 
     Raises: DataFault if the file is missing, unreadable, or of another kind.
     """
-    readers = {".parquet": _parquet_schema, ".csv": _csv_schema, ".tsv": _csv_schema}
+    readers = {".parquet": lambda path: (pa.parquet.read_schema(path), ()), ".csv": _csv_schema, ".tsv": _csv_schema}
     reader = readers.get(source.suffix.lower())
     if reader is None:
         raise DataFault(f"{source.name} is not of a known kind; give a file whose name ends in .parquet, .csv or .tsv.")
@@ -68,10 +68,6 @@ def read_columns(source: Path) -> tuple[tuple[FileColumn, ...], tuple[str, ...]]
             "check the file."
         ) from None
     return tuple(_file_column(field) for field in schema), notes
-
-
-def _parquet_schema(source: Path) -> tuple[pa.Schema, tuple[str, ...]]:
-    return pa.parquet.read_schema(source), ()
 
 
 def _csv_schema(source: Path) -> tuple[pa.Schema, tuple[str, ...]]:

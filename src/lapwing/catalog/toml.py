@@ -92,17 +92,16 @@ def default_measure(delta: Fraction) -> str:
 def _tables(sections: Mapping[str, TomlSection]) -> tuple[tuple[Table, ...], tuple[PublicTable, ...]]:
     """Read protected and public tables, in the order of the file; a table after the one that its link leads to."""
     public = {name for name, section in sections.items() if section.boolean("public", False)}
-    links = {name: _linked_to(section) for name, section in sections.items() if name not in public}
+    links = {
+        name: section.section("link").text("table", example="customer") if section.has("link") else None
+        for name, section in sections.items()
+        if name not in public
+    }
     known: dict[str, Table] = {}
     for name in parents_first(links, public):
         known[name] = _table(sections[name], name, known)
     protected = tuple(known[name] for name in sections if name in known)
     return protected, tuple(_public_table(sections[name], name) for name in sections if name in public)
-
-
-def _linked_to(section: TomlSection) -> str | None:
-    """Return the name of the table that a link leads to."""
-    return section.section("link").text("table", example="customer") if section.has("link") else None
 
 
 def _table(section: TomlSection, name: str, known: Mapping[str, Table]) -> Table:

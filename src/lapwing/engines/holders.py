@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
-from typing import Any, Final, Self, cast, final
+from typing import Final, Self, cast, final
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from lapwing.query.expressions.expression import Constant
 
-HOLDER: Final = "holder"
 DEGREE: Final = "degree"
 UNITS: Final = "units"
 _MOST: Final = 1 << 62
@@ -86,14 +85,10 @@ class Holders:
         """Return the values that are chosen, or all, as answers hold them."""
         values = self.values if chosen is None else self.values.filter(pa.array(chosen))
         columns = [
-            [_constant(value, step) for value in column.to_pylist()]
+            [cast(Constant, value if step is None else int(value) * step) for value in column.to_pylist()]
             for column, step in zip(values.itercolumns(), self.steps, strict=True)
         ]
         return list(zip(*columns, strict=True))
-
-
-def _constant(value: Any, step: Fraction | None) -> Constant:
-    return cast(Constant, value if step is None else int(value) * step)
 
 
 def _ranked(keys: pa.Table) -> tuple[Integers, Integers]:
@@ -138,12 +133,9 @@ def counted(pairs: pa.RecordBatchReader) -> pa.Table:
 
 
 def _first_encoded(batch: pa.RecordBatch) -> list[pa.Array]:
-    return [batch.column(0), *map(_as_dictionary, batch.columns[1:])]
-
-
-def _as_dictionary(column: pa.Array) -> pa.DictionaryArray:
-    """Return a column by its different values; an engine may hand it over so."""
-    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    """Return the units, and each key by its different values; an engine may hand it over so."""
+    keys = batch.columns[1:]
+    return [batch.column(0), *(key if pa.types.is_dictionary(key.type) else key.dictionary_encode() for key in keys)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,14 +13,20 @@ from lapwing.query.relations.relation import Selection
 
 MEASURES: Final[Mapping[type[Measure], str]] = MappingProxyType({kind: kind.construct for kind in get_args(Measure)})
 PRIVATE_KEYS: Final = "private keys"
+CLAMPS: Final = "clamps of what a unit adds"
+GROUPING_SETS: Final = "grouping sets"
+FEWEST_UNITS: Final = "least sizes of groups"
+CHOOSING: Final = "choices of a measure"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
     """A construct that an engine does not have.
 
-    Args: construct: what plans call it: a function of an expression, the `construct` of a relation, one of `MEASURES`,
-        or `PRIVATE_KEYS`; name: what an analyst calls it; remedy: what to write instead, as a sentence.
+    Args: construct: what plans call it: a function of an expression; one of `MEASURES`, or of the constants beside
+            them; the `construct` of a relation, or one of the things that it `uses`, as "window functions: lag".
+        name: what an analyst calls it.
+        remedy: what to write instead, as a sentence.
     """
 
     construct: str
@@ -56,8 +62,16 @@ def _constructs(question: Question) -> Iterator[str]:
     for measure in question.measures:
         yield measure.construct
         yield from _functions(argument_of(measure))
+        if measure.clamp is not None:
+            yield CLAMPS
     if question.private_keys:
         yield PRIVATE_KEYS
+    if question.fewest_units > 1:
+        yield FEWEST_UNITS
+    if question.sets:
+        yield GROUPING_SETS
+    if question.choosing:
+        yield CHOOSING
     for key in question.keys:
         yield from _functions(key.expression)
     yield from _of_selection(question.selection)
@@ -66,6 +80,7 @@ def _constructs(question: Question) -> Iterator[str]:
 def _of_selection(selection: Selection) -> Iterator[str]:
     relation = selection.relation
     yield relation.construct
+    yield from (f"{relation.construct}: {used}" for used in relation.uses)
     yield from _functions(selection.where)
     for values in relation.computed:
         for value in values:

@@ -1,7 +1,5 @@
 """Names of measures for people."""
 
-from collections.abc import Iterator
-
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import MeasureValue, measures_of
 from lapwing.query.derivation.ranked_values import OrderStatistic
@@ -22,17 +20,11 @@ def measure_names(plan: Plan) -> dict[Measure, str]:
                 names.setdefault(count, f"count of {output.name}")
             case OrderStatistic(distribution=distribution):
                 names.setdefault(distribution, f"ranks of {output.name}")
-    for measure in _in_order(plan):
+    shown = [measure for output in plan.outputs for measure in measures_of(output.value)]
+    for measure in (*shown, *plan.question.measures):  # those that only sort or filter come last
         if measure not in names:
             names[measure] = _free(_described(measure), set(names.values()))
     return names
-
-
-def _in_order(plan: Plan) -> Iterator[Measure]:
-    """Yield all measures: those of the columns first, as they stand there, then those that only sort or filter."""
-    for output in plan.outputs:
-        yield from measures_of(output.value)
-    yield from plan.question.measures
 
 
 def _described(measure: Measure) -> str:

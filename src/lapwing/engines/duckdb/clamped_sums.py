@@ -15,12 +15,9 @@ def clamped(question: Question, keys: Sequence[str], measures: Sequence[str], ro
     unit = f"{unit_name(*question.tables)} AS holder"
     partials = f"SELECT {', '.join([*keys, unit, *measures])} {rows}{group_by(len(keys) + 1)}"
     names = [f"key{i}" for i in range(len(keys))]
-    sums = [
-        f"COALESCE(SUM({_kept_inside(f'measure{i}', measure.clamp)}), 0) AS measure{i}"
+    parts = [
+        f"measure{i}" if measure.clamp is None else clamp(f"measure{i}", *measure.clamp)
         for i, measure in enumerate(question.numbers)
     ]
+    sums = [f"COALESCE(SUM({part}), 0) AS measure{i}" for i, part in enumerate(parts)]
     return f"SELECT {', '.join([*names, *sums])} FROM ({partials}){group_by(len(names))}"
-
-
-def _kept_inside(value: str, clamp_to: tuple[int, int] | None) -> str:
-    return value if clamp_to is None else clamp(value, *clamp_to)

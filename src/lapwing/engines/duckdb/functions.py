@@ -10,7 +10,7 @@ from math import floor
 from typing import cast
 
 from lapwing.engines.duckdb.literals import double, engine_type, print_in_steps, whole, width, width_of
-from lapwing.query.expressions.expression import Literal, Operation
+from lapwing.query.expressions.expression import Expression, Literal, Operation
 from lapwing.query.expressions.magnitudes import Ladder, magnitudes_in
 from lapwing.query.expressions.numeric import SMALLEST
 from lapwing.query.expressions.types import Fixed, Plain, Real
@@ -45,10 +45,6 @@ def _in_calendar(node: Operation, arguments: Sequence[str]) -> str:
     """Gather what lies outside at two values next to the calendar, and NULL at the first of them; then drop both."""
     below, above = _BEYOND[cast(Plain, node.type).name]
     return f"NULLIF(NULLIF(LEAST(GREATEST({arguments[0]}, {below}), {above}), {below}), {above})"
-
-
-def _part(node: Operation, arguments: Sequence[str]) -> str:
-    return f"EXTRACT({_PARTS.get(_word(node), _word(node))} FROM {arguments[1]})"
 
 
 def _difference(node: Operation, arguments: Sequence[str]) -> str:
@@ -99,7 +95,7 @@ def _double(value: float) -> str:
 
 FUNCTION_PRINTERS: Mapping[str, Printer] = {
     "in_calendar": _in_calendar,
-    "part": _part,
+    "part": lambda node, a: f"EXTRACT({_PARTS.get(_word(node), _word(node))} FROM {a[1]})",
     "day_number": _template("({} - DATE '1970-01-01')"),
     "microsecond_number": _called("epoch_us"),
     "truncate": lambda node, a: f"date_trunc('{_word(node)}', {a[1]})",
@@ -200,13 +196,8 @@ def _rescale(node: Operation, arguments: Sequence[str]) -> str:
     return scaled if wide == width(kind) else f"TRY_CAST({scaled} AS {width(kind)})"
 
 
-def _to_real(node: Operation, arguments: Sequence[str]) -> str:
-    step = cast(Fixed, node.arguments[0].type).step
-    return f"({print_in_steps(f'CAST({arguments[0]} AS DOUBLE)', 1 / step)})"
-
-
-def _to_fixed(node: Operation, arguments: Sequence[str]) -> str:
-    return f"TRY_CAST(floor({print_in_steps(arguments[0], cast(Fixed, node.type).step)} + 0.5) AS BIGINT)"
+def _step(node: Expression) -> Fraction:
+    return cast(Fixed, node.type).step
 
 
 def _to_multiple(half: bool) -> Printer:
@@ -242,21 +233,20 @@ def _joined(symbol: str) -> Printer:
     return lambda _node, arguments: f"({f' {symbol} '.join(arguments)})"
 
 
-def _case(node: Operation, arguments: Sequence[str]) -> str:
+def _choice(show: Printer) -> Printer:
+    """Choose among values; integers of two widths become one of the wider, and are brought to the result's own."""
+
+    def chosen(node: Operation, arguments: Sequence[str]) -> str:
+        value = show(node, arguments)
+        return f"TRY_CAST({value} AS {engine_type(node.type)})" if isinstance(node.type, Fixed) else value
+
+    return chosen
+
+
+def _case(_node: Operation, arguments: Sequence[str]) -> str:
     pairs = zip(arguments[:-1:2], arguments[1::2], strict=True)
     branches = " ".join(f"WHEN {condition} THEN {value}" for condition, value in pairs)
-    chosen = f"CASE {branches} ELSE {arguments[-1]} END"
-    return f"TRY_CAST({chosen} AS {engine_type(node.type)})" if isinstance(node.type, Fixed) else chosen
-
-
-def _coalesce(node: Operation, arguments: Sequence[str]) -> str:
-    chosen = f"COALESCE({', '.join(arguments)})"
-    return f"TRY_CAST({chosen} AS {engine_type(node.type)})" if isinstance(node.type, Fixed) else chosen
-
-
-def _null_if(node: Operation, arguments: Sequence[str]) -> str:
-    chosen = f"NULLIF({', '.join(arguments)})"
-    return f"TRY_CAST({chosen} AS {engine_type(node.type)})" if isinstance(node.type, Fixed) else chosen
+    return f"CASE {branches} ELSE {arguments[-1]} END"
 
 
 def _truncate_to(node: Operation, arguments: Sequence[str]) -> str:
@@ -286,27 +276,23 @@ def _magnitude(node: Operation, arguments: Sequence[str]) -> str:
     return f"CASE {' '.join(sides)} WHEN {value} IS NOT NULL THEN {whole(origin)} END"
 
 
-def _divide(_node: Operation, arguments: Sequence[str]) -> str:
-    return f"({arguments[0]} / NULLIF({arguments[1]}, 0.0::DOUBLE))"
-
-
 PRINTERS: Mapping[str, Printer] = {
     "rescale": _rescale,
-    "to_real": _to_real,
-    "to_fixed": _to_fixed,
+    "to_real": lambda node, a: f"({print_in_steps(f'CAST({a[0]} AS DOUBLE)', 1 / _step(node.arguments[0]))})",
+    "to_fixed": lambda node, a: f"TRY_CAST(floor({print_in_steps(a[0], _step(node))} + 0.5) AS BIGINT)",
     "try_number": lambda _node, a: f"NULLIF(TRY_CAST({a[0]} AS DOUBLE), 'nan'::DOUBLE)",
     "add": _arithmetic("({} + {})"),
     "subtract": _arithmetic("({} - {})"),
     "multiply": _arithmetic("({} * {})"),
-    "divide": _divide,
+    "divide": _template("({} / NULLIF({}, 0.0::DOUBLE))"),
     "negate": _arithmetic("(-{})"),
     "absolute": _arithmetic("abs({})"),
     "least": _extreme("LEAST"),
     "greatest": _extreme("GREATEST"),
     "round_to": _to_multiple(half=True),
     "floor_to": _to_multiple(half=False),
-    "coalesce": _coalesce,
-    "case": _case,
+    "coalesce": _choice(_called("COALESCE")),
+    "case": _choice(_case),
     "equal": _joined("="),
     "not_equal": _joined("<>"),
     "less": _joined("<"),
@@ -320,7 +306,7 @@ PRINTERS: Mapping[str, Printer] = {
     "and": _joined("AND"),
     "or": _joined("OR"),
     "not": lambda _node, a: f"(NOT {a[0]})",
-    "null_if": _null_if,
+    "null_if": _choice(_called("NULLIF")),
     "remainder": _arithmetic("({} % NULLIF({}, 0))"),
     "magnitude": _magnitude,
     "quotient": _arithmetic("({} // NULLIF({}, 0))"),

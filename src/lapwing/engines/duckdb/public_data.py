@@ -12,7 +12,7 @@ completed, and that is what a question has to clean by. Bounds found this way ho
 cleaning clamps to them; infinities, which are not looked at when bounds are found, become the bounds themselves.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -28,7 +28,7 @@ from lapwing.engines.duckdb.database import Database
 from lapwing.engines.duckdb.files import File, Stamp
 from lapwing.errors import DataFault, InvalidParameter
 from lapwing.query.expressions.expression import ColumnReference, Constant, column_type
-from lapwing.query.expressions.types import Fixed, Real, Type
+from lapwing.query.expressions.types import Fixed, Real
 from lapwing.query.relations.declared_values import constant
 
 MEMORY: Final = 1_000_000_000  # bytes
@@ -47,9 +47,6 @@ class PublicSources(Protocol):
         ...
 
 
-Combinations = tuple[tuple[Constant, ...], ...]
-
-
 @dataclass(slots=True, kw_only=True)
 class _Read:
     """A table as its file was when it was first read, and what was found in it since."""
@@ -60,7 +57,7 @@ class _Read:
     rows: int
     described: PublicTable
     repetitions: dict[tuple[str, ...], int] = field(default_factory=dict)
-    combinations: dict[tuple[tuple[str, ...], int], Combinations | None] = field(default_factory=dict)
+    values: dict[tuple[str, int], tuple[Constant, ...] | None] = field(default_factory=dict)
 
 
 @final
@@ -95,37 +92,21 @@ class PublicData:
         described = self.described(table)
         return tuple(ColumnReference(name=column.name, type=column_type(column)) for column in described.columns)
 
-    def bounds(self, table: PublicTable, column: str) -> tuple[Fraction, Fraction] | None:
-        """Return the least and the greatest value of a number, in whole steps; None if it has no bounds."""
-        declared = _named(self.described(table), column)
-        if not declared.numeric or not declared.bounded or declared.step is None:
-            return None
-        return declared.low * declared.step, declared.high * declared.step
-
     def values(self, table: PublicTable, column: str, limit: int) -> tuple[Constant, ...] | None:
         """Return the values of a column in order, without NULL; None if there are more than `limit`.
 
         Where the catalog lists values, those are meant, in the catalog's order, whether the data hold them or not.
+        Else those that some row has, but for what an answer cannot show: dates outside the years 1 to 9999, and texts
+        that hold NUL. Numbers without steps have no values that could be keys: None.
         """
         declared = _named(self._known(table), column)
         if declared.values is not None:
             return tuple(map(constant, declared.values))
-        found = self.combinations(table, [column], limit)
-        return None if found is None else tuple(value for (value,) in found)
-
-    def combinations(self, table: PublicTable, columns: Sequence[str], limit: int) -> Combinations | None:
-        """Return the distinct combinations of values that some row has, in order; None if there are more than `limit`.
-
-        Rows with a NULL, or with a value that the catalog does not list where it lists values, have no combination. Nor
-        have dates outside the years 1 to 9999, and texts that hold NUL: an answer cannot show them. Values that are not
-        listed count towards the limit. Numbers that have no steps make no combinations: None.
-        """
         with self._lock:
             read = self._opened(table)
-            key = (tuple(columns), limit)
-            if key not in read.combinations:
-                read.combinations[key] = self._combinations(read, key[0], limit)
-            return read.combinations[key]
+            if (column, limit) not in read.values:
+                read.values[(column, limit)] = self._distinct(read, column, limit)
+            return read.values[(column, limit)]
 
     def multiplicity(self, table: PublicTable, columns: Sequence[str]) -> int:
         """Return the most rows that share one combination of values; of no columns, the number of rows.
@@ -138,10 +119,6 @@ class PublicData:
             if key not in read.repetitions:
                 read.repetitions[key] = self._multiplicity(read, key) if key else read.rows
             return read.repetitions[key]
-
-    def rows(self, table: PublicTable) -> int:
-        """Return the number of rows."""
-        return self._opened(table).rows
 
     def digest(self, table: PublicTable) -> str:
         """Return a fingerprint of the data (SHA-256 of the file, hexadecimal): a part of what identifies an answer."""
@@ -160,17 +137,16 @@ class PublicData:
 
     # ---- the facts ---------------------------------------------------------------------------------------------------
 
-    def _combinations(self, read: _Read, names: tuple[str, ...], limit: int) -> Combinations | None:
-        columns = [_named(read.described, name) for name in names]
-        types = [column_type(column) for column in columns]
-        if any(isinstance(kind, Real) for kind in types):
+    def _distinct(self, read: _Read, name: str, limit: int) -> tuple[Constant, ...] | None:
+        column = _named(read.described, name)
+        kind = column_type(column)
+        if isinstance(kind, Real):
             return None
-        showable = " AND ".join(_showable(column, f"c{i}") for i, column in enumerate(columns)) or "true"
-        distinct = f"SELECT DISTINCT * FROM ({_cleaned(read, columns)}) WHERE {showable}"
+        distinct = f"SELECT DISTINCT * FROM ({_cleaned(read, [column])}) WHERE {_showable(column, 'c0')}"
         rows = self._fetch(read, f"{distinct} LIMIT {limit + 1}")
-        orders = [_order(column) for column in columns]
-        found = [tuple(map(_constant, row, types)) for row in rows]
-        return None if len(found) > limit else _sorted(found, orders)
+        step = kind.step if isinstance(kind, Fixed) else None
+        found = sorted(value if step is None else value * step for (value,) in rows)
+        return None if len(found) > limit else tuple(found)
 
     def _multiplicity(self, read: _Read, names: tuple[str, ...]) -> int:
         columns = [_named(read.described, name) for name in names]
@@ -199,15 +175,13 @@ class PublicData:
             read = self._read.get(known.name)
             if read is None:
                 self._read[known.name] = read = self._first(known, path, stamp)
-            elif read.stamp != stamp and self._is_still(path, known, read, stamp):
-                read.stamp = stamp  # a new link or other rights change a file's stamp and not its content
+            elif read.stamp != stamp:
+                # A new link or other rights change a file's stamp and not its content.
+                same = files.hashed(path, known) == read.digest
+                read.stamp = stamp if same and files.stamp_of(path, known) == stamp else read.stamp
             if read.stamp != stamp:
                 raise _changed(known)
             return read
-
-    @staticmethod
-    def _is_still(path: Path, table: PublicTable, read: _Read, stamp: Stamp) -> bool:
-        return files.hashed(path, table) == read.digest and files.stamp_of(path, table) == stamp
 
     def _first(self, table: PublicTable, path: Path, stamp: Stamp) -> _Read:
         self._refuse_protected(table, path)
@@ -312,31 +286,6 @@ def _showable(column: Declared, name: str) -> str:
         case "timestamp":
             return f"({name} BETWEEN TIMESTAMP '0001-01-01' AND TIMESTAMP '9999-12-31 23:59:59.999999')"
     return f"({name} IS NOT NULL)"
-
-
-def _constant(value: Any, kind: Type) -> Constant:
-    return value * kind.step if isinstance(kind, Fixed) else value  # type: ignore[no-any-return]  # text, date, …
-
-
-def _order(column: Declared) -> Mapping[Constant, int] | None:
-    """Return the places of a column's values where the catalog lists them."""
-    return None if column.values is None else {constant(value): i for i, value in enumerate(column.values)}
-
-
-def _sorted(
-    found: list[tuple[Constant, ...]], orders: Sequence[Mapping[Constant, int] | None]
-) -> tuple[tuple[Constant, ...], ...]:
-    """Sort combinations, and leave out those with a value that is not listed."""
-
-    def place(values: tuple[Constant, ...]) -> tuple[Any, ...]:
-        return tuple(value if order is None else order[value] for value, order in zip(values, orders, strict=True))
-
-    listed = [
-        values
-        for values in found
-        if all(order is None or value in order for value, order in zip(values, orders, strict=True))
-    ]
-    return tuple(sorted(listed, key=place))
 
 
 # ---- files and faults ------------------------------------------------------------------------------------------------

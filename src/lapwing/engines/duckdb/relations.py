@@ -5,7 +5,7 @@ that number rows break ties by all columns. And every column of a relation is in
 doubles is clamped before it becomes one, because it may stray past a proven bound by a rounding.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, cast
 
@@ -25,14 +25,14 @@ from lapwing.engines.duckdb.literals import (
     whole,
     width,
 )
-from lapwing.query.expressions.expression import Expression, Literal, Operation
+from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation
 from lapwing.query.expressions.types import Fixed, Real, Type
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate
 from lapwing.query.relations.relation import ProtectedRows, Relation, Selection, table_of, tables_of, units_of_row
 
 if TYPE_CHECKING:
     from lapwing.query.relations.public_join import PublicJoin
-    from lapwing.query.relations.set_operations import Distinct, Union
+    from lapwing.query.relations.set_operations import Union
     from lapwing.query.relations.shared_join import SharedJoin
     from lapwing.query.relations.unit_join import UnitJoin
     from lapwing.query.relations.windowed import SortTerm, Window, Windowed, WindowFrame
@@ -57,7 +57,8 @@ def relation(node: Relation) -> str:
     carried = unit_names(node)
     match node:
         case Distinct():
-            return f"(SELECT DISTINCT {_items([*carried, *_columns(node)])} {selected(node.source)})"
+            shown = [*carried, *_named(map(_column, node.expressions), node.columns)]
+            return f"(SELECT DISTINCT {_items(shown)} {selected(node.source)})"
         case Union():
             return f"({' UNION ALL '.join(_parts(node, carried))})"
         case PerUnit():
@@ -107,17 +108,16 @@ def _items(items: Sequence[str]) -> str:
     return ", ".join(items) or "NULL AS nothing"
 
 
-def _columns(node: "Distinct") -> list[str]:
-    pairs = zip(node.expressions, node.columns, strict=True)
-    return [f"{_column(value)} AS {identifier(column.name)}" for value, column in pairs]
+def _named(values: Iterable[str], columns: Iterable[ColumnReference]) -> list[str]:
+    return [f"{value} AS {identifier(column.name)}" for value, column in zip(values, columns, strict=True)]
 
 
 def _parts(node: "Union", carried: Sequence[str]) -> list[str]:
     parts = []
     for part in node.parts:
-        pairs = zip(part.expressions, node.columns, strict=True)
         # The parts are brought to one engine type: 64 bits in one and 128 in the other would be united unseen.
-        items = [f"{_of_type(_column(value), column.type)} AS {identifier(column.name)}" for value, column in pairs]
+        pairs = zip(part.expressions, node.columns, strict=True)
+        items = _named((_of_type(_column(value), column.type) for value, column in pairs), node.columns)
         unit = [f"{unit_name(*tables_of(part.source.relation))} AS {name}" for name in carried]
         parts.append(f"SELECT {_items([*unit, *items])} {selected(part.source)}")
     return parts
@@ -148,8 +148,7 @@ def _column(value: Expression) -> str:
 
 def _per_unit(node: PerUnit, unit: str) -> str:
     groups = [_column(group) for group in node.groups]
-    values = [*groups, *map(_aggregate, node.aggregates)]
-    items = [f"{value} AS {identifier(column.name)}" for value, column in zip(values, node.columns, strict=True)]
+    items = _named([*groups, *map(_aggregate, node.aggregates)], node.columns)
     return f"(SELECT {_items([unit, *items])} {selected(node.source)} GROUP BY {', '.join([unit, *groups])})"
 
 
@@ -200,10 +199,7 @@ def _windowed(node: "Windowed", unit: str) -> str:
         place = identifier(_free("place", {column.name.casefold() for column in node.columns}))
         numbered = f"row_number() OVER (PARTITION BY {unit} ORDER BY {', '.join(ties)}) AS {place}"
         source, shown, ties = f"FROM (SELECT {_items(['*', numbered])} {source})", [unit, *columns], [place]
-    windows = [
-        f"{_window(window, ties, unit)} AS {identifier(column.name)}"
-        for window, column in zip(node.windows, node.added, strict=True)
-    ]
+    windows = _named((_window(window, ties, unit) for window in node.windows), node.added)
     return f"(SELECT {_items([*shown, *windows])} {source})"
 
 
@@ -274,8 +270,7 @@ def _joined(node: "PublicJoin", carried: Sequence[str]) -> str:
     shared = _free("on", {name.strip('"').casefold() for name in names})
     left = [f"{_column(pair[0])} AS {shared}{i}" for i, pair in enumerate(node.on)]
     right = [f"{_column(pair[1])} AS {shared}{i}" for i, pair in enumerate(node.on)]
-    pairs = zip(node.public.columns, node.added, strict=True) if node.added else ()
-    added = [f"{identifier(public.name)} AS {identifier(column.name)}" for public, column in pairs]
+    added = _named((identifier(column.name) for column in node.public.columns), node.added) if node.added else []
     ours = f"(SELECT {_items([*own, *left])} {selected(node.source)}) AS ours"
     theirs = f"(SELECT {_items([*right, *added])} {_public_rows(node)}) AS theirs"
     shown = [f"ours.{name}" for name in own] + [f"theirs.{identifier(column.name)}" for column in node.added]
@@ -295,8 +290,7 @@ def _joined_by_unit(node: "UnitJoin", unit: str) -> str:
     left = [f"{_column(pair[0])} AS {shared}{i}" for i, pair in enumerate(node.on)]
     right = [f"{_column(pair[1])} AS {shared}{i}" for i, pair in enumerate(node.on)]
     own = [f"{ours_unit} AS {unit}" if ours_unit != unit else unit, *columns, *left]
-    pairs = zip(node.shown, node.added, strict=True)
-    added = [f"{_column(value)} AS {identifier(column.name)}" for value, column in pairs]
+    added = _named(map(_column, node.shown), node.added)
     ours = f"(SELECT {_items(own)} {selected(node.source)}) AS ours"
     theirs = f"(SELECT {_items([f'{theirs_unit} AS {holder}', *added, *right])} {selected(node.other)}) AS theirs"
     equal = "".join(f" AND ours.{shared}{i} = theirs.{shared}{i}" for i in range(len(node.on)))
@@ -318,7 +312,7 @@ def _meeting(node: "SharedJoin") -> str:
     below = unit_names(node.source.relation)
     units = [f"{old} AS {new}" for old, new in zip(below, ours_units, strict=True)]
     theirs_unit = f"{unit_names(node.other.relation)[0]} AS {last}"
-    added = [f"{_column(value)} AS {name}" for value, name in zip(node.shown, further, strict=True)]
+    added = _named(map(_column, node.shown), node.added)
     ours = f"(SELECT {_items([*units, *columns, *left])} {selected(node.source)}) AS ours"
     theirs = f"(SELECT {_items([theirs_unit, *added, *right])} {selected(node.other)}) AS theirs"
     equal = [f"ours.{shared}{i} = theirs.{shared}{i}" for i in range(len(node.on))]

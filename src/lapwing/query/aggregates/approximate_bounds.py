@@ -31,9 +31,9 @@ from lapwing.errors import QueryRefused
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.query.aggregates.scope import Requests
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
+from lapwing.query.expressions import logic
 from lapwing.query.expressions.expression import Expression, written_in
 from lapwing.query.expressions.magnitudes import Bounds, Magnitudes, class_of, magnitudes_of
-from lapwing.query.from_clause.groupings import only_where
 from lapwing.query.measures import Distribution
 from lapwing.query.relations.contribution import kept_inside, per_row
 from lapwing.query.text.options import NamedArguments
@@ -73,7 +73,7 @@ def within_bounds(
             remedy="Write one of them, or leave it to the catalog; a RACE per group goes with AUTO per row.",
         )
     histogram = Distribution(
-        argument=only_where(class_of(argument, magnitudes), condition), branching=len(magnitudes.edges)
+        argument=logic.only_where(class_of(argument, magnitudes), condition), branching=len(magnitudes.edges)
     )
     name = " and ".join(sorted(written_in(argument))) or "a constant"
     requests.value_searches.setdefault(histogram, (magnitudes, name))

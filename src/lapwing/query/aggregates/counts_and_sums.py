@@ -11,13 +11,12 @@ from lapwing.query.aggregates.approximate_bounds import within_bounds
 from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import Derived, MeasureValue
-from lapwing.query.expressions import conversion, functions
+from lapwing.query.expressions import conversion, logic
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, is_number
 from lapwing.query.expressions.naming import as_number
 from lapwing.query.expressions.types import describe
 from lapwing.query.from_clause.conditions import bound_condition
-from lapwing.query.from_clause.groupings import one_where, only_where
 from lapwing.query.measures import Count, CountDistinct, CountUnits, Measure, Sum
 
 _ONCE = "Leave DISTINCT out, or GROUP BY x and COUNT(*): a list of the values that are there."
@@ -39,12 +38,12 @@ def _count(node: exp.Expression, scope: SelectScope, _requests: Requests) -> Der
     argument = bind_expression(inner, rows)
     if not conversion.nullable(argument):
         return MeasureValue(measure=_rows_where(condition))
-    return MeasureValue(measure=Count(argument=only_where(argument, condition)))
+    return MeasureValue(measure=Count(argument=logic.only_where(argument, condition)))
 
 
 def _rows_where(condition: Expression | None) -> Count:
     """Return the number of rows for which a condition is true."""
-    return Count() if condition is None else Count(argument=one_where(condition))
+    return Count() if condition is None else Count(argument=logic.one_where(condition))
 
 
 def _distinct(inner: exp.Expression, node: exp.Expression, scope: SelectScope) -> Measure:
@@ -57,7 +56,7 @@ def _distinct(inner: exp.Expression, node: exp.Expression, scope: SelectScope) -
     condition = _units_where(inner.expressions[0], scope)
     if condition is not None:
         return CountUnits(where=condition)
-    return CountDistinct(argument=only_where(bind_expression(inner.expressions[0], rows), scope.condition))
+    return CountDistinct(argument=logic.only_where(bind_expression(inner.expressions[0], rows), scope.condition))
 
 
 def _units_where(node: exp.Expression, scope: SelectScope) -> Expression | None:
@@ -70,13 +69,13 @@ def _units_where(node: exp.Expression, scope: SelectScope) -> Expression | None:
     scope.rows.only(node, "ifs", "default")
     scope.rows.only(branches[0], "this", "true")
     condition = bound_condition(branches[0].this, scope.rows, "CASE")
-    return condition if scope.condition is None else functions.both(scope.condition, condition)
+    return condition if scope.condition is None else logic.both(scope.condition, condition)
 
 
 def _count_if(node: exp.Expression, scope: SelectScope, _requests: Requests) -> Derived:
     scope.rows.only(node, "this")
     condition = bound_condition(node.this, scope.rows, "COUNT_IF")
-    both = condition if scope.condition is None else functions.both(scope.condition, condition)
+    both = condition if scope.condition is None else logic.both(scope.condition, condition)
     return MeasureValue(measure=_rows_where(both))
 
 
@@ -92,7 +91,7 @@ def _total(node: exp.Expression, scope: SelectScope, requests: Requests) -> Sum:
         raise rows.refusal(node, f"{name} needs a number, not {kind}", as_number(kind))
     try:
         bounded = within_bounds(argument, scope.named(node), scope.condition, requests)
-        return Sum(argument=only_where(conversion.summable(bounded), scope.condition))
+        return Sum(argument=logic.only_where(conversion.summable(bounded), scope.condition))
     except QueryRefused as refused:
         raise rows.refusal(node, f"{name}: {refused.reason[0].lower()}{refused.reason[1:]}", refused.remedy) from None
 

@@ -58,11 +58,6 @@ def _round(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     return compute("round", bind(node.this), ConstantValue(value=value, shape="integer"))
 
 
-def _between(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
-    rows.only(node, "this", "low", "high")
-    return compute("between", *(bind(node.args[part]) for part in ("this", "low", "high")))
-
-
 def _is(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     rows.only(node, "this", "expression")
     rows.only(node.expression, "this")
@@ -98,7 +93,7 @@ def _joined(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     """Bind CONCAT, which leaves out what is NULL."""
     rows.only(node, "expressions", "safe", "coalesce")
     parts = [bind(part) for part in node.expressions]
-    return reduce(lambda left, right: compute("concatenate", left, right), (_present(part) for part in parts))
+    return reduce(lambda left, right: compute("concatenate", left, right), map(_present, parts))
 
 
 def _present(part: Derived) -> Derived:
@@ -106,12 +101,9 @@ def _present(part: Derived) -> Derived:
 
 
 def _cast(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
-    """Bind a cast; DATE '…' and TIMESTAMP '…' are casts of constants."""
-    return _constant(node, rows, bind) if isinstance(node.this, exp.Literal) else _cast_number(node, rows, bind)
-
-
-def _cast_number(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     """Bind a cast of a number to a real, a whole or a decimal number, half up."""
+    if isinstance(node.this, exp.Literal):  # as DATE '…' and TIMESTAMP '…' are
+        return _constant(node, rows, bind)
     rows.only(node, "this", "to", "safe")
     value, target = bind(node.this), node.args["to"]
     rows.only(target, "this", "expressions")
@@ -120,17 +112,11 @@ def _cast_number(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     if value.shape in NUMERIC and target.this in _WHOLE:
         return compute("round", value)
     if value.shape in NUMERIC and target.this == exp.DType.DECIMAL:
-        return compute("round", value, ConstantValue(value=_scale(target), shape="integer"))
+        listed = target.expressions  # without parameters DuckDB takes (18, 3)
+        scale = Fraction(str(listed[1].this.this)) if len(listed) == 2 else Fraction(0 if listed else 3)
+        return compute("round", value, ConstantValue(value=scale, shape="integer"))
     reason = f"A cast of {value.shape} to {target.sql()[:40]} is not answered over the answer"
     raise rows.refusal(node, reason, "Cast numbers to DOUBLE, INTEGER or DECIMAL(10, 2).")
-
-
-def _scale(target: exp.Expression) -> Fraction:
-    """Return the decimals of a DECIMAL; of one without parameters what DuckDB takes."""
-    listed = target.expressions
-    if not listed:
-        return Fraction(3)
-    return Fraction(str(listed[1].this.this)) if len(listed) == 2 else Fraction(0)
 
 
 def _subtract(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
@@ -220,6 +206,6 @@ FORMULAS: Final[Mapping[type[exp.Expression], Formula]] = {
     exp.And: _apply("and", "this", "expression"),
     exp.Or: _apply("or", "this", "expression"),
     exp.Not: _apply("not", "this"),
-    exp.Between: _between,
+    exp.Between: _apply("between", "this", "low", "high"),
     exp.Is: _is,
 }

@@ -26,13 +26,12 @@ from lapwing.query.derivation.columns import Shape
 from lapwing.query.derivation.derived import Derived
 from lapwing.query.derivation.noisy_trees import RankKind
 from lapwing.query.derivation.ranked_values import OrderStatistic
-from lapwing.query.expressions import conversion, temporal
+from lapwing.query.expressions import conversion, logic, temporal
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, Literal, is_number
 from lapwing.query.expressions.naming import as_number, written_name
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.types import Fixed, Type, describe, is_temporal
-from lapwing.query.from_clause.groupings import only_where
 from lapwing.query.measures import Distribution
 from lapwing.query.relations.contribution import per_row
 from lapwing.query.text.options import NamedArguments
@@ -44,9 +43,14 @@ MOST_NODES: Final = 1 << 22
 """How many nodes the distributions of a question may have in all its cells."""
 
 
-def _median(node: exp.Expression, scope: SelectScope, _requests: Requests) -> Derived:
-    scope.rows.only(node, "this")
-    return _statistic(node, node.this, Fraction(1, 2), "continuous", scope)
+def _ranked(share: Fraction, kind: RankKind) -> Aggregate:
+    """Bind MEDIAN, MIN or MAX: a share of the rows that the name says."""
+
+    def bind(node: exp.Expression, scope: SelectScope, _requests: Requests) -> Derived:
+        scope.rows.only(node, "this")
+        return _statistic(node, node.this, share, kind, scope)
+
+    return bind
 
 
 def _quantile(node: exp.Expression, scope: SelectScope, _requests: Requests) -> Derived:
@@ -83,27 +87,17 @@ def _within_group(node: exp.Expression, scope: SelectScope, _requests: Requests)
     return _statistic(inner, term.this, share, kind, scope)
 
 
-def _least(node: exp.Expression, scope: SelectScope, _requests: Requests) -> Derived:
-    scope.rows.only(node, "this")
-    return _statistic(node, node.this, Fraction(0), "extreme", scope)
-
-
-def _greatest(node: exp.Expression, scope: SelectScope, _requests: Requests) -> Derived:
-    scope.rows.only(node, "this")
-    return _statistic(node, node.this, Fraction(1), "extreme", scope)
-
-
 _PERCENTILE = "Write PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)."
 
 ORDER_STATISTICS: Final[Mapping[type[exp.Expression], Aggregate]] = {
-    exp.Median: _median,
+    exp.Median: _ranked(Fraction(1, 2), "continuous"),
     exp.Quantile: _quantile,
     exp.ApproxQuantile: _quantile,
     exp.PercentileCont: _percentile,
     exp.PercentileDisc: _percentile,
     exp.WithinGroup: _within_group,
-    exp.Min: _least,
-    exp.Max: _greatest,
+    exp.Min: _ranked(Fraction(0), "extreme"),
+    exp.Max: _ranked(Fraction(1), "extreme"),
 }
 
 
@@ -136,24 +130,19 @@ def _statistic(node: exp.Expression, argument: object, share: Fraction, kind: Ra
     try:
         named = scope.named(node)
         number = _in_whole_numbers(bound, named) if is_temporal(bound.type) else per_row(bound, named)
-        counted = only_where(conversion.summable(number), scope.condition)
+        counted = logic.only_where(conversion.summable(number), scope.condition)
     except QueryRefused as refused:
         reason = f"{_name(node, rows)}: {refused.reason[0].lower()}{refused.reason[1:]}"
         raise rows.refusal(node, reason, refused.remedy) from None
     whole = isinstance(number.type, Fixed) and number.type.step.denominator == 1
     real = kind == "continuous" or not isinstance(number.type, Fixed)
     shape: Shape = "real" if real else "integer" if whole else "decimal"
-    distribution = _distribution(counted, _cells(scope))
+    sets = scope.sets or (scope.keys,)  # each grouping set has cells by its own keys
+    private = any(key.private for keys in sets for key in keys)
+    cells = None if private else sum(prod(len(key.domain) for key in keys) for keys in sets)
+    distribution = _distribution(counted, cells)
     statistic = OrderStatistic(distribution=distribution, share=share, kind=kind, shape=shape)
     return _as_time(statistic, bound.type) if is_temporal(bound.type) else statistic
-
-
-def _cells(scope: SelectScope) -> int | None:
-    """Return how many cells the answer has, each grouping set by its keys alone; of private keys nobody knows."""
-    sets = scope.sets or (scope.keys,)
-    if any(key.private for keys in sets for key in keys):
-        return None
-    return sum(prod(len(key.domain) for key in keys) for keys in sets)
 
 
 def _in_whole_numbers(argument: Expression, named: NamedArguments | None) -> Expression:

@@ -14,12 +14,11 @@ from lapwing.query.aggregates.approximate_bounds import within_bounds
 from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope
 from lapwing.query.derivation.derived import Derived
 from lapwing.query.derivation.moments import correlation, covariance, deviation, variance
-from lapwing.query.expressions import arithmetic, conversion, functions
+from lapwing.query.expressions import arithmetic, conversion, logic
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, is_number
 from lapwing.query.expressions.naming import as_number, name_of
 from lapwing.query.expressions.types import Fixed, describe
-from lapwing.query.from_clause.groupings import only_where
 from lapwing.query.measures import Count, Sum
 
 
@@ -70,8 +69,8 @@ def _all_present(values: Sequence[Expression], condition: Expression | None) -> 
     every = condition
     for value in values:
         if conversion.nullable(value):
-            present = functions.negation(functions.is_null(value))
-            every = present if every is None else functions.both(every, present)
+            present = logic.negation(logic.is_null(value))
+            every = present if every is None else logic.both(every, present)
     return every
 
 
@@ -82,7 +81,7 @@ def _middle(value: Expression) -> int:
 
 def _sum(value: Expression, condition: Expression | None) -> Sum:
     """Return the sum around the middle of the bounds, where one row changes it least."""
-    return Sum(argument=only_where(value, condition), origin=_middle(value))
+    return Sum(argument=logic.only_where(value, condition), origin=_middle(value))
 
 
 def _product(first: Expression, second: Expression, condition: Expression | None) -> Sum:
@@ -94,7 +93,7 @@ def _product(first: Expression, second: Expression, condition: Expression | None
             "The square of the numbers is too fine or too large to be summed", remedy=refused.remedy
         ) from None
     whole = cast(Fixed, product.type)
-    return Sum(argument=only_where(product, condition), origin=((whole.low or 0) + (whole.high or 0)) // 2)
+    return Sum(argument=logic.only_where(product, condition), origin=((whole.low or 0) + (whole.high or 0)) // 2)
 
 
 def _deviation(value: Expression) -> Expression:

@@ -43,7 +43,7 @@ from typing import Final
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.query.aggregates.approximate_bounds import ApproximateBounds, margin_of
 from lapwing.query.aggregates.scope import Requests
-from lapwing.query.expressions import arithmetic, conversion, functions
+from lapwing.query.expressions import arithmetic, conversion, logic
 from lapwing.query.expressions.expression import Expression, Literal, written_in
 from lapwing.query.expressions.magnitudes import Bounds, Magnitudes, class_of, magnitudes_of
 from lapwing.query.measures import Count, Distribution, Key, Sum
@@ -122,7 +122,7 @@ def _listed(selection: Selection, keys: Sequence[Key]) -> Selection:
     if not conditions:
         return selection
     present = [*conditions, *([] if selection.where is None else [selection.where])]
-    return replace(selection, where=functions.both(*present) if len(present) > 1 else present[0])
+    return replace(selection, where=logic.both(*present) if len(present) > 1 else present[0])
 
 
 def _is_short(key: Key) -> bool:
@@ -131,7 +131,7 @@ def _is_short(key: Key) -> bool:
 
 def _is_listed(key: Key) -> Expression:
     kind = key.expression.type
-    return functions.member(key.expression, [Literal(value=value, type=kind) for value in key.values or ()])
+    return logic.member(key.expression, [Literal(value=value, type=kind) for value in key.values or ()])
 
 
 def _group(key: Key) -> Expression:
@@ -139,7 +139,7 @@ def _group(key: Key) -> Expression:
     if key.other is None or not _is_short(key):
         return key.expression
     other = Literal(value=key.other, type=key.expression.type)
-    return functions.case([_is_listed(key)], [key.expression], other)
+    return logic.case([_is_listed(key)], [key.expression], other)
 
 
 # ---- what follows from its answer ------------------------------------------------------------------------------------

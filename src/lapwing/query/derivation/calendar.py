@@ -31,7 +31,7 @@ def moment_of(seconds: Derived) -> FunctionCall:
 
 def midnights(days: Derived) -> FunctionCall:
     """Write days since 1970-01-01, and parts of days, as a timestamp."""
-    return moment_of(compute("multiply", days, _whole(_SECONDS["day"])))
+    return moment_of(compute("multiply", days, _exact(Fraction(_SECONDS["day"]))))
 
 
 def days_between(later: Derived, earlier: Derived) -> FunctionCall:
@@ -73,10 +73,6 @@ def _number(value: Derived) -> Derived:
     if isinstance(value, FunctionCall) and value.function in _WRITTEN:
         return value.arguments[0]
     return compute("day_number" if value.shape == "date" else "second_number", value)
-
-
-def _whole(value: int) -> ConstantValue:
-    return ConstantValue(value=Fraction(value), shape="integer")
 
 
 def _exact(value: Fraction) -> ConstantValue:

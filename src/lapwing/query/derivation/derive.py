@@ -128,7 +128,9 @@ def compute(function: str, *arguments: Derived) -> FunctionCall:
     Raises: QueryRefused if they do not fit.
     """
     parts = _alike(arguments) if function in _COMPARED else arguments
-    return FunctionCall(function=function, arguments=tuple(parts), shape=_shape_of(function, parts))
+    return FunctionCall(
+        function=function, arguments=tuple(parts), shape=_RULES.get(function, _numeric)(function, parts)
+    )
 
 
 def interval_end(value: Derived, side: Side) -> IntervalEnd:
@@ -177,30 +179,12 @@ def _at_midnight(argument: Derived) -> Derived:
     return argument
 
 
-def _shape_of(function: str, arguments: Sequence[Derived]) -> Shape:
-    """Return the type of a function's result.
-
-    Raises: QueryRefused if the arguments do not fit it.
-    """
-    return _RULES.get(function, _numeric)(function, arguments)
-
-
 def _numeric(function: str, arguments: Sequence[Derived]) -> Shape:
     for argument in arguments:
         if argument.shape not in NUMERIC:
             name = _SYMBOLS.get(function) or _SPELLED.get(function, function.upper())
             raise QueryRefused(f"{name} over the answer needs numbers, not {argument.shape}")
     return NUMERIC[max(NUMERIC.index(argument.shape) for argument in arguments)]
-
-
-def _real(function: str, arguments: Sequence[Derived]) -> Shape:
-    _numeric(function, arguments)
-    return "real"
-
-
-def _whole(function: str, arguments: Sequence[Derived]) -> Shape:
-    _numeric(function, arguments)
-    return "integer"
 
 
 def _rounded(function: str, arguments: Sequence[Derived]) -> Shape:
@@ -250,23 +234,23 @@ def _common(_function: str, arguments: Sequence[Derived]) -> Shape:
     return shapes[0]
 
 
+def _chosen(function: str, arguments: Sequence[Derived]) -> Shape:
+    _condition(function, arguments[:-1:2])
+    return _common(function, [*arguments[1::2], arguments[-1]])
+
+
+def _comparison(function: str, arguments: Sequence[Derived]) -> Shape:
+    _common(function, arguments)
+    return "boolean"
+
+
 def _first(function: str, arguments: Sequence[Derived]) -> Shape:
     _common(function, arguments)
     return arguments[0].shape
 
 
-def _chosen(function: str, arguments: Sequence[Derived]) -> Shape:
-    _require(("boolean", "null"), "A condition over the answer is needed", arguments[:-1:2], "Write a comparison.")
-    return _common(function, [*arguments[1::2], arguments[-1]])
-
-
 def _condition(_function: str, arguments: Sequence[Derived]) -> Shape:
     _require(("boolean", "null"), "A condition over the answer is needed", arguments, "Write a comparison.")
-    return "boolean"
-
-
-def _comparison(function: str, arguments: Sequence[Derived]) -> Shape:
-    _common(function, arguments)
     return "boolean"
 
 
@@ -276,7 +260,7 @@ def _text(function: str, arguments: Sequence[Derived]) -> Shape:
     return "text"
 
 
-def _written(shape: Shape) -> "_Rule":
+def _of_numbers(shape: Shape) -> "_Rule":
     def rule(function: str, arguments: Sequence[Derived]) -> Shape:
         _numeric(function, arguments)
         return shape
@@ -284,7 +268,7 @@ def _written(shape: Shape) -> "_Rule":
     return rule
 
 
-def _counted(shape: Shape) -> "_Rule":
+def _of_times(shape: Shape) -> "_Rule":
     def rule(_function: str, arguments: Sequence[Derived]) -> Shape:
         _require(tuple(_TEMPORAL), "A date or timestamp of the answer is needed", arguments)
         return shape
@@ -300,16 +284,16 @@ def _require(allowed: Sequence[Shape], reason: str, arguments: Sequence[Derived]
 
 _Rule = Callable[[str, Sequence[Derived]], Shape]
 _RULES: Mapping[str, _Rule] = {
-    **dict.fromkeys(("divide", "square_root", "logarithm", "exponential", "sample_factor"), _real),
+    **dict.fromkeys(("divide", "square_root", "logarithm", "exponential", "sample_factor"), _of_numbers("real")),
     **dict.fromkeys(("round", "floor", "ceiling"), _rounded),
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "between", "in"), _comparison),
     **dict.fromkeys(("and", "or", "not"), _condition),
     **dict.fromkeys(("concatenate", "upper", "lower"), _text),
-    "sign": _whole,
-    "date_at": _written("date"),
-    "moment_at": _written("timestamp"),
-    "day_number": _counted("integer"),
-    "second_number": _counted("real"),
+    "sign": _of_numbers("integer"),
+    "date_at": _of_numbers("date"),
+    "moment_at": _of_numbers("timestamp"),
+    "day_number": _of_times("integer"),
+    "second_number": _of_times("real"),
     "power": _power,
     "coalesce": _common,
     "null_if": _first,

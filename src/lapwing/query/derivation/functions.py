@@ -64,14 +64,6 @@ def _arithmetic(rule: Callable[..., Rationals]) -> Form:
     return lambda parts, _shape: rule(*map(as_numbers, parts))
 
 
-def _power(x: Rationals, exponent: Rationals) -> Rationals:
-    return rationals.power(x, rationals.whole_constant(exponent))
-
-
-def _sign(x: Rationals) -> Rationals:
-    return Rationals(tops=rationals.signs(x), null=x.null)
-
-
 def _skipping_null(rule: Callable[[Rationals, Rationals], Rationals]) -> Callable[..., Rationals]:
     def one(x: Rationals, y: Rationals) -> Rationals:
         result = rule(x, y)
@@ -118,11 +110,6 @@ def _each(rule: Callable[..., Value]) -> Form:
         return of_values([None if None in cell else rule(*cell) for cell in cells], shape).expanded(size)
 
     return form
-
-
-def _moment_at(seconds: Fraction) -> Value:
-    """Return the timestamp so many seconds after 1970-01-01, to the nearest microsecond, half up."""
-    return days.moment_at(floor(seconds * 10**6 + Fraction(1, 2)))
 
 
 # ---- conditions ------------------------------------------------------------------------------------------------------
@@ -204,8 +191,12 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "modulo": Function(column=_each(_remainder), interval=intervals.remainder, partial=True),
     "negate": Function(column=_arithmetic(rationals.negate), interval=intervals.negate),
     "absolute": Function(column=_arithmetic(rationals.absolute), interval=intervals.absolute),
-    "sign": Function(column=_arithmetic(_sign), interval=intervals.sign),
-    "power": Function(column=_arithmetic(_power), interval=intervals.power, partial=True),
+    "sign": Function(column=_arithmetic(rationals.sign), interval=intervals.sign),
+    "power": Function(
+        column=_arithmetic(lambda x, exponent: rationals.power(x, rationals.whole_constant(exponent))),
+        interval=intervals.power,
+        partial=True,
+    ),
     "square_root": Function(column=_arithmetic(elementary.square_roots), interval=intervals.square_root, partial=True),
     "logarithm": Function(column=_each(elementary.logarithm), interval=intervals.logarithm, partial=True),
     "exponential": Function(column=_each(elementary.exponential), interval=intervals.exponential, partial=True),
@@ -238,7 +229,9 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "lower": Function(column=_each(str.lower)),
     # What they are of lies in the calendar: a quantile is inside the bounds of its argument. Ends stay numbers.
     "date_at": Function(column=_each(lambda number: days.date_at(int(number))), interval=_same),
-    "moment_at": Function(column=_each(_moment_at), interval=_same),
+    "moment_at": Function(  # to the nearest microsecond, half up
+        column=_each(lambda seconds: days.moment_at(floor(seconds * 10**6 + Fraction(1, 2)))), interval=_same
+    ),
     "day_number": Function(column=_each(lambda day: Fraction(days.count(day)))),
     "second_number": Function(column=_each(lambda moment: Fraction(days.count(moment), 10**6))),
 }

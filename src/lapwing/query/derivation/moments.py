@@ -28,7 +28,7 @@ def variance(total: Sum, squares: Sum, count: Count, *, sample: bool) -> Derived
         count: of the rows where x is not NULL.
     """
     mean = _shifted(total, count)
-    spread = compute("subtract", Average(total=squares, count=count), _power(mean, 2))
+    spread = compute("subtract", Average(total=squares, count=count), compute("power", mean, _number(2)))
     return _sampled(compute("within", spread, _number(0), _number(_radius(total) ** 2)), count, sample=sample)
 
 
@@ -70,10 +70,6 @@ def correlation(
 def _shifted(total: Sum, count: Count) -> FunctionCall:
     """Return the mean of x − c."""
     return compute("subtract", Average(total=total, count=count), _number(total.origin * total.step))
-
-
-def _power(value: Derived, exponent: int) -> FunctionCall:
-    return compute("power", value, _number(exponent))
 
 
 def _sampled(value: Derived, count: Count, *, sample: bool) -> Derived:

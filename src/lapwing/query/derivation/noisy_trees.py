@@ -199,14 +199,11 @@ def rank_margins(measure: Distribution, noise: NoiseLaw, share: Fraction, tail: 
     weights = np.maximum(spreads(measure.sizes, measure.branching).weights(float(share)), _LEAST)
     steps = np.ceil(np.log2(weights) * _AN_OCTAVE).astype(np.int64)
     values, places = np.unique(steps, return_inverse=True)
-    bounds = [_bound(noise, _weight(int(step)), tail) for step in values]
+    # A weight is 2^(step/8), rounded up far beyond what logarithms err by.
+    rounded = [Fraction(2.0 ** (int(step) / _AN_OCTAVE)) * Fraction(1_000_001, 1_000_000) for step in values]
+    bounds = [_bound(noise, weight, tail) for weight in rounded]
     margins: Floats = np.array(bounds, dtype=np.float64)[places]
     return margins
-
-
-def _weight(step: int) -> Fraction:
-    """Return 2^(step/8), rounded up far beyond what logarithms err by."""
-    return Fraction(2.0 ** (step / _AN_OCTAVE)) * Fraction(1_000_001, 1_000_000)
 
 
 @lru_cache(maxsize=4096)

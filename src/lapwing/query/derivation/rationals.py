@@ -147,6 +147,11 @@ def signs(x: Rationals) -> NDArray[np.int64]:
     return np.sign(x.tops).astype(np.int64)
 
 
+def sign(x: Rationals) -> Rationals:
+    """Return −1, 0 or 1, NULL where x is."""
+    return Rationals(tops=signs(x), null=x.null)
+
+
 def whole_constant(x: Rationals) -> int:
     """Return the whole number that a constant column holds."""
     (value,) = x.values()
@@ -198,17 +203,14 @@ def floats(x: Rationals) -> FloatArray:
         return _divided_one_by_one(tops, bottoms)
     if bottoms is None:
         return tops.astype(np.float64)
-    if x.bottoms is None and _is_power_of_two(x.scale.denominator):
-        return tops.astype(np.float64) / float(x.scale.denominator)
+    divisor = x.scale.denominator
+    if x.bottoms is None and divisor & (divisor - 1) == 0 and divisor.bit_length() <= 900:  # a power of two: exact
+        return tops.astype(np.float64) / float(divisor)
     near = np.asarray(tops / bottoms, dtype=np.float64)  # of two doubles: rounded once, as IEEE 754 does
     wide = np.broadcast_to((np.abs(tops) > _EXACT) | (bottoms > _EXACT), near.shape)
     if wide.any():
         near[wide] = _divided_one_by_one(spread(tops, near.shape)[wide], spread(bottoms, near.shape)[wide])
     return near
-
-
-def _is_power_of_two(value: int) -> bool:
-    return value & (value - 1) == 0 and value.bit_length() <= 900
 
 
 def _divided_one_by_one(tops: IntArray, bottoms: IntArray | None) -> FloatArray:

@@ -141,9 +141,8 @@ def _total(over: WindowValue, cells: NoisyCells, groups: IndexArray) -> Rational
 
 def _spanning(over: WindowValue, cells: NoisyCells, groups: IndexArray) -> Rationals:
     """Compute over the rows of each row's span, exactly."""
-    terms = [_sorting(term, cells) for term in over.order]
-    places = np.lexsort([*terms[::-1], groups])
-    spans = _spans(over.span, _changes([groups], places), _changes([groups, *terms], places))
+    places, starts, differs = _in_order(over, cells, groups)
+    spans = _spans(over.span, starts, differs)
     if over.function == "rows":
         results: list[Fraction | None] = [Fraction(end - start) for start, end in spans]
     else:
@@ -185,14 +184,6 @@ def _sums(values: Values, spans: Spans) -> list[tuple[Fraction, int]]:
     return [(sums[end] - sums[start], counts[end] - counts[start]) for start, end in spans]
 
 
-def _summed(values: Values, spans: Spans) -> Values:
-    return [total if count else None for total, count in _sums(values, spans)]
-
-
-def _averaged(values: Values, spans: Spans) -> Values:
-    return [total / count if count else None for total, count in _sums(values, spans)]
-
-
 def _outermost(choose: Callable[[Fraction, Fraction], Fraction]) -> Callable[[Values, Spans], Values]:
     """Choose among the rows of spans that start where their partition does, each of which contains the one before."""
 
@@ -211,25 +202,18 @@ def _outermost(choose: Callable[[Fraction, Fraction], Fraction]) -> Callable[[Va
     return of
 
 
-def _first(values: Values, spans: Spans) -> Values:
-    return [values[start] if start < end else None for start, end in spans]
-
-
 _OF_SPANS: Final[Mapping[str, Callable[[Values, Spans], Values]]] = {
-    "sum": _summed,
-    "average": _averaged,
+    "sum": lambda values, spans: [total if count else None for total, count in _sums(values, spans)],
+    "average": lambda values, spans: [total / count if count else None for total, count in _sums(values, spans)],
     "least": _outermost(min),
     "greatest": _outermost(max),
-    "row_at": _first,
+    "row_at": lambda values, spans: [values[start] if start < end else None for start, end in spans],
 }
 
 
 def _ranks(over: WindowValue, cells: NoisyCells, groups: IndexArray) -> IndexArray:
-    terms = [_sorting(term, cells) for term in over.order]
-    places = np.lexsort([*terms[::-1], groups])
+    places, starts, differs = _in_order(over, cells, groups)
     here = np.arange(cells.size)
-    starts = _changes([groups], places)
-    differs = _changes([groups, *terms], places)
     first = np.maximum.accumulate(np.where(starts, here, 0))
     ranks: IndexArray
     if over.function == "row_number":
@@ -242,6 +226,13 @@ def _ranks(over: WindowValue, cells: NoisyCells, groups: IndexArray) -> IndexArr
     by_row = np.empty(cells.size, dtype=np.int64)
     by_row[places] = ranks
     return by_row
+
+
+def _in_order(over: WindowValue, cells: NoisyCells, groups: IndexArray) -> tuple[IndexArray, Truth, Truth]:
+    """Return the places of rows in order, where a partition starts there, and which rows differ from the one before."""
+    terms = [_sorting(term, cells) for term in over.order]
+    places = np.lexsort([*terms[::-1], groups])
+    return places, _changes([groups], places), _changes([groups, *terms], places)
 
 
 def _sorting(term: OutputOrder, cells: NoisyCells) -> IndexArray:

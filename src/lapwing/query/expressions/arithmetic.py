@@ -1,4 +1,4 @@
-"""Arithmetic over the numbers of one row: typing rules, with bounds by interval arithmetic (see `functions`)."""
+"""Arithmetic over the numbers of one row: typing rules, with bounds by interval arithmetic (see `logic`)."""
 
 from collections.abc import Sequence
 from fractions import Fraction

@@ -7,10 +7,10 @@ from fractions import Fraction
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
-from lapwing.query.expressions import arithmetic, casts, conversion, functions, strings, temporal
+from lapwing.query.expressions import arithmetic, casts, conversion, logic, strings, temporal
 from lapwing.query.expressions.expression import Expression, Literal, Operation, require_small
-from lapwing.query.expressions.functions import NULL_LITERAL
 from lapwing.query.expressions.library import ANONYMOUS, CLOCK_REMEDY, CLOCKS, LIBRARY, Signature
+from lapwing.query.expressions.logic import NULL_LITERAL
 from lapwing.query.expressions.naming import name_of, remedy_of
 from lapwing.query.expressions.rows import RowScope, is_column, require_present
 from lapwing.query.expressions.types import BOOLEAN, TEXT, is_temporal
@@ -111,31 +111,31 @@ def _variadic(rule: Callable[..., Expression], *ignored: str) -> Callable[[exp.E
 
 
 def _comparison(symbol: str) -> Callable[[exp.Expression, RowScope], Expression]:
-    return _binary(lambda left, right: functions.compare(symbol, left, right))
+    return _binary(lambda left, right: logic.compare(symbol, left, right))
 
 
 def _between(node: exp.Expression, rows: RowScope) -> Expression:
     rows.only(node, "this", "low", "high", "symmetric")
     value, low, high = (bind_expression(node.args[part], rows) for part in ("this", "low", "high"))
-    found = functions.between(value, low, high)
-    return functions.either(found, functions.between(value, high, low)) if node.args.get("symmetric") else found
+    found = logic.between(value, low, high)
+    return logic.either(found, logic.between(value, high, low)) if node.args.get("symmetric") else found
 
 
 def _member(node: exp.Expression, rows: RowScope) -> Expression:
     rows.only(node, "this", "expressions")
     choices = [bind_expression(choice, rows) for choice in node.expressions]
-    return functions.member(bind_expression(node.this, rows), choices)
+    return logic.member(bind_expression(node.this, rows), choices)
 
 
 def _like(node: exp.Expression, rows: RowScope, escape: Expression | None = None) -> Expression:
     rows.only(node, "this", "expression", "negate")
-    argument, together = bind_expression(node.this, rows), _PATTERNS.get(type(node.expression), functions.both)
+    argument, together = bind_expression(node.this, rows), _PATTERNS.get(type(node.expression), logic.both)
     patterns = [bind_expression(pattern, rows) for pattern in _patterns(node, rows)]
     matched = together(*(strings.like(argument, p, escape, case=isinstance(node, exp.Like)) for p in patterns))
-    return functions.negation(matched) if node.args.get("negate") else matched
+    return logic.negation(matched) if node.args.get("negate") else matched
 
 
-_PATTERNS = {exp.Any: functions.either, exp.All: functions.both}
+_PATTERNS = {exp.Any: logic.either, exp.All: logic.both}
 
 
 def _patterns(node: exp.Expression, rows: RowScope) -> list[exp.Expression]:
@@ -166,10 +166,10 @@ def _is(node: exp.Expression, rows: RowScope) -> Expression:
     argument = bind_expression(node.this, rows)
     rows.only(node.expression, "this")
     if isinstance(node.expression, exp.Null):
-        return functions.is_null(argument)
+        return logic.is_null(argument)
     if isinstance(node.expression, exp.Boolean):
-        wanted = argument if node.expression.this else functions.negation(argument)
-        return functions.coalesce(wanted, Literal(value=False, type=BOOLEAN))
+        wanted = argument if node.expression.this else logic.negation(argument)
+        return logic.coalesce(wanted, Literal(value=False, type=BOOLEAN))
     raise rows.refusal(node, "IS takes NULL, TRUE or FALSE")
 
 
@@ -182,10 +182,10 @@ def _case(node: exp.Expression, rows: RowScope) -> Expression:
     for branch in node.args["ifs"]:
         rows.only(branch, "this", "true")
         condition = bind_expression(branch.this, rows)
-        conditions.append(condition if chosen is None else functions.compare("=", chosen, condition))
+        conditions.append(condition if chosen is None else logic.compare("=", chosen, condition))
     values = [bind_expression(branch.args["true"], rows) for branch in node.args["ifs"]]
     default = node.args.get("default")
-    return functions.case(conditions, values, bind_expression(default, rows) if default else NULL_LITERAL)
+    return logic.case(conditions, values, bind_expression(default, rows) if default else NULL_LITERAL)
 
 
 _MOST_REPEATED = 500
@@ -204,7 +204,7 @@ def _if(node: exp.Expression, rows: RowScope) -> Expression:
     rows.only(node, "this", "true", "false")
     condition, chosen = bind_expression(node.this, rows), bind_expression(node.args["true"], rows)
     otherwise = node.args.get("false")
-    return functions.case([condition], [chosen], bind_expression(otherwise, rows) if otherwise else NULL_LITERAL)
+    return logic.case([condition], [chosen], bind_expression(otherwise, rows) if otherwise else NULL_LITERAL)
 
 
 def _added(sign: int) -> Callable[[exp.Expression, RowScope], Expression]:
@@ -273,11 +273,6 @@ def _parameter(node: exp.Expression, around: exp.Expression, rows: RowScope) -> 
     return int(text)
 
 
-def _paren(node: exp.Expression, rows: RowScope) -> Expression:
-    rows.only(node, "this")
-    return bind_expression(node.this, rows)
-
-
 def _call(signature: Signature) -> Callable[[exp.Expression, RowScope], Expression]:
     """Bind a function of the library by the names of its arguments."""
 
@@ -292,8 +287,11 @@ def _call(signature: Signature) -> Callable[[exp.Expression, RowScope], Expressi
             *signature.ignored,
         )
         words: list[object] = [word_of(node.args.get(name), node, rows) for name in signature.words]
-        if signature.words and any(is_column(part) and temporal.is_unit(part.name) for part in node.args.values()):
-            _require_unit(str(words[0]), node, rows)
+        # In DATE_TRUNC(x, MONTH) the parser takes the column for the unit.
+        swapped = words and not temporal.is_unit(str(words[0]))
+        if swapped and any(is_column(part) and temporal.is_unit(part.name) for part in node.args.values()):
+            remedy = "Write DATE_TRUNC('month', x) and DATE_DIFF('day', earlier, later)."
+            raise rows.refusal(node, f"{name_of(node)} takes the unit of time first", remedy)
         words += [str(node.args.get(name) or "") for name in signature.flags]
         given = [node.args.get(name) for name in (*signature.needed, *signature.optional)]
         if any(part is None for part in given[: len(signature.needed)]):
@@ -302,13 +300,6 @@ def _call(signature: Signature) -> Callable[[exp.Expression, RowScope], Expressi
         return signature.rule(*words, *(None if part is None else bind_expression(part, rows) for part in given))
 
     return bind
-
-
-def _require_unit(word: str, node: exp.Expression, rows: RowScope) -> None:
-    """Refuse a unit that is written last, as in DATE_TRUNC(x, MONTH): the parser takes the column for it."""
-    if not temporal.is_unit(word):
-        remedy = "Write DATE_TRUNC('month', x) and DATE_DIFF('day', earlier, later)."
-        raise rows.refusal(node, f"{name_of(node)} takes the unit of time first", remedy)
 
 
 def word_of(node: object, around: exp.Expression, rows: RowScope) -> str:
@@ -357,7 +348,7 @@ HANDLERS: Mapping[type[exp.Expression], Handler] = {
     exp.Literal: literal,
     exp.Boolean: literal,
     exp.Null: literal,
-    exp.Paren: _paren,
+    exp.Paren: _unary(lambda inner: inner),
     exp.Add: _added(+1),
     exp.Sub: _added(-1),
     exp.DateAdd: _shifted(+1),
@@ -374,7 +365,7 @@ HANDLERS: Mapping[type[exp.Expression], Handler] = {
     exp.If: _if,
     exp.Least: _variadic(arithmetic.smallest, "ignore_nulls"),
     exp.Greatest: _variadic(arithmetic.largest, "ignore_nulls"),
-    exp.Coalesce: _variadic(functions.coalesce),
+    exp.Coalesce: _variadic(logic.coalesce),
     exp.Case: _case,
     exp.EQ: _comparison("="),
     exp.NEQ: _comparison("<>"),
@@ -382,9 +373,9 @@ HANDLERS: Mapping[type[exp.Expression], Handler] = {
     exp.LTE: _comparison("<="),
     exp.GT: _comparison(">"),
     exp.GTE: _comparison(">="),
-    exp.And: _chain(functions.both),
-    exp.Or: _chain(functions.either),
-    exp.Not: _unary(functions.negation),
+    exp.And: _chain(logic.both),
+    exp.Or: _chain(logic.either),
+    exp.Not: _unary(logic.negation),
     exp.Between: _between,
     exp.In: _member,
     exp.Is: _is,

@@ -9,7 +9,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
-from lapwing.query.expressions import arithmetic, conversion, functions, strings
+from lapwing.query.expressions import arithmetic, conversion, logic, strings
 from lapwing.query.expressions.expression import Expression, Literal, Operation, is_number
 from lapwing.query.expressions.types import (
     BOOLEAN,
@@ -65,9 +65,7 @@ def cast(argument: Expression, kind: object, parameters: list[int], *, attempt: 
     if kind in (exp.DType.TEXT, exp.DType.VARCHAR):
         return strings.to_text(argument)
     if kind == exp.DType.BOOLEAN and (argument.type == BOOLEAN or is_number(argument.type)):
-        return (
-            argument if argument.type == BOOLEAN else functions.compare("<>", argument, conversion.number(Fraction(0)))
-        )
+        return argument if argument.type == BOOLEAN else logic.compare("<>", argument, conversion.number(Fraction(0)))
     if isinstance(kind, exp.DType) and kind in _TEMPORAL:
         return _to_temporal(argument, _TEMPORAL[kind], attempt=attempt)
     name = kind.value if isinstance(kind, exp.DType) else "that type"

@@ -1,6 +1,6 @@
 """Constants, and the conversions between the kinds of number: steps, doubles, and what is summed.
 
-What these rules let through is *total* (see `functions`); what would not stay inside 128 bits, or inside doubles, is
+What these rules let through is *total* (see `logic`); what would not stay inside 128 bits, or inside doubles, is
 refused here.
 """
 
@@ -155,7 +155,7 @@ def to_fixed(argument: Expression) -> Expression:
         raise without_bounds(argument, "The bounds of an expression are not known")
     span = max(kind.high - kind.low, abs(kind.high), abs(kind.low))
     # A power of two just above range/2²⁰ keeps the step short and exact as a double.
-    step = Fraction(2) ** _log2_up(span / REAL_STEPS) if span else Fraction(1)
+    step = Fraction(2) ** log2_up(span / REAL_STEPS) if span else Fraction(1)
     if step < STEPS[0]:
         raise QueryRefused("An expression is never larger than 1e-94", remedy="Multiply it by a constant.")
     return Operation(function="to_fixed", arguments=(argument,), type=inside(kind, step))
@@ -176,7 +176,8 @@ def summable(argument: Expression) -> Expression:
     return Operation(function="round_to", arguments=(argument,), type=fixed(step, low, high))
 
 
-def _log2_up(value: Fraction) -> int:
+def log2_up(value: Fraction) -> int:
+    """Return the least exponent of a power of two that is not below a positive value."""
     exponent = value.numerator.bit_length() - value.denominator.bit_length() - 1
     while Fraction(2) ** exponent < value:
         exponent += 1

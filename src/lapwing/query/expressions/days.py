@@ -48,6 +48,12 @@ def microseconds(kind: Plain) -> tuple[int, int]:
     return (kind.low or 0) * scale, (kind.high or 0) * scale
 
 
+FIXED = {
+    "week": 7 * DAY, "day": DAY, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "millisecond": 1000,
+    "microsecond": 1,
+}  # fmt: skip
+"""The units of time that are always as long, in microseconds."""
+
 # How many units have begun between 1970-01-01 (weeks: 0001-01-01, a Monday) and a time.
 INDEX: Mapping[str, Callable[[int], int]] = {
     "year": lambda us: moment_at(us).year,
@@ -75,8 +81,7 @@ def truncated(us: int, unit: str) -> int:
             return count(datetime(moment.year, moment.month, 1))
         case "week":
             return us - us % DAY - moment.weekday() * DAY
-    size = {"day": DAY, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "millisecond": 1000}
-    return us - us % size.get(unit, 1)
+    return us - us % FIXED[unit]
 
 
 def last_day(days: int) -> int:

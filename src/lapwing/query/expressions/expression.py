@@ -1,7 +1,8 @@
 """Total expressions over one row: columns, literals and operations that have a value, or NULL, on every input.
 
-An expression is checked and typed when it is built (`functions.py`), so that what exists is well-typed, never raises
-on data, and carries proven bounds. Its text is canonical: two expressions are equal if and only if their texts are.
+An expression is checked and typed when it is built (`logic` and its neighbours), so that what exists is well-typed,
+never raises on data, and carries proven bounds. Its text is canonical: two expressions are equal if and only if their
+texts are.
 
 What is written once in a subquery is put wherever its column is named. A plan shares such expressions, but its text and
 its SQL repeat them, and functions that walk it take a frame of Python's stack for every level. So sizes and depths are
@@ -74,7 +75,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """A function of `functions.FUNCTIONS` applied to checked arguments.
+    """A function by its name in plans, applied to checked arguments.
 
     `nodes` and `depth` measure its text, in which what several functions share stands several times.
     """

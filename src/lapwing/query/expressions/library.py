@@ -13,7 +13,7 @@ from functools import partial
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
-from lapwing.query.expressions import arithmetic, conversion, functions, numeric, strings, temporal
+from lapwing.query.expressions import arithmetic, conversion, logic, numeric, strings, temporal
 from lapwing.query.expressions.expression import Expression, Literal
 from lapwing.query.expressions.types import DATE, TEXT, TIMESTAMP, Plain
 
@@ -37,82 +37,34 @@ class Signature:
     ignored: tuple[str, ...] = ()
 
 
-# ---- made of others --------------------------------------------------------------------------------------------------
+# ---- functions of other databases, made of those that there are ------------------------------------------------------
 
 _ZERO = conversion.number(Fraction(0))
 
 
-# ---- numbers ---------------------------------------------------------------------------------------------------------
-
-
-def _square(argument: Expression) -> Expression:
-    """Bind SQUARE(x)."""
-    return arithmetic.multiply(argument, argument)
-
-
-def _zero_if_null(argument: Expression) -> Expression:
-    """Bind ZEROIFNULL(x)."""
-    return functions.coalesce(argument, _ZERO)
-
-
-def _null_if_zero(argument: Expression) -> Expression:
-    """Bind NULLIFZERO(x)."""
-    return functions.null_if(argument, _ZERO)
-
-
 def _divide_or_zero(left: Expression, right: Expression) -> Expression:
     """Bind DIV0(x, y): 0 where y is zero and x is not NULL."""
-    zero = functions.both(functions.compare("=", right, _ZERO), _is_known(left))
-    return functions.case([zero], [_ZERO], arithmetic.divide(left, right))
+    zero = logic.both(logic.compare("=", right, _ZERO), _is_known(left))
+    return logic.case([zero], [_ZERO], arithmetic.divide(left, right))
 
 
 def _divide_or_zero_or_null(left: Expression, right: Expression) -> Expression:
     """Bind DIV0NULL(x, y): 0 where y is zero or NULL and x is not NULL."""
-    nothing = functions.either(functions.compare("=", right, _ZERO), functions.is_null(right))
-    return functions.case([functions.both(nothing, _is_known(left))], [_ZERO], arithmetic.divide(left, right))
+    nothing = logic.either(logic.compare("=", right, _ZERO), logic.is_null(right))
+    return logic.case([logic.both(nothing, _is_known(left))], [_ZERO], arithmetic.divide(left, right))
 
 
-# ---- choice ----------------------------------------------------------------------------------------------------------
-
-
-def _same(left: Expression, right: Expression) -> Expression:
+def _alike(left: Expression, right: Expression) -> Expression:
     """Bind x IS NOT DISTINCT FROM y."""
-    return functions.negation(functions.distinct(left, right))
+    return logic.negation(logic.distinct(left, right))
 
 
 def _is_known(argument: Expression) -> Expression:
-    return functions.negation(functions.is_null(argument))
+    return logic.negation(logic.is_null(argument))
 
 
-def _choose(condition: Expression, chosen: Expression, otherwise: Expression) -> Expression:
-    """Bind IFF(condition, x, y)."""
-    return functions.case([condition], [chosen], otherwise)
-
-
-def _by_null(argument: Expression, known: Expression, null: Expression) -> Expression:
-    """Bind NVL2(x, y, z): y where x is not NULL, else z."""
-    return functions.case([_is_known(argument)], [known], null)
-
-
-def _is_null_or(argument: Expression, otherwise: Expression | None = None) -> Expression:
-    """Bind ISNULL(x), a condition, and ISNULL(x, y), which is y where x is NULL."""
-    return functions.is_null(argument) if otherwise is None else functions.coalesce(argument, otherwise)
-
-
-# ---- dates -----------------------------------------------------------------------------------------------------------
-
-
-def _to_date(argument: Expression) -> Expression:
-    """Bind DATE(x) and TO_DATE(x): of a timestamp, a date or a constant text."""
-    return _instant(argument, DATE)
-
-
-def _to_timestamp(argument: Expression) -> Expression:
-    """Bind TIMESTAMP(x)."""
-    return _instant(argument, TIMESTAMP)
-
-
-def _instant(argument: Expression, kind: Plain) -> Expression:
+def _instant(kind: Plain, argument: Expression) -> Expression:
+    """Bind DATE(x), TO_DATE(x) and TIMESTAMP(x): of a timestamp, a date or a constant text."""
     if isinstance(argument, Literal) and isinstance(argument.value, str):
         return conversion.temporal(argument.value, kind)
     if argument.type == TEXT:
@@ -126,43 +78,20 @@ def _instant(argument: Expression, kind: Plain) -> Expression:
 def _date_of(argument: Expression, month: Expression | None = None, *day: Expression) -> Expression:
     """Bind DATE(x) and DATE(year, month, day)."""
     if month is None:
-        return _to_date(argument)
+        return _instant(DATE, argument)
     if len(day) != 1:
         raise QueryRefused("DATE takes a timestamp, or a year, a month and a day", remedy="Write CAST(x AS DATE).")
     return temporal.make_date(argument, month, day[0])
 
 
-def _try_date(argument: Expression) -> Expression:
-    """Bind TRY_TO_DATE(x): NULL where a text is no date."""
-    return conversion.read_temporal(argument, DATE) if argument.type == TEXT else _to_date(argument)
+def _read(kind: Plain, argument: Expression) -> Expression:
+    """Bind TRY_TO_DATE(x) and TRY_TO_TIMESTAMP(x): NULL where a text is none."""
+    return conversion.read_temporal(argument, kind) if argument.type == TEXT else _instant(kind, argument)
 
 
-def _try_timestamp(argument: Expression) -> Expression:
-    """Bind TRY_TO_TIMESTAMP(x): NULL where a text is no timestamp."""
-    return conversion.read_temporal(argument, TIMESTAMP) if argument.type == TEXT else _to_timestamp(argument)
-
-
-def _date_add(unit: str, amount: Expression, argument: Expression) -> Expression:
+def _added(unit: str, amount: Expression, argument: Expression) -> Expression:
     """Bind DATEADD(unit, amount, x)."""
     return temporal.shift(argument, unit, amount, +1)
-
-
-# ---- texts -----------------------------------------------------------------------------------------------------------
-
-
-def _trim_both(argument: Expression, characters: Expression | None = None) -> Expression:
-    """Bind BTRIM(x) and BTRIM(x, characters)."""
-    return strings.trim("both", argument, characters)
-
-
-def _matches_any_case(argument: Expression, pattern: Expression) -> Expression:
-    """Bind x ~* pattern."""
-    return strings.matches(argument, pattern, temporal.word("i"))
-
-
-def _without(argument: Expression, searched: Expression, by: Expression | None = None) -> Expression:
-    """Bind REPLACE(x, searched), which leaves it out, and REPLACE(x, searched, by)."""
-    return strings.replace(argument, searched, temporal.word("") if by is None else by)
 
 
 # ---- formats of dates ------------------------------------------------------------------------------------------------
@@ -216,42 +145,20 @@ def _translated(name: str, template: Expression, names: re.Pattern[str], meaning
 PAIR = ("this", "expression")
 
 
-def _log(argument: Expression, second: Expression | None) -> Expression:
-    """Bind LOG(x), to base 10, and LOG(base, x)."""
-    if second is None:
-        return numeric.logarithm(argument, numeric.TEN)
-    return numeric.logarithm(second, argument)
-
-
-def _trim(side: str, argument: Expression, characters: Expression | None) -> Expression:
-    return strings.trim({"LEADING": "leading", "TRAILING": "trailing"}.get(side, "both"), argument, characters)
-
-
-def _pad(is_left: str, argument: Expression, length: Expression, fill: Expression | None) -> Expression:
-    """Bind LPAD and RPAD, which fill up with spaces if nothing else is said."""
-    filling = temporal.word(" ") if fill is None else fill
-    return strings.pad("left" if is_left else "right", argument, length, filling)
-
-
-def _part(name: str) -> Signature:
-    return Signature(rule=partial(temporal.part, name))
-
-
-def _truncate_or_log(call: Callable[..., Expression]) -> Signature:
-    return Signature(rule=call, optional=("decimals",))
-
-
 LIBRARY: Mapping[type[exp.Expression], Signature] = {
     # numbers
-    exp.Round: _truncate_or_log(arithmetic.round_to),
-    exp.Trunc: _truncate_or_log(numeric.truncate),
+    exp.Round: Signature(rule=arithmetic.round_to, optional=("decimals",)),
+    exp.Trunc: Signature(rule=numeric.truncate, optional=("decimals",)),
     exp.Mod: Signature(rule=numeric.remainder, needed=PAIR),
     exp.IntDiv: Signature(rule=numeric.quotient, needed=PAIR),
     exp.Sign: Signature(rule=numeric.sign),
     exp.Pow: Signature(rule=numeric.power, needed=PAIR),
     exp.Sqrt: Signature(rule=numeric.square_root),
     exp.Ln: Signature(rule=numeric.logarithm),
-    exp.Log: Signature(rule=_log, optional=("expression",)),
+    exp.Log: Signature(  # to base 10; LOG(base, x) has the base first
+        rule=lambda x, y: numeric.logarithm(x, numeric.TEN) if y is None else numeric.logarithm(y, x),
+        optional=("expression",),
+    ),
     exp.Exp: Signature(rule=numeric.exponential),
     exp.Pi: Signature(rule=numeric.pi, needed=()),
     exp.Radians: Signature(rule=numeric.radians),
@@ -262,32 +169,34 @@ LIBRARY: Mapping[type[exp.Expression], Signature] = {
     exp.SafeDivide: Signature(rule=arithmetic.divide, needed=PAIR),
     exp.WidthBucket: Signature(rule=numeric.width_bucket, needed=("this", "min_value", "max_value", "num_buckets")),
     # choice and comparison
-    exp.Nullif: Signature(rule=functions.null_if, needed=PAIR),
-    exp.NullSafeEQ: Signature(rule=_same, needed=PAIR),
-    exp.NullSafeNEQ: Signature(rule=functions.distinct, needed=PAIR),
-    exp.EqualNull: Signature(rule=_same, needed=PAIR),
-    exp.Nvl2: Signature(rule=_by_null, needed=("this", "true", "false")),
-    exp.BitwiseXor: Signature(rule=functions.exclusive, needed=PAIR),
+    exp.Nullif: Signature(rule=logic.null_if, needed=PAIR),
+    exp.NullSafeEQ: Signature(rule=_alike, needed=PAIR),
+    exp.NullSafeNEQ: Signature(rule=logic.distinct, needed=PAIR),
+    exp.EqualNull: Signature(rule=_alike, needed=PAIR),
+    exp.Nvl2: Signature(
+        rule=lambda x, known, null: logic.case([_is_known(x)], [known], null), needed=("this", "true", "false")
+    ),
+    exp.BitwiseXor: Signature(rule=logic.exclusive, needed=PAIR),
     # dates and timestamps
     exp.Extract: Signature(rule=temporal.part, words=("this",), needed=("expression",)),
-    exp.Year: _part("year"),
-    exp.Quarter: _part("quarter"),
-    exp.Month: _part("month"),
-    exp.Week: _part("week"),
-    exp.WeekOfYear: _part("week"),
-    exp.Day: _part("day"),
-    exp.DayOfMonth: _part("day"),
-    exp.DayOfYear: _part("dayofyear"),
-    exp.DayOfWeek: _part("dayofweek"),
-    exp.DayOfWeekIso: _part("isodow"),
-    exp.Hour: _part("hour"),
-    exp.Minute: _part("minute"),
-    exp.Second: _part("second"),
-    exp.TimeToUnix: _part("epoch"),
+    exp.Year: Signature(rule=partial(temporal.part, "year")),
+    exp.Quarter: Signature(rule=partial(temporal.part, "quarter")),
+    exp.Month: Signature(rule=partial(temporal.part, "month")),
+    exp.Week: Signature(rule=partial(temporal.part, "week")),
+    exp.WeekOfYear: Signature(rule=partial(temporal.part, "week")),
+    exp.Day: Signature(rule=partial(temporal.part, "day")),
+    exp.DayOfMonth: Signature(rule=partial(temporal.part, "day")),
+    exp.DayOfYear: Signature(rule=partial(temporal.part, "dayofyear")),
+    exp.DayOfWeek: Signature(rule=partial(temporal.part, "dayofweek")),
+    exp.DayOfWeekIso: Signature(rule=partial(temporal.part, "isodow")),
+    exp.Hour: Signature(rule=partial(temporal.part, "hour")),
+    exp.Minute: Signature(rule=partial(temporal.part, "minute")),
+    exp.Second: Signature(rule=partial(temporal.part, "second")),
+    exp.TimeToUnix: Signature(rule=partial(temporal.part, "epoch")),
     exp.DateTrunc: Signature(rule=temporal.truncate, words=("unit",)),
     exp.TimestampTrunc: Signature(rule=temporal.truncate, words=("unit",)),
     exp.Date: Signature(rule=_date_of, optional=("zone",), rest=("expressions",)),
-    exp.Timestamp: Signature(rule=_to_timestamp),
+    exp.Timestamp: Signature(rule=partial(_instant, TIMESTAMP)),
     exp.DateDiff: Signature(
         rule=temporal.difference, words=("unit",), needed=("expression", "this"), ignored=("date_part_boundary",)
     ),
@@ -302,12 +211,27 @@ LIBRARY: Mapping[type[exp.Expression], Signature] = {
     exp.Lower: Signature(rule=strings.lower),
     exp.Reverse: Signature(rule=strings.reverse),
     exp.Length: Signature(rule=strings.length),
-    exp.Trim: Signature(rule=_trim, flags=("position",), optional=("expression",)),
+    exp.Trim: Signature(
+        rule=lambda side, *parts: strings.trim(side.lower() or "both", *parts),
+        flags=("position",),
+        optional=("expression",),
+    ),
     exp.Substring: Signature(rule=strings.substring, needed=("this", "start"), optional=("length",)),
     exp.Left: Signature(rule=strings.left, needed=PAIR),
     exp.Right: Signature(rule=strings.right, needed=PAIR),
-    exp.Pad: Signature(rule=_pad, flags=("is_left",), needed=PAIR, optional=("fill_pattern",)),
-    exp.Replace: Signature(rule=_without, needed=PAIR, optional=("replacement",)),
+    exp.Pad: Signature(
+        rule=lambda is_left, x, length, fill: strings.pad(
+            "left" if is_left else "right", x, length, temporal.word(" ") if fill is None else fill
+        ),
+        flags=("is_left",),
+        needed=PAIR,
+        optional=("fill_pattern",),
+    ),
+    exp.Replace: Signature(  # without a replacement it leaves the text out
+        rule=lambda x, searched, by: strings.replace(x, searched, temporal.word("") if by is None else by),
+        needed=PAIR,
+        optional=("replacement",),
+    ),
     exp.SplitPart: Signature(rule=strings.split_part, needed=("this", "delimiter", "part_index")),
     exp.DPipe: Signature(rule=strings.join, needed=PAIR, ignored=("safe",)),
     exp.Concat: Signature(rule=strings.concat, needed=(), rest=("expressions",), ignored=("safe", "coalesce")),
@@ -317,7 +241,7 @@ LIBRARY: Mapping[type[exp.Expression], Signature] = {
     exp.StartsWith: Signature(rule=strings.starts_with, needed=PAIR),
     exp.EndsWith: Signature(rule=strings.ends_with, needed=PAIR),
     exp.RegexpLike: Signature(rule=strings.matches, needed=PAIR, optional=("flag",)),
-    exp.RegexpILike: Signature(rule=_matches_any_case, needed=PAIR),
+    exp.RegexpILike: Signature(rule=lambda x, pattern: strings.matches(x, pattern, temporal.word("i")), needed=PAIR),
     exp.RegexpFullMatch: Signature(rule=strings.fully_matches, needed=PAIR, optional=("options",)),
     exp.RegexpExtract: Signature(
         rule=strings.extract, needed=PAIR, optional=("group", "parameters"), ignored=("null_if_pos_overflow",)
@@ -334,24 +258,24 @@ ANONYMOUS: Mapping[str, tuple[Callable[..., Expression], int, tuple[int, ...]]] 
     "WEEKDAY": (partial(temporal.part, "dayofweek"), 0, (1,)),
     "ISOYEAR": (partial(temporal.part, "isoyear"), 0, (1,)),
     "DECADE": (partial(temporal.part, "decade"), 0, (1,)),
-    "DATEADD": (_date_add, 1, (2,)),
-    "TIMESTAMPADD": (_date_add, 1, (2,)),
-    "TO_DATE": (_to_date, 0, (1,)),
-    "TRY_TO_DATE": (_try_date, 0, (1,)),
-    "TRY_TO_TIMESTAMP": (_try_timestamp, 0, (1,)),
+    "DATEADD": (_added, 1, (2,)),
+    "TIMESTAMPADD": (_added, 1, (2,)),
+    "TO_DATE": (partial(_instant, DATE), 0, (1,)),
+    "TRY_TO_DATE": (partial(_read, DATE), 0, (1,)),
+    "TRY_TO_TIMESTAMP": (partial(_read, TIMESTAMP), 0, (1,)),
     "DATE_FORMAT": (_date_format, 0, (2,)),
     "FORMAT_DATE": (temporal.formatted, 0, (2,)),
     "FORMAT_TIMESTAMP": (temporal.formatted, 0, (2,)),
     "PREFIX": (strings.starts_with, 0, (2,)),
     "SUFFIX": (strings.ends_with, 0, (2,)),
     "MID": (strings.substring, 0, (2, 3)),
-    "BTRIM": (_trim_both, 0, (1, 2)),
+    "BTRIM": (partial(strings.trim, "both"), 0, (1, 2)),
     "REGEXP_CONTAINS": (strings.matches, 0, (2,)),
-    "IFF": (_choose, 0, (3,)),
-    "ISNULL": (_is_null_or, 0, (1, 2)),
-    "ZEROIFNULL": (_zero_if_null, 0, (1,)),
-    "NULLIFZERO": (_null_if_zero, 0, (1,)),
-    "SQUARE": (_square, 0, (1,)),
+    "IFF": (lambda condition, x, y: logic.case([condition], [x], y), 0, (3,)),
+    "ISNULL": (lambda x, *y: logic.coalesce(x, *y) if y else logic.is_null(x), 0, (1, 2)),
+    "ZEROIFNULL": (lambda x: logic.coalesce(x, _ZERO), 0, (1,)),
+    "NULLIFZERO": (lambda x: logic.null_if(x, _ZERO), 0, (1,)),
+    "SQUARE": (lambda x: arithmetic.multiply(x, x), 0, (1,)),
     "DIV0": (_divide_or_zero, 0, (2,)),
     "DIV0NULL": (_divide_or_zero_or_null, 0, (2,)),
 }

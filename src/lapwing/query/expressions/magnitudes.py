@@ -100,9 +100,7 @@ def _of_powers(limit: Fraction | None) -> Ladder:
     if limit is not None:
         if limit <= 0:
             return NO_LADDER
-        last = limit.numerator.bit_length() - limit.denominator.bit_length() - 1
-        while Fraction(2) ** last < limit:
-            last += 1
+        last = conversion.log2_up(limit)
         first = max(min(first, last - 1), last - MOST_DOUBLINGS)
     return Ladder(unit=Fraction(2) ** first, doublings=last - first, last=Fraction(2) ** last)
 

@@ -52,11 +52,7 @@ _TESTS: Mapping[str, Callable[[Fraction, Fraction], bool]] = {
 
 def in_order(arguments: Iterable[Expression]) -> tuple[Expression, ...]:
     """Return arguments of which the order does not matter in one order: by their texts, constants last."""
-    return tuple(sorted(arguments, key=_place))
-
-
-def _place(argument: Expression) -> tuple[bool, str]:
-    return isinstance(argument, Literal), str(argument)
+    return tuple(sorted(arguments, key=lambda argument: (isinstance(argument, Literal), str(argument))))
 
 
 def commuting(function: str, arguments: Sequence[Expression], kind: Type) -> Operation:
@@ -168,10 +164,10 @@ def _listed(condition: Expression, *, denied: bool) -> tuple[Expression, ...] | 
         second = condition.arguments[1]
         return condition.arguments if isinstance(second, Literal) and second.value is not None else None
     if denied:
-        return _listed(condition.arguments[0], denied=False) if _denies_membership(condition) else None
-    return condition.arguments if condition.function == "member" else None
+        inner = condition.arguments[0]
+        return _listed(inner, denied=False) if condition.function == "not" and _is_membership(inner) else None
+    return condition.arguments if _is_membership(condition) else None
 
 
-def _denies_membership(condition: Operation) -> bool:
-    inner = condition.arguments[0]
-    return condition.function == "not" and isinstance(inner, Operation) and inner.function == "member"
+def _is_membership(condition: Expression) -> bool:
+    return isinstance(condition, Operation) and condition.function == "member"

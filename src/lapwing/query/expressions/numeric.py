@@ -1,4 +1,4 @@
-"""Division with remainder, powers, roots, logarithms, buckets: typing rules, with bounds (see `functions`).
+"""Division with remainder, powers, roots, logarithms, buckets: typing rules, with bounds (see `logic`).
 
 Integers of steps are computed exactly. Doubles are computed by the engine's mathematical library, whose results may
 lie a few last bits from the true ones; `_outward` widens bounds by 2⁻⁴⁰ of their size, thousands of times as much.
@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import cast
 
 from lapwing.errors import QueryRefused
-from lapwing.query.expressions import arithmetic, functions
+from lapwing.query.expressions import arithmetic, logic
 from lapwing.query.expressions.arithmetic import require_numbers
 from lapwing.query.expressions.conversion import alike, fixed, integers_of, interval_of, number, real, rescale, to_real
 from lapwing.query.expressions.expression import Expression, Literal, Operation, is_number
@@ -135,7 +135,7 @@ def _clamped(argument: Expression, low: Fraction, high: Fraction) -> Expression:
     if _nested(argument) >= MOST_NESTED:
         raise QueryRefused("WIDTH_BUCKET is nested too often", remedy="Use CASE WHEN ….")
     inside = arithmetic.smallest(arithmetic.largest(argument, number(low)), number(high))
-    return functions.case([functions.is_null(argument)], [functions.NULL_LITERAL], inside)
+    return logic.case([logic.is_null(argument)], [logic.NULL_LITERAL], inside)
 
 
 def _nested(node: Expression) -> int:

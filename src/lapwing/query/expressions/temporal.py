@@ -59,13 +59,8 @@ SHIFTS: Mapping[str, tuple[str, int]] = {
     "month": ("months", 1),
     "week": ("days", 7),
     "day": ("days", 1),
-    "hour": ("microseconds", 3_600_000_000),
-    "minute": ("microseconds", 60_000_000),
-    "second": ("microseconds", 1_000_000),
-    "millisecond": ("microseconds", 1000),
-    "microsecond": ("microseconds", 1),
+    **{unit: ("microseconds", days.FIXED[unit]) for unit in ("hour", "minute", "second", "millisecond", "microsecond")},
 }
-
 
 # What may stand where a unit or a part of time is meant.
 UNITS = frozenset({*PARTS, *days.INDEX, "epoch", "decade", "date"})
@@ -289,7 +284,7 @@ def formatted(argument: Expression, template: Expression) -> Expression:
 
 
 def length_of_format(text: str) -> int:
-    """Return how long a formatted time is at most."""
+    """Return how long a formatted time is at most, or refuse a format with an unknown part."""
     length, rest = 0, iter(text)
     for character in rest:
         directive = next(rest, "") if character == "%" else None

@@ -81,7 +81,9 @@ def _connected(
         if place is None:
             break
         join, other = items.pop(place)
-        bound = bind_join(_said(join, found), bound, other, scope)
+        if found:
+            join = exp.Join(this=join.this, on=exp.and_(*found, copy=False, wrap=False))
+        bound = bind_join(join, bound, other, scope)
         conditions = [part for part in conditions if part not in found]
     return bound, items, conditions
 
@@ -181,13 +183,6 @@ def _connecting(
     units = [part for part in conditions if part not in equal and compares_units(part, ours, theirs)]
     found = [*equal, *units]
     return found if found and connects(bound, other, found, scope) else []
-
-
-def _said(join: exp.Join, conditions: Sequence[exp.Expression]) -> exp.Join:
-    """Return a join that says what it is on."""
-    if not conditions:
-        return join
-    return exp.Join(this=join.this, on=exp.and_(*conditions, copy=False, wrap=False))
 
 
 def _in_all_branches(node: exp.Expression, rows: RowScope) -> list[exp.Expression]:

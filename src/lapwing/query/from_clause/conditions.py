@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from lapwing.query.expressions import functions
+from lapwing.query.expressions import logic
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.normal_forms import TRUE
@@ -36,7 +36,7 @@ def conjunction(first: Expression | None, second: Expression | None) -> Expressi
         return first
     if first is None:
         return second
-    return functions.both(first, second)
+    return logic.both(first, second)
 
 
 def filtered(selection: Selection, where: Expression | None) -> Selection:

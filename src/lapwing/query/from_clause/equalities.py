@@ -1,15 +1,18 @@
 """Conditions that compare a row of one side of a join with a row of the other."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
-from lapwing.query.expressions import functions
+from lapwing.query.expressions import logic
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.conversion import alike
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import RowScope
+from lapwing.query.from_clause.conditions import bound_condition, conjunction, filtered
+from lapwing.query.from_clause.scope import Input
 
 Pairs = list[tuple[Expression, Expression]]
 """Expressions over one side, each with one over the other that it equals."""
@@ -17,7 +20,7 @@ Pairs = list[tuple[Expression, Expression]]
 
 def equal(left: Expression, right: Expression) -> tuple[Expression, Expression]:
     """Return two expressions as they are compared, or refuse to compare them."""
-    functions.compare("=", left, right)
+    logic.compare("=", left, right)
     left, right = alike((left, right))
     return left, right
 
@@ -55,6 +58,37 @@ def separated(
         with ours.pointing(node):
             pairs.append(equal(*sides))
     return pairs, rest
+
+
+def pairs_in_order(pairs: Pairs) -> tuple[tuple[Expression, Expression], ...]:
+    """Return pairs in the order of their texts, each once, as joins hold them."""
+    return tuple(sorted(dict.fromkeys(pairs), key=lambda pair: (str(pair[0]), str(pair[1]))))
+
+
+def filtered_by_own(
+    other: Input, conditions: Sequence[exp.Expression], ours: RowScope, theirs: RowScope
+) -> tuple[Input, list[exp.Expression]]:
+    """Ask the conditions that name the other side alone of its rows; return these, and the conditions that are left."""
+    rest = []
+    for part in conditions:
+        if binds(part, theirs) and not binds(part, ours):
+            other = replace(other, selection=filtered(other.selection, bound_condition(part, theirs, "ON")))
+        else:
+            rest.append(part)
+    return other, rest
+
+
+def all_of(conditions: Sequence[exp.Expression], rows: RowScope) -> Expression | None:
+    """Bind conditions on a pair of rows, as one; None if there are none."""
+    where: Expression | None = None
+    for part in conditions:
+        where = conjunction(where, bound_condition(part, rows, "ON"))
+    return where
+
+
+def shown_of(other: Input) -> tuple[Expression, ...]:
+    """Return all values that rows show, in one order."""
+    return tuple(sorted({value for source in other.sources for value in source.columns.values()}, key=str))
 
 
 def column_called(name: exp.Expression) -> exp.Column:

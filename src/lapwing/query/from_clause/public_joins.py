@@ -10,17 +10,22 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from lapwing.query.expressions.expression import ColumnReference, Expression, Operation
+from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.expressions.rows import RowScope, TableReference
 from lapwing.query.from_clause.conditions import bound_condition, conjunction, conjuncts, filtered
-from lapwing.query.from_clause.equalities import Pairs, binds, column_called, equal, separated
-from lapwing.query.from_clause.scope import Input, PublicInput, Scope, rows_of
+from lapwing.query.from_clause.equalities import Pairs, binds, column_called, equal, pairs_in_order, separated
+from lapwing.query.from_clause.scope import (
+    Input,
+    PublicInput,
+    Scope,
+    rows_of,
+)
 from lapwing.query.from_clause.shared_joins import bind_shared_join
 from lapwing.query.from_clause.unit_joins import bind_unit_join, connects, join_using
 from lapwing.query.relations.fresh_columns import names_in
 from lapwing.query.relations.public import PublicRows
 from lapwing.query.relations.public_join import JoinKind, PublicJoin
-from lapwing.query.relations.relation import Relation, Selection
+from lapwing.query.relations.relation import Relation, Selection, unscaled
 
 # Rows without a unit do not exist, so that a RIGHT JOIN to a public table keeps what an inner one keeps: `outer_joins`.
 KINDS: Mapping[tuple[str, str], JoinKind] = {
@@ -181,8 +186,8 @@ def joined(bound: Input, public: PublicInput, kind: JoinKind, pairs: Pairs, scop
     relation = PublicJoin(
         kind=kind,
         source=bound.selection,
-        public=public.rows,
-        on=tuple(sorted(dict.fromkeys(pairs), key=lambda pair: (str(pair[0]), str(pair[1])))),
+        other=public.rows,
+        on=pairs_in_order(pairs),
         multiplicity=multiplicity,
         added=added,
     )
@@ -217,6 +222,5 @@ def _added(rows: PublicRows, relation: Relation) -> tuple[ColumnReference, ...]:
 
 def _injective(expression: Expression) -> ColumnReference | None:
     """Return the column that a joined value is, up to a change of units that keeps different values different."""
-    if isinstance(expression, Operation) and expression.function == "rescale":
-        expression = expression.arguments[0]
-    return expression if isinstance(expression, ColumnReference) else None
+    column = unscaled(expression)
+    return column if isinstance(column, ColumnReference) else None

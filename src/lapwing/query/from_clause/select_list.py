@@ -82,7 +82,9 @@ def _item(node: exp.Expression, rows: RowScope, place: int) -> SelectItem:
     inner, name = named(node, rows)
     name = name or f"column{place + 1}"
     unit = rows.is_unit(inner)
-    value = None if unit and not _is_declared(inner, rows) else bind_expression(inner, rows)
+    # Where the unit is declared it is also a column that questions may read.
+    declared = not unit or any(same_name(inner.this, column) for source in rows.sources for column in source.columns)
+    value = bind_expression(inner, rows) if declared else None
     return SelectItem(name=name, value=value, unit=unit)
 
 
@@ -93,11 +95,6 @@ def named(node: exp.Expression, rows: RowScope) -> tuple[exp.Expression, str | N
         rows.only(node.args["alias"], "this", "quoted")
         return node.this, str(node.alias)
     return node, str(node.this.name) if is_column(node) else None
-
-
-def _is_declared(node: exp.Expression, rows: RowScope) -> bool:
-    """Tell whether the unit is also a column that questions may read."""
-    return any(same_name(node.this, name) for source in rows.sources for name in source.columns)
 
 
 # ---- aliases --------------------------------------------------------------------------------------------------------

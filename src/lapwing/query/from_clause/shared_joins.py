@@ -21,10 +21,9 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused
 from lapwing.mechanisms.packing import MOST_UNITS, require_solver
-from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import RowScope, TableReference
-from lapwing.query.from_clause.conditions import bound_condition, conjunction, filtered
-from lapwing.query.from_clause.equalities import binds, separated
+from lapwing.query.from_clause.conditions import filtered
+from lapwing.query.from_clause.equalities import all_of, filtered_by_own, pairs_in_order, separated, shown_of
 from lapwing.query.from_clause.scope import Input, Scope, rows_of
 from lapwing.query.from_clause.unit_joins import check_names
 from lapwing.query.relations.fresh_columns import fresh
@@ -50,25 +49,19 @@ def bind_shared_join(
     if not pairs:
         reason = "Rows of different units meet on an equality of their columns"
         raise rows.refusal(node, reason, "Compare a column of one table with one of the other.")
-    own = [part for part in rest if binds(part, theirs) and not binds(part, rows)]
-    for part in own:
-        other = replace(other, selection=filtered(other.selection, bound_condition(part, theirs, "ON")))
-    shown = tuple(sorted({value for source in other.sources for value in source.columns.values()}, key=str))
+    other, rest = filtered_by_own(other, rest, rows, theirs)
+    shown = shown_of(other)
     added = fresh("s", [value.type for value in shown], bound.selection.relation, other.selection.relation)
     relation = SharedJoin(
         source=bound.selection,
         other=other.selection,
         shown=shown,
         added=added,
-        on=tuple(sorted(dict.fromkeys(pairs), key=lambda pair: (str(pair[0]), str(pair[1])))),
+        on=pairs_in_order(pairs),
         apart=tuple(sorted(set(apart.values()))),
     )
     found = replace(bound, selection=Selection(relation=relation), sources=_sources(bound, other, relation))
-    where: Expression | None = None
-    for part in rest:
-        if part not in own:
-            where = conjunction(where, bound_condition(part, rows_of(found, scope), "ON"))
-    return replace(found, selection=filtered(found.selection, where))
+    return replace(found, selection=filtered(found.selection, all_of(rest, rows_of(found, scope))))
 
 
 def _sources(bound: Input, other: Input, relation: SharedJoin) -> tuple[TableReference, ...]:

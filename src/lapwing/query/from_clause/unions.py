@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from lapwing.query.expressions import functions
+from lapwing.query.expressions import logic
 from lapwing.query.expressions.conversion import alike
 from lapwing.query.expressions.rows import TableReference
 from lapwing.query.from_clause.scope import Input, PublicInput, Scope
@@ -47,7 +47,7 @@ def aligned(node: exp.Expression, parts: Sequence[Input | PublicInput], scope: S
 def united(node: exp.Expression, parts: Sequence[Input | PublicInput], name: str, scope: Scope) -> Input:
     """Unite rows: column by column in their order, the unit with the unit."""
     inputs = [part for part in parts if isinstance(part, Input)]
-    if len(inputs) < len(parts) or len({_units(part) for part in inputs}) > 1:
+    if len(inputs) < len(parts) or len({table_of(part.selection.relation).units for part in inputs}) > 1:
         raise scope.nowhere.refusal(node, "UNION ALL takes rows of the same privacy units", "Ask for each by itself.")
     names = list(inputs[0].sources[0].columns)
     shown = [list(part.sources[0].columns.values()) for part in inputs]
@@ -58,17 +58,12 @@ def united(node: exp.Expression, parts: Sequence[Input | PublicInput], name: str
         raise scope.nowhere.refusal(node, reason, "List the same columns in the same order.")
     with scope.nowhere.pointing(node):
         rows = [alike(column) for column in zip(*shown, strict=True)]
-        types = [functions.hull(column) for column in rows]
+        types = [logic.hull(column) for column in rows]
     found = _flat([Part(source=part.selection, expressions=tuple(c[i] for c in rows)) for i, part in enumerate(inputs)])
     columns = fresh("u", types, *(part.source.relation for part in found))
     relation = Union(parts=tuple(sorted(found, key=str)), columns=columns)
     source = TableReference(name=name, columns=dict(zip(names, columns, strict=True)), unit=units[0])
     return Input(selection=Selection(relation=relation), sources=(source,), unit_place=inputs[0].unit_place)
-
-
-def _units(part: Input) -> str:
-    """Return whose rows these are; rows that are units themselves are those of one table alone."""
-    return table_of(part.selection.relation).units
 
 
 def _flat(parts: Sequence[Part]) -> list[Part]:

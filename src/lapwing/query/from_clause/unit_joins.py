@@ -7,7 +7,7 @@ A join has to say that the rows are of one unit: by the unit, or by a key that t
 as well (`identity`). The first is asked for in any case.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice, product
 from typing import Final
@@ -15,11 +15,20 @@ from typing import Final
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
-from lapwing.query.expressions import functions
+from lapwing.query.expressions import logic
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import RowScope, TableReference
-from lapwing.query.from_clause.conditions import bound_condition, conjunction, filtered
-from lapwing.query.from_clause.equalities import Pairs, binds, column_called, equal, separated
+from lapwing.query.from_clause.conditions import conjunction, filtered
+from lapwing.query.from_clause.equalities import (
+    Pairs,
+    all_of,
+    column_called,
+    equal,
+    filtered_by_own,
+    pairs_in_order,
+    separated,
+    shown_of,
+)
 from lapwing.query.from_clause.scope import Input, Scope, rows_of
 from lapwing.query.relations.fresh_columns import fresh
 from lapwing.query.relations.identity import Origin, at_most_one, names_unit, origin, same_unit
@@ -79,18 +88,14 @@ def unlinked(bound: Input, other: Input, scope: Scope) -> tuple[str, str]:
     reason = "A join between protected rows pairs rows of one unit with each other"
     ours, theirs = (next(((s.name, s.unit) for s in side.sources if s.unit), None) for side in (bound, other))
     by_unit = [f"{'.'.join(ours)} = {'.'.join(theirs)}"] if ours is not None and theirs is not None else []
-    ways = list(dict.fromkeys([*by_unit, *islice(_linking(bound, other, scope), MOST_NAMED)]))
+    columns = product(_naming(bound, scope).items(), _naming(other, scope).items())
+    linking = (
+        f"{here} = {there}" for (here, left), (there, right) in columns if same_unit([(left, right)], scope.catalog)
+    )
+    ways = list(dict.fromkeys([*by_unit, *islice(linking, MOST_NAMED)]))
     if not ways:
         return reason, "Show the privacy unit, or a key that the catalog links, on both sides."
     return reason, f"Join ON {' or ON '.join(ways[:MOST_NAMED])}, with further conditions beside it."
-
-
-def _linking(bound: Input, other: Input, scope: Scope) -> Iterator[str]:
-    """Yield the equalities of two columns that say that rows are of one unit."""
-    ours, theirs = _naming(bound, scope), _naming(other, scope)
-    for (here, left), (there, right) in product(ours.items(), theirs.items()):
-        if same_unit([(left, right)], scope.catalog):
-            yield f"{here} = {there}"
 
 
 def _naming(bound: Input, scope: Scope) -> dict[str, Origin]:
@@ -114,15 +119,9 @@ def paired(
     scope: Scope,
 ) -> Input:
     """Join rows with those of their unit that are equal in pairs of expressions, and for which conditions hold."""
-    theirs = rows_of(other, scope)
-    own = [part for part in rest if binds(part, theirs) and not binds(part, rows_of(bound, scope))]
-    for part in own:
-        other = replace(other, selection=filtered(other.selection, bound_condition(part, theirs, "ON")))
+    other, rest = filtered_by_own(other, rest, rows_of(bound, scope), rows_of(other, scope))
     found, combined = _joined(kind, bound, other, pairs, scope)
-    where: Expression | None = None
-    for part in rest:
-        if part not in own:
-            where = conjunction(where, bound_condition(part, combined, "ON"))
+    where = all_of(rest, combined)
     if kind == "inner":
         return replace(found, selection=filtered(found.selection, where))
     return _asking(found, where)
@@ -166,7 +165,7 @@ def compared(node: exp.Expression, bound: Input, other: Input, scope: Scope) -> 
     ours, theirs = combined.sources
     where: Expression | None = None
     for name, value in ours.columns.items():
-        where = conjunction(where, functions.negation(functions.distinct(value, theirs.columns[name])))
+        where = conjunction(where, logic.negation(logic.distinct(value, theirs.columns[name])))
     return _asking(found, where)
 
 
@@ -213,7 +212,7 @@ def _is_unit(node: exp.Expression, rows: RowScope, others: RowScope) -> bool:
 
 def _joined(kind: UnitJoinKind, bound: Input, other: Input, pairs: Pairs, scope: Scope) -> tuple[Input, RowScope]:
     """Return the join, and the rows that conditions on a pair may name."""
-    shown = tuple(sorted({value for source in other.sources for value in source.columns.values()}, key=str))
+    shown = shown_of(other)
     added = fresh("j", [value.type for value in shown], bound.selection.relation, other.selection.relation)
     ours, theirs = (frozenset(side) for side in zip(*pairs, strict=True)) if pairs else (frozenset(), frozenset())
     relation = UnitJoin(
@@ -222,7 +221,7 @@ def _joined(kind: UnitJoinKind, bound: Input, other: Input, pairs: Pairs, scope:
         other=other.selection,
         shown=shown,
         added=added,
-        on=tuple(sorted(dict.fromkeys(pairs), key=lambda pair: (str(pair[0]), str(pair[1])))),
+        on=pairs_in_order(pairs),
         matches=1 if at_most_one(other.selection, theirs, scope.catalog) else other.selection.rows_per_unit,
         matched=1 if at_most_one(bound.selection, ours, scope.catalog) else bound.selection.rows_per_unit,
     )

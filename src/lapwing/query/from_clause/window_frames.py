@@ -10,7 +10,7 @@ from typing import Literal as Choice
 
 from sqlglot import exp
 
-from lapwing.query.expressions import conversion, temporal
+from lapwing.query.expressions import conversion, days, temporal
 from lapwing.query.expressions.calls import bind_expression, exact_number
 from lapwing.query.expressions.conversion import bounds_of, in_calendar
 from lapwing.query.expressions.expression import Expression, Literal, Operation
@@ -125,9 +125,6 @@ def _number_of(value: Expression, node: exp.Window, rows: RowScope) -> Expressio
     )
 
 
-_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 7 * 86_400}
-
-
 def _distance(end: exp.Expression, value: Expression, node: exp.Window, rows: RowScope) -> int:
     """Return a distance in steps of the order value."""
     step = value.type.step if isinstance(value.type, Fixed) else Fraction(1)
@@ -156,10 +153,10 @@ def _seconds(interval: exp.Expression, node: exp.Window, rows: RowScope) -> Frac
     if not isinstance(unit, exp.Var):
         return None
     rows.only(unit, "this")
-    seconds = _SECONDS.get(temporal.unit_of(unit.name))
-    if seconds is None:
+    name = temporal.unit_of(unit.name)
+    if name not in ("second", "minute", "hour", "day", "week"):
         raise rows.refusal(node, f"A distance in {unit.name.upper()} has no fixed length", "Write INTERVAL 30 DAY.")
-    amount = interval.this
+    amount, seconds = interval.this, days.FIXED[name] // 10**6
     if isinstance(amount, exp.Literal) and amount.is_string:
         return exact_number(str(amount.this), amount, rows) * seconds
     number = _constant(amount, rows) if isinstance(amount, exp.Expression) else None

@@ -13,8 +13,9 @@ from sqlglot import exp
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Literal, require_few
 from lapwing.query.expressions.rows import RowScope, same_name
+from lapwing.query.from_clause.unit_aggregates import UnitCall, bind_call
 from lapwing.query.from_clause.window_frames import bind_frame, settled
-from lapwing.query.from_clause.window_functions import Called, bind_function, function_of, name_in_plan
+from lapwing.query.from_clause.window_functions import WINDOW_FUNCTIONS, function_of, name_in_plan
 from lapwing.query.relations.fresh_columns import fresh
 from lapwing.query.relations.relation import Selection
 from lapwing.query.relations.windowed import SortTerm, Window, Windowed
@@ -124,7 +125,8 @@ def _window(node: exp.Window, written: Written, most: int, rows: RowScope) -> Wi
     frame, order = bind_frame(written.spec, node, _order(written.order, rows), most, rows)
     frame, order = settled(str(name_in_plan(called)), node, order, frame, ignores_nulls, rows)
     seen = most if frame is None else frame.most(most)
-    function, arguments, kind = bind_function(node, Called(node=called, where=where, most=seen, rows=rows))
+    call = UnitCall(node=called, where=where, most=seen, rows=rows, windowed=True)
+    function, arguments, kind = bind_call(call, WINDOW_FUNCTIONS, node)
     return Window(
         function=function,
         arguments=arguments,

@@ -13,7 +13,7 @@ from math import ceil, floor
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
-from lapwing.query.expressions import arithmetic, conversion, functions
+from lapwing.query.expressions import arithmetic, conversion, logic
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.measures import Count, Key, Measure, Sum
@@ -111,7 +111,7 @@ def kept_inside(argument: Expression, bounds: tuple[Fraction, Fraction]) -> Expr
     inside = arithmetic.smallest(arithmetic.largest(argument, low), high)
     if not conversion.nullable(argument):
         return inside
-    return functions.case([functions.is_null(argument)], [functions.NULL_LITERAL], inside)
+    return logic.case([logic.is_null(argument)], [logic.NULL_LITERAL], inside)
 
 
 def per_group(measure: Count | Sum, named: NamedArguments | None) -> Count | Sum:

@@ -7,9 +7,10 @@ hold nothing but noise.
 """
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from typing import Final
 
@@ -56,7 +57,7 @@ def image(expression: Operation, values_of: ValuesOf) -> Listed | None:
             return DAYS
         case "to_date" if isinstance(first, Operation) and first.function == "truncate":
             moments = image(first, values_of)
-            return None if moments is None else _once(_day(moment) for moment in moments)
+            return None if moments is None else tuple(dict.fromkeys(map(_day, moments)))
         case "formatted":
             return _formatted(expression)
         case function if function in _OPERATORS:
@@ -69,10 +70,6 @@ def image(expression: Operation, values_of: ValuesOf) -> Listed | None:
         case "concat_strict":
             return _of_texts(expression.arguments, values_of, "".join)
     return None
-
-
-def _once(values: Iterator[Constant]) -> Listed:
-    return tuple(dict.fromkeys(values))
 
 
 # ---- numbers --------------------------------------------------------------------------------------------------------
@@ -123,15 +120,9 @@ def _beginnings(expression: Operation) -> Listed | None:
     longest = {"year": 366, "quarter": 92, "month": 31}.get(name)
     found = [kind.low]
     while found[-1] < kind.high:
-        size = longest * days.DAY if longest is not None else _SIZES[name]
+        size = longest * days.DAY if longest is not None else days.FIXED[name]
         found.append(days.truncated(found[-1] + size, name))
     return tuple(map(days.moment_at, found))
-
-
-_SIZES: Final = {
-    "week": 7 * days.DAY, "day": days.DAY, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000,
-    "millisecond": 1000, "microsecond": 1,
-}  # fmt: skip
 
 
 def _ends_month(day: Constant) -> bool:
@@ -171,7 +162,8 @@ def _formatted(expression: Operation) -> Listed | None:
     parts = _parts(str(template.value))
     if listed is None or parts is None or any(isinstance(day, date) and day.year < 1001 for day in listed[:1]):
         return None
-    return _once("".join(part(day) for part in parts) for day in listed if isinstance(day, date))
+    written = ("".join(part(day) for part in parts) for day in listed if isinstance(day, date))
+    return tuple(dict.fromkeys(written))
 
 
 def _parts(template: str) -> list[Callable[[date], str]] | None:
@@ -179,15 +171,15 @@ def _parts(template: str) -> list[Callable[[date], str]] | None:
     parts: list[Callable[[date], str]] = []
     rest = iter(template)
     for character in rest:
-        part = _DIRECTIVES.get(next(rest, "")) if character == "%" else _written(character)
+        part = _DIRECTIVES.get(next(rest, "")) if character == "%" else partial(_itself, character)
         if part is None:
             return None
         parts.append(part)
     return parts
 
 
-def _written(character: str) -> Callable[[date], str]:
-    return lambda _day: character
+def _itself(character: str, _day: date) -> str:
+    return character
 
 
 # ---- texts ----------------------------------------------------------------------------------------------------------
@@ -219,4 +211,4 @@ def _of_texts(
         if values is None or len(texts) < len(values) or size > MAX_VALUES:
             return None
         found.append(texts)
-    return _once(combined(parts) for parts in product(*found))
+    return tuple(dict.fromkeys(combined(parts) for parts in product(*found)))

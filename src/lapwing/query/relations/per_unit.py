@@ -9,9 +9,8 @@ as many rows as it says.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal as Choice
-from typing import Self
 
 from lapwing.catalog.model import Catalog
 from lapwing.query.expressions.expression import ColumnReference, Expression
@@ -19,7 +18,8 @@ from lapwing.query.expressions.types import Type
 from lapwing.query.measures import Key
 from lapwing.query.relations.fresh_columns import named
 from lapwing.query.relations.identity import at_most_one
-from lapwing.query.relations.relation import Definition, Selection
+from lapwing.query.relations.inputs import OneSource
+from lapwing.query.relations.relation import Definition
 
 UnitFunction = Choice["count", "count_distinct", "sum", "average", "least", "greatest", "all", "any"]
 
@@ -41,33 +41,23 @@ PASSING = frozenset({"least", "greatest"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PerUnit:
+class PerUnit(OneSource):
     """One row for each unit, or for each unit and group: the group, and aggregates over it."""
 
-    source: Selection
     groups: tuple[Expression, ...]
     aggregates: tuple[UnitAggregate, ...]
     columns: tuple[ColumnReference, ...]
 
     construct = "GROUP BY the privacy unit"
-    row_by_row = False
-    meets = False
-    hands_on = False
-    reads_whole_rows = False
-    numbers = frozenset[str]()
-    public = None
-
-    def __post_init__(self) -> None:
-        self.source.require_one_unit()
 
     def __str__(self) -> str:
         shown = named(self.columns, (*self.groups, *self.aggregates))
         return f"({shown} FROM {self.source} GROUP BY unit{''.join(f', {group}' for group in self.groups)})"
 
     @property
-    def sources(self) -> tuple[Selection, ...]:
-        """Its source."""
-        return (self.source,)
+    def uses(self) -> tuple[str, ...]:
+        """The aggregates."""
+        return tuple(part.function for part in self.aggregates)
 
     @property
     def rows_per_unit(self) -> int:
@@ -81,14 +71,6 @@ class PerUnit:
     def computed(self) -> tuple[tuple[Expression, ...], ...]:
         """The groups, and what is aggregated."""
         return ((*self.groups, *(part.argument for part in self.aggregates if part.argument is not None)),)
-
-    def rebuilt(self, sources: Sequence[Selection]) -> Self:
-        """Return the same of another source."""
-        return replace(self, source=sources[0])
-
-    def narrowed(self, read: frozenset[str]) -> Self:
-        """Return the node."""
-        return self
 
     def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
         """Return the group that a column is, or the argument of an aggregate that passes a value on."""
@@ -107,53 +89,15 @@ class PerUnit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FirstRows:
-    """At most `most` rows of each unit: the first by a hash of the unit and their values."""
+class ChosenRows(OneSource):
+    """Some rows of each unit, as they are. Abstract."""
 
-    source: Selection
-    most: int
-
-    construct = "limits of rows"
-    row_by_row = False
-    meets = False
     hands_on = True
-    reads_whole_rows = True
-    numbers = frozenset[str]()
-    public = None
-
-    def __post_init__(self) -> None:
-        self.source.require_one_unit()
-
-    def __str__(self) -> str:
-        return f"(FIRST {self.most} ROWS OF {self.source})"
 
     @property
     def columns(self) -> tuple[ColumnReference, ...]:
         """The source's columns."""
         return self.source.relation.columns
-
-    @property
-    def rows_per_unit(self) -> int:
-        """The most rows of one unit."""
-        return min(self.most, self.source.rows_per_unit)
-
-    @property
-    def sources(self) -> tuple[Selection, ...]:
-        """Its source."""
-        return (self.source,)
-
-    @property
-    def computed(self) -> tuple[tuple[Expression, ...], ...]:
-        """Nothing."""
-        return ((),)
-
-    def rebuilt(self, sources: Sequence[Selection]) -> Self:
-        """Return the same of another source."""
-        return replace(self, source=sources[0])
-
-    def narrowed(self, read: frozenset[str]) -> Self:
-        """Return the node."""
-        return self
 
     def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
         """Return the source's column, which it hands on."""
@@ -165,23 +109,36 @@ class FirstRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FirstGroups:
+class FirstRows(ChosenRows):
+    """At most `most` rows of each unit: the first by a hash of the unit and their values."""
+
+    most: int
+
+    construct = "limits of rows"
+    reads_whole_rows = True
+
+    def __str__(self) -> str:
+        return f"(FIRST {self.most} ROWS OF {self.source})"
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows of one unit."""
+        return min(self.most, self.source.rows_per_unit)
+
+    @property
+    def computed(self) -> tuple[tuple[Expression, ...], ...]:
+        """Nothing."""
+        return ((),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstGroups(ChosenRows):
     """The rows of each unit in at most `most` of its groups: the first by a hash of their keys."""
 
-    source: Selection
     keys: tuple[Key, ...]
     most: int
 
     construct = "limits of groups"
-    row_by_row = False
-    meets = False
-    hands_on = True
-    reads_whole_rows = False
-    numbers = frozenset[str]()
-    public = None
-
-    def __post_init__(self) -> None:
-        self.source.require_one_unit()
 
     def __str__(self) -> str:
         return f"(FIRST {self.most} GROUPS BY {', '.join(map(str, self.keys))} OF {self.source})"
@@ -191,37 +148,11 @@ class FirstGroups:
         return set(expressions) <= {key.expression for key in self.keys if key.other is None}
 
     @property
-    def columns(self) -> tuple[ColumnReference, ...]:
-        """The source's columns."""
-        return self.source.relation.columns
-
-    @property
     def rows_per_unit(self) -> int:
         """The most rows of one unit."""
         return self.source.rows_per_unit
 
     @property
-    def sources(self) -> tuple[Selection, ...]:
-        """Its source."""
-        return (self.source,)
-
-    @property
     def computed(self) -> tuple[tuple[Expression, ...], ...]:
         """The keys."""
         return (tuple(key.expression for key in self.keys),)
-
-    def rebuilt(self, sources: Sequence[Selection]) -> Self:
-        """Return the same of another source."""
-        return replace(self, source=sources[0])
-
-    def narrowed(self, read: frozenset[str]) -> Self:
-        """Return the node."""
-        return self
-
-    def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
-        """Return the source's column, which it hands on."""
-        return (Definition(column, self.source.relation),)
-
-    def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
-        """Tell it of the source: a choice of rows makes no two of one."""
-        return at_most_one(self.source, values, catalog)

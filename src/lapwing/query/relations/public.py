@@ -51,19 +51,15 @@ class _NothingPublic:
     """The facts of a catalog without public tables: nobody can ask for any."""
 
     def columns(self, table: PublicTable) -> tuple[ColumnReference, ...]:
-        """Raise, as there is no such table."""
         raise LookupError(table.name)
 
     def values(self, table: PublicTable, column: str, limit: int) -> tuple[Constant, ...] | None:
-        """Raise, as there is no such table."""
         raise LookupError(table.name)
 
     def multiplicity(self, table: PublicTable, columns: Sequence[str]) -> int:
-        """Raise, as there is no such table."""
         raise LookupError(table.name)
 
     def digest(self, table: PublicTable) -> str:
-        """Raise, as there is no such table."""
         raise LookupError(table.name)
 
 

@@ -4,22 +4,21 @@ Unit-local, and it works row by row: what a row is joined with depends on that r
 multiplies the bound on a unit's rows by the most public rows that share the joined values (at least 1 for a LEFT join).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal as Choice
-from typing import Self
 
 from lapwing.catalog.model import Catalog
 from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.relations.identity import at_most_one
+from lapwing.query.relations.inputs import OneSource
 from lapwing.query.relations.public import PublicRows
-from lapwing.query.relations.relation import Definition, Selection
+from lapwing.query.relations.relation import Definition
 
 JoinKind = Choice["inner", "left", "semi", "anti", "not_in"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublicJoin:
+class PublicJoin(OneSource):
     """A selection's rows joined to public rows on equalities.
 
     A semi-join keeps the rows that match, an anti-join those that do not; `not_in` is SQL's NOT IN, which holds where
@@ -30,22 +29,28 @@ class PublicJoin:
     """
 
     kind: JoinKind
-    source: Selection
-    public: PublicRows
+    other: PublicRows
     on: tuple[tuple[Expression, Expression], ...]
     multiplicity: int
     added: tuple[ColumnReference, ...]
 
     construct = "joins to public tables"
     row_by_row = True
-    meets = False
     hands_on = True
-    reads_whole_rows = False
-    numbers = frozenset[str]()
 
     def __str__(self) -> str:
         pairs = " AND ".join(f"{left} = {right}" for left, right in self.on)
-        return f"({self.source} {self.kind.upper()} JOIN {self.public} ON {pairs})"
+        return f"({self.source} {self.kind.upper()} JOIN {self.other} ON {pairs})"
+
+    @property
+    def public(self) -> PublicRows:
+        """The public rows."""
+        return self.other
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """The kind of the join."""
+        return (self.kind,)
 
     @property
     def columns(self) -> tuple[ColumnReference, ...]:
@@ -59,27 +64,14 @@ class PublicJoin:
         return self.source.rows_per_unit * (max(1, self.multiplicity) if self.kind in ("inner", "left") else 1)
 
     @property
-    def sources(self) -> tuple[Selection, ...]:
-        """Its source."""
-        return (self.source,)
-
-    @property
     def computed(self) -> tuple[tuple[Expression, ...], ...]:
         """What the public rows are compared with."""
         return (tuple(left for left, _ in self.on),)
 
-    def rebuilt(self, sources: Sequence[Selection]) -> Self:
-        """Return the same of another source."""
-        return replace(self, source=sources[0])
-
-    def narrowed(self, read: frozenset[str]) -> Self:
-        """Return the node."""
-        return self
-
     def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
         """Return the public column, or the source's."""
         if column in self.added:
-            return (Definition(self.public.columns[self.added.index(column)], self.public),)
+            return (Definition(self.other.columns[self.added.index(column)], self.other),)
         return (Definition(column, self.source.relation),)
 
     def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:

@@ -45,6 +45,11 @@ class Relation(Protocol):
         ...
 
     @property
+    def uses(self) -> tuple[str, ...]:
+        """What of its construct an engine must have too: functions, frames, the kind of a join, as plans call them."""
+        ...
+
+    @property
     def columns(self) -> tuple[ColumnReference, ...]:
         """Its columns, each under a name of its own."""
         ...
@@ -131,6 +136,7 @@ class ProtectedRows:
     table: Table
 
     construct = "tables"
+    uses = ()
     sources = ()
     computed = ()
     row_by_row = False

@@ -11,35 +11,21 @@ from typing import Self
 from lapwing.catalog.model import Catalog
 from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.relations.fresh_columns import named
+from lapwing.query.relations.inputs import OneSource
 from lapwing.query.relations.relation import Definition, Selection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Distinct:
-    """The distinct values of expressions, unit by unit."""
+class Distinct(OneSource):
+    """The distinct values of expressions, unit by unit: none may be left out, as other rows would be equal."""
 
-    source: Selection
     columns: tuple[ColumnReference, ...]
     expressions: tuple[Expression, ...]
 
     construct = "DISTINCT"
-    row_by_row = False
-    meets = False
-    hands_on = False
-    reads_whole_rows = False
-    numbers = frozenset[str]()
-    public = None
-
-    def __post_init__(self) -> None:
-        self.source.require_one_unit()
 
     def __str__(self) -> str:
         return f"(DISTINCT {named(self.columns, self.expressions)} FROM {self.source})"
-
-    @property
-    def sources(self) -> tuple[Selection, ...]:
-        """Its source."""
-        return (self.source,)
 
     @property
     def rows_per_unit(self) -> int:
@@ -50,14 +36,6 @@ class Distinct:
     def computed(self) -> tuple[tuple[Expression, ...], ...]:
         """The expressions whose values are made distinct."""
         return (self.expressions,)
-
-    def rebuilt(self, sources: Sequence[Selection]) -> Self:
-        """Return the same of another source."""
-        return replace(self, source=sources[0])
-
-    def narrowed(self, read: frozenset[str]) -> Self:
-        """Return the node: without a column other rows would be equal."""
-        return self
 
     def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
         """Return the column's expression."""
@@ -91,6 +69,7 @@ class Union:
     columns: tuple[ColumnReference, ...]
 
     construct = "UNION"
+    uses = ()
     row_by_row = False
     meets = False
     hands_on = False

@@ -8,42 +8,30 @@ looks at nothing else. Every other relation looks at several rows at once, and c
 there a `rows_per_unit` of them, as a unit may meet any number of others.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
 
 from lapwing.catalog.model import Catalog
 from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.relations.fresh_columns import named
-from lapwing.query.relations.relation import Definition, Selection, of_several_units
+from lapwing.query.relations.inputs import TwoSources
+from lapwing.query.relations.relation import Definition, of_several_units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SharedJoin:
+class SharedJoin(TwoSources):
     """A selection's rows joined with rows of whatever unit, on equalities: each belongs to the units of both.
 
-    Args: source: it may be of shared rows in its turn; shown: what is taken of the other rows; added: that, under names
-        of its own; on: pairs of an expression over the source and one over the other side; apart: the places of units
-        of the source's rows that the other row's unit must differ from.
+    The source may be of shared rows in its turn.
+
+    Args: apart: the places of units of the source's rows that the other row's unit must differ from.
     """
 
-    source: Selection
-    other: Selection
-    shown: tuple[Expression, ...]
-    added: tuple[ColumnReference, ...]
-    on: tuple[tuple[Expression, Expression], ...]
     apart: tuple[int, ...] = ()
 
     construct = "joins of different units' rows"
+    uses = ()
     row_by_row = True
     meets = True
-    hands_on = True
-    reads_whole_rows = False
-    numbers = frozenset[str]()
-    public = None
-
-    def __post_init__(self) -> None:
-        self.other.require_one_unit()
 
     def __str__(self) -> str:
         pairs = " AND ".join(f"{left} = {right}" for left, right in self.on)
@@ -63,25 +51,6 @@ class SharedJoin:
         Raises: QueryRefused.
         """
         raise of_several_units()
-
-    @property
-    def sources(self) -> tuple[Selection, ...]:
-        """Both sides."""
-        return (self.source, self.other)
-
-    @property
-    def computed(self) -> tuple[tuple[Expression, ...], ...]:
-        """What either side compares, and what is shown."""
-        return tuple(left for left, _ in self.on), (*self.shown, *(right for _, right in self.on))
-
-    def rebuilt(self, sources: Sequence[Selection]) -> Self:
-        """Return the same of other sides."""
-        return replace(self, source=sources[0], other=sources[1])
-
-    def narrowed(self, read: frozenset[str]) -> Self:
-        """Return the meeting that shows only what is read."""
-        taken = [pair for pair in zip(self.shown, self.added, strict=True) if pair[1].name in read]
-        return replace(self, shown=tuple(value for value, _ in taken), added=tuple(column for _, column in taken))
 
     def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
         """Return what is shown of the other side, or the source's column."""

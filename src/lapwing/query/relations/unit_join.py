@@ -9,57 +9,45 @@ sides have together. Which pairs match is a function of their values, so that th
 order.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal as Choice
-from typing import Self
 
 from lapwing.catalog.model import Catalog
-from lapwing.query.expressions.expression import ColumnReference, Expression, columns_of
+from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.relations.fresh_columns import named
 from lapwing.query.relations.identity import at_most_one
-from lapwing.query.relations.relation import Definition, Selection
+from lapwing.query.relations.inputs import TwoSources
+from lapwing.query.relations.relation import Definition
 
 UnitJoinKind = Choice["inner", "left", "semi", "anti"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnitJoin:
+class UnitJoin(TwoSources):
     """A selection's rows joined with others of their unit, on equalities, where a condition on the pair is true.
 
-    Args: shown: what is taken of the other rows; added: that, under names of its own; on: pairs of an expression over
-        the source and one over the other side; where: over the source's columns and the added ones, for the kinds in
-        which it is not a condition on the result; matches: the most rows of the other side that a row of the source
-        equals, matched: the most rows of the source that one of the other side equals, both within a unit.
+    Args: where: over the source's columns and the added ones, for the kinds in which it is not a condition on the
+        result; matches: the most rows of the other side that a row of the source equals, matched: the most rows of the
+        source that one of the other side equals, both within a unit.
     """
 
     kind: UnitJoinKind
-    source: Selection
-    other: Selection
-    shown: tuple[Expression, ...]
-    added: tuple[ColumnReference, ...]
-    on: tuple[tuple[Expression, Expression], ...]
     matches: int
     matched: int
     where: Expression | None = None
 
     construct = "joins of a unit's rows"
-    row_by_row = False
-    meets = False
-    hands_on = True
-    reads_whole_rows = False
-    numbers = frozenset[str]()
-    public = None
-
-    def __post_init__(self) -> None:
-        self.source.require_one_unit()
-        self.other.require_one_unit()
 
     def __str__(self) -> str:
         pairs = "".join(f" AND {left} = {right}" for left, right in self.on)
         where = f" AND {self.where}" if self.where is not None else ""
         other = f"{named(self.added, self.shown)} FROM {self.other}"
         return f"({self.source} {self.kind.upper()} JOIN ({other}) ON unit{pairs}{where})"
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """The kind of the join."""
+        return (self.kind,)
 
     @property
     def columns(self) -> tuple[ColumnReference, ...]:
@@ -77,25 +65,9 @@ class UnitJoin:
         return min(own * max(1, self.matches), other * self.matched + unmatched)
 
     @property
-    def sources(self) -> tuple[Selection, ...]:
-        """Both sides."""
-        return (self.source, self.other)
-
-    @property
-    def computed(self) -> tuple[tuple[Expression, ...], ...]:
-        """What either side compares, the condition on the pair, and what is shown."""
-        where = () if self.where is None else (self.where,)
-        return (*(left for left, _ in self.on), *where), (*self.shown, *(right for _, right in self.on))
-
-    def rebuilt(self, sources: Sequence[Selection]) -> Self:
-        """Return the same of other sides."""
-        return replace(self, source=sources[0], other=sources[1])
-
-    def narrowed(self, read: frozenset[str]) -> Self:
-        """Return the join that shows only what is read, of which its own condition is a part."""
-        read |= columns_of(self.where)
-        taken = [pair for pair in zip(self.shown, self.added, strict=True) if pair[1].name in read]
-        return replace(self, shown=tuple(value for value, _ in taken), added=tuple(column for _, column in taken))
+    def condition(self) -> Expression | None:
+        """The condition on the pair."""
+        return self.where
 
     def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
         """Return what is shown of the other side, or the source's column."""

@@ -20,17 +20,16 @@ Frames in ROWS are cut off at the most rows of a unit, and those in RANGE are ov
 stays inside 64 bits, so that none can overflow on data.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal as Choice
-from typing import Self
 
 from lapwing.catalog.model import Catalog
 from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.expressions.types import Type
 from lapwing.query.relations.fresh_columns import named
 from lapwing.query.relations.identity import at_most_one
-from lapwing.query.relations.relation import Definition, Selection
+from lapwing.query.relations.inputs import OneSource
+from lapwing.query.relations.relation import Definition
 
 POSITIONAL = {"row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"}
 """The functions that count rows one by one."""
@@ -106,25 +105,25 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Windowed:
+class Windowed(OneSource):
     """A selection's rows with window functions as further columns."""
 
-    source: Selection
     windows: tuple[Window, ...]
     added: tuple[ColumnReference, ...]
 
     construct = "window functions"
-    row_by_row = False
-    meets = False
     hands_on = True
     reads_whole_rows = True
-    public = None
-
-    def __post_init__(self) -> None:
-        self.source.require_one_unit()
 
     def __str__(self) -> str:
         return f"({named(self.added, self.windows)} OVER {self.source})"
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """The functions, the units of their frames, and whether one passes over NULL."""
+        frames = [f"frames in {window.frame.unit}" for window in self.windows if window.frame is not None]
+        nulls = ["IGNORE NULLS" for window in self.windows if window.ignores_nulls]
+        return (*(window.function for window in self.windows), *frames, *nulls)
 
     @property
     def columns(self) -> tuple[ColumnReference, ...]:
@@ -143,23 +142,10 @@ class Windowed:
         return self.source.rows_per_unit
 
     @property
-    def sources(self) -> tuple[Selection, ...]:
-        """Its source."""
-        return (self.source,)
-
-    @property
     def computed(self) -> tuple[tuple[Expression, ...], ...]:
         """What the windows look at."""
         parts = ((*w.arguments, *w.partition, *(term.value for term in w.order)) for w in self.windows)
         return (tuple(value for part in parts for value in part),)
-
-    def rebuilt(self, sources: Sequence[Selection]) -> Self:
-        """Return the same over another source."""
-        return replace(self, source=sources[0])
-
-    def narrowed(self, read: frozenset[str]) -> Self:
-        """Return the node: what is not read of it costs little."""
-        return self
 
     def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
         """Return the source's column, or the argument of a window that passes a value on, and nothing else."""

@@ -1,8 +1,9 @@
-"""The functions an analyst may use in an expression, each with its typing rule and its bounds by interval arithmetic.
+"""Choice, comparison and logic over one row, each with its typing rule, and bounds by interval arithmetic.
 
 A rule takes checked arguments and returns a checked expression, or refuses. What a rule lets through is *total*: no
 engine raises on any row, because integers stay inside 128 bits by their bounds, divisions are guarded, and casts that
-could fail do not exist. Bounds are proven from the bounds of the arguments; NULL arguments are accounted for.
+could fail do not exist. Bounds are proven from the bounds of the arguments; NULL arguments are accounted for. That
+holds for the rules of all files beside this one.
 """
 
 from collections.abc import Sequence
@@ -11,27 +12,11 @@ from typing import cast
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import normal_forms
-from lapwing.query.expressions.conversion import (
-    alike,
-    fixed,
-    real,
-)
+from lapwing.query.expressions.conversion import alike, fixed, number, real
 from lapwing.query.expressions.expression import Expression, Literal, Operation, is_number, nodes_of
-from lapwing.query.expressions.types import (
-    BOOLEAN,
-    NULL,
-    Fixed,
-    Plain,
-    Real,
-    Type,
-    describe,
-    greatest,
-    least,
-)
+from lapwing.query.expressions.types import BOOLEAN, NULL, Fixed, Plain, Real, Type, describe, greatest, least
 
 NULL_LITERAL = Literal(value=None, type=NULL)
-
-# ---- choice, comparison, logic --------------------------------------------------------------------------------------
 
 
 def hull(arguments: Sequence[Expression]) -> Type:
@@ -67,6 +52,16 @@ def case(conditions: Sequence[Expression], values: Sequence[Expression], default
     chosen = alike((*values, default))
     pairs = [part for pair in zip(conditions, chosen[:-1], strict=True) for part in pair]
     return Operation(function="case", arguments=(*pairs, chosen[-1]), type=hull(chosen))
+
+
+def only_where(argument: Expression, condition: Expression | None) -> Expression:
+    """Return an argument that is NULL for the rows that a FILTER leaves out."""
+    return argument if condition is None else case([condition], [argument], NULL_LITERAL)
+
+
+def one_where(condition: Expression) -> Expression:
+    """Return 1 for the rows of a FILTER and NULL for others."""
+    return only_where(number(Fraction(1)), condition)
 
 
 COMPARISONS = {"=": "equal", "<>": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
