@@ -46,7 +46,7 @@ from lapwing.query.aggregates.truncation import threshold_from_choice
 from lapwing.query.aggregates.unit_totals import bound_from_counts
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
-from lapwing.query.expressions.magnitudes import Bounds
+from lapwing.query.expressions.magnitudes import ValueBounds
 from lapwing.query.joint_price import calibrate_found
 from lapwing.query.plan import Question, Search
 from lapwing.query.quote import Quote
@@ -192,7 +192,7 @@ class World:
         exact, cells = self.exact[question], cells_of(question)
         return cells, exact_values(question, exact.cells, cells, exact.leaves)
 
-    def found(self, search: Search, bought: Quote) -> Bounds:
+    def found(self, search: Search, bought: Quote) -> ValueBounds:
         """Return the bounds that a search finds."""
         values = self.values(bought.question)[1]
         if bought.choosing is not None:
@@ -210,7 +210,7 @@ class World:
         if plan.searches:
             pairs = zip(plan.searches, priced.searches, strict=True)
             found = {search.bounded: self.found(search, bought) for search, bought in pairs}
-            plan = bind(text, self.catalog, self.public, found=found)
+            plan = bind(text, self.catalog, self.public, bounds=found)
             priced = calibrate_found(plan, self.catalog.budget, priced)
         cells, values = self.values(priced.question)
         answer = Answer(

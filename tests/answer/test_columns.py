@@ -13,7 +13,7 @@ import pytest
 from lapwing.answer import Answer
 from lapwing.mechanisms import DiscreteLaplace, Mechanism, RoundedGaussian
 from lapwing.privacy.measures import GaussianDP
-from lapwing.query.derivation import comparing, functions, intervals, rationals
+from lapwing.query.derivation import answer_functions, comparing, intervals, rationals
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import Derived, KeyValue, MeasureValue, Output, OutputOrder
 from lapwing.query.plan import Plan, Question
@@ -175,13 +175,13 @@ def careless_floats(x: Any) -> Any:
         (intervals, "at_most", lambda x, y: rationals.at_most(x.numbers, y.numbers)),
         (intervals, "_flags", lambda x: np.zeros(1, dtype=np.int64)),
         (intervals, "_turned", lambda _mask, part: part),
-        (functions, "_skipping_null", None),
+        (answer_functions, "_skipping_null", None),
     ],
 )
 def test_a_planted_bug_is_found(place: Any, name: str, bug: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if bug is None:
-        entry = replace(functions.FUNCTIONS["least"], column=functions._arithmetic(rationals.lesser))
-        monkeypatch.setitem(vars(functions)["FUNCTIONS"], "least", entry)
+        entry = replace(answer_functions.FUNCTIONS["least"], column=answer_functions._arithmetic(rationals.lesser))
+        monkeypatch.setitem(vars(answer_functions)["FUNCTIONS"], "least", entry)
     else:
         monkeypatch.setattr(place, name, bug)
     with pytest.raises(AssertionError):

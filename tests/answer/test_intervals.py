@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lapwing.query.derivation import functions, intervals
+from lapwing.query.derivation import answer_functions, intervals
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derive import compute
 from lapwing.query.derivation.derived import ConstantValue, Derived, MeasureValue
@@ -94,8 +94,8 @@ def test_a_division_that_forgets_zero_is_noticed(monkeypatch: pytest.MonkeyPatch
         corners = [intervals.over(x, y) for x in first for y in second]
         return (intervals.lesser(*corners), intervals.greater(*corners))
 
-    entry = replace(functions.FUNCTIONS["divide"], interval=careless)
-    monkeypatch.setitem(vars(functions)["FUNCTIONS"], "divide", entry)
+    entry = replace(answer_functions.FUNCTIONS["divide"], interval=careless)
+    monkeypatch.setitem(vars(answer_functions)["FUNCTIONS"], "divide", entry)
     possible: dict[Measure, Fraction] = {COUNT: Fraction(1), TOTAL: Fraction(1)}
     assert not contained(evaluate(ratio, possible, {}), interval_of_columns(ratio, released, room, {}))
 

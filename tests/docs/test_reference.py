@@ -26,7 +26,6 @@ from lapwing.query.aggregates import order_statistics, outputs
 from lapwing.query.aggregates.grouping_sets import MOST_SETS
 from lapwing.query.expressions import calls
 from lapwing.query.expressions.expression import MOST_NODES
-from lapwing.query.from_clause import groupings as per_unit
 from lapwing.query.from_clause import window_functions
 from lapwing.query.relations import size
 from lapwing.query.relations.images import MAX_VALUES
@@ -99,7 +98,7 @@ BUILDING: Final = (*lw._HOMES["builder.functions"], *lw._HOMES["builder.values"]
 MECHANISMS: Final = [name for name in lw.mechanisms.__all__ if isinstance(getattr(lw.mechanisms, name), type)]
 AGGREGATES: Final = outputs.AGGREGATES.keys() | {exp.Filter}
 SECTIONS: Final[Mapping[str, Collection[type[exp.Expression]]]] = {
-    "Subqueries": per_unit._RULES.keys() | window_functions._FUNCTIONS.keys(),
+    "Subqueries": window_functions.WINDOW_FUNCTIONS.keys(),
     "Aggregates": AGGREGATES,
     "Expressions over a row": calls.HANDLERS,
     "Expressions over the answer": outputs.HANDLERS.keys() - AGGREGATES - {exp.Column, exp.Neg, exp.Anonymous},
@@ -230,7 +229,7 @@ def test_ledger_kinds() -> None:
 
 
 def test_every_construct_of_sql_has_a_spelling() -> None:
-    constructs = {*calls.HANDLERS, *outputs.HANDLERS, *per_unit._RULES, *window_functions._FUNCTIONS}
+    constructs = {*calls.HANDLERS, *outputs.HANDLERS, *window_functions.WINDOW_FUNCTIONS}
     assert constructs == SPELLED.keys()
 
 

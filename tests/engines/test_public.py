@@ -28,7 +28,7 @@ from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import DataFault, InvalidParameter
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import TEXT, Fixed, Real
-from lapwing.query.relations.public import PublicFacts
+from lapwing.query.relations.public_rows import PublicFacts
 from tests.support.engines.tables import HEAD, parquet
 
 PROTECTED = '[tables.people]\nsource = "people.parquet"\nprivacy_unit = "row"\n'

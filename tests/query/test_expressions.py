@@ -20,7 +20,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines.duckdb import cleaned, literals
 from lapwing.engines.duckdb import expressions as printers
-from lapwing.engines.duckdb import functions as sql_functions
+from lapwing.engines.duckdb import printers as sql_functions
 from lapwing.engines.duckdb import queries as render
 from lapwing.engines.duckdb.cleaned import Location, Pass
 from lapwing.engines.duckdb.lockdown import DISABLED_OPTIMIZERS

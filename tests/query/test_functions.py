@@ -15,8 +15,8 @@ from sqlglot import exp
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines.duckdb import expressions as printers
-from lapwing.engines.duckdb import functions as function_printers
-from lapwing.engines.duckdb import functions as sql_functions
+from lapwing.engines.duckdb import printers as function_printers
+from lapwing.engines.duckdb import printers as sql_functions
 from lapwing.engines.duckdb.lockdown import DISABLED_OPTIMIZERS
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind

@@ -14,8 +14,8 @@ import pytest
 from lapwing.answer import Answer
 from lapwing.catalog.model import Catalog
 from lapwing.engines import FAILED, DuckDB
-from lapwing.engines.duckdb import functions as sql_functions
 from lapwing.engines.duckdb import literals
+from lapwing.engines.duckdb import printers as sql_functions
 from lapwing.engines.duckdb.cleaned import Location
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.mechanisms import RoundedGaussian

@@ -12,9 +12,9 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
 from lapwing.engines.duckdb.public_data import PublicData
-from lapwing.query import parts
+from lapwing.query import parts_read as parts
 from lapwing.query.bind import bind
-from lapwing.query.parts import parts_read
+from lapwing.query.parts_read import parts_read
 from lapwing.query.relations.relation import Relation
 from tests.support.engines.tables import by_value
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from lapwing.catalog.model import Catalog
 from lapwing.engines.duckdb import cleaned, leaves
 from lapwing.engines.duckdb import expressions as render_keys
-from lapwing.engines.duckdb import functions as sql_functions
+from lapwing.engines.duckdb import printers as sql_functions
 from lapwing.engines.duckdb import queries as render
 from lapwing.engines.duckdb import relations as render_relations
 from lapwing.exact.arrays import integer_array

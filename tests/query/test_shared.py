@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lapwing.catalog.toml import load
-from lapwing.engines import shared_rows as engine_shared
+from lapwing.engines import truncated_rows as engine_shared
 from lapwing.engines.duckdb import engine as engine
 from lapwing.errors import EngineFault, QueryRefused
 from lapwing.mechanisms import packing

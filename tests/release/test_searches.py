@@ -393,7 +393,7 @@ def test_whatever_is_found_can_be_asked(aggregate: str, value: str, tmp_path: Pa
     origin = edges.index(0)
     for low, high in product({0, origin // 2, origin}, range(origin, len(edges), 7)):
         bounds = search.magnitudes.reaching([low, high])
-        found = bind(question, described, found={search.measure: bounds})
+        found = bind(question, described, bounds={search.measure: bounds})
         priced = calibrate_found(found, described.budget, calibrate(plan, described.budget, epsilon=1))
         assert len(priced.terms) == len(measures_of(found.outputs[0].value))
         assert not found.unsettled

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lapwing as lw
-from lapwing.engines import shared_rows as engine_shared
+from lapwing.engines import truncated_rows as engine_shared
 from lapwing.errors import EngineFault, QueryRefused
 from lapwing.mechanisms import packing
 

@@ -19,7 +19,7 @@ from lapwing.query.aggregates import truncation
 from lapwing.query.aggregates.truncation import THRESHOLD_SHARE, threshold_from_choice
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
-from lapwing.query.expressions.magnitudes import Bounds
+from lapwing.query.expressions.magnitudes import ValueBounds
 from lapwing.query.plan import Search
 from lapwing.query.quote import Quote
 from lapwing.query.stability import SensitivityBound, of_question
@@ -175,14 +175,14 @@ def low(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(truncation, "MOST_ROWS", 8)
 
 
-def chosen(search: Search, bought: Quote, values: Values, entropy: Entropy) -> Bounds:
+def chosen(search: Search, bought: Quote, values: Values, entropy: Entropy) -> ValueBounds:
     assert bought.choosing is not None
     mechanism = bought.choosing.mechanism
     place = mechanism.release([sum(level.tolist()) for level in values], entropy)
     return threshold_from_choice(place, mechanism, search).bounds
 
 
-def best(search: Search, bought: Quote, values: Values, entropy: Entropy) -> Bounds:
+def best(search: Search, bought: Quote, values: Values, entropy: Entropy) -> ValueBounds:
     """Choose without noise, a bug."""
     assert bought.choosing is not None
     mechanism = bought.choosing.mechanism

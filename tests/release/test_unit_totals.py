@@ -88,7 +88,7 @@ def test_signs(aggregate: str, low: int | None, high: int | None, tmp_path: Path
     found = bind(
         f"SELECT SUM({aggregate}, {AUTO}) AS s FROM visits",
         described,
-        found={plan.searches[0].bounded: (Fraction(0), bound)},
+        bounds={plan.searches[0].bounded: (Fraction(0), bound)},
     )
     (measure,) = found.question.measures
     assert measure.clamp == (low, high)

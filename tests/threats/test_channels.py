@@ -16,7 +16,7 @@ import lapwing as lw
 from lapwing import session as session_module
 from lapwing.engines import FAILED, DuckDB
 from lapwing.engines.duckdb import cleaned
-from lapwing.engines.duckdb import functions as sql_functions
+from lapwing.engines.duckdb import printers as sql_functions
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.ledger import state

@@ -7,7 +7,7 @@ from lapwing.builder.relations import Named
 from lapwing.catalog.model import Catalog
 from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.query.from_clause.scope import Scope, bind_from
-from lapwing.query.relations.public import PublicFacts
+from lapwing.query.relations.public_rows import PublicFacts
 from lapwing.query.text.parse import parse
 
 

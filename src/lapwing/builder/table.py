@@ -35,7 +35,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.preview import Preview
 from lapwing.privacy.measures import Number
-from lapwing.query.relations.public import PublicFacts
+from lapwing.query.relations.public_rows import PublicFacts
 from lapwing.query.text.options import STRATEGIES
 from lapwing.query.text.parameters import Parameters
 

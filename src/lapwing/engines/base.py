@@ -13,7 +13,7 @@ from lapwing.query.capabilities import Capabilities
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.measures import Distribution
 from lapwing.query.plan import Question
-from lapwing.query.relations.public import PublicFacts
+from lapwing.query.relations.public_rows import PublicFacts
 
 if TYPE_CHECKING:
     from lapwing.engines.holders import Holders

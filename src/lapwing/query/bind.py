@@ -25,7 +25,7 @@ from lapwing.query.capabilities import EVERYTHING, Capabilities
 from lapwing.query.derivation.derived import Derived, KeyValue, Output, measures_of
 from lapwing.query.expressions.calls import bind_expression, exact_number
 from lapwing.query.expressions.expression import Literal, require_bounded
-from lapwing.query.expressions.magnitudes import Bounds
+from lapwing.query.expressions.magnitudes import ValueBounds
 from lapwing.query.expressions.rows import RowScope, is_column, same_name
 from lapwing.query.expressions.types import Real
 from lapwing.query.from_clause.scope import Scope as From
@@ -36,7 +36,7 @@ from lapwing.query.relations.contribution import PriceRequest, check_options, wi
 from lapwing.query.relations.declared_values import declared_values
 from lapwing.query.relations.domains import listed_by, values_of
 from lapwing.query.relations.images import MAX_VALUES
-from lapwing.query.relations.public import NOTHING_PUBLIC, PublicFacts
+from lapwing.query.relations.public_rows import NOTHING_PUBLIC, PublicFacts
 from lapwing.query.relations.relation import Selection, units_of_row
 from lapwing.query.text.parameters import Parameters
 from lapwing.query.text.parse import parse
@@ -48,7 +48,7 @@ _CLAUSES = (
     "with_",
 )  # fmt: skip
 _GROUPED = (exp.GroupingSets, exp.Rollup, exp.Cube, exp.Tuple, exp.Paren)
-NOTHING_FOUND: Mapping[Bounded, Bounds] = MappingProxyType({})
+NOTHING_FOUND: Mapping[Bounded, ValueBounds] = MappingProxyType({})
 
 
 def bind(
@@ -56,12 +56,12 @@ def bind(
     catalog: Catalog,
     facts: PublicFacts = NOTHING_PUBLIC,
     parameters: Parameters = (),
-    found: Mapping[Bounded, Bounds] = NOTHING_FOUND,
+    bounds: Mapping[Bounded, ValueBounds] = NOTHING_FOUND,
     capabilities: Capabilities = EVERYTHING,
 ) -> Plan:
     """Parse a question and return its plan.
 
-    Args: found: the bounds that the plan's searches have found; without them it stands with the widest.
+    Args: bounds: those that the plan's searches have found; without them it stands with the widest.
         capabilities: what the engine that will run the plan has.
     Raises: QueryRefused with reason, position and remedy; nothing has been read but the text, the catalog and what is
         public. InvalidParameter for a parameter's value.
@@ -84,7 +84,7 @@ def bind(
 
     # SELECT and what acts on the answer: measures, which touch data, and what is computed from their noisy values.
     scope = SelectScope(rows=rows, selection=bound.selection, keys=keys, sets=sets, arguments=parsed.arguments)
-    requests = Requests(bounds=found)
+    requests = Requests(bounds=bounds)
     outputs = _outputs(select, scope, requests)
     named = replace(scope, aliases={output.name.casefold(): output.value for output in outputs})
     having = None if (node := clause("having")) is None else bind_having(node, named, requests)
@@ -131,7 +131,7 @@ def bind(
         ),
         explain=parsed.explain,
         searches=searches,
-        unsettled=frozenset(requests.unsettled) if requests.searches and not found else frozenset(),
+        unsettled=frozenset(requests.unsettled) if requests.searches and not bounds else frozenset(),
     )
 
 
@@ -149,13 +149,12 @@ def _measures(derived: Sequence[Derived]) -> tuple[Measure, ...]:
     """Collect every measure once, in canonical order, so that the order of the SELECT list does not matter."""
     every = [measure for value in derived for measure in measures_of(value)]
     require_bounded(argument for argument in map(argument_of, every) if argument is not None)
-    found = set(every)
-    if not found:
+    if not every:
         raise QueryRefused(
             "The question has no aggregate, and rows are never shown",
             remedy="Ask for COUNT, SUM or AVG, with GROUP BY: SELECT x, COUNT(*) FROM … GROUP BY x.",
         )
-    return tuple(sorted(found, key=str))
+    return tuple(sorted(set(every), key=str))
 
 
 # ---- GROUP BY -------------------------------------------------------------------------------------------------------
@@ -208,13 +207,13 @@ def _key(node: exp.Expression, rows: RowScope, selection: Selection, facts: Publ
     expression = rows.column(node) if is_column(node) else bind_expression(node, rows)
     if isinstance(expression, Literal):
         raise rows.refusal(node, "GROUP BY takes columns, not constants", "Leave it out.")
-    found = declared_values(expression, selection.relation)
-    if found is None:
-        found = values_of(expression, selection.relation, facts)
-    if found is None and not isinstance(expression.type, Real):
-        found = listed_by(selection, expression)
-    if found is not None:
-        return Key(expression=expression, values=found.listed, other=found.other)
+    domain = declared_values(expression, selection.relation)
+    if domain is None:
+        domain = values_of(expression, selection.relation, facts)
+    if domain is None and not isinstance(expression.type, Real):
+        domain = listed_by(selection, expression)
+    if domain is not None:
+        return Key(expression=expression, values=domain.listed, other=domain.other)
     if isinstance(expression.type, Real):
         raise rows.refusal(
             node,

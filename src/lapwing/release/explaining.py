@@ -2,7 +2,7 @@
 
 from lapwing.ledger.state import State
 from lapwing.preview import PartPreview, Preview
-from lapwing.query.names import measure_names
+from lapwing.query.measure_names import measure_names
 from lapwing.release.affordability import NO_LIMITS, affordability
 from lapwing.release.answering import bound_of, notes_of, sum_of, units_of
 from lapwing.release.previews import (

@@ -18,7 +18,7 @@ from lapwing.query.aggregates.truncation import threshold_from_choice
 from lapwing.query.aggregates.unit_totals import bound_from_counts
 from lapwing.query.bind import bind
 from lapwing.query.derivation.derived import MeasureValue as Shown
-from lapwing.query.expressions.magnitudes import Bounds
+from lapwing.query.expressions.magnitudes import ValueBounds
 from lapwing.query.joint_price import calibrate_found, share_of_searches
 from lapwing.query.plan import Plan, Question, Search
 from lapwing.query.quote import CONFIDENCE, Quote
@@ -68,7 +68,7 @@ def _finding(search: Search, answer: Release) -> ApproximateBounds:
     return follows(counts, answer.mechanisms[0], search.magnitudes)
 
 
-def bounds_of(found: Mapping[Bounded, ApproximateBounds]) -> dict[Bounded, Bounds]:
+def bounds_of(found: Mapping[Bounded, ApproximateBounds]) -> dict[Bounded, ValueBounds]:
     """Return the bounds alone."""
     return {measure: finding.bounds for measure, finding in found.items()}
 

@@ -13,7 +13,7 @@ from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.parts import Parts
 from lapwing.ledger.state import State
 from lapwing.query.measures import Key
-from lapwing.query.parts import parts_read
+from lapwing.query.parts_read import parts_read
 from lapwing.query.plan import Question
 from lapwing.query.quote import Quote
 from lapwing.query.relations.images import MAX_VALUES

@@ -10,7 +10,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
 from lapwing.query.plan import Plan
-from lapwing.query.relations.public import PublicFacts
+from lapwing.query.relations.public_rows import PublicFacts
 
 
 @dataclass(frozen=True)

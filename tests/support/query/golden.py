@@ -22,7 +22,7 @@ from lapwing.engines.duckdb import cleaned, literals
 from lapwing.engines.duckdb.cleaned import Location, Pass
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
-from lapwing.query.relations.public import PublicFacts
+from lapwing.query.relations.public_rows import PublicFacts
 from tests.support.query import rendering
 from tests.support.query.clean import FIXTURES
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any, Final
 
-from lapwing.engines import shared_rows as engine_shared
+from lapwing.engines import truncated_rows as engine_shared
 from lapwing.engines.duckdb import clamped_sums, cleaned, linked_rows, literals
 from lapwing.engines.duckdb import relations as render_relations
 from lapwing.engines.duckdb.literals import identifier
@@ -62,7 +62,7 @@ BUGS: Final[dict[str, tuple[Any, str, Any]]] = {
     "keys believed to be unique": (unit_joins, "at_most_one", lambda *_: True),
     "rows that match nothing told apart": (unit_joins, "at_most_one", believed),
     "numbers that are not clamped": (cleaned, "_clean_fixed", lambda name, *_: f"TRY_CAST({name} * 100 AS BIGINT)"),
-    "units' sums that are not clamped": (clamped_sums, "_kept_inside", lambda value, _: value),
+    "units' sums that are not clamped": (clamped_sums, "clamp", lambda value, *_: value),
 }
 
 

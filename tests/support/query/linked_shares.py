@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 from lapwing.engines.base import Exact
 from lapwing.engines.duckdb.public_data import PublicSources
 from lapwing.engines.duckdb.queries import _reader
-from lapwing.engines.shared_rows import weights
+from lapwing.engines.truncated_rows import weights
 from lapwing.mechanisms.packing import FINEST, slack
 from lapwing.query.measures import Count, Sum
 from lapwing.query.plan import Question

@@ -6,7 +6,7 @@ from lapwing.engines.duckdb.cleaned import WHOLE, Location, Pass, layer
 from lapwing.engines.duckdb.leaves import leaves
 from lapwing.engines.duckdb.overlaps import shared
 from lapwing.engines.duckdb.queries import answer, measured
-from lapwing.engines.shared_rows import weights
+from lapwing.engines.truncated_rows import weights
 from lapwing.query.plan import Question
 
 

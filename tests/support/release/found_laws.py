@@ -13,7 +13,7 @@ from lapwing.exact.entropy import Entropy
 from lapwing.query.aggregates.approximate_bounds import ApproximateBounds
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
-from lapwing.query.expressions.magnitudes import Bounds, Magnitudes
+from lapwing.query.expressions.magnitudes import Magnitudes, ValueBounds
 from lapwing.query.joint_price import calibrate_found
 from lapwing.query.plan import Search
 from lapwing.query.quote import Quote
@@ -26,7 +26,7 @@ EPSILON = 18
 WITH = [row(1, age=2), row(2, age=2), row(3, age=1), row(4, age=0)]
 
 Values = Sequence[IntArray]
-Finds = Callable[[Search, Quote, Values, Entropy], Bounds]
+Finds = Callable[[Search, Quote, Values, Entropy], ValueBounds]
 """Finds bounds, as a search priced does, from exact integers."""
 FromCounts = Callable[[Sequence[int], Any, Magnitudes], ApproximateBounds]
 
@@ -42,7 +42,7 @@ def laws(
         noise_of: the bound whose noise is added, whatever is found, a bug.
     """
 
-    def found(search: Search, bought: Quote, values: Values, entropy: Entropy) -> Bounds:
+    def found(search: Search, bought: Quote, values: Values, entropy: Entropy) -> ValueBounds:
         (noisy,) = add_noise(bought.terms, values, entropy)
         counts = (noisy if counted else values[0])[0].tolist()
         return finds(counts, bought.terms[0].mechanism, search.magnitudes).bounds
@@ -70,8 +70,8 @@ def _law(folder: Path, text: str, people: list[Row], finds: Finds, noise_of: int
     seen = exact_values(search.question, found.cells, cells_of(search.question), found.leaves)
 
     @cache
-    def settled(bounds: Bounds) -> tuple[Quote, Any]:
-        bound = bind(text, described, found={search.bounded: bounds})
+    def settled(bounds: ValueBounds) -> tuple[Quote, Any]:
+        bound = bind(text, described, bounds={search.bounded: bounds})
         sums = exact(bound.question, described, people)
         values = exact_values(bound.question, sums.cells, cells_of(bound.question))
         return calibrate_found(bound, described.budget, priced), values

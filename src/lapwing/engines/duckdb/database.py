@@ -35,7 +35,7 @@ BATCH: Final = 1 << 21
 """Rows that are handed over at a time where columns are asked for."""
 
 
-class Columns(Protocol):
+class ColumnReader(Protocol):
     """Runs a query, and returns what a function makes of its columns."""
 
     def __call__(self, query: str, take: "Callable[[pa.RecordBatchReader], Taken]", /) -> Taken:

@@ -6,8 +6,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Final
 
-from lapwing.engines.duckdb.functions import PRINTERS
 from lapwing.engines.duckdb.literals import identifier, literal, text
+from lapwing.engines.duckdb.printers import PRINTERS
 from lapwing.query.expressions.conversion import in_calendar
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, Literal, Operation
 from lapwing.query.expressions.types import Fixed, Type, is_temporal

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from lapwing.engines.base import Cells
 from lapwing.engines.duckdb.cleaned import Pass
-from lapwing.engines.duckdb.database import Columns
+from lapwing.engines.duckdb.database import ColumnReader
 from lapwing.engines.duckdb.expressions import group_by, have_keys, keys_as_columns
 from lapwing.engines.duckdb.literals import unit_name
 from lapwing.engines.duckdb.relations import selected
@@ -28,7 +28,7 @@ def holders(question: Question) -> str:
 
 
 def ask_holders(
-    question: Question, rows: Callable[[Pass], str], columns: Columns, parts: Sequence[Pass]
+    question: Question, rows: Callable[[Pass], str], columns: ColumnReader, parts: Sequence[Pass]
 ) -> list[pa.Table]:
     """Return who holds which values, part by part of the units, as `Holders.of_parts` takes it."""
     take = pa.RecordBatchReader.read_all if question.table.unit_is_row else counted

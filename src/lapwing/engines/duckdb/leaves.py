@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from lapwing.engines.base import Leaves
 from lapwing.engines.duckdb.database import Rows
 from lapwing.engines.duckdb.expressions import expression, group_by, have_keys, keys_as_columns
-from lapwing.engines.duckdb.grouping_sets import by_set
 from lapwing.engines.duckdb.literals import clamp, whole
 from lapwing.engines.duckdb.relations import selected
+from lapwing.engines.duckdb.set_queries import by_set
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.measures import Distribution
 from lapwing.query.plan import Question

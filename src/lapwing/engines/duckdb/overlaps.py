@@ -1,12 +1,12 @@
-"""Rows that several units share, asked for by the set of their units; `engines.shared_rows` truncates them."""
+"""Rows that several units share, asked for by the set of their units; `engines.truncated_rows` truncates them."""
 
 from collections.abc import Callable, Sequence
 
-from lapwing.engines.duckdb.database import Columns, Rows
+from lapwing.engines.duckdb.database import ColumnReader, Rows
 from lapwing.engines.duckdb.expressions import group_by, have_keys, keys_as_columns
 from lapwing.engines.duckdb.literals import clamp
 from lapwing.engines.duckdb.relations import selected, unit_names
-from lapwing.engines.shared_rows import taken, truncated, weights
+from lapwing.engines.truncated_rows import taken, truncated, weights
 from lapwing.mechanisms.packing import MOST_LEVEL
 from lapwing.query.measures import NumberMeasure
 from lapwing.query.plan import Question
@@ -18,7 +18,7 @@ def shared(question: Question, totals: Sequence[str]) -> str:
     Its rows are sets of units, in any order of their places: the keys, the units, and for each weight what the rows of
     these units add, up to more than any level allows.
 
-    Args: totals: the aggregates of `shared_rows.weights`.
+    Args: totals: the aggregates of `truncated_rows.weights`.
     """
     keys = keys_as_columns(question.keys)
     units = [f"{name} AS unit{i}" for i, name in enumerate(unit_names(question.selection.relation))]
@@ -28,7 +28,7 @@ def shared(question: Question, totals: Sequence[str]) -> str:
 
 
 def ask_shared(
-    question: Question, layers: str, columns: Columns, measured: Callable[[NumberMeasure, str], str]
+    question: Question, layers: str, columns: ColumnReader, measured: Callable[[NumberMeasure, str], str]
 ) -> Rows:
     """Return the cells of rows that several units share: truncated sums.
 

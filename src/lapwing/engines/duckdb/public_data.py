@@ -62,7 +62,7 @@ class _Read:
 
 @final
 class PublicData:
-    """The facts of a catalog's public tables; see `relations.public.PublicFacts`. Safe to share between threads.
+    """The facts of a catalog's public tables; see `relations.public_rows.PublicFacts`. Safe to share between threads.
 
     Args: memory: the most memory that a fact may take, in bytes.
         threads: 0 for one a core.

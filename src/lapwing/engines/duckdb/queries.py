@@ -17,10 +17,10 @@ from lapwing.engines.base import Cells, Exact
 from lapwing.engines.duckdb import leaves, relations
 from lapwing.engines.duckdb.clamped_sums import clamped
 from lapwing.engines.duckdb.cleaned import WHOLE, Pass
-from lapwing.engines.duckdb.database import Columns, Rows
+from lapwing.engines.duckdb.database import ColumnReader, Rows
 from lapwing.engines.duckdb.expressions import expression, group_by, have_keys, keys_as_columns, where_clause
-from lapwing.engines.duckdb.grouping_sets import by_set
 from lapwing.engines.duckdb.literals import clamp, kept_name, unit_name, whole
+from lapwing.engines.duckdb.set_queries import by_set
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import Count, CountDistinct, CountUnits, Key, NumberMeasure
@@ -117,7 +117,7 @@ def ask(
     question: Question,
     rows: Callable[[Pass], str],
     fetch: Callable[[str], Rows],
-    columns: Columns,
+    columns: ColumnReader,
     parts: Sequence[Pass] = (WHOLE,),
 ) -> Batch:
     """Ask a question of a batch of units.

@@ -49,14 +49,14 @@ def relation(node: Relation) -> str:
         return kept_name(node.table)
     # Here: most questions are about the rows of one table, and these take a fiftieth of a start.
     from lapwing.query.relations.public_join import PublicJoin
-    from lapwing.query.relations.set_operations import Distinct, Union
+    from lapwing.query.relations.set_operations import DistinctRows, Union
     from lapwing.query.relations.shared_join import SharedJoin
     from lapwing.query.relations.unit_join import UnitJoin
     from lapwing.query.relations.windowed import Windowed
 
     carried = unit_names(node)
     match node:
-        case Distinct():
+        case DistinctRows():
             shown = [*carried, *_named(map(_column, node.expressions), node.columns)]
             return f"(SELECT DISTINCT {_items(shown)} {selected(node.source)})"
         case Union():

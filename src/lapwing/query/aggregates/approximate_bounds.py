@@ -33,7 +33,7 @@ from lapwing.query.aggregates.scope import Requests
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
 from lapwing.query.expressions import logic
 from lapwing.query.expressions.expression import Expression, written_in
-from lapwing.query.expressions.magnitudes import Bounds, Magnitudes, class_of, magnitudes_of
+from lapwing.query.expressions.magnitudes import Magnitudes, ValueBounds, class_of, magnitudes_of
 from lapwing.query.measures import Distribution
 from lapwing.query.relations.contribution import kept_inside, per_row
 from lapwing.query.text.options import NamedArguments
@@ -50,7 +50,7 @@ class ApproximateBounds:
         counts more rows than noise alone explains.
     """
 
-    bounds: Bounds
+    bounds: ValueBounds
     beyond: int
     clear: bool
 
@@ -69,7 +69,7 @@ def within_bounds(
         return argument
     if named.contribution_bounds_per_group == "auto":
         raise QueryRefused(
-            "Bounds are found per row or per group, and not both",
+            "ValueBounds are found per row or per group, and not both",
             remedy="Write one of them, or leave it to the catalog; a RACE per group goes with AUTO per row.",
         )
     histogram = Distribution(

@@ -9,7 +9,7 @@ from sqlglot import exp
 from lapwing.query.derivation.columns import Shape
 from lapwing.query.derivation.derived import Derived
 from lapwing.query.expressions.expression import Expression
-from lapwing.query.expressions.magnitudes import Bounds, Magnitudes
+from lapwing.query.expressions.magnitudes import Magnitudes, ValueBounds
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.types import Fixed, Plain, Type
 from lapwing.query.measures import Count, Distribution, Key, Measure, Sum
@@ -58,7 +58,7 @@ class Requests:
         unsettled: the measures that such bounds will change.
     """
 
-    bounds: Mapping[Bounded, Bounds] = field(default_factory=dict)
+    bounds: Mapping[Bounded, ValueBounds] = field(default_factory=dict)
     shares: dict[Measure, Share] = field(default_factory=dict)
     weights: dict[Measure, Fraction] = field(default_factory=dict)
     value_searches: dict[Distribution, tuple[Magnitudes, str]] = field(default_factory=dict)

@@ -45,7 +45,7 @@ from lapwing.query.aggregates.approximate_bounds import ApproximateBounds, margi
 from lapwing.query.aggregates.scope import Requests
 from lapwing.query.expressions import arithmetic, conversion, logic
 from lapwing.query.expressions.expression import Expression, Literal, written_in
-from lapwing.query.expressions.magnitudes import Bounds, Magnitudes, class_of, magnitudes_of
+from lapwing.query.expressions.magnitudes import Magnitudes, ValueBounds, class_of, magnitudes_of
 from lapwing.query.measures import Count, Distribution, Key, Sum
 from lapwing.query.plan import Question, Search
 from lapwing.query.relations.fresh_columns import fresh
@@ -156,7 +156,7 @@ def bound_from_counts(counts: Sequence[int], noise: NoiseLaw, magnitudes: Magnit
         place = higher
         believed = (k for k in range(last, place, -1) if counts[k] > _explained(noise, k - place))
         higher = next(believed, None)
-    bounds: Bounds = (Fraction(0), magnitudes.edges[place])
+    bounds: ValueBounds = (Fraction(0), magnitudes.edges[place])
     beyond = max(counts[place + 1 :], default=-margin) + margin
     return ApproximateBounds(bounds=bounds, beyond=max(0, beyond), clear=clear)
 

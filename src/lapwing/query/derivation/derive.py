@@ -12,9 +12,9 @@ from typing import Literal as Choice
 
 from lapwing.errors import QueryRefused
 from lapwing.query.derivation import intervals
+from lapwing.query.derivation.answer_functions import FUNCTIONS
 from lapwing.query.derivation.columns import NUMERIC, Column, Shape, constant, some
 from lapwing.query.derivation.derived import ConstantValue, Derived, NoisyCells, Part, measures_of, parts_of, values_in
-from lapwing.query.derivation.functions import FUNCTIONS
 from lapwing.query.derivation.intervals import Interval
 from lapwing.query.derivation.rationals import either
 from lapwing.query.expressions.conversion import temporal
@@ -45,7 +45,7 @@ Side = Choice["low", "high"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionCall:
-    """A function of `functions.FUNCTIONS` over derived values. Made by `compute`, which checks it."""
+    """A function of `answer_functions.FUNCTIONS` over derived values. Made by `compute`, which checks it."""
 
     function: str
     arguments: tuple[Derived, ...]

@@ -24,7 +24,7 @@ WHOLE_DOUBLINGS: Final = 52
 REAL_EXPONENTS: Final = (-30, 60)
 """From which power of two to which a ladder of numbers without steps goes, if none is declared: 10⁻⁹ to 10¹⁸."""
 
-Bounds = tuple[Fraction, Fraction]
+ValueBounds = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +61,11 @@ class Magnitudes:
         return (*(-rung for rung in reversed(self.below.rungs)), Fraction(0), *self.above.rungs)
 
     @property
-    def widest(self) -> Bounds:
+    def widest(self) -> ValueBounds:
         """The widest bounds that may be found."""
         return (-self.below.last, self.above.last)
 
-    def reaching(self, classes: Sequence[int]) -> Bounds:
+    def reaching(self, classes: Sequence[int]) -> ValueBounds:
         """Return the bounds that reach from 0 to some classes, and to one of the least if they reach nowhere."""
         edges = self.edges
         origin = bisect_left(edges, 0)
@@ -83,7 +83,7 @@ def magnitudes_of(argument: Expression) -> Magnitudes:
         return Magnitudes(below=below, above=_of_steps(kind.step, kind.high))
     if isinstance(kind, Real):
         return Magnitudes(below=_of_powers(None if kind.low is None else -kind.low), above=_of_powers(kind.high))
-    raise QueryRefused("Bounds are found of numbers only")
+    raise QueryRefused("ValueBounds are found of numbers only")
 
 
 def _of_steps(step: Fraction, limit: int | None) -> Ladder:

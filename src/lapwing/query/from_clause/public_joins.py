@@ -14,17 +14,12 @@ from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.expressions.rows import RowScope, TableReference
 from lapwing.query.from_clause.conditions import bound_condition, conjunction, conjuncts, filtered
 from lapwing.query.from_clause.equalities import Pairs, binds, column_called, equal, pairs_in_order, separated
-from lapwing.query.from_clause.scope import (
-    Input,
-    PublicInput,
-    Scope,
-    rows_of,
-)
+from lapwing.query.from_clause.scope import Input, PublicInput, Scope, rows_of
 from lapwing.query.from_clause.shared_joins import bind_shared_join
 from lapwing.query.from_clause.unit_joins import bind_unit_join, connects, join_using
 from lapwing.query.relations.fresh_columns import names_in
-from lapwing.query.relations.public import PublicRows
 from lapwing.query.relations.public_join import JoinKind, PublicJoin
+from lapwing.query.relations.public_rows import PublicRows
 from lapwing.query.relations.relation import Relation, Selection, unscaled
 
 # Rows without a unit do not exist, so that a RIGHT JOIN to a public table keeps what an inner one keeps: `outer_joins`.

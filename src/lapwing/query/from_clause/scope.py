@@ -14,7 +14,7 @@ from lapwing.errors import QueryRefused
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import RowScope, TableReference, same_name
 from lapwing.query.from_clause.conditions import bound_condition, conjuncts, filtered
-from lapwing.query.relations.public import PublicFacts, PublicRows
+from lapwing.query.relations.public_rows import PublicFacts, PublicRows
 from lapwing.query.relations.relation import ProtectedRows, Selection, unit_of
 from lapwing.query.relations.size import require_bounded_size
 

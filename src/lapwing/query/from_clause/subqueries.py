@@ -24,11 +24,11 @@ from lapwing.query.from_clause.scope import Input, PublicInput, Scope, alias_of,
 from lapwing.query.from_clause.select_list import SelectList, bind_list, with_aliases
 from lapwing.query.from_clause.unions import aligned, parts_of, united
 from lapwing.query.from_clause.unit_joins import compared
-from lapwing.query.from_clause.windows import bind_windows, definitions_in, windows_in
+from lapwing.query.from_clause.unit_windows import bind_windows, definitions_in, windows_in
 from lapwing.query.relations.fresh_columns import fresh
-from lapwing.query.relations.public import PublicRows
+from lapwing.query.relations.public_rows import PublicRows
 from lapwing.query.relations.relation import Selection, units_of_row
-from lapwing.query.relations.set_operations import Distinct
+from lapwing.query.relations.set_operations import DistinctRows
 from lapwing.query.relations.size import MOST_NESTED, MOST_VIEWS, require_bounded_size
 from lapwing.query.text.parse import parse
 
@@ -310,7 +310,7 @@ def _distinct(
         raise rows.refusal(node, reason, remedy)
     expressions = tuple(sorted(dict.fromkeys(shown.columns.values()), key=str))
     named = fresh("d", [expression.type for expression in expressions], bound.selection.relation)
-    relation = Distinct(source=bound.selection, columns=named, expressions=expressions)
+    relation = DistinctRows(source=bound.selection, columns=named, expressions=expressions)
     places = dict(zip(expressions, named, strict=True))
     columns: dict[str, Expression] = {name: places[value] for name, value in shown.columns.items()}
     return replace(bound, selection=Selection(relation=relation)), replace(shown, columns=columns)

@@ -11,7 +11,7 @@ from lapwing.query.expressions.expression import ColumnReference, Constant, Expr
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Plain, Real, Type
 from lapwing.query.relations.declared_values import Domain, declared_values
 from lapwing.query.relations.images import MAX_VALUES, image, range_of
-from lapwing.query.relations.public import PublicFacts, PublicRows
+from lapwing.query.relations.public_rows import PublicFacts, PublicRows
 from lapwing.query.relations.relation import Definition, ProtectedRows, Relation, Selection
 
 

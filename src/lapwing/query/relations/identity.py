@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from lapwing.catalog.model import Catalog, Table
 from lapwing.query.expressions.expression import ColumnReference, Expression
-from lapwing.query.relations.public import PublicRows
+from lapwing.query.relations.public_rows import PublicRows
 from lapwing.query.relations.relation import Definition, ProtectedRows, Relation, Selection, unique_keys, unscaled
 
 

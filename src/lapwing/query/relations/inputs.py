@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from lapwing.query.expressions.expression import ColumnReference, Expression, columns_of
-from lapwing.query.relations.public import PublicRows
+from lapwing.query.relations.public_rows import PublicRows
 from lapwing.query.relations.relation import Selection
 
 

@@ -24,7 +24,7 @@ from typing import Protocol, Self
 from lapwing.catalog.model import Catalog, Table
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation, column_type, columns_of
-from lapwing.query.relations.public import PublicRows
+from lapwing.query.relations.public_rows import PublicRows
 from lapwing.query.relations.row_numbers import limits_of
 
 Declared = frozenset[tuple[str, str]]

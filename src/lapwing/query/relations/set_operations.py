@@ -1,7 +1,7 @@
 """Rows made one: the distinct values of a unit's rows, and the rows of several relations united.
 
-Both are unit-local: `Distinct` merges equal rows within one unit alone, and `Union` unites unit-local relations of one
-unit. DISTINCT does not raise the number of a unit's rows, and UNION ALL adds those of its parts.
+Both are unit-local: `DistinctRows` merges equal rows within one unit alone, and `Union` unites unit-local relations of
+one unit. DISTINCT does not raise the number of a unit's rows, and UNION ALL adds those of its parts.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from lapwing.query.relations.relation import Definition, Selection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Distinct(OneSource):
+class DistinctRows(OneSource):
     """The distinct values of expressions, unit by unit: none may be left out, as other rows would be equal."""
 
     columns: tuple[ColumnReference, ...]

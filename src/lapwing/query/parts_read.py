@@ -9,7 +9,7 @@ from. Whatever is not understood confines to nothing: the question then reads al
 Guarantee: the answer is a function of the rows of these parts, and of public data. Proof. Every row of a unit has the
 unit's part in the part's column, as its other rows do not exist (`cleaned`), and it still has it in every column that
 hands it on: `Windowed`, `PublicJoin`, `UnitJoin`, `FirstRows` and `FirstGroups` keep their source's columns as they
-are, `Distinct` shows the column itself, `PerUnit` groups by it, and in a `Union` every part does. Every relation is
+are, `DistinctRows` shows the column itself, `PerUnit` groups by it, and in a `Union` every part does. Every relation is
 unit-local (`relations`): R(D) = ⋃_u R(D_u). Let a condition that confines to P stand above such a relation. For a row
 of a unit whose part is not in P the equalities are false, so an AND is not true and an OR of such is false: no row of
 the unit is left. So what is selected is ⋃ R(D_u) over the units of P. By induction over the relations above, each made
@@ -27,7 +27,7 @@ from lapwing.query.expressions.expression import ColumnReference, Constant, Expr
 from lapwing.query.expressions.normal_forms import FALSE, TRUE
 from lapwing.query.plan import Question
 from lapwing.query.relations.declared_values import constant
-from lapwing.query.relations.public import PublicRows
+from lapwing.query.relations.public_rows import PublicRows
 from lapwing.query.relations.relation import Definition, ProtectedRows, Relation, Selection
 
 Names = Mapping[Constant, str]
