@@ -1,4 +1,4 @@
-"""A catalog's file with another budget, and all else as it was written: comments, order, spaces."""
+"""Change the budget in a catalog's file and leave all else as it was written: comments, order, spaces."""
 
 import os
 import re
@@ -17,9 +17,9 @@ _BUDGET: Final = re.compile(r"^\s*\[\s*budget\s*\]\s*(#.*)?$")
 
 
 def write_budget(catalog: Catalog, budget: Budget) -> None:
-    """Write epsilon and delta of a budget into the file of a catalog, whole or not at all.
+    """Write epsilon and delta of a budget into the file of a catalog: completely, or not at all.
 
-    The new text is read before it is put there, and must be the same catalog but for this.
+    The new text is read first, and must give the same catalog but for the budget.
 
     Raises: CatalogError, with what to write by hand, if the file has another form than that it could be done.
     """

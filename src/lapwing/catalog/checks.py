@@ -1,6 +1,6 @@
-"""What may stand in a catalog: names, what a table says of its rows, and what tables say of one another.
+"""Checks of a catalog: names, what a table says of its rows, and what tables say of one another.
 
-A column checks itself (`column_checks`). Each check refuses with the place of what is wrong, and what to write instead.
+Columns are checked in `column_checks`. Each refusal names the place that is wrong and says what to write instead.
 """
 
 from collections.abc import Iterable
@@ -59,7 +59,7 @@ def check_columns(names: tuple[str, ...], most: int) -> None:
 
 
 def check_table(table: "Table") -> None:
-    """Refuse a protected table that cannot be meant."""
+    """Refuse a protected table that contradicts itself or makes no sense."""
     check_text("", table.name)
     check_text(".source", table.source)
     check_columns(tuple(column.name for column in table.columns), MOST_COLUMNS)
@@ -139,7 +139,7 @@ def _check_link_of(table: "Table") -> None:
 
 
 def _check_key(table: "Table", parent: "Table", here: str, there: str) -> None:
-    """Refuse a pair of columns whose equality, as they are cleaned, is not that of the data's own keys."""
+    """Refuse a pair of columns that may be equal once they are cleaned, though the keys in the data are not."""
     place = f".link.on.{spelling.key(here)}"
     child, other = _key_column(table, here, place), _key_column(parent, there, place)
     if child.type != other.type:
@@ -223,7 +223,7 @@ def _check_links(catalog: "Catalog") -> None:
 
 
 def _check_units(catalog: "Catalog") -> None:
-    """Refuse units of one name that cannot be compared: they would be different people where they are the same."""
+    """Refuse units of one name that cannot be compared: one person would then count as two."""
     first: dict[str, Table] = {}
     for table in catalog.tables:
         if table.unit is None:
@@ -239,7 +239,7 @@ def _check_units(catalog: "Catalog") -> None:
 
 
 def _check_parts(catalog: "Catalog") -> None:
-    """Refuse parts of two tables: a person may be in one part of this and in another of that."""
+    """Refuse parts in two tables: a person may be in one part of the first and in another part of the second."""
     divided = [table.name for table in catalog.tables if table.part is not None]
     for name in divided[1:]:
         place, other = f"tables.{spelling.key(name)}.part", spelling.text(divided[0])

@@ -1,6 +1,6 @@
-"""What may stand in a column of a catalog: its name, type, bounds, step, values, and what a NULL counts as.
+"""Checks of a column of a catalog: its name, type, bounds, step, values, and what a NULL counts as.
 
-Each check refuses with the place of what is wrong, and what to write instead.
+Each refusal names the place that is wrong and says what to write instead.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ FLOAT_STEPS = 2**20
 
 
 def check_form(column: "Column") -> None:
-    """Check what stands by itself: before a step and values that are not given follow from the type."""
+    """Check each entry by itself, before a missing step or missing values are filled in from the type."""
     for check in (_check_name, _check_bounds, _check_step):
         check(column)
 

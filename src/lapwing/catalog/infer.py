@@ -136,7 +136,8 @@ def draft(
         people: a public figure of how many privacy units there are; it only judges delta and is not stored.
         folder: where the catalog will be written; the folder of the file unless given.
 
-    Raises: CatalogError or InvalidParameter for what cannot be meant; DataFault if the file is missing or unreadable.
+    Raises: CatalogError or InvalidParameter for what contradicts itself or makes no sense; DataFault if the file is
+        missing or unreadable.
     """
     budget = _budget(epsilon, delta, delta_keys, measure, neighbouring)
     found, notes = read_columns(source)

@@ -1,8 +1,8 @@
 """A public table: data that are known to everybody, such as a list of codes, which questions may join.
 
-Nobody is protected in it. That is for the curator to say, and cannot be checked: what is in a public table, and what
-joins to it reveal about it, is outside the guarantee. The bounds and values of its columns may come from its data, as
-nobody can learn from them what is public already.
+Nobody is protected in it. The curator decides that, and it cannot be checked: the guarantee does not cover what is in a
+public table, or what joins reveal about it. Bounds and values of its columns may come from its data, which everybody
+knows already.
 """
 
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""A section of a TOML document that knows its place: keys are taken by type, and what is left over is refused."""
+"""A section of a TOML document, which knows where it stands: it reads keys by type and refuses unknown ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -27,7 +27,8 @@ from lapwing.errors import CatalogError
 def load(path: Path) -> Catalog:
     """Read the catalog in a file; relative paths in it start from the file's folder.
 
-    Raises: CatalogError, with file, table, column and key, if the file is missing, not TOML, or cannot be meant.
+    Raises: CatalogError, with file, table, column and key, if the file is missing, is not TOML, or makes no
+    sense.
     """
     if not path.is_file():
         refuse(path.name, "there is no such file; write one with `lapwing init`, or give the path of another")

@@ -15,8 +15,8 @@ LONGEST_VIEW = 65_536  # bytes of UTF-8
 class View:
     """A subquery with a name: a question that names the view means its text in parentheses.
 
-    A view can say nothing that an analyst could not say. So it is kept as text, and bound and checked by the question
-    that uses it.
+    A view says nothing that an analyst could not say too. So it is kept as text, and each question that uses it binds
+    and checks it.
 
     Args: name: as questions call it.
         sql: a SELECT, at most 64 KiB.

@@ -1,13 +1,13 @@
 """Who holds which private keys, counted in columns.
 
-Theory of operation. An engine hands over the pairs of a unit and its keys, one for every row of the relation, in any
-order and as often as they come. Keys, and units if they must be, become numbers; a pair becomes one integer; sorting
-these brings equal pairs, and the pairs of a unit, beside each other. Of each unit's different pairs there are as many
-as it holds keys: its degree. What is left of a batch of units is how many units of each degree hold each key. That is
-unit-local: a unit adds 1 to each key that it holds, at its own degree, and nothing else depends on it.
+Theory of operation. An engine returns the pairs of a unit and its keys, one for every row of the relation, in any order
+and with repetitions. Keys, and units if necessary, become numbers; a pair becomes one integer; sorting these integers
+brings equal pairs, and all pairs of a unit, beside each other. The number of different keys of a unit is its degree. Of
+a batch of units remains how many units of each degree hold each key. That is unit-local: a unit adds 1 to each key that
+it holds, at its own degree, and nothing else depends on it.
 
-No order of rows is taken for granted: were a unit's rows torn apart, it would count as several, each of a smaller
-degree, and outweigh what is charged.
+No order of rows is assumed: if a unit's rows were torn apart, it would count as several units, each of a smaller
+degree, and would weigh more than is charged.
 """
 
 from collections.abc import Callable, Sequence

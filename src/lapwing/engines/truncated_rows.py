@@ -1,9 +1,9 @@
 """Rows that several units share, taken from an engine set by set, and truncated in memory.
 
-Theory of operation. An engine groups rows by their keys and by the tuple of their units, and hands over what those of
-each tuple add. Units become numbers, those of one kind the same numbers wherever in a tuple they stand, and those of
-different kinds never the same. Cell by cell `mechanisms.packing` finds the truncated sums, at every level that is
-asked for. A cell without rows is left out, and is one of zeros.
+Theory of operation. An engine groups rows by their keys and by the tuple of their units, and returns what the rows of
+each tuple add. Units become numbers: a unit has the same number wherever it stands in a tuple, and units of different
+kinds have different numbers. Cell by cell `mechanisms.packing` computes the truncated sums, at every threshold that is
+asked for. A cell without rows is left out; its sums are 0.
 
 What may fail here (too many tuples, too little memory, a value that is not proven) fails like the engine: after the
 charge, with one constant message.

@@ -1,10 +1,10 @@
 """Which parts of the data a question can read, if its table is in parts.
 
-A condition confines a relation to some parts if it is an equality of the part's column with a constant, or an IN with a
-list of constants, or, of a column of conditions, the column itself or its denial; if it is an AND of which one part
-does; or an OR of which all do, to those of any. The part's
-column is followed upwards where a relation hands it on unchanged, and a relation reads no more than what it is made
-from. Whatever is not understood confines to nothing: the question then reads all parts.
+A condition confines a relation to some parts if it compares the part's column with a constant, or by IN with a list of
+constants; if it is a boolean part's column itself, or its denial; if it is an AND and one of its conditions confines;
+or an OR all of whose conditions confine, to the parts of any of them. The part's column is followed upwards where a
+relation hands it on unchanged, and a relation reads no more parts than its sources. A condition that is not understood
+does not confine: the question then reads all parts.
 
 Guarantee: the answer is a function of the rows of these parts, and of public data. Proof. Every row of a unit has the
 unit's part in the part's column, as its other rows do not exist (`cleaned`), and it still has it in every column that
@@ -36,7 +36,7 @@ Names = Mapping[Constant, str]
 def parts_read(question: Question) -> frozenset[str] | None:
     """Return the names of the parts that a question can read; None for all of them.
 
-    A question that can read none, as it asks for values that no part has, is said to read all: nobody needs it.
+    A question about values that no part has could read none; it is charged to all, as nobody needs to ask it.
     """
     column = question.table.part_column
     if column is None or column.values is None:

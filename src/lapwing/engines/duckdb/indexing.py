@@ -1,8 +1,8 @@
-"""Making an index and judging one that is there: what is done for the curator, or before a question that is due one.
+"""Make an index, or tell whether one can be used: for the curator, or before a question that should have one.
 
-An index is written only from files that were read through and whose keys were found to be unique; that they still are
-the same is looked at again when the index is complete, before it takes its name. Parents' rows are taken from their own
-indexes where those can be read to their end.
+An index is written only from files that were read through and whose keys are unique. When it is complete, and before it
+takes its name, the files are compared again. Parents' rows are taken from their own indexes where these can be read to
+their end.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,9 +26,9 @@ from lapwing.errors import Fault
 
 @final
 class Identities:
-    """What the indexes of a catalog's tables must be of, remembered by the digests of the data. Thread-safe.
+    """The identities that the indexes of a catalog's tables must have, by the digests of their data. Thread-safe.
 
-    All else that an identity follows from (catalog, SQL, engine) stays what it is for as long as an engine is open.
+    All else that an identity follows from (catalog, SQL, engine) stays the same while an engine is open.
     """
 
     def __init__(self, catalog: Catalog) -> None:
@@ -37,7 +37,7 @@ class Identities:
         self._lock = Lock()
 
     def of(self, table: Table, digests: Mapping[str, str], anywhere: Callable[[Table], Location]) -> str:
-        """Return what an index must be of: the data by their digests, wherever they are.
+        """Return the identity that an index of these data must have, wherever they are.
 
         Args: anywhere: returns a table's source as it would be in any folder.
         """

@@ -1,8 +1,8 @@
-"""Whether the keys that links lead to are unique: what the catalog takes for granted, looked at for the curator.
+"""Check for the curator that the keys which links lead to are unique, as the catalog takes for granted.
 
-Only rows that have a unit count: a key that two rows of nobody share leads nowhere. It is looked for among all rows
-first, which is one pass over one file; only if some rows do share a key, it matters which of them have a unit. All that
-have one count, also those that are too many of their unit: which of these exist is nothing that a key should rest on.
+Only rows with a unit count: a key shared by two rows without one leads nowhere. All rows are searched first, which is
+one pass over one file; whether rows have a unit is looked up only if some share a key. Rows beyond the limit of their
+unit count too: a key should not depend on which of a unit's rows are kept.
 """
 
 from collections.abc import Sequence

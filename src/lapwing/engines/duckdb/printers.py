@@ -93,13 +93,19 @@ def _double(value: float) -> str:
     return double(Fraction(value))
 
 
+_SAME_NAME = (
+    "last_day", "upper", "lower", "reverse", "replace", "concat", "concat_ws", "length", "contains", "starts_with",
+    "ends_with",
+)  # fmt: skip
+"""What DuckDB calls as plans do."""
+
 FUNCTION_PRINTERS: Mapping[str, Printer] = {
+    **{name: _called(name) for name in _SAME_NAME},
     "in_calendar": _in_calendar,
     "part": lambda node, a: f"EXTRACT({_PARTS.get(_word(node), _word(node))} FROM {a[1]})",
     "day_number": _template("({} - DATE '1970-01-01')"),
     "microsecond_number": _called("epoch_us"),
     "truncate": lambda node, a: f"date_trunc('{_word(node)}', {a[1]})",
-    "last_day": _called("last_day"),
     "to_date": _template("CAST({} AS DATE)"),
     "to_timestamp": _template("CAST({} AS TIMESTAMP)"),
     "difference": _difference,
@@ -115,25 +121,15 @@ FUNCTION_PRINTERS: Mapping[str, Printer] = {
     "try_timestamp": _template("TRY_CAST({} AS TIMESTAMP)"),
     "try_integer": _try_integer,
     "written": _template("CAST({} AS VARCHAR)"),
-    "upper": _called("upper"),
-    "lower": _called("lower"),
-    "reverse": _called("reverse"),
     "trim": _trim,
     "substring": _substring,
     "left": _cut("left"),
     "right": _cut("right"),
     "pad_left": _cut("lpad"),
     "pad_right": _cut("rpad"),
-    "replace": _called("replace"),
     "split_part": lambda node, a: f"split_part({a[0]}, {a[1]}, {_whole(node, 2)})",
     "concat_strict": _template("({} || {})"),
-    "concat": _called("concat"),
-    "concat_ws": _called("concat_ws"),
-    "length": _called("length"),
     "position": _called("strpos"),
-    "contains": _called("contains"),
-    "starts_with": _called("starts_with"),
-    "ends_with": _called("ends_with"),
     "like": _like("LIKE"),
     "like_any_case": _like("ILIKE"),
     "matches": _called("regexp_matches"),

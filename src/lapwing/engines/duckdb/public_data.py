@@ -1,15 +1,15 @@
 """What public tables hold: bounds, values and repetitions, from their files.
 
-Theory of operation. Nobody is protected here, so that errors may name values, and facts are computed when somebody
-wants them. But prices and sensitivities rest on these facts, so they must be of one version of the data, and of the
-rows that a question will see. Hence two rules. A file is pinned when it is first read: if it holds something else
-later, every further fact is refused, and an engine that runs a question compares `digest` with the file it reads. And
-every fact is of cleaned values, by the SQL that cleans them for questions (`cleaned`), in a database of its own
-that is locked down like the engine's.
+Theory of operation. Nobody is protected here, so errors may name values, and facts are computed on demand. But prices
+and sensitivities rest on these facts, so all of them must describe one version of the data, and the rows that a
+question will see. Hence two rules. A file is pinned when it is first read: if its content changes, every further fact
+is refused, and an engine that runs a question compares `digest` with the file it reads. And every fact is about cleaned
+values, made by the SQL that cleans them for questions (`cleaned`), in a database of its own that is locked down like
+the engine's.
 
-A number without bounds gets those of the data, as though the curator had written them: `described` returns the table so
-completed, and that is what a question has to clean by. Bounds found this way hold for every cleaned value, because
-cleaning clamps to them; infinities, which are not looked at when bounds are found, become the bounds themselves.
+A number without bounds gets those of the data, as though the curator had written them: `described` returns the table
+with these bounds, and questions clean by it. Every cleaned value lies inside them, because cleaning clamps to them;
+infinities, which are left out when bounds are computed, become the bounds themselves.
 """
 
 from collections.abc import Sequence

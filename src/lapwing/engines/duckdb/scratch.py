@@ -1,9 +1,9 @@
 """Folders for intermediate rows, which nobody else can read and which do not outlive their process for long.
 
-Theory of operation. A folder is its owner's alone (mode 0700) and holds a file that the owner keeps locked while it
-lives. The operating system lets go of the lock when the process ends, however it ends; so a folder whose lock can be
-taken is left over, and whoever comes next removes it. The file gets its name only once it is locked: a folder that is
-being made is never mistaken for one that was left. Nothing is told by process numbers, which are used again.
+Theory of operation. A folder belongs to its owner alone (mode 0700) and holds a file that the owner keeps locked. The
+operating system releases the lock when the process ends, however it ends; so a folder whose lock can be taken is left
+over, and the next process removes it. The file gets its name only once it is locked, so that a folder in the making is
+never taken for one that was left. Process numbers decide nothing, as they are used again.
 """
 
 import fcntl

@@ -69,7 +69,7 @@ def within_bounds(
         return argument
     if named.contribution_bounds_per_group == "auto":
         raise QueryRefused(
-            "ValueBounds are found per row or per group, and not both",
+            "Bounds are found per row or per group, and not both",
             remedy="Write one of them, or leave it to the catalog; a RACE per group goes with AUTO per row.",
         )
     histogram = Distribution(

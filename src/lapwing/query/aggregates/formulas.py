@@ -141,7 +141,7 @@ def _date_diff(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
 
 
 def _interval_end(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
-    """Bind DP_INTERVAL_LOW(x) and DP_INTERVAL_HIGH(x): the ends of the 95 % interval of a column of the answer."""
+    """Bind DP_INTERVAL_LOW(x) and DP_INTERVAL_HIGH(x), the ends of the 95 % interval of a column of the answer."""
     side = _SIDES.get(node.name.upper())
     if side is None:
         raise rows.refusal(node, f"{name_of(node)} is not answered here", "See the SQL reference for what is.")

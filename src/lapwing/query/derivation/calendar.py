@@ -1,8 +1,8 @@
 """Dates and timestamps of an answer that stand for noisy numbers: days or seconds since 1970-01-01.
 
-A quantile of dates is one of whole numbers, and is written as a date at the end (`date_at`, `moment_at`). So its
-interval is that of the number. A formula over two dates goes back to their numbers first, so that its interval follows
-by the rules for numbers.
+A quantile of dates is a quantile of whole numbers, which is written as a date at the end (`date_at`, `moment_at`). So
+its interval is that of the number. A formula over two dates is computed from their numbers, so that its interval
+follows by the rules for numbers.
 """
 
 from collections.abc import Mapping

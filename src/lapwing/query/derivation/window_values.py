@@ -1,8 +1,8 @@
 """Functions over the rows of an answer: totals, means, least and greatest, running ones, neighbours, ranks.
 
-They are computed from released numbers and keys, of the rows that HAVING keeps and before LIMIT, hence post-processing
-like all that is derived. Rows that tie are numbered in the order of the keys. No interval follows: errors of several
-cells are added, and ranks depend on which is larger.
+They are computed from released numbers and keys, over the rows that HAVING keeps and before LIMIT; so they are
+post-processing, like all that is derived. Rows that tie are numbered in the order of the keys. They have no interval:
+errors of several cells add up, and ranks depend on which number is larger.
 """
 
 from collections.abc import Callable, Iterable, Mapping

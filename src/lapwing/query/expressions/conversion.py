@@ -1,7 +1,6 @@
 """Constants, and the conversions between the kinds of number: steps, doubles, and what is summed.
 
-What these rules let through is *total* (see `logic`); what would not stay inside 128 bits, or inside doubles, is
-refused here.
+What these rules let through is *total* (`logic`): what might not stay inside 128 bits, or inside doubles, is refused.
 """
 
 import re

@@ -1,8 +1,8 @@
 """The magnitudes of a number: public candidates for its bounds, and the class of a value among them.
 
-The candidates are 0 and, on either side of it, a ladder: a unit, its double, and so on, and a last one. Numbers that
-have steps start from the step; the last is what the catalog declares, or for numbers of which it declares nothing, far
-out. Between neighbours lies a class of values; a row is in one class, that of its value, or in none if it is NULL.
+The candidates are 0 and, on either side of it, a ladder: a unit, its double, and so on, up to a last one. The ladder of
+a number with steps starts from the step. The last candidate is the declared bound, or far out if none is declared.
+Between neighbouring candidates lies a class of values; a row is in the class of its value, or in none if that is NULL.
 """
 
 from bisect import bisect_left
@@ -83,7 +83,7 @@ def magnitudes_of(argument: Expression) -> Magnitudes:
         return Magnitudes(below=below, above=_of_steps(kind.step, kind.high))
     if isinstance(kind, Real):
         return Magnitudes(below=_of_powers(None if kind.low is None else -kind.low), above=_of_powers(kind.high))
-    raise QueryRefused("ValueBounds are found of numbers only")
+    raise QueryRefused("Bounds are found of numbers only")
 
 
 def _of_steps(step: Fraction, limit: int | None) -> Ladder:

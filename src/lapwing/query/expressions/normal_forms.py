@@ -1,17 +1,17 @@
 """One form for expressions that mean the same, so that a question asked again in other words is the same question.
 
-Why it is right. Conditions have three values. Put in the order FALSE < NULL < TRUE, SQL's AND is the lesser of two, OR
-the greater, and NOT turns the order around. The lesser of several values depends neither on their order, nor on how
-they are paired, nor on how often one is there; so with the greater; and to turn the order around makes of one the
-other. That gives every rule here for AND, OR and NOT. A comparison is NULL where a side is, and otherwise one of <, =
-and > holds, as numbers, texts, dates and conditions are each in one order and no number is NaN: so it can be turned
-around, and denied by its opposite. IN is = OR =, BETWEEN is >= AND <=. Sums and products of two integers of steps are
-exact, those of two doubles are the exact ones rounded (IEEE 754): they do not depend on the order of the two. Of three
-they do; so nothing is paired anew there. − and /, the branches of CASE, COALESCE, texts joined: their order is a part
-of what they mean, and stays.
+Why it is right. Conditions have three values. In the order FALSE < NULL < TRUE, SQL's AND is the minimum, OR the
+maximum, and NOT turns the order around. A minimum does not depend on the order of its values, on how they are paired,
+or on how often one occurs; nor does a maximum; and turning the order around makes one the other. Every rule here for
+AND, OR and NOT follows. A comparison is NULL where a side is. Otherwise exactly one of <, = and > holds, since numbers,
+texts, dates and conditions are totally ordered and no number is NaN; so a comparison can be turned around, and denied
+by its opposite. IN is = OR =, BETWEEN is >= AND <=. Sums and products of two integers are exact, those of two doubles
+are the exact ones rounded (IEEE 754), so the order of the two does not matter. With three doubles it does, and nothing
+is paired differently there. The order of −, of /, of the branches of CASE, of COALESCE and of joined texts is part of
+what they mean, and stays.
 
-All this is about values, not about how they are computed. That is enough, as expressions are total: an engine may
-compute the parts of a condition in any order, or all of them, and nothing raises.
+These are statements about values, not about how they are computed. That is enough because expressions are total: an
+engine may compute the parts of a condition in any order, or all of them, and nothing raises.
 """
 
 import operator

@@ -277,30 +277,25 @@ def _point(value: float) -> Real:
 
 def pi() -> Expression:
     """Return the double nearest to π."""
-    return Literal(value=Fraction(math.pi), type=_point(math.pi))
+    return _double(math.pi)
 
 
 def radians(argument: Expression) -> Expression:
     """Turn degrees into radians."""
-    return arithmetic.multiply(argument, Literal(value=Fraction(math.pi / 180), type=_point(math.pi / 180)))
+    return arithmetic.multiply(argument, _double(math.pi / 180))
 
 
 def degrees(argument: Expression) -> Expression:
     """Turn radians into degrees."""
-    return arithmetic.multiply(argument, Literal(value=Fraction(180 / math.pi), type=_point(180 / math.pi)))
+    return arithmetic.multiply(argument, _double(180 / math.pi))
 
 
-def sine(argument: Expression) -> Expression:
-    """Take the sine of an angle in radians."""
-    return _wave("sine", argument)
+def _double(value: float) -> Literal:
+    return Literal(value=Fraction(value), type=_point(value))
 
 
-def cosine(argument: Expression) -> Expression:
-    """Take the cosine of an angle in radians."""
-    return _wave("cosine", argument)
-
-
-def _wave(function: str, argument: Expression) -> Expression:
+def wave(function: str, argument: Expression) -> Expression:
+    """Take the "sine" or the "cosine" of an angle in radians."""
     require_numbers(function[:3].upper(), (argument,))
     return Operation(function=function, arguments=(to_real(argument),), type=_outward(-1.0, 1.0))
 

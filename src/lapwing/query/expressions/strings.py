@@ -133,19 +133,12 @@ def _operation(function: str, *arguments: Expression, kind: Type = TEXT) -> Oper
 # ---- one text from another -------------------------------------------------------------------------------------------
 
 
-def upper(argument: Expression) -> Expression:
-    """Write in capitals, character by character."""
-    return _operation("upper", _text("UPPER", argument))
+def changed(function: str, argument: Expression) -> Expression:
+    """Write a text in capitals ("upper"), in small letters ("lower"), or turned around ("reverse").
 
-
-def lower(argument: Expression) -> Expression:
-    """Write in small letters, character by character."""
-    return _operation("lower", _text("LOWER", argument))
-
-
-def reverse(argument: Expression) -> Expression:
-    """Turn a text around; an accent stays on its letter."""
-    return _operation("reverse", _text("REVERSE", argument))
+    Case is changed character by character; turned around, an accent stays on its letter.
+    """
+    return _operation(function, _text(function.upper(), argument))
 
 
 def trim(side: str, argument: Expression, characters: Expression | None = None) -> Expression:
@@ -161,14 +154,10 @@ def substring(argument: Expression, start: Expression, length: Expression | None
     return _operation("substring", _text("SUBSTRING", argument), first, *given)
 
 
-def left(argument: Expression, length: Expression) -> Expression:
-    """Take the first characters."""
-    return _operation("left", _text("LEFT", argument), _constant_whole("LEFT", length, 0, 1_000_000))
-
-
-def right(argument: Expression, length: Expression) -> Expression:
-    """Take the last characters."""
-    return _operation("right", _text("RIGHT", argument), _constant_whole("RIGHT", length, 0, 1_000_000))
+def end_of(side: str, argument: Expression, length: Expression) -> Expression:
+    """Take the first characters ("left") or the last ("right")."""
+    name = side.upper()
+    return _operation(side, _text(name, argument), _constant_whole(name, length, 0, 1_000_000))
 
 
 def pad(side: str, argument: Expression, length: Expression, fill: Expression) -> Expression:
@@ -255,19 +244,10 @@ def position(argument: Expression, searched: Expression) -> Expression:
     return _operation("position", text, _text("POSITION", searched), kind=kind)
 
 
-def contains(argument: Expression, searched: Expression) -> Expression:
-    """Tell whether a text occurs in another."""
-    return _operation("contains", _text("CONTAINS", argument), _text("CONTAINS", searched), kind=BOOLEAN)
-
-
-def starts_with(argument: Expression, searched: Expression) -> Expression:
-    """Tell whether a text begins another."""
-    return _operation("starts_with", _text("STARTS_WITH", argument), _text("STARTS_WITH", searched), kind=BOOLEAN)
-
-
-def ends_with(argument: Expression, searched: Expression) -> Expression:
-    """Tell whether a text ends another."""
-    return _operation("ends_with", _text("ENDS_WITH", argument), _text("ENDS_WITH", searched), kind=BOOLEAN)
+def has(function: str, argument: Expression, searched: Expression) -> Expression:
+    """Tell whether a text occurs in another ("contains"), begins it ("starts_with") or ends it ("ends_with")."""
+    name = function.upper()
+    return _operation(function, _text(name, argument), _text(name, searched), kind=BOOLEAN)
 
 
 # ---- patterns --------------------------------------------------------------------------------------------------------
@@ -311,16 +291,13 @@ def _pattern(name: str, argument: Expression) -> tuple[Literal, patterns.Pattern
     return argument, patterns.check(argument.value)
 
 
-def matches(argument: Expression, pattern: Expression, flags: Expression | None = None) -> Expression:
-    """Tell whether a regular expression occurs in a text."""
-    text, (checked, _) = _text("REGEXP_MATCHES", argument), _pattern("REGEXP_MATCHES", pattern)
-    return _operation("matches", text, checked, _flags(flags, "i"), kind=BOOLEAN)
-
-
-def fully_matches(argument: Expression, pattern: Expression, flags: Expression | None = None) -> Expression:
-    """Tell whether a regular expression describes a whole text."""
-    text, (checked, _) = _text("REGEXP_FULL_MATCH", argument), _pattern("REGEXP_FULL_MATCH", pattern)
-    return _operation("fully_matches", text, checked, _flags(flags, "i"), kind=BOOLEAN)
+def matches(
+    argument: Expression, pattern: Expression, flags: Expression | None = None, *, fully: bool = False
+) -> Expression:
+    """Tell whether a regular expression occurs in a text, or describes all of it."""
+    name = "REGEXP_FULL_MATCH" if fully else "REGEXP_MATCHES"
+    text, (checked, _) = _text(name, argument), _pattern(name, pattern)
+    return _operation("fully_matches" if fully else "matches", text, checked, _flags(flags, "i"), kind=BOOLEAN)
 
 
 def extract(

@@ -253,16 +253,10 @@ def make_date(year: Expression, month: Expression, day: Expression) -> Expressio
     return Operation(function="make_date", arguments=(years, months, month_days), type=made)
 
 
-def month_name(argument: Expression) -> Expression:
-    """Return the English name of the month."""
-    require_temporal("MONTHNAME", argument)
-    return Operation(function="month_name", arguments=(in_calendar(argument),), type=TEXT)
-
-
-def day_name(argument: Expression) -> Expression:
-    """Return the English name of the day of the week."""
-    require_temporal("DAYNAME", argument)
-    return Operation(function="day_name", arguments=(in_calendar(argument),), type=TEXT)
+def name_of(part_of_time: str, argument: Expression) -> Expression:
+    """Return the English name of the "month", or of the "day" of the week."""
+    require_temporal(f"{part_of_time.upper()}NAME", argument)
+    return Operation(function=f"{part_of_time}_name", arguments=(in_calendar(argument),), type=TEXT)
 
 
 # What each directive prints, in characters; the names of months and days are English.

@@ -4,15 +4,16 @@ SQL pairs every row of one with every row of the others and keeps the pairs for 
 kept by joining one table after the other on those conditions of WHERE that name both sides, and filtering by the rest:
 inner joins may be made in any order, and a condition of a conjunction may be asked wherever its columns are there.
 
-So the tables are joined in the order in which they can be: the first protected one, then again and again the first of
-the rest that is connected to what is there already, by equality with a public table's columns, or, with protected rows,
-by what says that they are of one unit. What cannot be connected would be paired with everybody's rows, and is refused.
+So the tables are joined in an order that works: the first protected one, then, again and again, the first of the others
+that is connected to those already joined. A public table is connected by equality of columns, a protected one by a
+condition that says that the rows are of one unit. A table without a connection would be paired with everybody's rows,
+and is refused.
 
-Where rows of different units may meet (`shared_joins`), what is connected so is a cluster, whose rows are of one unit
-each. A table that is connected to none begins a cluster of its own, and IN and EXISTS are asked of the first cluster
-that has the columns for it. Then clusters meet on the equalities between them. So a row has as few units as can be, and
-whatever looks at several rows of a unit does so before they meet others. INNER JOIN … ON says no more than a list and
-WHERE, and is read as these.
+Where rows of different units may meet (`shared_joins`), tables connected in this way form a cluster, each row of which
+is of one unit. A table without a connection begins a cluster of its own; IN and EXISTS are asked of the first cluster
+that has the columns for it. Then the clusters meet on the equalities between them. So a row belongs to as few units as
+possible, and what looks at several rows of a unit is computed before they meet others. INNER JOIN … ON says the same as
+a list of tables and WHERE, and is read like that.
 """
 
 from collections.abc import Callable, Sequence

@@ -18,9 +18,8 @@ from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, require_few
 from lapwing.query.expressions.naming import name_of
 from lapwing.query.expressions.rows import RowScope
-from lapwing.query.from_clause.conditions import bound_condition
 from lapwing.query.from_clause.select_list import chosen, named
-from lapwing.query.from_clause.unit_aggregates import AGGREGATES, UnitCall, bind_call
+from lapwing.query.from_clause.unit_aggregates import AGGREGATES, UnitCall, bind_call, without_filter
 from lapwing.query.relations.fresh_columns import fresh
 from lapwing.query.relations.identity import names_unit, origin
 from lapwing.query.relations.per_unit import PerUnit, UnitAggregate, UnitFunction
@@ -135,12 +134,7 @@ def _collect(
 
 
 def _aggregate(node: exp.Expression, selection: Selection, rows: RowScope) -> UnitAggregate:
-    condition = None
-    if isinstance(node, exp.Filter):
-        rows.only(node, "this", "expression")
-        rows.only(node.expression, "this")
-        condition = bound_condition(node.expression.this, rows, "FILTER")
-        node = node.this
+    node, condition = without_filter(node, rows)
     if type(node) not in AGGREGATES:
         raise rows.refusal(
             node,

@@ -26,7 +26,7 @@ def bind_where(parts: Sequence[exp.Expression], bound: Input, scope: Scope, *, s
             bound = replace(bound, selection=filtered(bound.selection, bound_condition(node, rows, "WHERE")))
     subquery, item = _once(subquery), _once(item)
     binders = [partial(_membership, node, scope=scope, subquery=subquery, item=item) for node in memberships]
-    # Each keeps rows by their own columns alone, so that neither their order matters nor one that is there twice.
+    # Each keeps rows by their own columns alone. So their order does not matter, nor how often one stands there.
     ordered = {str(binder(bound).selection): binder for binder in binders}
     for _, binder in sorted(ordered.items(), key=lambda named: named[0]):
         bound = binder(bound)
@@ -35,7 +35,7 @@ def bind_where(parts: Sequence[exp.Expression], bound: Input, scope: Scope, *, s
 
 
 def _once(bind: Binder) -> Binder:
-    """Bind every subquery once, however often it is asked for: what is nested takes as long as it is deep."""
+    """Bind every subquery once, however often it is asked for, so that time grows with the depth and no faster."""
     known: dict[int, Input | PublicInput] = {}
 
     def bound(node: exp.Expression, scope: Scope) -> Input | PublicInput:

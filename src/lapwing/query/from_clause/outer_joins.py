@@ -12,8 +12,7 @@ cells there are does not depend on rows: public keys are all in the answer, and 
 private keys are released by the units that hold them, and a row that matches nobody has none. In a cell without rows
 SQL's SUM is NULL, and Lapwing's 0 plus noise, as it is everywhere. ∎
 
-In a subquery rows without a unit do not exist either, as nowhere. What is private is unchanged by all this: the
-relation is that of an inner join.
+In a subquery rows without a unit do not exist either. Privacy is not affected: the relation is that of an inner join.
 """
 
 from sqlglot import exp

@@ -108,7 +108,7 @@ def _of_units(node: exp.Expression, bound: Input, other: Input, scope: Scope) ->
 
 
 def check_name(node: exp.Expression, bound: Input, public: PublicInput, rows: RowScope) -> None:
-    """Refuse a public table that is called like another of the question."""
+    """Refuse a public table that has the name of another table of the question."""
     if any(source.name.casefold() == public.source.name.casefold() for source in bound.sources):
         raise rows.refusal(node, f"Two tables are called '{public.source.name}'", "Rename one with AS.")
 
@@ -123,9 +123,9 @@ def _shared(using: Sequence[exp.Expression], private: RowScope, public: RowScope
 
 
 def _without_shared(node: exp.Expression, found: Input, public: PublicInput) -> Input:
-    """After USING a column is one: in an inner join the public one stands for both, so that its values are known.
+    """Show each column of USING once.
 
-    Only the unit stays what it is.
+    In an inner join that is the public one, as its values are known; but the privacy unit stays the protected table's.
     """
     names = {name.name.casefold() for name in node.args["using"]}
     units = {source.unit.casefold() for source in found.sources if source.unit is not None}

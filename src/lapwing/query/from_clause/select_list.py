@@ -13,7 +13,7 @@ from lapwing.query.relations.size import MOST_COLUMNS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectItem:
-    """A column of a subquery. The unit is carried along: only where it is declared is it a column with a value too."""
+    """A column of a subquery. The privacy unit has a value only where the catalog declares its column."""
 
     name: str
     value: Expression | None

@@ -17,6 +17,7 @@ from lapwing.query.expressions.expression import Expression, is_number
 from lapwing.query.expressions.naming import name_of
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Type, describe
+from lapwing.query.from_clause.conditions import bound_condition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,15 @@ class UnitCall:
 def plain_name(node: exp.Expression) -> str:
     """Return the name of a function alone, for people."""
     return name_of(node).removeprefix("The function ").removeprefix("The aggregate ")
+
+
+def without_filter(node: exp.Expression, rows: RowScope) -> tuple[exp.Expression, Expression | None]:
+    """Return an aggregate, and the condition of the FILTER around it if there is one."""
+    if not isinstance(node, exp.Filter):
+        return node, None
+    rows.only(node, "this", "expression")
+    rows.only(node.expression, "this")
+    return node.this, bound_condition(node.expression.this, rows, "FILTER")
 
 
 BoundCall = tuple[str, tuple[Expression, ...], Type]

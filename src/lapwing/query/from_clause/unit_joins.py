@@ -3,8 +3,8 @@
 What is proven of the joined rows stands with the node (`relations.unit_join`). Rows have a unit always, so that NOT IN
 leaves out exactly the units of the other side.
 
-A join has to say that the rows are of one unit: by the unit, or by a key that the catalog links, which names the unit
-as well (`identity`). The first is asked for in any case.
+The question has to say that the rows are of one unit: by the unit, or by a key that the catalog links, which names the
+unit as well (`identity`). Either way, the engine compares the units.
 """
 
 from collections.abc import Sequence
@@ -99,7 +99,7 @@ def unlinked(bound: Input, other: Input, scope: Scope) -> tuple[str, str]:
 
 
 def _naming(bound: Input, scope: Scope) -> dict[str, Origin]:
-    """Return the columns, as the text may call them, each of which says by itself whose row it is."""
+    """Return the columns that say whose row it is, each by itself, under the names that the text may use."""
     relation = bound.selection.relation
     found = {
         f"{source.name}.{name}": come
@@ -151,7 +151,7 @@ def join_using(
 
 
 def _asking(found: Input, where: Expression | None) -> Input:
-    """Return a join that asks for a condition on the pair, which is none on its result."""
+    """Return a join in which a pair matches only where a condition holds, as in ON; it does not filter the result."""
     relation = found.selection.relation
     if isinstance(relation, UnitJoin):
         relation = replace(relation, where=where)

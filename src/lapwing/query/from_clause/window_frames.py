@@ -1,7 +1,7 @@
 """Bind the frame of a window: ROWS and RANGE BETWEEN …, brought to one form for each meaning.
 
-Frames that mean the same become the same: RANGE UNBOUNDED PRECEDING is what an aggregate with an order has by itself;
-an aggregate over all rows of a part needs no order; no frame reaches further than a unit has rows.
+Frames that mean the same become the same: RANGE UNBOUNDED PRECEDING is left out, as an aggregate with an order has it
+anyway; an aggregate over all rows of a part has no order; no frame reaches further than a unit has rows.
 """
 
 from dataclasses import replace

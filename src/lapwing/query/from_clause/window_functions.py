@@ -11,8 +11,7 @@ from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, Literal
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.types import Real
-from lapwing.query.from_clause.conditions import bound_condition
-from lapwing.query.from_clause.unit_aggregates import AGGREGATES, BoundCall, Rule, UnitCall, plain_name
+from lapwing.query.from_clause.unit_aggregates import AGGREGATES, BoundCall, Rule, UnitCall, plain_name, without_filter
 
 RANKED = {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"}
 """The functions that need an order, and take no frame."""
@@ -31,12 +30,7 @@ def called_by(window: exp.Window) -> str:
 
 def function_of(window: exp.Window, rows: RowScope) -> tuple[exp.Expression, Expression | None, bool]:
     """Return the function that a window calls, the condition of its FILTER, and whether it passes over NULL."""
-    node, where, ignores = window.this, None, False
-    if isinstance(node, exp.Filter):
-        rows.only(node, "this", "expression")
-        rows.only(node.expression, "this")
-        where = bound_condition(node.expression.this, rows, "FILTER")
-        node = node.this
+    (node, where), ignores = without_filter(window.this, rows), False
     if isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
         rows.only(node, "this")
         node, ignores = node.this, isinstance(node, exp.IgnoreNulls)

@@ -1,4 +1,4 @@
-"""What a question itself says about how much of a unit may count, and what it is willing to pay.
+"""What a question says about its own privacy: how much of a unit may count, and the price.
 
 `max_rows_contributed` and `max_groups_contributed` bound the rows or groups of each unit, after WHERE.
 `contribution_bounds_per_row` clamps each value before it is aggregated; `contribution_bounds_per_group` clamps what all
@@ -61,7 +61,7 @@ def with_limits(selection: Selection, keys: Sequence[Key], options: Options) -> 
 
 
 def check_options(options: Options, keys: Sequence[Key], rows: RowScope) -> None:
-    """Refuse options that say of the question what it is not."""
+    """Refuse options that do not fit the question."""
     column = options.privacy_unit_column
     if column is not None:
         table, name = column[:-1], exp.to_identifier(column[-1].text, quoted=column[-1].quoted)

@@ -1,4 +1,4 @@
-"""What tells rows of a unit apart: columns that settle whose row it is, and columns that no two of its rows share.
+"""Which columns say whose row it is, and which columns tell the rows of one unit apart.
 
 Setting. Column c of relation R *comes from* column k of table T if wherever c is not NULL, its value is that of k in a
 row of T that exists and belongs to the row's unit. A declared column comes from itself. What is handed on unchanged,
@@ -10,9 +10,9 @@ parent's rows, by the catalog's premise, so that their values are in one row, of
 starts from, as a linked row belongs to the unit of the parent's row that has the same values. The two ends of a link,
 and of all links that lead to the same columns, are one name: equal values mean one unit, whichever they come from.
 
-So where rows of two relations are equal in columns that come from one name, they are rows of one unit, and a condition
-that says so says nothing beyond equality of the units. The engine's join asks for that as well: if the premise is
-broken, it is an answer that goes wrong, and nobody's row meets another's.
+So rows of two relations that are equal in columns from one name are rows of one unit, and a condition that compares
+these columns implies that the units are equal. The engine's join compares the units all the same. If the catalog's
+premise is broken, answers go wrong, but rows of different units still never meet.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,9 +1,8 @@
 """The values of an expression that follow from the few values of what it is computed from.
 
-The values of a key are public facts whatever they are, since every one of them is in the answer; so a list that is too
-long or too short discloses nothing. What it decides is which cells there are. It must not be too short, as rows with
-another value would be dropped without need, and it should not be much too long, as the cells of values that cannot be
-hold nothing but noise.
+The list of a key's values is public, since every one of them appears in the answer. It decides which cells there are,
+and a list that is too long or too short discloses nothing. But one that is too short drops rows without need, and one
+that is much too long adds cells that hold nothing but noise.
 """
 
 import operator

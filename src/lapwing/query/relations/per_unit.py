@@ -1,11 +1,11 @@
 """Rows per unit: what is aggregated of each unit's rows, and which of them are left where a question limits them.
 
-All three nodes are unit-local: they group the rows of one unit alone, or choose among them by a hash of the unit and
-the rows' own values, so that equal rows are as good as each other.
+All three nodes are unit-local: they group the rows of one unit, or choose among them by a hash of the unit and of the
+rows' own values. Equal rows have equal hashes, so it does not matter which of them is chosen.
 
-GROUP BY the unit alone leaves a unit one row. GROUP BY the unit and more leaves the bound on its rows, as every group
-has a row; or makes it the number of groups that `FirstGroups` leaves, if it groups by keys of that. `FirstRows` leaves
-as many rows as it says.
+After GROUP BY the unit alone a unit has one row. After GROUP BY the unit and further keys it has at most as many rows
+as before, since every group has a row; and at most as many as `FirstGroups` leaves groups, if the keys are among its
+own. `FirstRows` leaves as many rows as it says.
 """
 
 from collections.abc import Sequence
@@ -144,7 +144,7 @@ class FirstGroups(ChosenRows):
         return f"(FIRST {self.most} GROUPS BY {', '.join(map(str, self.keys))} OF {self.source})"
 
     def has(self, expressions: Sequence[Expression]) -> bool:
-        """Tell whether rows of one group have the same values of expressions: each is a key that gathers no others."""
+        """Tell whether all rows of a group agree in these expressions: each is a key without unlisted values."""
         return set(expressions) <= {key.expression for key in self.keys if key.other is None}
 
     @property

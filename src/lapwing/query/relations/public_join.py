@@ -1,7 +1,7 @@
 """Rows joined to public rows, on equalities.
 
-Unit-local, and it works row by row: what a row is joined with depends on that row and on public data alone. It
-multiplies the bound on a unit's rows by the most public rows that share the joined values (at least 1 for a LEFT join).
+Such a join is unit-local and works row by row: what a row is joined with depends on that row and on public data alone.
+The bound on a unit's rows is multiplied by the most public rows that share the joined values, and by at least 1.
 """
 
 from dataclasses import dataclass

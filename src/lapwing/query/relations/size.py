@@ -1,8 +1,8 @@
 """How large a question may become in all: an engine plans the whole of it before it reads a row.
 
-Expressions are bounded one by one where they are made (`expressions.expression`). Here their sum is,
-over all relations that a question is made of, counted as often as an engine plans them: a planner's time and memory are
-not under the engine's limits, and a question that exhausts them has been paid for.
+Each expression is bounded where it is made (`expressions.expression`). Here the sum over all relations of a question is
+bounded, each counted as often as an engine plans it: the engine's limits do not cover its planner, and a question that
+exhausts the planner has been paid for by then.
 """
 
 from collections.abc import Iterator

@@ -61,9 +61,9 @@ class Placeholder:
 def marked(text: str) -> tuple[str, str]:
     """Return the text with another character for the `$` of every `$name`, and that character, which the text lacks.
 
-    The tokenizer takes the `$a,$` of `($a,$b)` for the beginning of a quoted text. With a character that may be part of
-    a word it finds words, of the same length and in the same places. There always is one: so many characters of four
-    bytes as this range has do not go into a text.
+    The tokenizer would take the `$a,$` of `($a,$b)` for the beginning of a quoted text. With a character that may be
+    part of a word it finds words instead, of the same length and in the same places. There is always such a character:
+    this range has more characters, of four bytes each, than a text may have.
     """
     used = set(text)
     character = next(character for character in map(chr, range(0xF0000, 0xFFFFE)) if character not in used)
