@@ -14,7 +14,7 @@ from lapwing.answer import Answer
 from lapwing.budget import BudgetView
 from lapwing.lab import Settings, averaging, guesses
 from lapwing.lab.course import protected_students
-from lapwing.lab.naive_counts import with_laplace
+from lapwing.lab.naive import with_laplace
 from lapwing.session import Session
 from tests.support.lab.laws import Floats, discrete_laplace
 

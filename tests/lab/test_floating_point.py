@@ -8,7 +8,7 @@ import pytest
 
 from lapwing import lab
 from lapwing.exact.entropy import SYSTEM, Entropy
-from lapwing.lab import Settings, floating_point, naive_laplace
+from lapwing.lab import Settings, floating_point, naive
 from lapwing.mechanisms import DiscreteLaplace
 
 
@@ -28,14 +28,14 @@ def test_doubles_give_the_true_figure_away_and_integers_do_not() -> None:
 def test_what_comes_out_can_come_out() -> None:
     for true in (0.0, 1.0, 3.5):
         for scale in (0.05, 1 / 3, 1.0, 10.0, 1000.0):
-            given = naive_laplace.answers(true, scale, 20_000)
-            assert naive_laplace.can_give(given, true, scale).all()
+            given = naive.laplace_in_doubles(true, scale, 20_000)
+            assert naive.can_give(given, true, scale).all()
 
 
 def test_what_is_impossible_is_so_for_every_number_near_by() -> None:
     """Of a hundred impossible answers, a far wider search than the attack's finds none that is possible after all."""
-    given = naive_laplace.answers(0.0, 1.0, 4_000)
-    given = given[~naive_laplace.can_give(given, 1.0, 1.0)][:100]
+    given = naive.laplace_in_doubles(0.0, 1.0, 4_000)
+    given = given[~naive.can_give(given, 1.0, 1.0)][:100]
     for answer in given:
         noise = answer - 1.0
         nearest = int(np.rint(np.exp(-abs(noise)) * 2**53))
@@ -70,8 +70,8 @@ def test_noise_with_gaps_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_doubles_that_are_no_longer_caught_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the sampler were rounded to a public grid, answers to 0 and to 1 would be alike, and the attack would fail."""
-    answers = naive_laplace.answers
-    monkeypatch.setattr(floating_point, "answers", lambda true, scale, size: np.rint(answers(true, scale, size)))
+    answers = naive.laplace_in_doubles
+    monkeypatch.setattr(floating_point, "laplace_in_doubles", lambda *given: np.rint(answers(*given)))
     monkeypatch.setattr(floating_point, "can_give", lambda answer, true, scale: np.ones(answer.shape, dtype=bool))
     assert not floating_point.run(Settings(short=True, against="naive")).holds
 

@@ -7,7 +7,7 @@ import pytest
 
 from lapwing.lab import Settings, one_query
 from lapwing.lab.guesses import at_most
-from lapwing.lab.naive_counts import exact_count
+from lapwing.lab.naive import exact_count
 from lapwing.lab.students import BOBS_BIRTHDAY
 from lapwing.session import Session
 from tests.support.lab.laws import best_guess, discrete_laplace

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from lapwing.lab import Settings, posterior
-from lapwing.lab.answers import drawn
+from lapwing.lab.course import drawn
 from lapwing.mechanisms import DiscreteLaplace
 from tests.support.lab.laws import Floats, discrete_laplace
 from tests.support.lab.planted import a_tenth_too_small

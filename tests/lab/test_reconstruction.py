@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 from lapwing import lab
 from lapwing.lab import Settings, reconstruction
 from lapwing.lab.course import protected_students
-from lapwing.lab.naive_noise_of_fixed_size import BASE, rounded_at_random
+from lapwing.lab.naive import BASE, rounded_at_random
 from lapwing.lab.reconstruction import Groups
 from lapwing.mechanisms import DiscreteLaplace
 
@@ -85,7 +85,7 @@ def test_too_little_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_budget_that_never_ends_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reconstruction, "_is_refused", lambda session, epsilon: False)
+    monkeypatch.setattr(reconstruction, "is_refused", lambda session, question, epsilon: False)
     found = reconstruction.run(Settings(epsilon=Fraction(1), short=True, against="lapwing"))
     assert [check.what for check in found.checks if not check.holds] == ["refused when the budget is spent"]
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from lapwing import lab
-from lapwing.lab import Settings, naive_geometric, timing
+from lapwing.lab import Settings, naive, timing
 from lapwing.lab.timing import Drawn
 
 
@@ -36,7 +36,7 @@ def test_the_best_guess_by_coins_is_that_of_an_enumeration(epsilon: float) -> No
 
 
 def test_the_naive_sampler_has_the_law_of_the_discrete_laplace() -> None:
-    drawn = [naive_geometric.discrete_laplace(1.0) for _ in range(20_000)]
+    drawn = [naive.laplace_by_coins(1.0) for _ in range(20_000)]
     zeros = sum(draw.noise == 0 for draw in drawn) / len(drawn)
     assert zeros == pytest.approx(0.46212, abs=0.02)
     assert all(draw.coins >= abs(draw.noise) + 1 for draw in drawn)

@@ -28,14 +28,14 @@ from numpy.typing import NDArray
 from lapwing import noise
 from lapwing.errors import BudgetExhausted
 from lapwing.lab.agreement import CONFIDENCE, Check, exactly, share
-from lapwing.lab.answers import drawn, noise_of, wordings
-from lapwing.lab.course import protected_students
-from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.course import drawn, noise_of, protected_students, wordings
+from lapwing.lab.drawing import LOG, chart, data, layer, nominal, numeric
+from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings, columns
 from lapwing.lab.guesses import MOST_REPEATS, at_most, beyond, by_majority, least_repeats
-from lapwing.lab.naive_counts import with_laplace
+from lapwing.lab.naive import with_laplace
 from lapwing.lab.one_query import BOB_ALONE
 from lapwing.mechanisms import DiscreteLaplace
-from lapwing.plots import SCHEMA, Plot
+from lapwing.plots import Plot
 
 EPSILONS: Final = (Fraction(1, 10), Fraction(1, 2), Fraction(1))
 SURE: Final = 0.95
@@ -53,17 +53,16 @@ def run(settings: Settings) -> Finding:
     """Repeat a question to fresh noise until Bob shows, and then to Lapwing."""
     epsilons = EPSILONS if settings.epsilon is None else (settings.epsilon,)
     attackers = settings.times(5_000, 1_000)
-    found: list[tuple[Row, list[Check]]] = []
+    parts: list[Part] = []
     for epsilon in epsilons:
         if settings.tries("naive"):
-            found.append(_repeated(float(epsilon), attackers))
+            parts.append(_repeated(float(epsilon), attackers))
         if settings.tries("lapwing"):
-            found += [_stored(epsilon, settings.times(1_000, 50)), _fresh(epsilon, settings.times(1_000_000, 100_000))]
-    rows = tuple(row for row, _ in found)
-    checks = [check for _, several in found for check in several]
-    return Finding(
-        rows=rows,
-        checks=(*checks, *(_textbook() if settings.tries("naive") else [])),
+            parts += [_stored(epsilon, settings.times(1_000, 50)), _fresh(epsilon, settings.times(1_000_000, 100_000))]
+    rows = [row for row, _ in parts]
+    return Finding.of(
+        parts,
+        *(_textbook() if settings.tries("naive") else []),
         plot=_plot(rows),
         conclusion=_conclusion(settings, rows),
         sample=f"up to {attackers:,} attackers of fresh noise, draws of Lapwing's noise as shown; {CONFIDENCE}",
@@ -75,7 +74,7 @@ def budget_for(epsilon: Fraction) -> Fraction:
     return max(epsilon, min(Fraction(1), 10 * epsilon))
 
 
-def _repeated(epsilon: float, attackers: int) -> tuple[Row, list[Check]]:
+def _repeated(epsilon: float, attackers: int) -> Part:
     """Attack fresh continuous noise as long as 95 % of the guesses need, and half of the posteriors."""
     guessing = least_repeats(epsilon, 0.0, SURE) or MOST_REPEATS
     knowing = least_repeats(epsilon, LEVEL, 0.5) or MOST_REPEATS
@@ -88,7 +87,7 @@ def _repeated(epsilon: float, attackers: int) -> tuple[Row, list[Check]]:
         share(f"guesses right after {guessing:,} answers {at}", wanted, right, attackers),
         share(f"posteriors above 0.95 after {knowing:,} answers {at}", half, sure, attackers),
     ]
-    return _row(FRESH, epsilon, (guessing, guessing, None), (wanted, right / attackers, 1.0)), checks
+    return _row(FRESH, epsilon, guessing, guessing, None, wanted, right / attackers, 1.0), checks
 
 
 def _log_odds(epsilon: float, repeats: int, attackers: int) -> Floats:
@@ -101,7 +100,7 @@ def _log_odds(epsilon: float, repeats: int, attackers: int) -> Floats:
     return odds
 
 
-def _stored(epsilon: Fraction, asked: int) -> tuple[Row, list[Check]]:
+def _stored(epsilon: Fraction, asked: int) -> Part:
     """Ask Lapwing the same again and again, with other spaces and names, with a budget for one answer."""
     texts = (BOB_ALONE, BOB_ALONE.replace(" FROM", "  FROM").replace("AS n", "AS bobs"))
     with protected_students(epsilon) as session:
@@ -117,10 +116,10 @@ def _stored(epsilon: Fraction, asked: int) -> tuple[Row, list[Check]]:
         exactly(f"cost of the repeats {at}", 0, float(sum(answer.cost.amount for answer in answers))),
         share(f"guesses right by that one answer {at}", wanted, right, 2 * DRAWS),
     ]
-    return _row(SAME, float(epsilon), (asked, different, charged), (wanted, right / (2 * DRAWS), wanted)), checks
+    return _row(SAME, float(epsilon), asked, different, charged, wanted, right / (2 * DRAWS), wanted), checks
 
 
-def _fresh(epsilon: Fraction, attackers: int) -> tuple[Row, list[Check]]:
+def _fresh(epsilon: Fraction, attackers: int) -> Part:
     """Ask Lapwing the same in other words until it refuses, and let attackers guess by the majority of such answers."""
     budget = budget_for(epsilon)
     bought, charged, mechanism = _until_refused(budget, epsilon)
@@ -132,7 +131,7 @@ def _fresh(epsilon: Fraction, attackers: int) -> tuple[Row, list[Check]]:
         share(f"guesses right by all of them {at}", wanted, right, attackers),
         share(f"bound of guesses right by all of them {at}", most, right, attackers, "at most"),
     ]
-    return _row(OTHER, float(epsilon), (bought, bought, charged), (wanted, right / attackers, most)), checks
+    return _row(OTHER, float(epsilon), bought, bought, charged, wanted, right / attackers, most), checks
 
 
 def _until_refused(budget: Fraction, epsilon: Fraction) -> tuple[int, float, DiscreteLaplace]:
@@ -156,22 +155,9 @@ def _majorities(mechanism: DiscreteLaplace, answers: int, attackers: int) -> int
     return int((votes > 0).sum() + noise.bernoulli(Fraction(1, 2), ties).sum())
 
 
-def _row(
-    target: str,
-    epsilon: float,
-    asked: tuple[int, int, float | None],
-    right: tuple[float, float, float],
-) -> Row:
-    return {
-        "target": target,
-        "epsilon": epsilon,
-        "answers": asked[0],
-        "different": asked[1],
-        "charged": asked[2],
-        "right, predicted": right[0],
-        "right, observed": right[1],
-        "right, at most": right[2],
-    }
+_row = columns(
+    "target", "epsilon", "answers", "different", "charged", "right, predicted", "right, observed", "right, at most"
+)
 
 
 def _textbook() -> list[Check]:
@@ -186,7 +172,7 @@ def _textbook() -> list[Check]:
     return checks
 
 
-def _conclusion(settings: Settings, rows: tuple[Row, ...]) -> str:
+def _conclusion(settings: Settings, rows: list[Row]) -> str:
     said = []
     if settings.tries("naive"):
         said.append(_averaged_away([row for row in rows if row["target"] == FRESH]))
@@ -201,38 +187,31 @@ def _conclusion(settings: Settings, rows: tuple[Row, ...]) -> str:
 
 def _averaged_away(rows: list[Row]) -> str:
     """Say how far fresh noise was averaged away."""
-    found = [
+    cases = [
         f"{100 * float(row['right, observed'] or 0):.0f} % of cases after {row['answers']:,} answers "
         f"(ε = {row['epsilon']:g})"
         for row in rows
     ]
     enough = all(float(row["right, predicted"] or 0) >= SURE for row in rows)
     more = "" if enough else " At so small an ε it takes still more answers."
-    return f"Fresh noise is averaged away. Guesses are right in {', '.join(found)}.{more}"
+    return f"Fresh noise is averaged away. Guesses are right in {', '.join(cases)}.{more}"
 
 
-def _plot(rows: tuple[Row, ...]) -> Plot:
-    axis = {"values": [1, 10, 100, 1_000], "format": "~d"}
+def _plot(rows: list[Row]) -> Plot:
     scale = {"domain": [0.5, 1]}
-    x = {"field": "answers", "type": "quantitative", "scale": {"type": "log"}, "axis": axis}
-    y = {"field": "right", "type": "quantitative", "scale": scale, "title": "share of guesses that are right"}
-    series = {"field": "epsilon", "type": "nominal", "title": "epsilon", "legend": {"symbolType": "stroke"}}
-    return Plot(
-        {
-            "$schema": SCHEMA,
-            "title": "How often the guess about Bob is right after so many answers (the rule across is 95 %)",
-            "data": {"values": [point for row in rows for point in _curve(row)]},
-            "facet": {"column": {"field": "target", "type": "nominal", "sort": [FRESH, SAME, OTHER], "title": None}},
-            "spec": {
-                "width": 260,
-                "height": 260,
-                "layer": [
-                    {"mark": {"type": "rule", "color": "grey"}, "encoding": {"y": {"datum": SURE, "scale": scale}}},
-                    {"mark": "line", "encoding": {"x": x, "y": y, "color": series, "strokeDash": series}},
-                    {"mark": "circle", "encoding": {"x": x, "y": y, "color": series}},
-                ],
-            },
-        }
+    x = numeric("answers", scale=LOG, axis={"values": [1, 10, 100, 1_000], "format": "~d"})
+    y = numeric("right", "share of guesses that are right", scale=scale)
+    series = nominal("epsilon", title="epsilon", legend={"symbolType": "stroke"})
+    layers = [
+        layer({"type": "rule", "color": "grey"}, y={"datum": SURE, "scale": scale}),
+        layer("line", x=x, y=y, color=series, strokeDash=series),
+        layer("circle", x=x, y=y, color=series),
+    ]
+    return chart(
+        "How often the guess about Bob is right after so many answers (the rule across is 95 %)",
+        **data(point for row in rows for point in _curve(row)),
+        facet={"column": nominal("target", sort=[FRESH, SAME, OTHER], title=None)},
+        spec={"width": 260, "height": 260, "layer": layers},
     )
 
 

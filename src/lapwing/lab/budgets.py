@@ -18,12 +18,12 @@ from typing import Final
 
 import pyarrow as pa
 
-from lapwing.errors import BudgetExhausted
 from lapwing.lab.agreement import CONFIDENCE, Check, bounded, exactly
-from lapwing.lab.course import DOMAINS, protected_students
-from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.course import DOMAINS, is_refused, protected_students
+from lapwing.lab.drawing import chart, data, layer, nominal, numeric
+from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings, columns
 from lapwing.lab.students import EDITORS, FIRST_DAY, GENDERS, students
-from lapwing.plots import SCHEMA, Plot
+from lapwing.plots import Plot
 from lapwing.privacy import listed, statements_of
 from lapwing.privacy.measures import ZeroConcentratedDP
 from lapwing.session import Session
@@ -45,24 +45,22 @@ def run(settings: Settings) -> Finding:
     """Spend a budget by three lists in three kinds of ledgers; and ask 80 counts one by one, and at once."""
     epsilon = settings.at(Fraction(1))
     spent = [_spent(name, parts, kind, epsilon) for name, parts in PARTS for kind in LEDGERS]
-    rows = [row for row, _ in spent]
-    checks = [check for _, several in spent for check in several]
-    more, others = _eighty(epsilon / 10)
-    return Finding(
-        rows=(*rows, *more),
-        checks=(*checks, *others),
-        plot=_plot(rows),
+    eighty, checks = _eighty(epsilon / 10)
+    return Finding.of(
+        [*spent, *((row, []) for row in eighty)],
+        *checks,
+        plot=_plot([row for row, _ in spent]),
         conclusion=(
             "In a pure ledger the three lists cost the same, the whole budget. In ledgers of Gaussian noise many small "
             "questions cost far less than few large ones. And 80 counts of editors, genders and years, asked one by "
-            f"one, cost {float(8 * epsilon):g}, or {more[-1]['predicted']:.3g} by their exact law at δ = 10⁻⁶; asked "
+            f"one, cost {float(8 * epsilon):g}, or {eighty[-1]['predicted']:.3g} by their exact law at δ = 10⁻⁶; asked "
             f"as one histogram they cost {float(epsilon / 10):g}, with the same noise."
         ),
         sample=f"{len(PARTS) * len(LEDGERS)} ledgers, 160 counts on the real engine; {CONFIDENCE}",
     )
 
 
-def _spent(name: str, parts: tuple[Fraction, ...], kind: str, epsilon: Fraction) -> tuple[Row, list[Check]]:
+def _spent(name: str, parts: tuple[Fraction, ...], kind: str, epsilon: Fraction) -> Part:
     """Ask a list of questions, each other than the last, and compare which share of the budget they took."""
     delta = Fraction(0) if kind == "pure" else DELTA
     with protected_students(epsilon, delta=delta, measure=kind) as session:
@@ -70,21 +68,14 @@ def _spent(name: str, parts: tuple[Fraction, ...], kind: str, epsilon: Fraction)
             session.sql(f"SELECT COUNT(*) AS n FROM students WHERE scholarship > {number}", epsilon=part * epsilon)
         budget = session.budget()
         observed = float(budget.spent.amount / budget.total.amount)
-        refused = _is_refused(session, epsilon / 10)
+        more = "SELECT COUNT(*) AS n FROM students WHERE scholarship > 5000"
+        refused = is_refused(session, more, epsilon / 10)
     predicted = sum(_cost(kind, float(part * epsilon)) for part in parts) / _cost(kind, float(epsilon))
     what = f"{name}, share of a {kind} ledger"
     checks = [exactly(what, predicted, observed, 1e-6)]
     if kind == "pure":
         checks.append(exactly(f"{name}: one more is refused", 1, float(refused)))
     return _row(name, kind, "share of the budget", predicted, observed), checks
-
-
-def _is_refused(session: Session, epsilon: Fraction) -> bool:
-    try:
-        session.sql("SELECT COUNT(*) AS n FROM students WHERE scholarship > 5000", epsilon=epsilon)
-    except BudgetExhausted:
-        return True
-    return False
 
 
 def _cost(kind: str, epsilon: float) -> float:
@@ -147,33 +138,19 @@ def _width(session: Session, sql: str, epsilon: Fraction) -> float:
     return float(high[0] - low[0])
 
 
-def _row(what: str, ledger: str, figure: str, predicted: float, observed: float | None = None) -> Row:
-    return {"what": what, "ledger": ledger, "figure": figure, "predicted": predicted, "observed": observed}
+_row = columns("what", "ledger", "figure", "predicted", "observed")
 
 
 def _plot(rows: list[Row]) -> Plot:
     """Draw the shares of the budget, a group of bars for each list."""
-    return Plot(
-        {
-            "$schema": SCHEMA,
-            "title": "What the same sum of epsilon costs, by kind of ledger",
-            "width": 420,
-            "data": {"values": [dict(row) for row in rows]},
-            "mark": "bar",
-            "encoding": {
-                "x": {
-                    "field": "what",
-                    "type": "nominal",
-                    "sort": None,
-                    "title": "questions",
-                    "axis": {"labelAngle": 0},
-                },
-                "xOffset": {"field": "ledger", "sort": list(LEDGERS)},
-                "y": {"field": "observed", "type": "quantitative", "title": "share of the budget"},
-                "color": {"field": "ledger", "type": "nominal", "sort": list(LEDGERS)},
-            },
-        }
+    bars = layer(
+        "bar",
+        x=nominal("what", sort=None, title="questions", axis={"labelAngle": 0}),
+        xOffset={"field": "ledger", "sort": list(LEDGERS)},
+        y=numeric("observed", "share of the budget"),
+        color=nominal("ledger", sort=list(LEDGERS)),
     )
+    return chart("What the same sum of epsilon costs, by kind of ledger", width=420, **data(rows), **bars)
 
 
 EXPERIMENT: Final = Experiment(name="budget", title="What do many questions cost together?", run=run)

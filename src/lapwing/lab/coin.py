@@ -12,11 +12,12 @@ from typing import Final
 
 import numpy as np
 
-from lapwing.lab.agreement import CONFIDENCE, Check, exactly, mean, share
-from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.agreement import CONFIDENCE, exactly, mean, share
+from lapwing.lab.drawing import LOG, chart, data, layer, numeric
+from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings
 from lapwing.lab.students import students
 from lapwing.local import BinaryResponse, estimate
-from lapwing.plots import SCHEMA, Plot
+from lapwing.plots import Plot, Specification
 
 EPSILONS: Final = (Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4), Fraction(8))
 NAMES: Final = ("no", "yes")
@@ -31,14 +32,11 @@ def run(settings: Settings) -> Finding:
     mechanisms = [("two fair coins", fair)]
     mechanisms += [(f"truth with e^ε/(1+e^ε), ε = {float(e):g}", BinaryResponse.for_epsilon(e)) for e in epsilons]
     asked = [_asked(name, mechanism, truth, repeats) for name, mechanism in mechanisms]
-    rows = tuple(row for row, _ in asked)
-    checks = [check for _, several in asked for check in several]
-    checks.append(exactly("e^ε of two fair coins", 3.0, float(fair.ratio)))
-    checks.append(exactly("ε of a coin of 0.9", log(9), float(BinaryResponse.from_truth(0.9).loss().epsilon)))
-    return Finding(
-        rows=rows,
-        checks=tuple(checks),
-        plot=_plot(rows),
+    return Finding.of(
+        asked,
+        exactly("e^ε of two fair coins", 3.0, float(fair.ratio)),
+        exactly("ε of a coin of 0.9", log(9), float(BinaryResponse.from_truth(0.9).loss().epsilon)),
+        plot=_plot([row for row, _ in asked]),
         conclusion=(
             "Each respondent may have lied, and nobody can tell who; all together they tell the share of cheaters, the "
             "better the larger ε is. Two fair coins are worth ε = ln 3 = 1.0986. At ε = 8 one answer in 3,000 is a "
@@ -48,10 +46,10 @@ def run(settings: Settings) -> Finding:
     )
 
 
-def _asked(name: str, mechanism: BinaryResponse, truth: np.ndarray, repeats: int) -> tuple[Row, list[Check]]:
+def _asked(name: str, mechanism: BinaryResponse, truth: np.ndarray, repeats: int) -> Part:
     reports = mechanism.randomize(np.tile(truth, repeats))
     lies = int((reports != np.tile(truth, repeats)).sum())
-    found = [float(estimate(mechanism, part, NAMES).raw[1]) for part in reports.reshape(repeats, truth.size)]
+    shares = [float(estimate(mechanism, part, NAMES).raw[1]) for part in reports.reshape(repeats, truth.size)]
     epsilon = float(mechanism.loss().epsilon)
     lying, true = 1 / (1 + exp(epsilon)), float(truth.mean())
     error = sqrt(lying * (1 - lying) / truth.size) / (1 - 2 * lying)
@@ -61,35 +59,25 @@ def _asked(name: str, mechanism: BinaryResponse, truth: np.ndarray, repeats: int
         "lies, predicted": lying,
         "lies, observed": lies / reports.size,
         "error, predicted": error,
-        "error, observed": float(np.std(found)),
+        "error, observed": float(np.std(shares)),
     }
     checks = [
         share(f"share of lies, {name}", lying, lies, reports.size),
-        mean(f"estimated share of cheaters, {name}", true, float(np.mean(found)), error, repeats),
+        mean(f"estimated share of cheaters, {name}", true, float(np.mean(shares)), error, repeats),
     ]
     return row, checks
 
 
-def _plot(rows: tuple[Row, ...]) -> Plot:
-    def panel(what: str, title: str) -> dict[str, object]:
-        y = {"type": "quantitative", "scale": {"type": "log"}, "title": title}
-        x = {"field": "epsilon", "type": "quantitative", "title": "epsilon"}
-        return {
-            "encoding": {"x": x},
-            "layer": [
-                {"mark": "line", "encoding": {"y": {"field": f"{what}, predicted", **y}}},
-                {"mark": {"type": "point", "filled": True}, "encoding": {"y": {"field": f"{what}, observed", **y}}},
-            ],
-        }
+def _plot(rows: list[Row]) -> Plot:
+    def panel(what: str, title: str) -> Specification:
+        predicted, observed = (numeric(f"{what}, {when}", title, scale=LOG) for when in ("predicted", "observed"))
+        layers = [layer("line", y=predicted), layer({"type": "point", "filled": True}, y=observed)]
+        return {"encoding": {"x": numeric("epsilon", "epsilon")}, "layer": layers}
 
-    ordered = sorted(rows, key=lambda row: float(row["epsilon"] or 0))
-    return Plot(
-        {
-            "$schema": SCHEMA,
-            "title": "Coins: predicted (line) and observed (points)",
-            "data": {"values": [dict(row) for row in ordered]},
-            "hconcat": [panel("lies", "share of lies"), panel("error", "error of the share of cheaters")],
-        }
+    return chart(
+        "Coins: predicted (line) and observed (points)",
+        **data(sorted(rows, key=lambda row: float(row["epsilon"] or 0))),
+        hconcat=[panel("lies", "share of lies"), panel("error", "error of the share of cheaters")],
     )
 
 

@@ -28,15 +28,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lapwing.lab.agreement import CONFIDENCE, Check, exactly, share
-from lapwing.lab.answers import fresh_answers, noise_of
-from lapwing.lab.course import protected_students
-from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.agreement import CONFIDENCE, exactly, share
+from lapwing.lab.course import fresh_answers, noise_of, protected_students
+from lapwing.lab.drawing import chart, data, guesses_with_bounds
+from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings, columns
 from lapwing.lab.guesses import at_most
-from lapwing.lab.naive_totals import exact_total
+from lapwing.lab.naive import exact_total
 from lapwing.lab.students import BOB, BOBS_BIRTHDAY, BOBS_SCHOLARSHIP, LARGEST_SCHOLARSHIP, students
 from lapwing.mechanisms import DiscreteLaplace
-from lapwing.plots import SCHEMA, Plot
+from lapwing.plots import Plot
 from lapwing.session import Session
 
 IS_BOB: Final = f"(editor = 'Notepad' AND birth_date = DATE '{BOBS_BIRTHDAY}')"
@@ -71,21 +71,18 @@ ATTACKS: Final = ((CHEATED, 1), (CHEATED, MANY), (SCHOLARSHIP, 1))
 """What is attacked, and by how many pairs of totals."""
 
 Integers = NDArray[np.int64]
-Found = list[tuple[Row, list[Check]]]
 
 
 def run(settings: Settings) -> Finding:
     """Subtract totals to find out two secrets of Bob: exact totals, and Lapwing's at one total price."""
     epsilon = settings.at(Fraction(1))
     repeats, draws = settings.times(100, 20), settings.times(1_000_000, 200_000)
-    found = _naive() if settings.tries("naive") else []
+    parts = _naive() if settings.tries("naive") else []
     if settings.tries("lapwing"):
-        found += [each for secret, pairs in ATTACKS for each in _lapwing(secret, pairs, epsilon, repeats, draws)]
-    rows = tuple(row for row, _ in found)
-    return Finding(
-        rows=rows,
-        checks=tuple(check for _, several in found for check in several),
-        plot=_plot(rows, float(epsilon)),
+        parts += [each for secret, pairs in ATTACKS for each in _lapwing(secret, pairs, epsilon, repeats, draws)]
+    return Finding.of(
+        parts,
+        plot=_plot([row for row, _ in parts], float(epsilon)),
         conclusion=_conclusion(settings, float(epsilon)),
         sample=f"{2 * repeats} guesses by answers of the engine, {2 * draws:,} by draws of its noise; {CONFIDENCE}",
     )
@@ -136,36 +133,36 @@ def _worlds(secret: Secret) -> tuple[pa.Table, pa.Table]:
     return yes, no
 
 
-def _naive() -> Found:
+def _naive() -> list[Part]:
     """Subtract exact totals of large groups."""
-    found: Found = []
+    parts: list[Part] = []
     for secret in (CHEATED, SCHOLARSHIP):
         right = 0
         for wanted, table in zip((secret.value, 0), _worlds(secret), strict=True):
             whole = exact_total(table, secret.column, "Notepad")
             rest = exact_total(table, secret.column, "Notepad", without=BOB)
             right += whole is not None and rest is not None and whole - rest == wanted
-        row = _row("exact totals", secret, 1, 2, 1.0, right / 2, 1.0)
-        found.append((row, [exactly(f"guesses right, exact totals, {secret.name}", 1, right / 2)]))
-    return found
+        row = _row("exact totals", secret.name, 1, 2, 1.0, right / 2, 1.0)
+        parts.append((row, [exactly(f"guesses right, exact totals, {secret.name}", 1, right / 2)]))
+    return parts
 
 
-def _lapwing(secret: Secret, pairs: int, epsilon: Fraction, repeats: int, draws: int) -> Found:
+def _lapwing(secret: Secret, pairs: int, epsilon: Fraction, repeats: int, draws: int) -> list[Part]:
     """Guess by answers of the real engine, where one pair is asked for, and by draws from its mechanism."""
     price, asked = epsilon / (2 * pairs), repeats if pairs == 1 else 0
-    seen, found = [], []
+    seen, parts = [], []
     for table in _worlds(secret):
         with protected_students((asked + 1) * epsilon, table) as session:
             if asked:
                 seen.append(_differences(session, secret, price, asked))
             noise = noise_of(session, f"SELECT {secret.figure} AS n FROM students WHERE {GROUP}", price)
     if asked:
-        found.append(_guessed("Lapwing", secret, pairs, (seen[0], seen[1]), epsilon))
+        parts.append(_guessed("Lapwing", secret, pairs, (seen[0], seen[1]), epsilon))
     drawn = [_sums(noise, bob * pairs, pairs, draws) for bob in (secret.value, 0)]
     row, checks = _guessed("Lapwing's noise", secret, pairs, (drawn[0], drawn[1]), epsilon)
     wanted = scale_of(secret, pairs, float(epsilon))
     checks.append(exactly(f"scale of noise, {_what(secret, pairs)}", wanted, float(noise.scale), wanted * 1e-9))
-    return [*found, (row, checks)]
+    return [*parts, (row, checks)]
 
 
 def _differences(session: Session, secret: Secret, price: Fraction, repeats: int) -> Integers:
@@ -183,9 +180,7 @@ def _sums(noise: DiscreteLaplace, bob: int, pairs: int, draws: int) -> Integers:
     return summed
 
 
-def _guessed(
-    target: str, secret: Secret, pairs: int, seen: tuple[Integers, Integers], epsilon: Fraction
-) -> tuple[Row, list[Check]]:
+def _guessed(target: str, secret: Secret, pairs: int, seen: tuple[Integers, Integers], epsilon: Fraction) -> Part:
     """Say yes above half of what Bob would add, and count a coin at the half itself as half right."""
     yes, no = (2 * each - pairs * secret.value for each in seen)
     guesses = yes.size + no.size
@@ -196,25 +191,14 @@ def _guessed(
         share(f"guesses right, {what}", wanted, right, guesses),
         share(f"bound of guesses right, {what}", most, right, guesses, "at most"),
     ]
-    return _row(target, secret, pairs, guesses, wanted, right / guesses, most), checks
+    return _row(target, secret.name, pairs, guesses, wanted, right / guesses, most), checks
 
 
 def _what(secret: Secret, pairs: int) -> str:
     return f"{secret.name}, {pairs} {'pair' if pairs == 1 else 'pairs'}"
 
 
-def _row(
-    target: str, secret: Secret, pairs: int, guesses: int, wanted: float, observed: float, most: float
-) -> dict[str, str | int | float | None]:
-    return {
-        "target": target,
-        "secret": secret.name,
-        "pairs": pairs,
-        "guesses": guesses,
-        "right, predicted": wanted,
-        "right, observed": observed,
-        "right, at most": most,
-    }
+_row = columns("target", "secret", "pairs", "guesses", "right, predicted", "right, observed", "right, at most")
 
 
 def _conclusion(settings: Settings, epsilon: float) -> str:
@@ -235,26 +219,11 @@ def _conclusion(settings: Settings, epsilon: float) -> str:
     return " ".join(said)
 
 
-def _plot(rows: tuple[Row, ...], epsilon: float) -> Plot:
+def _plot(rows: list[Row], epsilon: float) -> Plot:
     """Draw the shares of right guesses as bars, and the bounds as ticks."""
     cases = [{**row, "case": f"{row['target']}: {row['secret']}, {row['pairs']} pair(s)"} for row in rows]
-    x = {"type": "quantitative", "scale": {"domain": [0, 1]}, "title": "share of guesses that are right"}
-    tick = {"type": "tick", "thickness": 3, "color": "black"}
-    return Plot(
-        {
-            "$schema": SCHEMA,
-            "title": f"Guesses about Bob that are right, at a price of {epsilon:g} (ticks: at most)",
-            "width": 320,
-            "data": {"values": cases},
-            "encoding": {
-                "y": {"field": "case", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 360}}
-            },
-            "layer": [
-                {"mark": {"type": "bar", "opacity": 0.6}, "encoding": {"x": {"field": "right, observed", **x}}},
-                {"mark": tick, "encoding": {"x": {"field": "right, at most", **x}}},
-            ],
-        }
-    )
+    title = f"Guesses about Bob that are right, at a price of {epsilon:g} (ticks: at most)"
+    return chart(title, width=320, **data(cases), **guesses_with_bounds(360))
 
 
 EXPERIMENT: Final = Experiment(

@@ -16,10 +16,11 @@ import numpy as np
 
 from lapwing.lab.agreement import CONFIDENCE, Check, bounded, exactly, share
 from lapwing.lab.course import protected_students
+from lapwing.lab.drawing import LOG, chart, data, layer, nominal, numeric
 from lapwing.lab.experiment import Experiment, Finding, Row, Settings
 from lapwing.lab.histogram import half_width
-from lapwing.mechanisms import DiscreteLaplace, Mechanism, RoundedGaussian, Sensitivity
-from lapwing.plots import SCHEMA, Plot
+from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian, Sensitivity
+from lapwing.plots import Plot
 from lapwing.privacy import cheapest, loss_for
 from lapwing.privacy.measures import PureDP
 
@@ -47,9 +48,8 @@ def run(settings: Settings) -> Finding:
         checks += _switches(epsilon, delta, floor(crossing) + 1)
     checks += _engine(epsilon)
     if epsilon <= 1:
-        checks.append(
-            bounded("σ for one answer against the classical σ", _classical(epsilon), _sigma(epsilon), "at most")
-        )
+        classical = sqrt(2 * log(1.25 / float(DELTA))) / float(epsilon)
+        checks.append(bounded("σ for one answer against the classical σ", classical, _sigma(epsilon), "at most"))
     laplace, gaussian = (row["±, Lapwing"] for row in rows[-2:])
     return Finding(
         rows=tuple(rows),
@@ -81,7 +81,8 @@ def _compared(k: int, epsilon: Fraction, draws: int) -> tuple[list[Row], list[Ch
         ("Laplace", laplace, wide, 2 * r ** (wide + 1) / (1 + r)),
         ("Gaussian", gaussian, normal, erfc((normal + 0.5) / (sigma * sqrt(2)))),
     ):
-        hits, stated = _hits(mechanism, reach, draws), mechanism.half_width(0.95)
+        drawn, stated = mechanism.release(np.zeros(draws, dtype=np.int64)), mechanism.half_width(0.95)
+        hits = int((np.abs(drawn) <= reach).sum())
         rows.append(
             {
                 "answers": k,
@@ -95,10 +96,6 @@ def _compared(k: int, epsilon: Fraction, draws: int) -> tuple[list[Row], list[Ch
         checks.append(exactly(f"± of {noise} noise, k = {k:,}", reach, stated, FLOATS * (1 + reach)))
         checks.append(share(f"{noise} noise within ±, k = {k:,}", 1 - beyond, hits, draws))
     return rows, checks
-
-
-def _hits(mechanism: Mechanism, reach: int, draws: int) -> int:
-    return int((np.abs(mechanism.release(np.zeros(draws, dtype=np.int64))) <= reach).sum())
 
 
 def _sigma(epsilon: Fraction, delta: Fraction = DELTA) -> float:
@@ -115,10 +112,6 @@ def _delta(epsilon: float, mu: float) -> float:
     """Return Φ(−ε/μ + μ/2) − e^ε·Φ(−ε/μ − μ/2), by erfc, which keeps small figures."""
     near, far = (erfc((epsilon / mu + sign * mu / 2) / sqrt(2)) / 2 for sign in (-1, 1))
     return near - exp(epsilon) * far
-
-
-def _classical(epsilon: Fraction) -> float:
-    return sqrt(2 * log(1.25 / float(DELTA))) / float(epsilon)
 
 
 def _gaussian_half_width(sigma: float) -> int:
@@ -161,23 +154,17 @@ def _engine(epsilon: Fraction) -> list[Check]:
 
 def _plot(epsilon: Fraction, rows: list[Row]) -> Plot:
     """Draw the ± of both noises by the number of answers, on logarithmic axes, where powers are straight lines."""
-    # A logarithm has no 0, which a ± may be at a large ε.
-    data = [{**row, "±": max(1, int(row["±, Lapwing"] or 0))} for row in rows]
-    return Plot(
-        {
-            "$schema": SCHEMA,
-            "title": f"± at 95 % of one of k answers that everybody is in, epsilon {float(epsilon):g}, delta 1e-6",
-            "width": 420,
-            "data": {"values": data},
-            "mark": {"type": "line", "point": True},
-            "encoding": {
-                "x": {"field": "answers", "type": "quantitative", "scale": {"type": "log"}, "title": "answers k"},
-                "y": {"field": "±", "type": "quantitative", "scale": {"type": "log"}, "title": "± at 95 %"},
-                "color": {"field": "noise", "type": "nominal"},
-                "strokeDash": {"field": "noise", "type": "nominal"},
-            },
-        }
+    drawn = layer(
+        {"type": "line", "point": True},
+        x=numeric("answers", "answers k", scale=LOG),
+        y=numeric("±", "± at 95 %", scale=LOG),
+        color=nominal("noise"),
+        strokeDash=nominal("noise"),
     )
+    # A logarithm has no 0, which a ± may be at a large ε.
+    points = [{**row, "±": max(1, int(row["±, Lapwing"] or 0))} for row in rows]
+    title = f"± at 95 % of one of k answers that everybody is in, epsilon {float(epsilon):g}, delta 1e-6"
+    return chart(title, width=420, **data(points), **drawn)
 
 
 EXPERIMENT: Final = Experiment(name="dimensions", title="What do many answers cost that everybody is in?", run=run)

@@ -4,10 +4,10 @@ An experiment draws from the operating system like everything else, so each run 
 `Check`: a predicted figure, the observed one, and how far they may be apart by chance.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, final
+from typing import Literal, Self, final
 
 from lapwing.lab.agreement import Check
 from lapwing.plots import Plot
@@ -15,6 +15,17 @@ from lapwing.plots import Plot
 Target = Literal["naive", "lapwing", "both"]
 Cell = str | int | float | None
 Row = Mapping[str, Cell]
+Part = tuple[Row, list[Check]]
+"""A row of an experiment's table, and the checks that belong to it."""
+
+
+def columns(*names: str) -> Callable[..., Row]:
+    """Return what makes a row of these columns from its cells, in order; those left out at the end are empty."""
+
+    def row(*cells: Cell) -> Row:
+        return dict(zip(names, (*cells, *[None] * (len(names) - len(cells))), strict=True))
+
+    return row
 
 
 @final
@@ -56,6 +67,21 @@ class Finding:
     plot: Plot
     conclusion: str
     sample: str
+
+    @classmethod
+    def of(
+        cls,
+        parts: Sequence[Part],
+        *more: Check,
+        before: Iterable[Check] = (),
+        plot: Plot,
+        conclusion: str,
+        sample: str,
+    ) -> Self:
+        """Put a finding together from its parts and from checks that belong to no row, before and after theirs."""
+        checks = (*before, *(check for _, several in parts for check in several), *more)
+        rows = tuple(row for row, _ in parts)
+        return cls(rows=rows, checks=checks, plot=plot, conclusion=conclusion, sample=sample)
 
     @property
     def holds(self) -> bool:

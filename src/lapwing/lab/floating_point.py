@@ -25,14 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.lab.agreement import CONFIDENCE, Check, bounded, exactly, share
-from lapwing.lab.answers import drawn, noise_of
-from lapwing.lab.course import protected_students
-from lapwing.lab.experiment import Cell, Experiment, Finding, Row, Settings
+from lapwing.lab.course import drawn, noise_of, protected_students
+from lapwing.lab.drawing import chart, data, layer, nominal, numeric
+from lapwing.lab.experiment import Cell, Experiment, Finding, Part, Row, Settings, columns
 from lapwing.lab.guesses import at_most
-from lapwing.lab.naive_laplace import UNIT, answers, can_give
+from lapwing.lab.naive import UNIT, can_give, laplace_in_doubles
 from lapwing.lab.students import BOBS_BIRTHDAY
 from lapwing.mechanisms import DiscreteLaplace
-from lapwing.plots import SCHEMA, Plot
+from lapwing.plots import Plot
 
 BOB: Final = f"SELECT COUNT(*) AS n FROM students WHERE editor = 'Notepad' AND birth_date = DATE '{BOBS_BIRTHDAY}'"
 ROUGHLY: Final = 0.06
@@ -40,21 +40,18 @@ ROUGHLY: Final = 0.06
 NAIVE, LAPWING = "doubles", "Lapwing"
 
 Floats = NDArray[np.float64]
-Found = list[tuple[Row, list[Check]]]
 
 
 def run(settings: Settings) -> Finding:
     """Tell a true 0 from a true 1 by which answers are impossible, and by their last bits."""
     epsilon, draws = settings.at(Fraction(1, 10)), settings.times(400_000, 100_000)
-    found: Found = _naive(1 / float(epsilon), draws) if settings.tries("naive") else []
+    parts = _naive(1 / float(epsilon), draws) if settings.tries("naive") else []
     if settings.tries("lapwing"):
-        found += _lapwing(epsilon, draws)
-    rows = tuple(row for row, _ in found)
-    return Finding(
-        rows=rows,
-        checks=tuple(check for _, several in found for check in several),
+        parts += _lapwing(epsilon, draws)
+    return Finding.of(
+        parts,
         plot=_plot(1 / float(epsilon), settings),
-        conclusion=_conclusion(rows, float(epsilon)),
+        conclusion=_conclusion([row for row, _ in parts], float(epsilon)),
         sample=f"{draws:,} answers in each world; {CONFIDENCE}",
     )
 
@@ -85,11 +82,11 @@ def _ulp(x: Floats) -> Floats:
     return np.spacing(np.abs(x))
 
 
-def _naive(scale: float, draws: int) -> Found:
+def _naive(scale: float, draws: int) -> list[Part]:
     """Try for each answer from one world whether the other can give it, and look at the last bits."""
-    found: Found = []
+    parts: list[Part] = []
     for true, other in ((0.0, 1.0), (1.0, 0.0)):
-        given = answers(true, scale, draws)
+        given = laplace_in_doubles(true, scale, draws)
         own = int((~can_give(given, true, scale)).sum())
         excluded = int((~can_give(given, other, scale)).sum())
         likely = multiples(scale) if true == 0 else 1.0
@@ -100,8 +97,8 @@ def _naive(scale: float, draws: int) -> Found:
             _roughly(f"answers to {true:g} that {other:g} cannot give", predicted, excluded / draws),
             _roughly(f"multiples of 2⁻⁵³ among answers to {true:g}", likely, fine / draws),
         ]
-        found.append((_row(NAIVE, true, predicted, excluded / draws, "2⁻⁵³", likely, fine / draws), checks))
-    return found
+        parts.append((_row(NAIVE, int(true), predicted, excluded / draws, "2⁻⁵³", likely, fine / draws), checks))
+    return parts
 
 
 def _roughly(what: str, predicted: float, observed: float) -> Check:
@@ -109,12 +106,12 @@ def _roughly(what: str, predicted: float, observed: float) -> Check:
     return Check(what=what, predicted=predicted, observed=observed, low=low, high=high)
 
 
-def _lapwing(epsilon: Fraction, draws: int) -> Found:
+def _lapwing(epsilon: Fraction, draws: int) -> list[Part]:
     """Draw answers from the engine's own mechanism, and look for gaps and at the last bit."""
     with protected_students(epsilon) as session:
         noise = noise_of(session, BOB, epsilon)
     seen = {true: drawn(noise, true, draws) for true in (0, 1)}
-    found: Found = []
+    parts: list[Part] = []
     for true, other in ((0, 1), (1, 0)):
         evens = int((seen[true] % 2 == 0).sum())
         likely = even(float(epsilon)) if true == 0 else 1 - even(float(epsilon))
@@ -123,10 +120,10 @@ def _lapwing(epsilon: Fraction, draws: int) -> Found:
             exactly(f"answers to {true} that {other} never gave, though it should have, Lapwing", 0, excluded),
             share(f"even answers to {true}, Lapwing", likely, evens, draws),
         ]
-        found.append((_row(LAPWING, true, 0.0, excluded, "even", likely, evens / draws), checks))
+        parts.append((_row(LAPWING, true, 0.0, excluded, "even", likely, evens / draws), checks))
     most = at_most(float(epsilon))
-    found[0][1].append(bounded("bound of guesses by the last bit", most, even(float(epsilon)), "at most"))
-    return found
+    parts[0][1].append(bounded("bound of guesses by the last bit", most, even(float(epsilon)), "at most"))
+    return parts
 
 
 def _excluded(noise: DiscreteLaplace, given: NDArray[np.int64], others: NDArray[np.int64], other: int) -> float:
@@ -139,20 +136,12 @@ def _excluded(noise: DiscreteLaplace, given: NDArray[np.int64], others: NDArray[
     return float((often & ~np.isin(given, others)).mean())
 
 
-def _row(target: str, true: float, wanted: float, excluded: float, sign: str, likely: float, seen: float) -> Row:
-    cells: dict[str, Cell] = {
-        "target": target,
-        "true": int(true),
-        "excluded, predicted": wanted,
-        "excluded, observed": excluded,
-        "bits": sign,
-        "bits, predicted": likely,
-        "bits, observed": seen,
-    }
-    return cells
+_row = columns(
+    "target", "true", "excluded, predicted", "excluded, observed", "bits", "bits, predicted", "bits, observed"
+)
 
 
-def _conclusion(rows: tuple[Row, ...], epsilon: float) -> str:
+def _conclusion(rows: list[Row], epsilon: float) -> str:
     said = []
     naive = [float(row["excluded, observed"] or 0) for row in rows if row["target"] == NAIVE]
     if naive:
@@ -185,25 +174,14 @@ def _plot(scale: float, settings: Settings) -> Plot:
             for true in (0, 1)
             for i in range(48)
         ]
-    return Plot(
-        {
-            "$schema": SCHEMA,
-            "title": "48 neighbouring answers: which can come out",
-            "width": 480,
-            "height": {"step": 34},
-            "data": {"values": points},
-            "mark": {"type": "tick", "thickness": 4, "size": 22, "color": "black"},
-            "encoding": {
-                "x": {"field": "step", "type": "quantitative", "title": "answer, in steps of what can be written"},
-                "y": {"field": "world", "type": "nominal", "sort": None, "title": None},
-                "opacity": {
-                    "field": "possible",
-                    "type": "nominal",
-                    "scale": {"domain": ["yes", "no"], "range": [1, 0.12]},
-                },
-            },
-        }
+    ticks = layer(
+        {"type": "tick", "thickness": 4, "size": 22, "color": "black"},
+        x=numeric("step", "answer, in steps of what can be written"),
+        y=nominal("world", sort=None, title=None),
+        opacity=nominal("possible", scale={"domain": ["yes", "no"], "range": [1, 0.12]}),
     )
+    title = "48 neighbouring answers: which can come out"
+    return chart(title, width=480, height={"step": 34}, **data(points), **ticks)
 
 
 EXPERIMENT: Final = Experiment(

@@ -10,7 +10,7 @@ Who is to be hidden together must be one privacy unit. Then the ten are one step
 its noise has scale 10/ε: the guess is right with 1 − ½e^(−ε/2), below the 1/(1 + e^(−ε)) of one student.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import exp
 from typing import Final
@@ -20,14 +20,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lapwing.lab.agreement import CONFIDENCE, Check, share
-from lapwing.lab.answers import drawn, fresh_answers, noise_of
-from lapwing.lab.course import protected_students
-from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.course import drawn, fresh_answers, noise_of, protected_students
+from lapwing.lab.drawing import chart, data, layer, nominal, numeric
+from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings
 from lapwing.lab.guesses import at_most
 from lapwing.lab.one_query import BOB_ALONE
 from lapwing.lab.students import BOB, COUNT, students
 from lapwing.mechanisms import DiscreteLaplace
-from lapwing.plots import SCHEMA, Plot
+from lapwing.plots import Plot
 from lapwing.privacy.measures import PureDP
 
 TOGETHER: Final = 10
@@ -42,12 +42,11 @@ def run(settings: Settings) -> Finding:
     epsilon = settings.at(Fraction(1, 10))
     draws, repeats = settings.times(2_000_000, 500_000), settings.times(100, 10)
     noise, asked = _asked(epsilon, repeats)
-    found = [_guessed(EACH, size, noise, PureDP(epsilon).for_group(size), draws) for size in SIZES]
-    found.append(_guessed(ALL, TOGETHER, _noise_for_all(epsilon), PureDP(epsilon), draws))
-    rows = tuple(row for row, _ in found)
-    return Finding(
-        rows=rows,
-        checks=(asked, *(check for _, several in found for check in several)),
+    parts = [_guessed(EACH, size, noise, PureDP(epsilon).for_group(size), draws) for size in SIZES]
+    parts.append(_guessed(ALL, TOGETHER, _noise_for_all(epsilon), PureDP(epsilon), draws))
+    return Finding.of(
+        parts,
+        before=[asked],
         plot=_plot(float(epsilon)),
         conclusion=_conclusion(float(epsilon)),
         sample=f"{draws:,} draws with each group and without, {2 * repeats} answers of the engine; {CONFIDENCE}",
@@ -85,7 +84,7 @@ def _noise_for_all(epsilon: Fraction) -> DiscreteLaplace:
         return noise_of(session, BOB_ALONE, epsilon)
 
 
-def _guessed(hidden: str, size: int, noise: DiscreteLaplace, loss: PureDP, draws: int) -> tuple[Row, list[Check]]:
+def _guessed(hidden: str, size: int, noise: DiscreteLaplace, loss: PureDP, draws: int) -> Part:
     """Draw answers with a group and without it, and compare the guesses and the chances of `size` or more."""
     there, absent = drawn(noise, size, draws), drawn(noise, 0, draws)
     group_loss = float(loss.epsilon)
@@ -125,39 +124,23 @@ def _conclusion(epsilon: float) -> str:
 
 
 def _plot(epsilon: float) -> Plot:
-    sizes = range(1, 2 * TOGETHER + 1)
-    laws = {
-        "hidden is each student": [right(size, epsilon) for size in sizes],
-        "at most, for each student": [at_most(size * epsilon) for size in sizes],
-        "hidden is the group": [right(size, epsilon / size) for size in sizes],
+    laws: dict[str, Callable[[int], float]] = {
+        "hidden is each student": lambda size: right(size, epsilon),
+        "at most, for each student": lambda size: at_most(size * epsilon),
+        "hidden is the group": lambda size: right(size, epsilon / size),
     }
-    points = [
-        {"together": size, "right": share_right, "guess": name}
-        for name, shares in laws.items()
-        for size, share_right in zip(sizes, shares, strict=True)
-    ]
-    guess = {"field": "guess", "type": "nominal", "sort": None, "title": None}
-    return Plot(
-        {
-            "$schema": SCHEMA,
-            "title": f"How often the best guess about a group is right, at epsilon {epsilon:g}",
-            "width": 420,
-            "height": 300,
-            "data": {"values": points},
-            "mark": "line",
-            "encoding": {
-                "x": {"field": "together", "type": "quantitative", "title": "students who are always together"},
-                "y": {
-                    "field": "right",
-                    "type": "quantitative",
-                    "scale": {"domain": [0.5, 1]},
-                    "title": "share of guesses that are right",
-                },
-                "color": guess,
-                "strokeDash": guess,
-            },
-        }
+    sizes = range(1, 2 * TOGETHER + 1)
+    points = [{"together": size, "right": law(size), "guess": name} for name, law in laws.items() for size in sizes]
+    guess = nominal("guess", sort=None, title=None)
+    drawn = layer(
+        "line",
+        x=numeric("together", "students who are always together"),
+        y=numeric("right", "share of guesses that are right", scale={"domain": [0.5, 1]}),
+        color=guess,
+        strokeDash=guess,
     )
+    title = f"How often the best guess about a group is right, at epsilon {epsilon:g}"
+    return chart(title, width=420, height=300, **data(points), **drawn)
 
 
 EXPERIMENT: Final = Experiment(name="group", title="What is promised to ten students together?", run=run)

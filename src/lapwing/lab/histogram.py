@@ -17,9 +17,10 @@ import pyarrow as pa
 from lapwing import noise
 from lapwing.lab.agreement import CONFIDENCE, Check, exactly, share
 from lapwing.lab.course import DOMAINS, protected_students
+from lapwing.lab.drawing import chart, data, layer, nominal, numeric
 from lapwing.lab.experiment import Experiment, Finding, Row, Settings
 from lapwing.lab.students import EDITORS, GENDERS, students
-from lapwing.plots import SCHEMA, Plot
+from lapwing.plots import Plot
 
 MONTHS: Final = tuple(range(1, 13))
 MANY: Final = len(EDITORS[:4]) * len(GENDERS) * len(MONTHS)
@@ -100,27 +101,16 @@ def _engine(epsilon: Fraction) -> dict[tuple[int, str], float]:
 
 
 def _plot(rows: list[Row]) -> Plot:
-    data = [{**row, "asked for": f"{row['cells']} cells"} for row in rows]
-    return Plot(
-        {
-            "$schema": SCHEMA,
-            "title": "Half-width of a 95 % interval, out of one epsilon",
-            "width": 300,
-            "data": {"values": data},
-            "mark": "bar",
-            "encoding": {
-                "x": {"field": "asked for", "type": "nominal", "sort": None, "axis": {"labelAngle": 0}},
-                "xOffset": {"field": "asked", "sort": ["singly", "at once"]},
-                "y": {
-                    "field": "± at 95 %, observed",
-                    "type": "quantitative",
-                    "scale": {"type": "symlog"},
-                    "title": "± at 95 % (logarithmic)",
-                },
-                "color": {"field": "asked", "type": "nominal", "sort": ["singly", "at once"]},
-            },
-        }
+    ways = ["singly", "at once"]
+    bars = layer(
+        "bar",
+        x=nominal("asked for", sort=None, axis={"labelAngle": 0}),
+        xOffset={"field": "asked", "sort": ways},
+        y=numeric("± at 95 %, observed", "± at 95 % (logarithmic)", scale={"type": "symlog"}),
+        color=nominal("asked", sort=ways),
     )
+    cells = [{**row, "asked for": f"{row['cells']} cells"} for row in rows]
+    return chart("Half-width of a 95 % interval, out of one epsilon", width=300, **data(cells), **bars)
 
 
 EXPERIMENT: Final = Experiment(name="histogram", title="Why ask for all cells at once?", run=run)

@@ -25,9 +25,10 @@ import pyarrow as pa
 from lapwing import noise
 from lapwing.lab.agreement import CONFIDENCE, Check, exactly, share
 from lapwing.lab.course import protected_students
+from lapwing.lab.drawing import chart, data, layer, nominal, numeric
 from lapwing.lab.experiment import Experiment, Finding, Row, Settings
 from lapwing.lab.names import laplace, largest_error
-from lapwing.plots import SCHEMA, Plot
+from lapwing.plots import Plot
 
 QUARTERS: Final = 20
 PEOPLE: Final = 10_000
@@ -139,31 +140,19 @@ def _guesses(epsilon: Fraction, draws: int) -> tuple[list[Row], list[Check]]:
 
 def _plot(epsilon: float, rows: list[Row]) -> Plot:
     """Draw what is believed of Bob after each release, and how often the guesses about his data are right."""
-    data = [{"bar": "believed before any release", "observed": PRIOR}]
+    bars: list[Row] = [{"bar": "believed before any release", "observed": PRIOR}]
     for row in rows:
         if row["what"] == "share in Bob's quarter":
-            data.append({"bar": f"believed after a release {row['world']}", "observed": row["observed"]})
+            bars.append({"bar": f"believed after a release {row['world']}", "observed": row["observed"]})
         elif row["what"] != "share in the town":
-            data.append({"bar": f"right: {row['what']}", "observed": row["observed"]})
-    return Plot(
-        {
-            "$schema": SCHEMA,
-            "title": f"What is believed of Bob, and guesses of his data that are right, epsilon {epsilon:g}",
-            "width": 420,
-            "data": {"values": data},
-            "mark": "bar",
-            "encoding": {
-                "y": {"field": "bar", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 420}},
-                "x": {
-                    "field": "observed",
-                    "type": "quantitative",
-                    "scale": {"domain": [0, 1]},
-                    "axis": {"format": "%"},
-                    "title": None,
-                },
-            },
-        }
+            bars.append({"bar": f"right: {row['what']}", "observed": row["observed"]})
+    drawn = layer(
+        "bar",
+        y=nominal("bar", sort=None, title=None, axis={"labelLimit": 420}),
+        x={**numeric("observed", scale={"domain": [0, 1]}, axis={"format": "%"}), "title": None},
     )
+    title = f"What is believed of Bob, and guesses of his data that are right, epsilon {epsilon:g}"
+    return chart(title, width=420, **data(bars), **drawn)
 
 
 EXPERIMENT: Final = Experiment(name="inference", title="What does differential privacy not protect?", run=run)

@@ -19,10 +19,11 @@ import pyarrow as pa
 
 from lapwing.lab.agreement import CONFIDENCE, RISK, Check, bounded, exactly, share
 from lapwing.lab.course import protected_students
-from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.drawing import BAR, LOG, POINT, chart, data, layer, nominal, numeric
+from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings
 from lapwing.lab.surnames import surnames
 from lapwing.mechanisms import DiscreteLaplace, Mechanism, RoundedGaussian, Sensitivity
-from lapwing.plots import SCHEMA, Plot
+from lapwing.plots import Plot
 from lapwing.privacy import loss_for
 
 SIZES: Final = (1, 10, 100, 1_000, 10_000)
@@ -123,7 +124,7 @@ def _largest(mechanism: Mechanism, counts: np.ndarray, runs: int) -> np.ndarray:
     return np.concatenate(found)
 
 
-def _compared(noise: Noise, k: int, largest: np.ndarray) -> tuple[Row, list[Check]]:
+def _compared(noise: Noise, k: int, largest: np.ndarray) -> Part:
     """Compare the law of the largest of k errors, at its 95 % and about its middle, and the bound."""
     reach, middle, bound = noise.quantile(k, 1 - BETA), noise.quantile(k, 0.5), noise.bound(k)
     within = int((largest <= reach).sum())
@@ -193,38 +194,21 @@ def _plot(noise: Noise, largest: np.ndarray, rows: list[Row]) -> Plot:
         }
         for h in range(first, last + step, step)
     ]
-    laws = {
-        "width": 340,
-        "data": {"values": bins},
-        "encoding": {"x": {"field": "largest error", "type": "ordinal", "title": "largest error of 10,000 counts"}},
-        "layer": [
-            {
-                "mark": {"type": "bar", "opacity": 0.6},
-                "encoding": {"y": {"field": "observed", "type": "quantitative", "title": "share of runs"}},
-            },
-            {
-                "mark": {"type": "point", "filled": True, "color": "black"},
-                "encoding": {"y": {"field": "predicted", "type": "quantitative"}},
-            },
+    x = {"field": "largest error", "type": "ordinal", "title": "largest error of 10,000 counts"}
+    layers = [layer(BAR, y=numeric("observed", "share of runs")), layer(POINT, y=numeric("predicted"))]
+    growth = layer(
+        {"type": "line", "point": True},
+        x=numeric("counts", scale=LOG),
+        y=numeric("± at 95 %", "largest error, at 95 %"),
+        color=nominal("noise"),
+        strokeDash=nominal("noise"),
+    )
+    return chart(
+        "Laplace noise: predicted (points) and observed (bars); and both noises by the number of counts",
+        hconcat=[
+            {"width": 340, **data(bins), "encoding": {"x": x}, "layer": layers},
+            {"width": 260, **data(rows), **growth},
         ],
-    }
-    growth = {
-        "width": 260,
-        "data": {"values": [dict(row) for row in rows]},
-        "mark": {"type": "line", "point": True},
-        "encoding": {
-            "x": {"field": "counts", "type": "quantitative", "scale": {"type": "log"}},
-            "y": {"field": "± at 95 %", "type": "quantitative", "title": "largest error, at 95 %"},
-            "color": {"field": "noise", "type": "nominal"},
-            "strokeDash": {"field": "noise", "type": "nominal"},
-        },
-    }
-    return Plot(
-        {
-            "$schema": SCHEMA,
-            "title": "Laplace noise: predicted (points) and observed (bars); and both noises by the number of counts",
-            "hconcat": [laws, growth],
-        }
     )
 
 

@@ -7,6 +7,7 @@ mean squared error: of the discrete Laplace 2e^(−ε)/(1 − e^(−ε))², of t
 n people 2/(εn)². (Notes that print "variance 1/(εn)" confuse it with the scale.)
 """
 
+from collections.abc import Callable
 from fractions import Fraction
 from math import exp, pi, sinh, sqrt, tanh
 from typing import Final
@@ -16,9 +17,10 @@ import numpy as np
 from lapwing import noise
 from lapwing.lab.agreement import CONFIDENCE, Check, exactly, mean, share
 from lapwing.lab.course import protected_students
+from lapwing.lab.drawing import LOG, chart, data, layer, nominal, numeric
 from lapwing.lab.experiment import Experiment, Finding, Row, Settings
 from lapwing.mechanisms import DiscreteLaplace
-from lapwing.plots import SCHEMA, Plot
+from lapwing.plots import Plot
 
 TRUE: Final = 55
 REACH: Final = 6
@@ -96,47 +98,29 @@ def _textbook() -> list[Check]:
 
 
 def _plot(epsilon: float, rows: tuple[Row, ...]) -> Plot:
-    grid = np.linspace(-REACH / epsilon, REACH / epsilon, 241)
     deviation = sqrt(2) / epsilon
-    densities = [
-        {"noise": float(x), "density": float(density), "law": law}
-        for x in grid
-        for law, density in (
-            ("Laplace", epsilon / 2 * exp(-epsilon * abs(x))),
-            ("Gaussian of the same variance", exp(-((x / deviation) ** 2) / 2) / (deviation * sqrt(2 * pi))),
-        )
-    ]
+    laws: dict[str, Callable[[float], float]] = {
+        "Laplace": lambda x: epsilon / 2 * exp(-epsilon * abs(x)),
+        "Gaussian of the same variance": lambda x: exp(-((x / deviation) ** 2) / 2) / (deviation * sqrt(2 * pi)),
+    }
+    grid = np.linspace(-REACH / epsilon, REACH / epsilon, 241).tolist()
+    densities = [{"noise": x, "density": law(x), "law": name} for x in grid for name, law in laws.items()]
     risks = [
         {"epsilon": float(e), "mean squared error": DiscreteLaplace(scale=1 / e).standard_deviation ** 2}
         for e in (Fraction(k, 20) for k in range(1, 61))
     ]
-    bars = {
-        "data": {"values": [dict(row) for row in rows]},
-        "mark": "bar",
-        "encoding": {
-            "x": {"field": "answer", "type": "ordinal", "title": f"answer (the true count is {TRUE})"},
-            "y": {"field": "discrete Laplace, observed", "type": "quantitative", "title": "share of answers"},
-        },
-    }
-    laws = {
-        "data": {"values": densities},
-        "mark": "line",
-        "encoding": {
-            "x": {"field": "noise", "type": "quantitative"},
-            "y": {"field": "density", "type": "quantitative"},
-            "color": {"field": "law", "type": "nominal"},
-            "strokeDash": {"field": "law", "type": "nominal"},
-        },
-    }
-    risk = {
-        "data": {"values": risks},
-        "mark": "line",
-        "encoding": {
-            "x": {"field": "epsilon", "type": "quantitative"},
-            "y": {"field": "mean squared error", "type": "quantitative", "scale": {"type": "log"}},
-        },
-    }
-    return Plot({"$schema": SCHEMA, "title": f"Noise at epsilon {epsilon:g}", "hconcat": [bars, laws, risk]})
+    answer = {"field": "answer", "type": "ordinal", "title": f"answer (the true count is {TRUE})"}
+    observed = numeric("discrete Laplace, observed", "share of answers")
+    law = nominal("law")
+    risk = numeric("mean squared error", scale=LOG)
+    return chart(
+        f"Noise at epsilon {epsilon:g}",
+        hconcat=[
+            {**data(rows), **layer("bar", x=answer, y=observed)},
+            {**data(densities), **layer("line", x=numeric("noise"), y=numeric("density"), color=law, strokeDash=law)},
+            {**data(risks), **layer("line", x=numeric("epsilon"), y=risk)},
+        ],
+    )
 
 
 EXPERIMENT: Final = Experiment(name="noise", title="What is answered how often, and what does privacy cost?", run=run)

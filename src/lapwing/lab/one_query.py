@@ -21,14 +21,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lapwing.lab.agreement import CONFIDENCE, Check, exactly, share
-from lapwing.lab.answers import drawn, fresh_answers, noise_of
-from lapwing.lab.course import protected_students
-from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.agreement import CONFIDENCE, exactly, share
+from lapwing.lab.course import drawn, fresh_answers, noise_of, protected_students
+from lapwing.lab.drawing import chart, data, guesses_with_bounds, layer, nominal, numeric
+from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings, columns
 from lapwing.lab.guesses import at_most
-from lapwing.lab.naive_counts import HIDDEN_BELOW, exact_count, hidden_if_small
+from lapwing.lab.naive import HIDDEN_BELOW, exact_count, hidden_if_small
 from lapwing.lab.students import BOBS_BIRTHDAY, students
-from lapwing.plots import SCHEMA, Plot
+from lapwing.plots import Plot
 
 USERS: Final = "SELECT COUNT(*) AS n FROM students WHERE editor = 'Notepad'"
 BOB_ALONE: Final = f"{USERS} AND birth_date = DATE '{BOBS_BIRTHDAY}'"
@@ -46,17 +46,14 @@ def run(settings: Settings) -> Finding:
     """Guess whether Bob is in the data, by one question and by two."""
     epsilon = settings.at(Fraction(1, 10))
     repeats = settings.times(100, 10)
-    found = _naive() if settings.tries("naive") else []
+    parts = _naive() if settings.tries("naive") else []
     if settings.tries("lapwing"):
-        found += _attacked("Lapwing", _asked(epsilon, repeats), epsilon)
-        found += _attacked("Lapwing's noise", _drawn(epsilon), epsilon)
-    rows = tuple(row for row, _ in found)
-    checks = [check for _, several in found for check in several]
-    checks.append(exactly("advantage over a coin at ε = 0.1", 0.025, at_most(0.1) - 0.5, 0.0005))
-    return Finding(
-        rows=rows,
-        checks=tuple(checks),
-        plot=_plot(float(epsilon), rows),
+        parts += _attacked("Lapwing", _asked(epsilon, repeats), epsilon)
+        parts += _attacked("Lapwing's noise", _drawn(epsilon), epsilon)
+    return Finding.of(
+        parts,
+        exactly("advantage over a coin at ε = 0.1", 0.025, at_most(0.1) - 0.5, 0.0005),
+        plot=_plot(float(epsilon), [row for row, _ in parts]),
         conclusion=_conclusion(settings, float(epsilon)),
         sample=f"{2 * repeats} guesses by answers of the engine, {2 * DRAWS:,} by draws of its noise; {CONFIDENCE}",
     )
@@ -68,7 +65,7 @@ def predicted(attack: str, epsilon: float) -> float:
     return 1 / (1 + r) if attack == ONE else 0.5 + (1 - r) * (1 + r**2) / (1 + r) ** 3 / 2
 
 
-def _naive() -> list[tuple[Row, list[Check]]]:
+def _naive() -> list[Part]:
     """Attack exact counts, and exact counts of which the small ones are hidden."""
     shown: dict[str, list[object]] = {"exact": [], "hidden": [], "difference": []}
     for table in _worlds():
@@ -86,7 +83,7 @@ def _naive() -> list[tuple[Row, list[Check]]]:
     ]
 
 
-def _certain(target: str, attack: str, shown: list[object], wanted: float) -> tuple[Row, list[Check]]:
+def _certain(target: str, attack: str, shown: list[object], wanted: float) -> Part:
     """Return how often one is right by figures without noise: always, or where both are the same, half of the time."""
     with_bob, without = shown
     right = 0.5 if with_bob == without else 1.0
@@ -118,16 +115,14 @@ def _drawn(epsilon: Fraction) -> Seen:
     return {ONE: one, TWO: (two[0], two[1])}
 
 
-def _attacked(target: str, seen: Seen, epsilon: Fraction) -> list[tuple[Row, list[Check]]]:
+def _attacked(target: str, seen: Seen, epsilon: Fraction) -> list[Part]:
     return [
         _guessed(target, attack, seen[attack], predicted(attack, float(epsilon)), at_most(price * float(epsilon)))
         for attack, price in ((ONE, 1), (TWO, 2))
     ]
 
 
-def _guessed(
-    target: str, attack: str, figures: tuple[Figures, Figures], wanted: float, most: float
-) -> tuple[Row, list[Check]]:
+def _guessed(target: str, attack: str, figures: tuple[Figures, Figures], wanted: float, most: float) -> Part:
     with_bob, without = figures
     guesses = with_bob.size + without.size
     right = int((with_bob >= 1).sum() + (without < 1).sum())
@@ -138,15 +133,7 @@ def _guessed(
     return _row(target, attack, guesses, wanted, right / guesses, most), checks
 
 
-def _row(target: str, attack: str, guesses: int, wanted: float, observed: float, most: float) -> Row:
-    return {
-        "target": target,
-        "attack": attack,
-        "guesses": guesses,
-        "right, predicted": wanted,
-        "right, observed": observed,
-        "right, at most": most,
-    }
+_row = columns("target", "attack", "guesses", "right, predicted", "right, observed", "right, at most")
 
 
 def _conclusion(settings: Settings, epsilon: float) -> str:
@@ -166,7 +153,7 @@ def _conclusion(settings: Settings, epsilon: float) -> str:
     return " ".join(said)
 
 
-def _plot(epsilon: float, rows: tuple[Row, ...]) -> Plot:
+def _plot(epsilon: float, rows: list[Row]) -> Plot:
     r, reach = exp(-epsilon), max(4, round(3 / epsilon))
     shown = np.unique(np.linspace(-reach, reach + 1, 121).round()).astype(int)
     laws = [
@@ -174,30 +161,17 @@ def _plot(epsilon: float, rows: tuple[Row, ...]) -> Plot:
         for y in shown
         for bob in (1, 0)
     ]
-    right = [{**row, "case": f"{row['target']}: {row['attack']}"} for row in rows]
-    x = {"type": "quantitative", "scale": {"domain": [0, 1]}, "title": "share of guesses that are right"}
-    case = {"field": "case", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 260}}
-    bar, tick = {"type": "bar", "opacity": 0.6}, {"type": "tick", "thickness": 3, "color": "black"}
-    guesses = {
-        "title": "Guesses right (bars), and what is possible at most (ticks)",
-        "data": {"values": right},
-        "encoding": {"y": case},
-        "layer": [
-            {"mark": bar, "encoding": {"x": {"field": "right, observed", **x}}},
-            {"mark": tick, "encoding": {"x": {"field": "right, at most", **x}}},
-        ],
-    }
-    answers = {
-        "title": f"What is answered how often at epsilon {epsilon:g}",
-        "data": {"values": laws},
-        "mark": {"type": "line", "interpolate": "step", "color": "black"},
-        "encoding": {
-            "x": {"field": "answer", "type": "quantitative"},
-            "y": {"field": "probability", "type": "quantitative"},
-            "strokeDash": {"field": "Bob", "type": "nominal", "sort": ["in", "out"], "legend": {"orient": "top-left"}},
-        },
-    }
-    return Plot({"$schema": SCHEMA, "title": "Is Bob in the data?", "hconcat": [answers, guesses]})
+    cases = [{**row, "case": f"{row['target']}: {row['attack']}"} for row in rows]
+    drawn = layer(
+        {"type": "line", "interpolate": "step", "color": "black"},
+        x=numeric("answer"),
+        y=numeric("probability"),
+        strokeDash=nominal("Bob", sort=["in", "out"], legend={"orient": "top-left"}),
+    )
+    answers = {"title": f"What is answered how often at epsilon {epsilon:g}", **data(laws), **drawn}
+    title = "Guesses right (bars), and what is possible at most (ticks)"
+    guesses = {"title": title, **data(cases), **guesses_with_bounds(260)}
+    return chart("Is Bob in the data?", hconcat=[answers, guesses])
 
 
 EXPERIMENT: Final = Experiment(

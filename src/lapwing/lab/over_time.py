@@ -13,22 +13,23 @@ probability that the majority of T second rounds is the kept answer, it is right
 while the answer does not change.
 """
 
+from collections.abc import Callable
 from fractions import Fraction
 from math import log
 from typing import Final
 
 import numpy as np
 
-from lapwing.errors import BudgetExhausted
 from lapwing.lab.agreement import CONFIDENCE, Check, bounded, exactly, share
 from lapwing.lab.chance import generator
-from lapwing.lab.course import protected_students
-from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.course import is_refused, protected_students
+from lapwing.lab.drawing import LINE, LOG, chart, data, layer, nominal, numeric
+from lapwing.lab.experiment import Experiment, Finding, Part, Settings, columns
 from lapwing.lab.guesses import at_most, by_majority
-from lapwing.lab.naive_days import reports_with_fresh_coins
+from lapwing.lab.naive import reports_with_fresh_coins
 from lapwing.local import Memoised, over_days, repeated_reports
 from lapwing.local.thresholds import LARGEST_EPSILON
-from lapwing.plots import SCHEMA, Plot
+from lapwing.plots import Plot, Specification
 
 DAYS: Final = (1, 7, 21, 30, 101, 365)
 MONTH, YEAR = 30, 365
@@ -38,22 +39,22 @@ FRESH, KEPT, LEDGER = "fresh coins", "kept answer", "ledger, not reset"
 def run(settings: Settings) -> Finding:
     """Ask the same people every day, with fresh coins and with a kept noisy answer."""
     epsilon, people = settings.at(Fraction(1)), settings.times(20_000, 4_000)
-    found: list[tuple[Row, list[Check]]] = []
+    parts: list[Part] = []
     said: list[str] = []
     if settings.tries("naive"):
-        found += _fresh(epsilon, people)
+        parts += _fresh(epsilon, people)
         said.append(_said_of_fresh(float(epsilon)))
     if settings.tries("lapwing"):
-        found += [*_kept(epsilon, people), _ledger(epsilon)]
+        parts += [*_kept(epsilon, people), _ledger(epsilon)]
         said.append(
             f"A noisy answer that is kept, and made noisy again for each report, gives no more than "
             f"{float(forever(epsilon)):g} away however long it goes on: the best guess stays below "
             f"{100 * at_most(float(forever(epsilon))):.1f} %, if the answer never changes. And a ledger that is not "
             "reset refuses on the second day."
         )
-    return Finding(
-        rows=tuple(row for row, _ in found),
-        checks=(*(check for _, several in found for check in several), *_textbook()),
+    return Finding.of(
+        parts,
+        *_textbook(),
         plot=_plot(epsilon),
         conclusion=" ".join(said),
         sample=f"{people:,} people asked on {YEAR} days; {CONFIDENCE}",
@@ -77,28 +78,28 @@ def kept_right(mechanism: Memoised, days: int) -> float:
     return first * majority + (1 - first) * (1 - majority)
 
 
-def _fresh(epsilon: Fraction, people: int) -> list[tuple[Row, list[Check]]]:
+def _fresh(epsilon: Fraction, people: int) -> list[Part]:
     """Let people report with fresh coins, and sum up what resets every night hide."""
     answers = generator().integers(0, 2, people)
-    found = []
+    parts: list[Part] = []
     reports = reports_with_fresh_coins(answers, epsilon, YEAR)
     for days in DAYS:
         law = repeated_reports(epsilon, days)
         right = _right(reports[:, :days], answers)
-        row = _row(FRESH, days, float(law.epsilon), law.recovered, right / people, law.tight.upper)
-        found.append((row, [share(f"majorities right, {days} days, {FRESH}", law.recovered, round(right), people)]))
+        row = _row(FRESH, days, float(law.epsilon), law.tight.upper, law.recovered, right / people)
+        parts.append((row, [share(f"majorities right, {days} days, {FRESH}", law.recovered, round(right), people)]))
     month, year = over_days(epsilon, 1, MONTH)[-1], repeated_reports(epsilon, YEAR)
-    found[-1][1].append(exactly("epsilon of a month", MONTH * float(epsilon), float(month.epsilon)))
-    found[-1][1].append(exactly("epsilon of a year", YEAR * float(epsilon), float(year.epsilon)))
-    return found
+    parts[-1][1].append(exactly("epsilon of a month", MONTH * float(epsilon), float(month.epsilon)))
+    parts[-1][1].append(exactly("epsilon of a year", YEAR * float(epsilon), float(year.epsilon)))
+    return parts
 
 
-def _kept(epsilon: Fraction, people: int) -> list[tuple[Row, list[Check]]]:
+def _kept(epsilon: Fraction, people: int) -> list[Part]:
     mechanism = memoised(epsilon)
     answers = generator().integers(0, 2, people)
     reports = np.asarray(mechanism.simulate(np.repeat(answers[:, None], YEAR, axis=1)))
     most = at_most(float(forever(epsilon)))
-    found = []
+    parts: list[Part] = []
     for days in DAYS:
         loss = log(mechanism.unchanged_ratio(days))
         predicted, right = kept_right(mechanism, days), _right(reports[:, :days], answers)
@@ -108,26 +109,22 @@ def _kept(epsilon: Fraction, people: int) -> list[tuple[Row, list[Check]]]:
             share(f"bound of majorities right, {what}", most, round(right), people, "at most"),
             bounded(f"epsilon, {what}", float(forever(epsilon)), loss, "at most"),
         ]
-        found.append((_row(KEPT, days, loss, predicted, right / people), checks))
-    return found
+        parts.append((_row(KEPT, days, loss, None, predicted, right / people), checks))
+    return parts
 
 
-def _ledger(epsilon: Fraction) -> tuple[Row, list[Check]]:
+def _ledger(epsilon: Fraction) -> Part:
     """Spend the whole budget on the first day, and ask something else on the second."""
     question = "SELECT COUNT(*) AS n FROM students WHERE cheated AND id >= -"
     with protected_students(epsilon) as session:
         session.sql(f"{question}1", epsilon=epsilon)
-        try:
-            session.sql(f"{question}2", epsilon=epsilon)
-            refused = False
-        except BudgetExhausted:
-            refused = True
+        refused = is_refused(session, f"{question}2", epsilon)
         spent = float(session.budget().spent.amount)
     checks = [
         exactly(f"refused on the second day, {LEDGER}", 1, float(refused)),
         exactly(f"epsilon, {LEDGER}", float(epsilon), spent),
     ]
-    return _row(LEDGER, YEAR, spent, None, None), checks
+    return _row(LEDGER, YEAR, spent), checks
 
 
 def _right(reports: np.ndarray, answers: np.ndarray) -> float:
@@ -136,17 +133,7 @@ def _right(reports: np.ndarray, answers: np.ndarray) -> float:
     return float((np.sign(lead) == 2 * answers - 1).sum() + (lead == 0).sum() / 2)
 
 
-def _row(
-    how: str, days: int, loss: float, predicted: float | None, observed: float | None, tight: float | None = None
-) -> Row:
-    return {
-        "reports": how,
-        "days": days,
-        "epsilon": loss,
-        "at delta 1e-6": tight,
-        "found, predicted": predicted,
-        "found, observed": observed,
-    }
+_row = columns("reports", "days", "epsilon", "at delta 1e-6", "found, predicted", "found, observed")
 
 
 def _textbook() -> list[Check]:
@@ -158,52 +145,35 @@ def _textbook() -> list[Check]:
 
 
 def _said_of_fresh(epsilon: float) -> str:
-    found = by_majority(epsilon, 21)
+    right = by_majority(epsilon, 21)
     return (
         f"Reports at ε = {epsilon:g} a day, with fresh coins, cost {MONTH * epsilon:g} in a month and "
         f"{YEAR * epsilon:g} in a year, whatever is reset every night. After three weeks the majority of one person's "
-        f"reports is the true answer in {100 * found:.4g} % of cases."
+        f"reports is the true answer in {100 * right:.4g} % of cases."
     )
 
 
 def _plot(epsilon: Fraction) -> Plot:
-    mechanism = memoised(epsilon)
-    days_shown = (*range(1, 31, 2), *range(41, 366, 12))
-    points = [
-        {"days": days, "reports": FRESH, "found": by_majority(float(epsilon), days), "epsilon": days * float(epsilon)}
-        for days in days_shown
-    ]
-    points += [
-        {
-            "days": days,
-            "reports": KEPT,
-            "found": kept_right(mechanism, days),
-            "epsilon": log(mechanism.unchanged_ratio(days)),
-        }
-        for days in days_shown
-    ]
+    mechanism, daily = memoised(epsilon), float(epsilon)
+    laws: dict[str, Callable[[int], tuple[float, float]]] = {
+        FRESH: lambda days: (by_majority(daily, days), days * daily),
+        KEPT: lambda days: (kept_right(mechanism, days), log(mechanism.unchanged_ratio(days))),
+    }
+    point = columns("days", "reports", "found", "epsilon")
+    shown = (*range(1, 31, 2), *range(41, 366, 12))
+    points = [point(days, name, *law(days)) for name, law in laws.items() for days in shown]
 
-    def panel(field: str, title: str, kind: str) -> dict[str, object]:
-        y = {"field": field, "type": "quantitative", "title": title, "scale": {"type": kind, "zero": False}}
-        return {
-            "mark": {"type": "line", "color": "black"},
-            "encoding": {
-                "x": {"field": "days", "type": "quantitative", "scale": {"type": "log"}},
-                "y": y,
-                "strokeDash": {"field": "reports", "type": "nominal", "sort": [FRESH, KEPT]},
-            },
-        }
+    def panel(field: str, title: str, kind: str) -> Specification:
+        y = numeric(field, title, scale={"type": kind, "zero": False})
+        return layer(LINE, x=numeric("days", scale=LOG), y=y, strokeDash=nominal("reports", sort=[FRESH, KEPT]))
 
-    return Plot(
-        {
-            "$schema": SCHEMA,
-            "title": f"One unchanged answer, reported every day at epsilon {float(epsilon):g}",
-            "data": {"values": points},
-            "hconcat": [
-                panel("epsilon", "epsilon of all reports", "log"),
-                panel("found", "share of answers found by majority", "linear"),
-            ],
-        }
+    return chart(
+        f"One unchanged answer, reported every day at epsilon {daily:g}",
+        **data(points),
+        hconcat=[
+            panel("epsilon", "epsilon of all reports", "log"),
+            panel("found", "share of answers found by majority", "linear"),
+        ],
     )
 
 

@@ -23,13 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.lab.agreement import CONFIDENCE, Check, exactly, share
-from lapwing.lab.answers import drawn, noise_of
-from lapwing.lab.course import protected_students
-from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.course import drawn, noise_of, protected_students
+from lapwing.lab.drawing import chart, data, layer, nominal, numeric
+from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings
 from lapwing.lab.one_query import BOB_ALONE
 from lapwing.mechanisms import DiscreteLaplace
 from lapwing.noise import bernoulli
-from lapwing.plots import SCHEMA, Plot
+from lapwing.plots import Plot
 
 BELIEFS: Final = (0.01, 0.1, 0.5, 0.9)
 HISTOGRAM: Final = "SELECT editor, COUNT(*) AS n FROM students GROUP BY editor"
@@ -46,14 +46,13 @@ def run(settings: Settings) -> Finding:
     with protected_students(2 * epsilon) as session:
         of_count = noise_of(session, BOB_ALONE, epsilon)
         of_histogram = noise_of(session, HISTOGRAM, epsilon)
-    found = [_about_presence(float(epsilon), of_count, belief, worlds) for belief in BELIEFS]
-    found.append(_about_editor(float(epsilon), of_histogram, worlds))
-    rows = tuple(row for row, _ in found)
+    parts = [_about_presence(float(epsilon), of_count, belief, worlds) for belief in BELIEFS]
+    parts.append(_about_editor(float(epsilon), of_histogram, worlds))
     low, high = by_odds(0.5, float(epsilon))
     least, most = by_odds(0.5, 2 * float(epsilon))
-    return Finding(
-        rows=rows,
-        checks=(*(check for _, several in found for check in several), *_textbook()),
+    return Finding.of(
+        parts,
+        *_textbook(),
         plot=_plot(float(epsilon)),
         conclusion=(
             f"One answer at ε = {float(epsilon):g} turns an even chance that Bob is in the data into {low:.4g} or "
@@ -74,7 +73,7 @@ def by_ratio(belief: float, epsilon: float) -> Interval:
     return belief * exp(-epsilon), 1 - (1 - belief) * exp(-epsilon)
 
 
-def _about_presence(epsilon: float, noise: DiscreteLaplace, belief: float, worlds: int) -> tuple[Row, list[Check]]:
+def _about_presence(epsilon: float, noise: DiscreteLaplace, belief: float, worlds: int) -> Part:
     """Draw whether Bob is in, and answer 1 or 0 with noise."""
     bob = bernoulli(belief, worlds)
     answers = bob + drawn(noise, 0, worlds)
@@ -82,7 +81,7 @@ def _about_presence(epsilon: float, noise: DiscreteLaplace, belief: float, world
     return _compared(IN_OR_OUT, belief, bob, log_odds, by_odds(belief, epsilon), by_ratio(belief, epsilon))
 
 
-def _about_editor(epsilon: float, noise: DiscreteLaplace, worlds: int) -> tuple[Row, list[Check]]:
+def _about_editor(epsilon: float, noise: DiscreteLaplace, worlds: int) -> Part:
     """Draw what Bob said, and answer the two cells that it is about: each is 1 or 0 with noise of its own."""
     notepad = bernoulli(0.5, worlds)
     cells = notepad + drawn(noise, 0, worlds), ~notepad + drawn(noise, 0, worlds)
@@ -93,7 +92,7 @@ def _about_editor(epsilon: float, noise: DiscreteLaplace, worlds: int) -> tuple[
 
 def _compared(
     about: str, belief: float, true: NDArray[np.bool_], log_odds: Floats, ends: Interval, looser: Interval
-) -> tuple[Row, list[Check]]:
+) -> Part:
     """Compare the ends with the beliefs after the answers, and these with how often they are true."""
     after = belief / (belief + (1 - belief) * np.exp(-log_odds))
     lowest, highest = float(after.min()), float(after.max())
@@ -133,7 +132,6 @@ def _textbook() -> list[Check]:
 
 
 def _plot(epsilon: float) -> Plot:
-    beliefs = [k / 100 for k in range(101)]
     bounds: dict[str, Callable[[float], Interval]] = {
         "by the odds (attained)": lambda p: by_odds(p, epsilon),
         "by the ratio (looser)": lambda p: by_ratio(p, epsilon),
@@ -142,26 +140,20 @@ def _plot(epsilon: float) -> Plot:
     ends = [
         {"before": p, "after": end, "bound": name, "end": f"{name}, {side}"}
         for name, bound in bounds.items()
-        for p in beliefs
+        for p in (k / 100 for k in range(101))
         for side, end in zip(("low", "high"), bound(p), strict=True)
     ]
-    return Plot(
-        {
-            "$schema": SCHEMA,
-            "title": f"What is believed after one answer at epsilon {epsilon:g}",
-            "width": 420,
-            "height": 360,
-            "data": {"values": ends},
-            "mark": "line",
-            "encoding": {
-                "x": {"field": "before", "type": "quantitative", "title": "belief before"},
-                "y": {"field": "after", "type": "quantitative", "title": "belief after: lowest and highest"},
-                "detail": {"field": "end"},
-                "strokeDash": {"field": "bound", "type": "nominal", "sort": None, "title": None},
-                "color": {"field": "bound", "type": "nominal", "sort": None, "title": None},
-            },
-        }
+    bound_named = nominal("bound", sort=None, title=None)
+    drawn = layer(
+        "line",
+        x=numeric("before", "belief before"),
+        y=numeric("after", "belief after: lowest and highest"),
+        detail={"field": "end"},
+        strokeDash=bound_named,
+        color=bound_named,
     )
+    title = f"What is believed after one answer at epsilon {epsilon:g}"
+    return chart(title, width=420, height=360, **data(ends), **drawn)
 
 
 EXPERIMENT: Final = Experiment(name="posterior", title="How far may one answer move a belief?", run=run)

@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.lab.agreement import CONFIDENCE, Check, bounded, exactly, share
-from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.drawing import POINT, chart, data, layer, nominal, numeric
+from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings
 from lapwing.mechanisms import ExponentialMechanism, GeneralisedExponential, ScoreSensitivity
-from lapwing.plots import SCHEMA, Plot
+from lapwing.plots import Plot
 from lapwing.privacy.measures import PureDP
 
 PRICES: Final = np.arange(1, 100, dtype=np.int64)
@@ -44,19 +45,14 @@ WAYS: Final = ("exponential", "generalised")
 def run(settings: Settings) -> Finding:
     """Choose a price in three markets, again and again, by both mechanisms."""
     epsilon, times = settings.at(Fraction(1, 10)), settings.times(2_000, 300)
-    rows: list[Row] = []
-    checks = [*_sensitivities(), *_costs(epsilon)]
-    for market in MARKETS:
-        for way in WAYS:
-            row, several = _sold(market, way, epsilon, times)
-            rows.append(row)
-            checks += several
+    parts = [_sold(market, way, epsilon, times) for market in MARKETS for way in WAYS]
+    rows = [row for row, _ in parts]
     kept = {(row["market"], row["mechanism"]): 100 * float(row["predicted"] or 0) / float(row["best revenue"] or 1)
             for row in rows}  # fmt: skip
     cheap, dear = next(iter(MARKETS)), tuple(MARKETS)[-1]
-    return Finding(
-        rows=tuple(rows),
-        checks=tuple(checks),
+    return Finding.of(
+        parts,
+        before=[*_sensitivities(), *_costs(epsilon)],
         plot=_plot(float(epsilon), rows),
         conclusion=(
             f"At ε = {float(epsilon):g}, where many pay little, the generalised mechanism keeps "
@@ -98,7 +94,7 @@ def law_of(way: str, revenue: NDArray[np.int64], epsilon: Fraction) -> NDArray[n
     return np.asarray(weights / weights.sum())
 
 
-def _sold(market: str, way: str, epsilon: Fraction, times: int) -> tuple[Row, list[Check]]:
+def _sold(market: str, way: str, epsilon: Fraction, times: int) -> Part:
     """Compare the revenues that a mechanism makes with its exact law, and with what it promises."""
     revenue = revenues(MARKETS[market])
     best, law = int(revenue.argmax()), law_of(way, revenue, epsilon)
@@ -156,38 +152,24 @@ def _costs(epsilon: Fraction) -> list[Check]:
 
 def _plot(epsilon: float, rows: list[Row]) -> Plot:
     """Draw the share of the best revenue that each mechanism keeps: predicted as bars, observed as points."""
-    data = [
+    kept = [
         {
             "market": row["market"],
             "mechanism": row["mechanism"],
-            "predicted": float(row["predicted"] or 0) / float(row["best revenue"] or 1),
-            "observed": float(row["observed"] or 0) / float(row["best revenue"] or 1),
+            **{when: float(row[when] or 0) / float(row["best revenue"] or 1) for when in ("predicted", "observed")},
         }
         for row in rows
     ]
-    x = {"field": "market", "type": "nominal", "sort": None, "axis": {"labelAngle": 0}, "title": None}
-    y = {"type": "quantitative", "axis": {"format": "%"}, "title": "share of the best revenue"}
-    return Plot(
-        {
-            "$schema": SCHEMA,
-            "title": f"Revenue at a price chosen with epsilon {epsilon:g}: predicted (bars) and observed (points)",
-            "width": 420,
-            "data": {"values": data},
-            "encoding": {"x": x, "xOffset": {"field": "mechanism", "sort": list(WAYS)}},
-            "layer": [
-                {
-                    "mark": "bar",
-                    "encoding": {
-                        "y": {"field": "predicted", **y},
-                        "color": {"field": "mechanism", "type": "nominal", "sort": list(WAYS)},
-                    },
-                },
-                {
-                    "mark": {"type": "point", "filled": True, "color": "black"},
-                    "encoding": {"y": {"field": "observed", **y}},
-                },
-            ],
-        }
+    x = nominal("market", sort=None, axis={"labelAngle": 0}, title=None)
+    predicted, observed = (
+        numeric(when, "share of the best revenue", axis={"format": "%"}) for when in ("predicted", "observed")
+    )
+    return chart(
+        f"Revenue at a price chosen with epsilon {epsilon:g}: predicted (bars) and observed (points)",
+        width=420,
+        **data(kept),
+        encoding={"x": x, "xOffset": {"field": "mechanism", "sort": list(WAYS)}},
+        layer=[layer("bar", y=predicted, color=nominal("mechanism", sort=list(WAYS))), layer(POINT, y=observed)],
     )
 
 

@@ -26,27 +26,27 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lapwing.errors import BudgetExhausted
 from lapwing.lab.agreement import CONFIDENCE, Check, bounded, exactly, share
 from lapwing.lab.chance import generator
-from lapwing.lab.course import protected_students
-from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.course import is_refused, protected_students
+from lapwing.lab.drawing import LINE, LOG, chart, data, layer, nominal, numeric
+from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings, columns
 from lapwing.lab.guesses import at_most
-from lapwing.lab.naive_noise_of_fixed_size import BASE, rounded_at_random, within
+from lapwing.lab.naive import BASE, rounded_at_random, within
 from lapwing.lab.students import students
 from lapwing.mechanisms import DiscreteLaplace
-from lapwing.plots import SCHEMA, Plot
+from lapwing.plots import Plot
 from lapwing.session import Session
 
 BITS: Final = 64
 ASKED: Final = 3 * BITS
 ANCHORS: Final = (Fraction(1), Fraction(16), Fraction(64), Fraction(256))
+MORE: Final = "SELECT COUNT(*) AS n FROM students WHERE NOT cheated"
 TRIALS: Final = 20_000
 """Noise drawn for one list of questions: each time all bits are found or missed anew."""
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Found = list[tuple[Row, list[Check]]]
 
 
 @final
@@ -94,14 +94,14 @@ def run(settings: Settings) -> Finding:
     """Decode who cheated: from counts with noise of a fixed size, and from Lapwing's under a budget."""
     people, runs = settings.times(1_000, 300), settings.times(5, 2)
     epsilons = ANCHORS if settings.epsilon is None else (settings.epsilon,)
-    found: Found = _naive(people) if settings.tries("naive") else []
+    parts = _naive(people) if settings.tries("naive") else []
     if settings.tries("lapwing"):
         groups = Groups.drawn(ASKED, BITS)
-        found += [_asked(epsilons[0], groups, runs), *(_drawn(epsilon, groups) for epsilon in epsilons)]
-    rows = tuple(row for row, _ in found)
-    return Finding(
-        rows=rows,
-        checks=(*(check for _, several in found for check in several), *_textbook()),
+        parts += [_asked(epsilons[0], groups, runs), *(_drawn(epsilon, groups) for epsilon in epsilons)]
+    rows = [row for row, _ in parts]
+    return Finding.of(
+        parts,
+        *_textbook(),
         plot=_plot(rows),
         conclusion=_conclusion(rows, people),
         sample=(
@@ -122,7 +122,7 @@ def deviation_of(scale: float) -> float:
     return sqrt(2 * r) / (1 - r)
 
 
-def _naive(people: int) -> Found:
+def _naive(people: int) -> list[Part]:
     """Decode counts with noise below √n, of about that size, and above it."""
     groups = Groups.drawn(8 * people, people)
     bits = generator().integers(0, 2, people)
@@ -132,7 +132,7 @@ def _naive(people: int) -> Found:
     for factor in (0.5, 2, 8):
         reach = round(factor * root)
         noises.append((f"within ±{reach}", within(counts, reach), reach, sqrt(reach * (reach + 1) / 3)))
-    found: Found = []
+    parts: list[Part] = []
     for name, answers, largest, deviation in noises:
         right, predicted = int((groups.decode(answers) == bits).sum()), groups.right(deviation)
         # Bits are found nearly independently: their errors have a correlation of −1/n, and a sign of their own.
@@ -141,11 +141,11 @@ def _naive(people: int) -> Found:
             bounded(f"bound of bits missed, {name}", groups.most_wrong(largest), 1 - right / people, "at most"),
         ]
         row = _row("exact counts", name, people, 8 * people, deviation / root, predicted, right / people)
-        found.append((row, checks if groups.most_wrong(largest) < 1 else checks[:1]))
-    return found
+        parts.append((row, checks if groups.most_wrong(largest) < 1 else checks[:1]))
+    return parts
 
 
-def _asked(epsilon: Fraction, groups: Groups, runs: int) -> tuple[Row, list[Check]]:
+def _asked(epsilon: Fraction, groups: Groups, runs: int) -> Part:
     """Ask the real engine who of 64 students cheated, with all of a pure budget, and once more."""
     right = inside = refused = 0
     scale = ASKED / float(epsilon)
@@ -153,7 +153,7 @@ def _asked(epsilon: Fraction, groups: Groups, runs: int) -> tuple[Row, list[Chec
         bits = generator().integers(0, 2, BITS)
         with protected_students(epsilon, _table(bits)) as session:
             given = _answers(session, groups, epsilon)
-            refused += _is_refused(session, epsilon / ASKED)
+            refused += is_refused(session, MORE, epsilon / ASKED)
         right += int((groups.decode(given) == bits).sum())
         inside += int((np.abs(given - groups.counts(bits)) <= scale).sum())
     likely = 1 - 2 * exp(-(int(scale) + 1) / scale) / (1 + exp(-1 / scale))
@@ -185,15 +185,7 @@ def _table(bits: Integers) -> pa.Table:
     return table.set_column(table.schema.get_field_index("cheated"), "cheated", pa.array(cheated))
 
 
-def _is_refused(session: Session, epsilon: Fraction) -> bool:
-    try:
-        session.sql("SELECT COUNT(*) AS n FROM students WHERE NOT cheated", epsilon=epsilon)
-    except BudgetExhausted:
-        return True
-    return False
-
-
-def _drawn(epsilon: Fraction, groups: Groups) -> tuple[Row, list[Check]]:
+def _drawn(epsilon: Fraction, groups: Groups) -> Part:
     """Decode many answers to the same questions, with fresh bits and fresh noise each time."""
     noise = DiscreteLaplace(scale=ASKED / epsilon)
     bits = generator().integers(0, 2, (BITS, TRIALS))
@@ -216,26 +208,7 @@ def _lapwing_row(target: str, epsilon: Fraction, groups: Groups, observed: float
     return _row(target, noise, BITS, ASKED, deviation / sqrt(BITS), predicted, observed, most)
 
 
-def _row(
-    target: str,
-    noise: str,
-    people: int,
-    questions: int,
-    relative: float,
-    predicted: float,
-    observed: float,
-    most: float | None = None,
-) -> Row:
-    return {
-        "target": target,
-        "noise": noise,
-        "n": people,
-        "m": questions,
-        "noise / √n": relative,
-        "predicted": predicted,
-        "observed": observed,
-        "at most": most,
-    }
+_row = columns("target", "noise", "n", "m", "noise / √n", "predicted", "observed", "at most")
 
 
 def _textbook() -> list[Check]:
@@ -247,7 +220,7 @@ def _textbook() -> list[Check]:
     ]
 
 
-def _conclusion(rows: tuple[Row, ...], people: int) -> str:
+def _conclusion(rows: list[Row], people: int) -> str:
     said = []
     naive = [row for row in rows if row["target"] == "exact counts"]
     ours = [row for row in rows if row["target"] == "Lapwing's noise"]
@@ -272,45 +245,23 @@ def _found(row: Row) -> float:
     return 100 * float(row["observed"] or 0)
 
 
-def _plot(rows: tuple[Row, ...]) -> Plot:
+def _plot(rows: list[Row]) -> Plot:
     """Draw the share found against the size of the noise: predicted for both numbers of questions, and observed."""
-    grid = np.geomspace(0.02, 60, 81)
+    grid = np.geomspace(0.02, 60, 81).tolist()
     laws = [
-        {"deviation": float(x), "found": NormalDist().cdf(sqrt(many - 1) / (4 * float(x))), "questions": name}
+        {"deviation": x, "found": NormalDist().cdf(sqrt(many - 1) / (4 * x)), "questions": name}
         for x in grid
         for many, name in ((8, "8n"), (3, "3n"))
     ]
     seen = [{"deviation": row["noise / √n"], "found": row["observed"], "target": row["target"]} for row in rows]
-    x = {
-        "field": "deviation",
-        "type": "quantitative",
-        "scale": {"type": "log"},
-        "title": "standard deviation of noise / √n",
-    }
-    y = {"field": "found", "type": "quantitative", "scale": {"domain": [0.4, 1]}, "title": "share of bits found"}
-    return Plot(
-        {
-            "$schema": SCHEMA,
-            "title": "Bits found: predicted (lines) and observed (points)",
-            "width": 420,
-            "layer": [
-                {
-                    "data": {"values": laws},
-                    "mark": {"type": "line", "color": "black"},
-                    "encoding": {
-                        "x": x,
-                        "y": y,
-                        "strokeDash": {"field": "questions", "type": "nominal", "sort": ["3n", "8n"]},
-                    },
-                },
-                {
-                    "data": {"values": seen},
-                    "mark": {"type": "point", "size": 70, "color": "black"},
-                    "encoding": {"x": x, "y": y, "shape": {"field": "target", "type": "nominal"}},
-                },
-            ],
-        }
-    )
+    x = numeric("deviation", "standard deviation of noise / √n", scale=LOG)
+    y = numeric("found", "share of bits found", scale={"domain": [0.4, 1]})
+    questions, mark = nominal("questions", sort=["3n", "8n"]), {"type": "point", "size": 70, "color": "black"}
+    layers = [
+        {**data(laws), **layer(LINE, x=x, y=y, strokeDash=questions)},
+        {**data(seen), **layer(mark, x=x, y=y, shape=nominal("target"))},
+    ]
+    return chart("Bits found: predicted (lines) and observed (points)", width=420, layer=layers)
 
 
 EXPERIMENT: Final = Experiment(

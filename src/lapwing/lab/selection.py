@@ -32,9 +32,10 @@ from numpy.typing import NDArray
 from lapwing.lab import selection_laws as laws
 from lapwing.lab.agreement import CONFIDENCE, Check, bounded, exactly, share
 from lapwing.lab.chance import generator
-from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.drawing import BAR, POINT, chart, data, layer, nominal, numeric
+from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings
 from lapwing.mechanisms import ExponentialMechanism, PermuteAndFlip, ReportNoisyMax, ScoreSensitivity
-from lapwing.plots import SCHEMA, Plot
+from lapwing.plots import Plot
 from lapwing.privacy.measures import PureDP
 
 CONDITIONS: Final = 50
@@ -90,12 +91,12 @@ def run(settings: Settings) -> Finding:
     epsilon, times = settings.at(Fraction(1, 10)), settings.times(10_000, 1_000)
     compared = [_compared(way, times) for way in _ways(epsilon)]
     rows = [row for row, _ in compared]
-    checks = [check for _, several in compared for check in several]
-    checks += [*_cost(epsilon), *_equal_laws(), *_equal_draws(10 * times)]
     error = {str(row["way"]): float(row["error, predicted"] or 0) for row in rows}
-    return Finding(
-        rows=tuple(rows),
-        checks=tuple(checks),
+    return Finding.of(
+        compared,
+        *_cost(epsilon),
+        *_equal_laws(),
+        *_equal_draws(10 * times),
         plot=_plot(float(epsilon), rows),
         conclusion=(
             f"At ε = {float(epsilon):g}, the condition that is named has on average "
@@ -135,7 +136,7 @@ def _ways(epsilon: Fraction) -> tuple[Way, ...]:
     )
 
 
-def _compared(way: Way, times: int) -> tuple[Row, list[Check]]:
+def _compared(way: Way, times: int) -> Part:
     """Compare the errors of a way with its exact law, and with the theorem of its utility."""
     below = COUNTS.max() - COUNTS
     law = np.minimum(way.law(COUNTS, way.scale), 1)
@@ -214,26 +215,13 @@ def _equal_draws(times: int) -> list[Check]:
 
 def _plot(epsilon: float, rows: list[Row]) -> Plot:
     """Draw the mean error of each way: predicted as bars, observed as points."""
-    y = {"field": "way", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 300}}
-    title = "patients fewer than the most common condition, mean"
-    return Plot(
-        {
-            "$schema": SCHEMA,
-            "title": f"{CONDITIONS} conditions at epsilon {epsilon:g}: predicted (bars), observed (points)",
-            "width": 420,
-            "data": {"values": [dict(row) for row in rows]},
-            "encoding": {"y": y},
-            "layer": [
-                {
-                    "mark": {"type": "bar", "opacity": 0.6},
-                    "encoding": {"x": {"field": "error, predicted", "type": "quantitative", "title": title}},
-                },
-                {
-                    "mark": {"type": "point", "filled": True, "color": "black", "size": 60},
-                    "encoding": {"x": {"field": "error, observed", "type": "quantitative"}},
-                },
-            ],
-        }
+    predicted = numeric("error, predicted", "patients fewer than the most common condition, mean")
+    return chart(
+        f"{CONDITIONS} conditions at epsilon {epsilon:g}: predicted (bars), observed (points)",
+        width=420,
+        **data(rows),
+        encoding={"y": nominal("way", sort=None, title=None, axis={"labelLimit": 300})},
+        layer=[layer(BAR, x=predicted), layer({**POINT, "size": 60}, x=numeric("error, observed"))],
     )
 
 

@@ -30,28 +30,13 @@ from lapwing.lab import (
 from lapwing.lab.experiment import Experiment, Finding, Settings, Target
 from lapwing.privacy.amounts import Number, exact
 
-_ALL: tuple[Experiment, ...] = (
-    coin.EXPERIMENT,
-    noise.EXPERIMENT,
-    one_query.EXPERIMENT,
-    averaging.EXPERIMENT,
-    posterior.EXPERIMENT,
-    budgets.EXPERIMENT,
-    histogram.EXPERIMENT,
-    sums.EXPERIMENT,
-    group.EXPERIMENT,
-    names.EXPERIMENT,
-    dimensions.EXPERIMENT,
-    selection.EXPERIMENT,
-    price.EXPERIMENT,
-    inference.EXPERIMENT,
-    differencing.EXPERIMENT,
-    reconstruction.EXPERIMENT,
-    tracing.EXPERIMENT,
-    floating_point.EXPERIMENT,
-    timing.EXPERIMENT,
-    over_time.EXPERIMENT,
-)
+_ALL: tuple[Experiment, ...] = tuple(
+    module.EXPERIMENT
+    for module in (
+        coin, noise, one_query, averaging, posterior, budgets, histogram, sums, group, names, dimensions, selection,
+        price, inference, differencing, reconstruction, tracing, floating_point, timing, over_time,
+    )
+)  # fmt: skip
 _LARGEST_EPSILON = 20
 _PLACES = 12
 

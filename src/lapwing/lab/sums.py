@@ -20,14 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.lab.agreement import CONFIDENCE, Check, exactly, mean, share
-from lapwing.lab.answers import drawn, noise_of
-from lapwing.lab.course import protected_students
-from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.course import drawn, noise_of, protected_students
+from lapwing.lab.drawing import LINE, chart, data, layer, nominal, numeric
+from lapwing.lab.experiment import Experiment, Finding, Row, Settings, columns
 from lapwing.lab.guesses import at_most
-from lapwing.lab.naive_counts import with_laplace
+from lapwing.lab.naive import with_laplace
 from lapwing.lab.students import BOBS_BIRTHDAY, BOBS_SCHOLARSHIP, LARGEST_SCHOLARSHIP, students
 from lapwing.mechanisms import DiscreteLaplace
-from lapwing.plots import SCHEMA, Plot
+from lapwing.plots import Plot, Specification
 
 TOTAL: Final = "SELECT SUM(scholarship) AS n FROM students"
 BOBS: Final = f"{TOTAL} WHERE editor = 'Notepad' AND birth_date = DATE '{BOBS_BIRTHDAY}'"
@@ -39,27 +39,26 @@ def run(settings: Settings) -> Finding:
     """Ask for Bob's scholarship with too little noise and with enough, and for the total of all."""
     epsilon = settings.at(Fraction(1, 10))
     draws = settings.times(2_000_000, 500_000)
-    found: list[tuple[Row, Check]] = []
+    parts: list[tuple[Row, Check]] = []
     said: list[str] = []
     if settings.tries("naive"):
-        found += _naive(float(epsilon), draws)
+        parts += _naive(float(epsilon), draws)
         said.append(
             "Noise for a sensitivity of 1 is for a count, and not for a scholarship: 63 % of the answers lie within "
             f"{1 / float(epsilon):g} of Bob's {BOBS_SCHOLARSHIP:,}."
         )
     if settings.tries("lapwing"):
         several, sentence = _lapwing(epsilon, draws)
-        found += several
+        parts += several
         said.append(sentence)
-    rows = tuple(row for row, _ in found)
     total = sum(students()["scholarship"].to_pylist())
     textbook = [
         exactly("within ±10 by Lap(10)", 0.63, 1 - exp(-1), 0.005),
         exactly("mean error of the total at ε = 0.1, as a share", 0.05, mean_error(60_000) / total, 0.0005),
     ]
-    return Finding(
-        rows=rows,
-        checks=(*(check for _, check in found), *textbook),
+    return Finding.of(
+        [(row, [check]) for row, check in parts],
+        *textbook,
         plot=_plot(float(epsilon)),
         conclusion=" ".join(said),
         sample=f"{draws:,} draws of each noise; {CONFIDENCE}",
@@ -142,20 +141,16 @@ def _useful(noise: DiscreteLaplace, true: int, draws: int) -> tuple[Row, Check]:
 
 
 def _row(name: str, scale: float, check: Check, figure: str) -> tuple[Row, Check]:
-    row: Row = {
-        "scholarship": name,
-        "scale": scale,
-        "figure": figure,
-        "predicted": check.predicted,
-        "observed": check.observed,
-    }
-    return row, check
+    return _cells(name, scale, figure, check.predicted, check.observed), check
+
+
+_cells = columns("scholarship", "scale", "figure", "predicted", "observed")
 
 
 def _plot(epsilon: float) -> Plot:
     """Draw the laws of the answer about Bob, if he gets 4,500 and if he is not there."""
 
-    def panel(title: str, scale: float) -> dict[str, object]:
+    def panel(title: str, scale: float) -> Specification:
         reach = max(4 * scale, BOBS_SCHOLARSHIP)
         answers = np.linspace(-reach, BOBS_SCHOLARSHIP + reach, 141)
         peaks = np.concatenate([bob + scale * np.linspace(-4, 4, 17) for bob in (0, BOBS_SCHOLARSHIP)])
@@ -164,20 +159,11 @@ def _plot(epsilon: float) -> Plot:
             for y in np.unique(np.concatenate([answers, peaks]))
             for bob in (0, BOBS_SCHOLARSHIP)
         ]
-        return {
-            "title": title,
-            "data": {"values": points},
-            "mark": {"type": "line", "color": "black"},
-            "encoding": {
-                "x": {"field": "answer", "type": "quantitative", "axis": {"tickCount": 5}},
-                "y": {"field": "density", "type": "quantitative"},
-                "strokeDash": {"field": "Bob", "type": "nominal", "sort": ["in", "out"]},
-            },
-        }
+        x, bob = numeric("answer", axis={"tickCount": 5}), nominal("Bob", sort=["in", "out"])
+        return {"title": title, **data(points), **layer(LINE, x=x, y=numeric("density"), strokeDash=bob)}
 
     naive, ours = panel("noise for 1", 1 / epsilon), panel("noise for 6,000", LARGEST_SCHOLARSHIP / epsilon)
-    title = f"Answers about Bob's scholarship at epsilon {epsilon:g}"
-    return Plot({"$schema": SCHEMA, "title": title, "hconcat": [naive, ours]})
+    return chart(f"Answers about Bob's scholarship at epsilon {epsilon:g}", hconcat=[naive, ours])
 
 
 EXPERIMENT: Final = Experiment(

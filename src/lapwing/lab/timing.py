@@ -28,11 +28,12 @@ from numpy.typing import NDArray
 
 from lapwing.exact import samplers
 from lapwing.exact.entropy import SYSTEM
-from lapwing.lab import naive_geometric
-from lapwing.lab.agreement import CONFIDENCE, Check, bounded, exactly, share
-from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.agreement import CONFIDENCE, bounded, exactly, share
+from lapwing.lab.drawing import chart, data, layer, nominal, numeric
+from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings, columns
 from lapwing.lab.guesses import at_most
-from lapwing.plots import SCHEMA, Plot
+from lapwing.lab.naive import laplace_by_coins
+from lapwing.plots import Plot
 
 USUAL: Final = Fraction(1, 50)
 SEEN: Final = 0.5
@@ -44,7 +45,6 @@ SMALL: Final = Fraction(1, 5)
 SHOWN: Final = 70
 
 Integers = NDArray[np.int64]
-Found = list[tuple[Row, list[Check]]]
 
 
 @final
@@ -73,22 +73,20 @@ class Counting:
 def run(settings: Settings) -> Finding:
     """Measure what it takes to draw noise, with a naive sampler and with Lapwing's."""
     epsilon, draws = settings.at(USUAL), settings.times(10_000, 2_000)
-    found: Found = []
+    parts: list[Part] = []
     points: list[dict[str, str | float]] = []
     if settings.tries("naive"):
         naive = _naive(1 / float(epsilon), draws)
-        found.append(_judged_naive(naive, epsilon))
+        parts.append(_judged_naive(naive, epsilon))
         points += _points("coin by coin", naive)
     if settings.tries("lapwing"):
         ours = _lapwing(1 / epsilon, draws)
-        found.append(_judged(ours, epsilon))
+        parts.append(_judged(ours, epsilon))
         points += _points("Lapwing", ours)
-    rows = tuple(row for row, _ in found)
-    return Finding(
-        rows=rows,
-        checks=tuple(check for _, several in found for check in several),
+    return Finding.of(
+        parts,
         plot=_plot(points, float(epsilon)),
-        conclusion=_conclusion(rows),
+        conclusion=_conclusion([row for row, _ in parts]),
         sample=f"{draws:,} draws; {CONFIDENCE}; correlations in time have generous bounds",
     )
 
@@ -97,7 +95,7 @@ def _naive(scale: float, draws: int) -> Drawn:
     noise, work, time = [], [], []
     for _ in range(draws):
         start = perf_counter_ns()
-        drawn = naive_geometric.discrete_laplace(scale)
+        drawn = laplace_by_coins(scale)
         time.append(perf_counter_ns() - start)
         noise.append(drawn.noise)
         work.append(drawn.coins)
@@ -142,7 +140,7 @@ def told_apart(epsilon: float) -> float:
     return 0.5 + max(again, (1 - again) / 2) / (1 + again)
 
 
-def _judged_naive(drawn: Drawn, epsilon: Fraction) -> tuple[Row, list[Check]]:
+def _judged_naive(drawn: Drawn, epsilon: Fraction) -> Part:
     """Guess between a true 0 and a true 1 by the answer and the number of coins, and look at time."""
     size = np.abs(drawn.noise)
     right = sum(int((_guess(drawn.noise + true, drawn.work, float(epsilon)) == true).sum()) for true in (0, 1))
@@ -164,7 +162,7 @@ def _guess(answers: Integers, coins: Integers, epsilon: float) -> Integers:
     return np.where(possible & (again > (1 - again) / 2), larger, 1 - larger)
 
 
-def _judged(drawn: Drawn, epsilon: Fraction) -> tuple[Row, list[Check]]:
+def _judged(drawn: Drawn, epsilon: Fraction) -> Part:
     """Guess by the answer, as the work does not vary, and look at time."""
     size = np.abs(drawn.noise)
     guesses, most = 2 * size.size, at_most(float(epsilon))
@@ -178,27 +176,10 @@ def _judged(drawn: Drawn, epsilon: Fraction) -> tuple[Row, list[Check]]:
     return _row("Lapwing", size.size, rank_correlation(size, drawn.work), time, most, right / guesses, most), checks
 
 
-def _row(
-    target: str,
-    draws: int,
-    work: float | None,
-    time: float,
-    predicted: float,
-    right: float,
-    most: float | None = None,
-) -> Row:
-    return {
-        "target": target,
-        "draws": draws,
-        "work ~ |noise|": work,
-        "time ~ |noise|": time,
-        "predicted": predicted,
-        "observed": right,
-        "at most": most,
-    }
+_row = columns("target", "draws", "work ~ |noise|", "time ~ |noise|", "predicted", "observed", "at most")
 
 
-def _conclusion(rows: tuple[Row, ...]) -> str:
+def _conclusion(rows: list[Row]) -> str:
     said = []
     for row in rows:
         right = float(row["observed"] or 0)
@@ -226,20 +207,12 @@ def _points(target: str, drawn: Drawn) -> list[dict[str, str | float]]:
 
 
 def _plot(points: list[dict[str, str | float]], epsilon: float) -> Plot:
-    return Plot(
-        {
-            "$schema": SCHEMA,
-            "title": f"Time of one draw against the size of the noise, at epsilon {epsilon:g}",
-            "data": {"values": points},
-            "facet": {"column": {"field": "target", "type": "nominal", "sort": None, "title": None}},
-            "spec": {
-                "mark": {"type": "point", "color": "black", "size": 12},
-                "encoding": {
-                    "x": {"field": "noise", "type": "quantitative", "title": "|noise|"},
-                    "y": {"field": "time", "type": "quantitative", "title": "time / median"},
-                },
-            },
-        }
+    mark = {"type": "point", "color": "black", "size": 12}
+    return chart(
+        f"Time of one draw against the size of the noise, at epsilon {epsilon:g}",
+        **data(points),
+        facet={"column": nominal("target", sort=None, title=None)},
+        spec=layer(mark, x=numeric("noise", "|noise|"), y=numeric("time", "time / median")),
     )
 
 

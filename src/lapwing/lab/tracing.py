@@ -28,14 +28,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lapwing.lab.agreement import CONFIDENCE, Check, share
+from lapwing.lab.agreement import CONFIDENCE, share
 from lapwing.lab.chance import generator
 from lapwing.lab.course import protected_students
-from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.drawing import chart, data, layer, nominal, numeric
+from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings, columns
 from lapwing.lab.guesses import at_most
-from lapwing.lab.naive_means import exact_means
+from lapwing.lab.naive import exact_means
 from lapwing.mechanisms import DiscreteLaplace
-from lapwing.plots import SCHEMA, Plot
+from lapwing.plots import Plot
 
 MEMBERS: Final = 25
 ATTRIBUTES: Final = 1_000
@@ -48,7 +49,6 @@ COLUMNS: Final = 200
 
 Bits = NDArray[np.int8]
 Floats = NDArray[np.float64]
-Found = list[tuple[Row, list[Check]]]
 
 
 @final
@@ -104,18 +104,16 @@ def run(settings: Settings) -> Finding:
     """Look for members by exact means, and by means of Lapwing's counts."""
     epsilon, groups = settings.at(Fraction(1)), settings.times(2_000, 400)
     population = Population.drawn()
-    found: Found = []
+    parts: list[Part] = []
     if settings.tries("naive"):
-        found += _traced("exact means", population, groups, None)
+        parts += _traced("exact means", population, groups, None)
     if settings.tries("lapwing"):
-        found.append(_engine(population, epsilon, settings.times(3, 2)))
-        found += _traced(OURS, population, groups, epsilon)
-    rows = tuple(row for row, _ in found)
-    return Finding(
-        rows=rows,
-        checks=tuple(check for _, several in found for check in several),
+        parts.append(_engine(population, epsilon, settings.times(3, 2)))
+        parts += _traced(OURS, population, groups, epsilon)
+    return Finding.of(
+        parts,
         plot=_plot(population, epsilon, settings),
-        conclusion=_conclusion(rows, float(epsilon)),
+        conclusion=_conclusion([row for row, _ in parts], float(epsilon)),
         sample=f"{groups:,} groups of {MEMBERS}, {ATTRIBUTES:,} attributes; {CONFIDENCE}",
     )
 
@@ -134,7 +132,7 @@ def _means(members: Bits, epsilon: Fraction | None) -> Floats:
     return noisy
 
 
-def _traced(target: str, population: Population, groups: int, epsilon: Fraction | None) -> Found:
+def _traced(target: str, population: Population, groups: int, epsilon: Fraction | None) -> list[Part]:
     """Try one member and one outsider of each group, by both statistics."""
     hits = {INNER: [0, 0], HOMER: [0, 0]}
     for _ in range(groups):
@@ -153,7 +151,7 @@ def _traced(target: str, population: Population, groups: int, epsilon: Fraction 
 
 def _judged(
     target: str, name: str, population: Population, groups: int, hits: tuple[int, int], epsilon: Fraction | None
-) -> tuple[Row, list[Check]]:
+) -> Part:
     what = f"{target}, {name}"
     deviation = 0.0 if epsilon is None else _noise(epsilon).standard_deviation / MEMBERS
     # Means that are cut off at 0 and 1, as Homer's statistic needs them, have another law.
@@ -164,10 +162,10 @@ def _judged(
         checks.append(share(f"members found, {what}", predicted, hits[0], groups))
     if most is not None:
         checks.append(share(f"bound of members found, {what}", most, hits[0], groups, "at most"))
-    return _row(target, name, groups, (hits[0] / groups, hits[1] / groups), predicted, most), checks
+    return _row(target, name, groups, hits[1] / groups, predicted, hits[0] / groups, most), checks
 
 
-def _engine(population: Population, epsilon: Fraction, runs: int) -> tuple[Row, list[Check]]:
+def _engine(population: Population, epsilon: Fraction, runs: int) -> Part:
     """Let fair coins decide who of 50 is in the table, ask the real engine for all counts, and look for members."""
     hits, sizes, right, inside = [0, 0], [0, 0], 0, 0
     scale = float(_noise(epsilon).scale)
@@ -187,15 +185,9 @@ def _engine(population: Population, epsilon: Fraction, runs: int) -> tuple[Row, 
         share("guesses right, Lapwing", at_most(float(epsilon)), right, runs * 2 * MEMBERS, "at most"),
         share("noise within its scale, Lapwing", likely, inside, runs * ATTRIBUTES),
     ]
-    shares = (hits[0] / max(1, sizes[0]), hits[1] / max(1, sizes[1]))
-    return _row(
-        "Lapwing",
-        INNER,
-        runs,
-        shares,
-        population.found(_noise(epsilon).standard_deviation / MEMBERS),
-        min(1.0, exp(epsilon) * ALPHA),
-    ), checks
+    share_found, accused = (hit / max(1, size) for hit, size in zip(hits, sizes, strict=True))
+    predicted, most = population.found(_noise(epsilon).standard_deviation / MEMBERS), min(1.0, exp(epsilon) * ALPHA)
+    return _row("Lapwing", INNER, runs, accused, predicted, share_found, most), checks
 
 
 def _counts(members: Bits, epsilon: Fraction) -> NDArray[np.int64]:
@@ -211,26 +203,10 @@ def _counts(members: Bits, epsilon: Fraction) -> NDArray[np.int64]:
         return np.array([n for answer in answers for n in answer.rows()[0].values()], dtype=np.int64)
 
 
-def _row(
-    target: str,
-    name: str,
-    groups: int,
-    shares: tuple[float, float],
-    predicted: float | None,
-    most: float | None,
-) -> Row:
-    return {
-        "target": target,
-        "statistic": name,
-        "groups": groups,
-        "accused": shares[1],
-        "predicted": predicted,
-        "observed": shares[0],
-        "at most": most,
-    }
+_row = columns("target", "statistic", "groups", "accused", "predicted", "observed", "at most")
 
 
-def _conclusion(rows: tuple[Row, ...], epsilon: float) -> str:
+def _conclusion(rows: list[Row], epsilon: float) -> str:
     found = {row["target"]: 100 * float(row["observed"] or 0) for row in rows if row["statistic"] == INNER}
     accused = {row["target"]: 100 * float(row["accused"] or 0) for row in rows if row["statistic"] == INNER}
     said = []
@@ -262,22 +238,10 @@ def _plot(population: Population, epsilon: Fraction, settings: Settings) -> Plot
             {"score": round(float(each), 3), "who": "member" if i < MEMBERS else "outsider", "target": target}
             for i, each in enumerate(t)
         ]
-    return Plot(
-        {
-            "$schema": SCHEMA,
-            "title": "Who is above 1 is taken for a member",
-            "data": {"values": points},
-            "facet": {"row": {"field": "target", "type": "nominal", "sort": None, "title": None}},
-            "spec": {
-                "width": 420,
-                "mark": {"type": "tick", "thickness": 2, "color": "black"},
-                "encoding": {
-                    "x": {"field": "score", "type": "quantitative", "title": "statistic / threshold"},
-                    "y": {"field": "who", "type": "nominal", "title": None},
-                },
-            },
-        }
-    )
+    tick = {"type": "tick", "thickness": 2, "color": "black"}
+    scores = layer(tick, x=numeric("score", "statistic / threshold"), y=nominal("who", title=None))
+    facet = {"row": nominal("target", sort=None, title=None)}
+    return chart("Who is above 1 is taken for a member", **data(points), facet=facet, spec={"width": 420, **scores})
 
 
 EXPERIMENT: Final = Experiment(name="tracing", title="Do many means tell who is in the group?", run=run, attack=True)

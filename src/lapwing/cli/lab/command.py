@@ -11,9 +11,8 @@ import lapwing as lw
 from lapwing.cli.characters import to_json
 from lapwing.cli.charts import HELP, require_chart, require_pictures, write_chart
 from lapwing.cli.console import Fitted, new_table, note, on_terminal, print_text, show, text
-from lapwing.cli.lab.handout import as_page
-from lapwing.cli.lab.pages import as_csv, as_document, as_tables
-from lapwing.cli.options import above_zero
+from lapwing.cli.lab.pages import as_csv, as_document, as_page, as_tables
+from lapwing.cli.options import TableFormat, above_zero, amount
 from lapwing.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -27,14 +26,6 @@ Examples:
   lapwing lab all --short --html out/"""
 ALL: Final = "all"
 SURPRISED: Final = 1
-
-
-class Form(StrEnum):
-    """How a finding is written."""
-
-    table = "table"
-    csv = "csv"
-    json = "json"
 
 
 class Against(StrEnum):
@@ -51,13 +42,12 @@ def command(
         typer.Argument(metavar="[EXPERIMENT]", help="Which; `all` for all of them. Without one they are listed."),
     ] = None,
     epsilon: Annotated[
-        Fraction | None,
-        typer.Option(parser=above_zero("--epsilon"), metavar="NUMBER", help="In the place of the experiment's own."),
+        Fraction | None, amount(above_zero("--epsilon"), "In the place of the experiment's own.")
     ] = None,
     against: Annotated[Against, typer.Option(help="What an attack is tried on.")] = Against.both,
     short: Annotated[bool, typer.Option("--short", help="Fewer repeats: quicker, and less sure.")] = False,
     form: Annotated[
-        Form | None, typer.Option("--format", help="Tables on a terminal, CSV in a pipe.", show_default=False)
+        TableFormat | None, typer.Option("--format", help="Tables on a terminal, CSV in a pipe.", show_default=False)
     ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help=HELP)] = None,
     html: Annotated[
@@ -82,17 +72,20 @@ def command(
     if plot is not None and name == ALL:
         raise InvalidParameter("--plot is for one experiment; of all, --html FOLDER makes a page with every chart.")
     names = list(lw.lab.experiments()) if name == ALL else [name]
-    shown = form or (Form.table if on_terminal() else Form.csv)
+    shown = form or (TableFormat.table if on_terminal() else TableFormat.csv)
     found: dict[str, Finding] = {}
     for each in names:
         found[each] = lw.lab.run(each, epsilon=epsilon, against=against.value, short=short)
-        if shown is Form.table:
+        if shown is TableFormat.table:
             show(text(f"{each}: {lw.lab.experiments()[each].title}", "bold"), *as_tables(found[each]))
-    if shown is Form.csv:
+    if shown is TableFormat.csv:
         print_text(as_csv(found))
-    if shown is Form.json:
+    if shown is TableFormat.json:
         print_text(to_json([as_document(each, finding) for each, finding in found.items()]))
-    _note_surprises(found)
+    for each, finding in found.items():
+        for check in finding.checks:
+            if not check.holds:
+                note("surprise", f"{each}: {check.what} is {check.observed:.6g}; predicted was {check.predicted:.6g}")
     if plot is not None:
         write_chart(found[name].plot, plot)
     if html is not None:
@@ -108,13 +101,6 @@ def _list() -> None:
         table.add_row(text(name), text(experiment.title), text("an attack" if experiment.attack else ""))
     show(Fitted(table))
     note("next", "lapwing lab EXPERIMENT, or lapwing lab all")
-
-
-def _note_surprises(found: "dict[str, Finding]") -> None:
-    for name, finding in found.items():
-        for check in finding.checks:
-            if not check.holds:
-                note("surprise", f"{name}: {check.what} is {check.observed:.6g}; predicted was {check.predicted:.6g}")
 
 
 def _write_students(file: Path) -> None:

@@ -1,13 +1,17 @@
-"""A finding as tables for people, CSV and JSON for programs."""
+"""A finding as tables for people, as CSV and JSON for programs, and as a page to hand out."""
 
 import csv
 import io
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+from html import escape
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.console import RenderableType
 
+import lapwing as lw
+from lapwing.cli.charts import as_svg
 from lapwing.cli.console import Fitted, new_table, text
 
 if TYPE_CHECKING:
@@ -81,3 +85,62 @@ def _check(check: "Check") -> dict[str, object]:
         "high": check.high if isfinite(check.high) else None,
         "holds": check.holds,
     }
+
+
+# One page to hand out, which needs no network and no script.
+
+_FIGURE: Final = re.compile(r"[≤≥]? ?-?[0-9.,]+(e[+-]?[0-9]+)?")
+STYLE: Final = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
+table { border-collapse: collapse; margin: 1rem 0; font-size: 0.9rem; }
+th, td { padding: 0.15rem 0.7rem; border-bottom: 1px solid #ddd; text-align: left; }
+td.number { text-align: right; font-variant-numeric: tabular-nums; }
+svg { max-width: 100%; height: auto; }
+.surprise { color: #a00; font-weight: bold; }
+.sample { color: #666; font-size: 0.9rem; }
+section { break-inside: avoid-page; margin-top: 3rem; }
+"""
+
+
+def as_page(found: "Mapping[str, Finding]") -> str:
+    """Return a page with each finding: what it asks, its tables, its chart, what it shows."""
+    titles = {name: experiment.title for name, experiment in lw.lab.experiments().items()}
+    contents = "".join(f'<li><a href="#{name}">{escape(name)}</a>: {escape(titles[name])}</li>' for name in found)
+    sections = "".join(_section(name, titles[name], finding) for name, finding in found.items())
+    return (
+        '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>Differential privacy, tried out</title>\n<style>{STYLE}</style>\n"
+        "<h1>Differential privacy, tried out</h1>\n"
+        "<p>Each figure was predicted by a formula, and then observed on the real engine, or on a naive target where "
+        "it says so.</p>\n"
+        f"<ul>{contents}</ul>\n{sections}</html>\n"
+    )
+
+
+def _section(name: str, title: str, finding: "Finding") -> str:
+    names = list(finding.rows[0])
+    checks = [
+        (check.what, predicted(check), check.observed, "holds" if check.holds else "does not hold")
+        for check in finding.checks
+    ]
+    return (
+        f'<section id="{name}">\n<h2>{escape(title)}</h2>\n<p>{escape(finding.conclusion)}</p>\n'
+        f"{as_svg(finding.plot)}\n"
+        f"{_table(names, ([row[name] for name in names] for row in finding.rows))}"
+        f"{_table(('checked', 'predicted', 'observed', ''), checks)}"
+        f'<p class="sample">{escape(finding.sample)}</p>\n</section>\n'
+    )
+
+
+def _table(names: Iterable[str], rows: Iterable[Iterable[str | int | float | None]]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>\n" for row in rows)
+    return f"<table>\n<tr>{head}</tr>\n{body}</table>\n"
+
+
+def _cell(cell: str | int | float | None) -> str:
+    if cell == "does not hold":
+        return '<td class="surprise">does not hold</td>'
+    kind = ' class="number"' if not isinstance(cell, str) or _FIGURE.fullmatch(cell) else ""
+    return f"<td{kind}>{escape(written(cell))}</td>"
