@@ -12,8 +12,8 @@ import pytest
 
 from lapwing import local
 from lapwing.cli import main
-from lapwing.cli.local import app, estimate_options, output, task_options
 from lapwing.cli.local import estimate as estimating
+from lapwing.cli.local import estimate_options, output, task_options
 from lapwing.local import client
 from tests.docs.test_reference import unmentioned
 from tests.support.cli.command import Run, run
@@ -221,9 +221,8 @@ def test_a_task_that_is_there_is_not_overwritten(folder: Path, run: Run, command
 
 
 def test_overwriting_unasked_is_noticed(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        app, "write_task", lambda made, output, *, force: task_options.write_task(made, output, force=True)
-    )
+    write_task = task_options.write_task
+    monkeypatch.setattr(task_options, "write_task", lambda made, output, *, force: write_task(made, output, force=True))
     with pytest.raises(AssertionError):
         check_not_overwritten(folder, run, TASK)
 

@@ -16,7 +16,7 @@ from lapwing.local.client import rappor as device
 from lapwing.local.frequencies.variance import mean_variance
 from lapwing.local.rappor import decoding, least_squares, rappor_estimate
 from lapwing.local.rappor.bloom_filters import Patterns
-from lapwing.local.rappor.counts import Counts
+from lapwing.local.rappor.decoding import Counts
 from tests.support.fixed_entropy import StreamEntropy
 
 ONCE = Rappor.once(2, cohorts=32)

@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 from lapwing.cli import charts, main
-from lapwing.cli.local.column_counts import read_column
+from lapwing.cli.local.simulate import read_column
 from lapwing.datasets import rand_hie_data
 from tests.support.cli.command import Run, run
 

@@ -21,7 +21,7 @@ from lapwing.cli import figures
 from lapwing.cli.characters import to_json
 from lapwing.cli.charts import HELP, require_chart, write_chart
 from lapwing.cli.console import Fitted, labelled, new_table, note, on_terminal, print_text, show, text
-from lapwing.cli.options import FRACTION, number, reader
+from lapwing.cli.options import FRACTION, TableFormat, UsualFormat, amount, number, reader
 from lapwing.errors import InvalidParameter
 from lapwing.plots import plot_of
 
@@ -48,14 +48,6 @@ Each may add rate=…, of a Poisson sample, and neighbouring=…, if its numbers
 for another relation than the list."""
 
 
-class Form(StrEnum):
-    """How the statements are written."""
-
-    table = "table"
-    csv = "csv"
-    json = "json"
-
-
 class Relation(StrEnum):
     """How two neighbouring data sets differ."""
 
@@ -70,27 +62,18 @@ def command(
     ],
     delta: Annotated[
         Fraction | None,
-        typer.Option(
-            parser=reader("--delta", "above 0 and below 1", lambda value: 0 < value < 1),
-            metavar="NUMBER",
-            help="State the epsilon at this delta.",
+        amount(
+            reader("--delta", "above 0 and below 1", lambda value: 0 < value < 1), "State the epsilon at this delta."
         ),
     ] = None,
     epsilon: Annotated[
         Fraction | None,
-        typer.Option(
-            parser=reader("--epsilon", "0 or more", lambda value: value >= 0),
-            metavar="NUMBER",
-            help="Instead: state the delta at this epsilon.",
-        ),
+        amount(reader("--epsilon", "0 or more", lambda value: value >= 0), "Instead: state the delta at this epsilon."),
     ] = None,
     neighbouring: Annotated[
         Relation, typer.Option(help="Whether a unit is added or removed, or replaced by another.")
     ] = Relation.add_remove,
-    form: Annotated[
-        Form | None,
-        typer.Option("--format", help="A table on a terminal, CSV in a pipe.", show_default=False),
-    ] = None,
+    form: UsualFormat = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help=f"{HELP} Of the profile and the loss.")] = None,
 ) -> None:
     """Show what a list of mechanisms loses together, by every method. Needs no data and no catalog."""
@@ -101,15 +84,16 @@ def command(
     relation: Neighbouring = "replace_one" if neighbouring is Relation.replace_one else "add_remove"
     statements = lw.privacy.statements_of(parts, delta=delta, epsilon=epsilon, neighbouring=relation)
     drawn = plot_of(parts, neighbouring=relation) if plot is not None else None
-    match form or (Form.table if on_terminal() else Form.csv):
-        case Form.table:
+    match form or (TableFormat.table if on_terminal() else TableFormat.csv):
+        case TableFormat.table:
             show(*as_page(statements, delta, epsilon))
-        case Form.csv:
+        case TableFormat.csv:
             print_text(as_csv(statements))
-        case Form.json:
+        case TableFormat.json:
             print_text(to_json(as_document(parts, statements, relation)))
-    for label, said in _notes(statements, neighbouring):
-        note(label, said)
+    note("for", f"{NEIGHBOURS[neighbouring]}.")
+    if any(statement.lower is not None for statement in statements):
+        note("range", "the true value of the loss distribution lies within it, ends included.")
     if plot is not None and drawn is not None:
         write_chart(drawn, plot)
 
@@ -225,11 +209,3 @@ NEIGHBOURS: Final = {
     Relation.add_remove: "data sets that differ by one unit added or removed",
     Relation.replace_one: "data sets that differ by one unit replaced by another",
 }
-
-
-def _notes(statements: Sequence["Statement"], neighbouring: Relation) -> list[tuple[str, str]]:
-    """Say for whom the numbers are, and what kind of statement each is."""
-    notes = [("for", f"{NEIGHBOURS[neighbouring]}.")]
-    if any(statement.lower is not None for statement in statements):
-        notes.append(("range", "the true value of the loss distribution lies within it, ends included."))
-    return notes

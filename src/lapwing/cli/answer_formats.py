@@ -74,7 +74,8 @@ def as_csv(answer: "AnswerShown", confidence: Fraction, written: Callable[[str],
     names = answer.columns
     lines = _Lines()
     writer = csv.writer(lines, lineterminator="\r\n")
-    writer.writerow([written(label) for name in names for label in _labels(name, name in intervals)])
+    labels = [(name, f"{name}_low", f"{name}_high") if name in intervals else (name,) for name in names]
+    writer.writerow([written(label) for several in labels for label in several])
     for index, row in enumerate(answer.rows()):
         cells: list[str] = []
         for name in names:
@@ -94,10 +95,6 @@ class _Lines:
     def write(self, line: str) -> None:
         """Take a line."""
         self.written.append(line.removesuffix("\r\n") + "\n")
-
-
-def _labels(name: str, with_interval: bool) -> tuple[str, ...]:
-    return (name, f"{name}_low", f"{name}_high") if with_interval else (name,)
 
 
 def _text(value: "Cell") -> str:

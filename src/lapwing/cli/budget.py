@@ -6,19 +6,9 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from lapwing.cli import figures, raise_budget
+from lapwing.cli import figures, options, raise_budget
 from lapwing.cli.characters import to_json
 from lapwing.cli.console import Fitted, labelled, new_table, print_text, show, text
-from lapwing.cli.options import (
-    DEFAULT_CATALOG,
-    CatalogFile,
-    Dataset,
-    Report,
-    ReportFormat,
-    Server,
-    name_of,
-    open_session,
-)
 from lapwing.ledger.faults import FAULTS_ALLOWED
 
 if TYPE_CHECKING:
@@ -44,17 +34,17 @@ WHY: Final = {"fault": ": failed", "death": ": lost", "interrupt": ": interrupte
 @app.callback(invoke_without_command=True)
 def command(
     context: typer.Context,
-    form: ReportFormat = Report.table,
-    catalog: CatalogFile = DEFAULT_CATALOG,
-    server: Server = None,
-    dataset: Dataset = None,
+    form: options.ReportFormat = options.Report.table,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+    dataset: options.Dataset = None,
 ) -> None:
     """Show the budget: granted, spent, left, the history, and how many more questions like the last would fit."""
     if context.invoked_subcommand is not None:
         return
-    with open_session(catalog, server, dataset) as session:
-        view, name = session.budget(), name_of(session)
-    if form is Report.json:
+    with options.open_session(catalog, server, dataset) as session:
+        view, name = session.budget(), options.name_of(session)
+    if form is options.Report.json:
         from lapwing.documents.budget_document import budget_document  # here, so that `lapwing --help` loads no engine
 
         print_text(to_json(budget_document(view)))

@@ -108,7 +108,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             status = app(arguments, prog_name="lapwing", standalone_mode=False)
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit):  # the reader has had enough, as `head` has; typer turns one into the other
-        _discard_output()
+        # The closed pipe must not be written to by the interpreter's last flush.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
         status = INTERRUPTED
@@ -145,8 +146,3 @@ def _open_streams() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open until the process ends
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-
-
-def _discard_output() -> None:
-    """Point standard output away from the closed pipe, so that the interpreter's last flush stays quiet."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

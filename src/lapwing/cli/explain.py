@@ -7,25 +7,11 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
+from lapwing.cli import options
 from lapwing.cli.characters import to_json
 from lapwing.cli.console import Fitted, labelled, new_table, print_text, show, text
 from lapwing.cli.figures import NOTHING, delta, loss, names, share, size
 from lapwing.cli.figures import epsilon as epsilon_text
-from lapwing.cli.options import (
-    DEFAULT_CATALOG,
-    CatalogFile,
-    Dataset,
-    Delta,
-    Epsilon,
-    Error,
-    Report,
-    ReportFormat,
-    Server,
-    Sql,
-    Values,
-    neighbouring_of,
-    open_session,
-)
 from lapwing.cli.question import pointing_at, require_at_most_one, text_of, values_of
 
 if TYPE_CHECKING:
@@ -39,29 +25,29 @@ Examples:
 
 
 def command(
-    sql: Sql,
-    epsilon: Epsilon = None,
-    error: Error = None,
-    delta: Delta = None,
-    values: Values = None,
+    sql: options.Sql,
+    epsilon: options.Epsilon = None,
+    error: options.Error = None,
+    delta: options.Delta = None,
+    values: options.Values = None,
     assuming_count: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Rows in a cell, to see how wide the interval of an AVG would be there."),
     ] = None,
-    form: ReportFormat = Report.table,
-    catalog: CatalogFile = DEFAULT_CATALOG,
-    server: Server = None,
-    dataset: Dataset = None,
+    form: options.ReportFormat = options.Report.table,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+    dataset: options.Dataset = None,
 ) -> None:
     """Show the price, the mechanisms and the promised error of a question. Costs nothing, reads no row."""
     require_at_most_one(epsilon, error)
     question, parameters = text_of(sql), values_of(values or [])
-    with open_session(catalog, server, dataset) as session, pointing_at(question):
+    with options.open_session(catalog, server, dataset) as session, pointing_at(question):
         preview = session.explain(
             question, parameters, epsilon=epsilon, error=error, delta=delta, assuming_count=assuming_count
         )
-        neighbouring = neighbouring_of(session)
-    if form is Report.json:
+        neighbouring = options.neighbouring_of(session)
+    if form is options.Report.json:
         from lapwing.documents.preview_document import (
             preview_document,  # here, so that `lapwing --help` loads no engine
         )

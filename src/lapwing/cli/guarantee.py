@@ -18,7 +18,7 @@ Examples:
   lapwing guarantee --output guarantee.html"""
 
 
-class Form(StrEnum):
+class PageFormat(StrEnum):
     """How the page is written."""
 
     text = "text"
@@ -26,11 +26,11 @@ class Form(StrEnum):
     json = "json"
 
 
-ENDINGS: Final = {".html": Form.html, ".json": Form.json}
+ENDINGS: Final = {".html": PageFormat.html, ".json": PageFormat.json}
 
 
 def command(
-    form: Annotated[Form | None, typer.Option("--format", help="How to write it; text unless given.")] = None,
+    form: Annotated[PageFormat | None, typer.Option("--format", help="How to write it; text unless given.")] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write to a file; .html and .json choose the format."),
@@ -45,13 +45,13 @@ def command(
     """Show what is promised, to whom, on what it rests and what it leaves out; the HTML prints on A4. Free."""
     from lapwing.guarantee import as_document, as_html, as_text  # here, so that `lapwing --help` loads no engine
 
-    chosen = form or (ENDINGS.get(output.suffix.lower()) if output is not None else None) or Form.text
+    chosen = form or (ENDINGS.get(output.suffix.lower()) if output is not None else None) or PageFormat.text
     with open_session(catalog, server, dataset) as session:
         page = session.guarantee(sealed=seal) if isinstance(session, lw.Session) else session.guarantee()
-    if chosen is Form.json:
+    if chosen is PageFormat.json:
         content = to_json(as_document(page))
     else:
-        content = as_html(page) if chosen is Form.html else visible(as_text(page), keep="\n")
+        content = as_html(page) if chosen is PageFormat.html else visible(as_text(page), keep="\n")
     if output is None:
         print_text(content)
         return

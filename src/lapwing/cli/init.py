@@ -15,7 +15,7 @@ import typer
 
 from lapwing.cli.characters import visible
 from lapwing.cli.console import complain, labelled, note, rendered
-from lapwing.cli.options import DEFAULT_CATALOG, above_zero, part_of_one
+from lapwing.cli.options import DEFAULT_CATALOG, above_zero, amount, part_of_one
 from lapwing.errors import CatalogError, InvalidParameter
 
 if TYPE_CHECKING:
@@ -60,21 +60,10 @@ def command(
         str, typer.Option(metavar="COLUMN", help='The column that says whose row it is, or "row".', show_default=False)
     ],
     epsilon: Annotated[
-        Fraction,
-        typer.Option(
-            parser=above_zero("--epsilon"),
-            metavar="NUMBER",
-            help="The most that all answers together may reveal.",
-            show_default=False,
-        ),
+        Fraction, amount(above_zero("--epsilon"), "The most that all answers together may reveal.", show_default=False)
     ],
     delta: Annotated[
-        Fraction | None,
-        typer.Option(
-            parser=part_of_one("--delta"),
-            metavar="NUMBER",
-            help="What epsilon may miss; without it, the budget is pure.",
-        ),
+        Fraction | None, amount(part_of_one("--delta"), "What epsilon may miss; without it, the budget is pure.")
     ] = None,
     max_rows: Annotated[
         int | None,
@@ -104,10 +93,7 @@ def command(
         Neighbouring, typer.Option(help="Hide whether a unit is present, or which unit it is.")
     ] = Neighbouring.add_remove,
     delta_keys: Annotated[
-        Fraction | None,
-        typer.Option(
-            parser=part_of_one("--delta-keys"), metavar="NUMBER", help="The part of delta for private group keys."
-        ),
+        Fraction | None, amount(part_of_one("--delta-keys"), "The part of delta for private group keys.")
     ] = None,
     people: Annotated[
         int | None, typer.Option(metavar="N", help="How many units there are, if that is public: to judge delta by.")

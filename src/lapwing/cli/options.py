@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -81,6 +81,19 @@ def between(option: str) -> Callable[[str], Fraction]:
     return reader(option, "above 0 and below 1", lambda value: LEAST <= value <= 1 - LEAST)
 
 
+def amount(read: Callable[[str], Fraction], about: str, *names: str, **more: Any) -> Any:
+    """Return the option of an exact number, by its reader and its help; `more` is what else typer takes."""
+    return typer.Option(*names, parser=read, metavar="NUMBER", help=about, **more)
+
+
+class TableFormat(StrEnum):
+    """How rows are written."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+
+
 class Report(StrEnum):
     """How a report is written."""
 
@@ -100,28 +113,17 @@ Sql = Annotated[
     str, typer.Argument(metavar="SQL", help="One SELECT, or - to read it from standard input.", show_default=False)
 ]
 Epsilon = Annotated[
-    Fraction | None,
-    typer.Option(
-        parser=above_zero("--epsilon"),
-        metavar="NUMBER",
-        help="The price: the question alone is (epsilon, delta)-private.",
-    ),
+    Fraction | None, amount(above_zero("--epsilon"), "The price: the question alone is (epsilon, delta)-private.")
 ]
 Error = Annotated[
     Fraction | None,
-    typer.Option(
-        parser=above_zero("--error"),
-        metavar="NUMBER",
-        help="Instead of a price: the wanted half-width of the 95 % intervals of every COUNT and SUM.",
+    amount(
+        above_zero("--error"), "Instead of a price: the wanted half-width of the 95 % intervals of every COUNT and SUM."
     ),
 ]
 Delta = Annotated[
     Fraction | None,
-    typer.Option(
-        parser=between("--delta"),
-        metavar="NUMBER",
-        help="For keys that are not public: what choosing them may take of the budget's delta_keys.",
-    ),
+    amount(between("--delta"), "For keys that are not public: what choosing them may take of the budget's delta_keys."),
 ]
 Values = Annotated[
     list[str] | None,
@@ -133,6 +135,8 @@ Values = Annotated[
     ),
 ]
 ReportFormat = Annotated[Report, typer.Option("--format", help="How to write it.")]
+AS_USUAL: Final = typer.Option("--format", help="A table on a terminal, CSV in a pipe.", show_default=False)
+UsualFormat = Annotated[TableFormat | None, AS_USUAL]
 
 
 # ---- The session that a command asks: on a catalog, or on a server's data set ----

@@ -12,23 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Final, TextIO
 import typer
 
 import lapwing as lw
-from lapwing.cli import answer_formats, explain, figures
+from lapwing.cli import answer_formats, explain, figures, options
 from lapwing.cli.answer_formats import Format
 from lapwing.cli.characters import visible
 from lapwing.cli.console import note, on_terminal, print_bytes, print_text, rendered
-from lapwing.cli.options import (
-    DEFAULT_CATALOG,
-    CatalogFile,
-    Dataset,
-    Delta,
-    Epsilon,
-    Error,
-    Server,
-    Sql,
-    Values,
-    between,
-    open_session,
-)
 from lapwing.cli.question import Stopped, ignore_interrupts, pointing_at, require_at_most_one, text_of, values_of
 from lapwing.errors import Fault, Interrupted, InvalidParameter
 
@@ -56,19 +43,14 @@ BY_SUFFIX: Final = {".json": Format.json, ".arrow": Format.arrow, ".arrows": For
 
 
 def command(
-    sql: Sql,
-    epsilon: Epsilon = None,
-    error: Error = None,
-    delta: Delta = None,
-    values: Values = None,
+    sql: options.Sql,
+    epsilon: options.Epsilon = None,
+    error: options.Error = None,
+    delta: options.Delta = None,
+    values: options.Values = None,
     level: Annotated[
         Fraction | None,
-        typer.Option(
-            "--confidence",
-            parser=between("--confidence"),
-            metavar="NUMBER",
-            help="Of the intervals; 0.95 unless given.",
-        ),
+        options.amount(options.between("--confidence"), "Of the intervals; 0.95 unless given.", "--confidence"),
     ] = None,
     form: Annotated[
         Format | None,
@@ -79,9 +61,9 @@ def command(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead.")
     ] = None,
-    catalog: CatalogFile = DEFAULT_CATALOG,
-    server: Server = None,
-    dataset: Dataset = None,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+    dataset: options.Dataset = None,
     queue: Annotated[
         bool, typer.Option("--queue", help="With --server: wait for it however long it takes; Ctrl-C cancels it.")
     ] = False,
@@ -90,7 +72,7 @@ def command(
     require_at_most_one(epsilon, error)
     form = form or _usual(output)
     question, parameters = text_of(sql), values_of(values or [])
-    if _is_explained(question):
+    if question.lstrip()[:7].upper() == "EXPLAIN":  # EXPLAIN PRIVACY SELECT … asks for the price alone
         return explain.command(
             sql=question,
             epsilon=epsilon,
@@ -103,7 +85,7 @@ def command(
         )
     if form is Format.arrow and output is None and on_terminal():
         raise InvalidParameter("Arrow is binary, and this is a terminal; add -o FILE or pipe it into a program.")
-    with open_session(catalog, server, dataset) as session:
+    with options.open_session(catalog, server, dataset) as session:
         if output is not None:
             _require_writable(output, catalog, session)
 
@@ -124,11 +106,6 @@ def command(
         except OSError as failure:
             raise Fault(f"The answer could not be written: {failure.strerror}. {_paid_for(answer)}") from None
     return None
-
-
-def _is_explained(question: str) -> bool:
-    """Tell whether a question asks for its price alone: EXPLAIN PRIVACY SELECT …."""
-    return question.lstrip()[:7].upper() == "EXPLAIN"
 
 
 def _from_queue(

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from lapwing.cli import figures
 from lapwing.cli.console import Fitted, complain, labelled, new_table, print_text, rendered
-from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, above_zero, number, part_of_one
+from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, above_zero, amount, number, part_of_one
 from lapwing.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -29,17 +29,9 @@ IF: Final = "what stands under `after` holds if the raise was settled in advance
 
 
 def command(
-    epsilon: Annotated[
-        Fraction, typer.Option(parser=above_zero("--epsilon"), metavar="NUMBER", help="The new epsilon of the budget.")
-    ],
+    epsilon: Annotated[Fraction, amount(above_zero("--epsilon"), "The new epsilon of the budget.")],
     delta: Annotated[
-        Fraction | None,
-        typer.Option(
-            parser=part_of_one("--delta"),
-            metavar="NUMBER",
-            help="The new delta; as it is unless given.",
-            show_default=False,
-        ),
+        Fraction | None, amount(part_of_one("--delta"), "The new delta; as it is unless given.", show_default=False)
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
     catalog: CatalogFile = DEFAULT_CATALOG,

@@ -11,7 +11,7 @@ import typer
 import lapwing as lw
 from lapwing.cli.console import complain
 from lapwing.cli.init import bounds_of, values_of
-from lapwing.cli.options import DEFAULT_CATALOG, above_zero, part_of_one
+from lapwing.cli.options import DEFAULT_CATALOG, above_zero, amount, part_of_one
 from lapwing.errors import InvalidParameter
 
 DATA: Final = (".parquet", ".csv", ".tsv")
@@ -86,12 +86,8 @@ def command(
     privacy_unit: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Protect a file: whose row it is.", show_default=False)
     ] = None,
-    epsilon: Annotated[
-        Fraction | None, typer.Option(parser=above_zero("--epsilon"), metavar="NUMBER", help="With a file: its budget.")
-    ] = None,
-    delta: Annotated[
-        Fraction | None, typer.Option(parser=part_of_one("--delta"), metavar="NUMBER", help="With a file: its delta.")
-    ] = None,
+    epsilon: Annotated[Fraction | None, amount(above_zero("--epsilon"), "With a file: its budget.")] = None,
+    delta: Annotated[Fraction | None, amount(part_of_one("--delta"), "With a file: its delta.")] = None,
     max_rows: Annotated[int | None, typer.Option(metavar="K", help="With a file: rows of a unit.")] = None,
     bounds: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN=LOWER:UPPER", help="With a file: public bounds.")

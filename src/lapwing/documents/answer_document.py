@@ -71,34 +71,27 @@ class AnswerShown(Protocol):
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
-        ...
 
     @property
     def cost(self) -> Loss:
         """What was charged."""
-        ...
 
     @property
     def stored(self) -> bool:
         """Whether it was bought before."""
-        ...
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Public facts that a reader should know."""
-        ...
 
     def rows(self) -> list[dict[str, Cell]]:
         """Return a list of dicts."""
-        ...
 
     def interval(self, confidence: Fraction, /) -> Mapping[str, tuple[EndArray, EndArray]]:
         """Return the ends of an interval for each noisy column."""
-        ...
 
     def to_arrow(self, confidence: Fraction, /) -> "pa.Table":
         """Return a table with the intervals."""
-        ...
 
 
 def answer_document(answer: AnswerShown, confidence: Fraction) -> AnswerDocument:

@@ -71,12 +71,13 @@ def preview_document(preview: Preview, neighbouring: str) -> PreviewDocument:
         "columns": [asdict(column) for column in preview.columns],
         "measures": [asdict(measure) for measure in preview.measures],
         "notes": list(preview.notes),
-        "parts": None if preview.parts is None else [_part_document(part) for part in preview.parts],
+        "parts": None
+        if preview.parts is None
+        else [
+            {"part": one.part, "spent": one.spent.to_record(), "remaining": one.remaining.to_record()}
+            for one in preview.parts
+        ],
     }
-
-
-def _part_document(part: PartPreview) -> PartCostDocument:
-    return {"part": part.part, "spent": part.spent.to_record(), "remaining": part.remaining.to_record()}
 
 
 def preview_of(document: Mapping[str, Any]) -> Preview:
@@ -101,11 +102,11 @@ def preview_of(document: Mapping[str, Any]) -> Preview:
         delta=exact(document["delta"], "delta"),
         sharpens=document["sharpens"],
         assuming_count=document["assuming_count"],
-        parts=None if parts is None else tuple(_part_of(part) for part in parts),
+        parts=None
+        if parts is None
+        else tuple(
+            PartPreview(part=one["part"], spent=from_record(one["spent"]), remaining=from_record(one["remaining"]))
+            for one in parts
+        ),
         selection=None if selection is None else SelectionPreview(**{**selection, "keys": tuple(selection["keys"])}),
     )
-
-
-def _part_of(document: Mapping[str, Any]) -> PartPreview:
-    spent, remaining = from_record(document["spent"]), from_record(document["remaining"])
-    return PartPreview(part=document["part"], spent=spent, remaining=remaining)

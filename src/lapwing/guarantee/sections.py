@@ -110,10 +110,13 @@ def small(delta: Fraction) -> str:
 
 def _promise(catalog: Catalog, view: BudgetView) -> PageSection:
     budget = catalog.budget
-    units = ", ".join(sorted({_unit(table) for table in catalog.tables}))
+    units = {
+        f"each row of {table.name}" if table.root.unit_is_row else f"each {table.root.privacy_unit}"
+        for table in catalog.tables
+    }
     rows = [
         ("what", "value"),
-        ("protected (the privacy unit)", units),
+        ("protected (the privacy unit)", ", ".join(sorted(units))),
         ("neighbours", NEIGHBOURS[budget.neighbouring]),
         ("promise, for everything ever asked by everybody", promise(view.epsilon, view.delta)),
         ("kept by the ledger as", f"{AMOUNTS[view.total.kind]} of at most {short(view.total.amount)}"),
@@ -154,10 +157,6 @@ def _in_parts(view: BudgetView) -> str:
     )
 
 
-def _unit(table: Table) -> str:
-    return f"each row of {table.name}" if table.root.unit_is_row else f"each {table.root.privacy_unit}"
-
-
 def _meaning(budget: Budget, total: Loss) -> PageSection:
     """Say what one presence changes.
 
@@ -180,12 +179,10 @@ def _meaning(budget: Budget, total: Loss) -> PageSection:
         f"rightly{right} at most at the rate on the right:"
     )
     rows = [("wrong", "right")]
-    rows += [(f"{short(100 * level)} %", f"{short(Fraction(_share(budget, total, level)))} %") for level in LEVELS]
+    for level in LEVELS:
+        power = Fraction(f"{100 * power_up(budget, total, level):.1f}")
+        rows.append((f"{short(100 * level)} %", f"{short(power)} %"))
     return PageSection(title="What it means for one unit", paragraphs=(odds, *more, test), table=tuple(rows))
-
-
-def _share(budget: Budget, total: Loss, level: Fraction) -> str:
-    return f"{100 * power_up(budget, total, level):.1f}"
 
 
 def _groups(budget: Budget, total: Loss) -> PageSection:

@@ -64,7 +64,7 @@ def _value(path: tuple[str, ...], value: Any) -> str:
         case float():
             return repr(value)
         case str():
-            return _text(place, value)
+            return spelling.text(_checked(place, value))
         case list() if not any(isinstance(item, list) for item in value):
             return f"[{', '.join(_value(path, item) for item in value)}]"
         case Mapping():
@@ -89,10 +89,6 @@ def _typed(place: str, value: Mapping[str, Any]) -> str:
 
 def _key(key: str) -> str:
     return spelling.key(_checked("a key", key))
-
-
-def _text(place: str, text: str) -> str:
-    return spelling.text(_checked(place, text))
 
 
 def _checked(place: str, text: str) -> str:

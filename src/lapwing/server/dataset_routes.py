@@ -257,8 +257,8 @@ def routes(service: Service) -> APIRouter:
         """Say whether allowances share or split the budget, and the most that one question may cost."""
         served = datasets.visible(caller, dataset)
         most = None if body.most_epsilon is None else number(body.most_epsilon, "most_epsilon")
-        if most is not None:
-            _require_price(served, most)
+        if most is not None and not served.session.price(most).amount > 0:
+            raise InvalidParameter("most_epsilon must be above 0.")
         view = served.session.budget()
         chosen = policies.divide(served.name, body.division, most, view.spending, view.total, by=caller.name)
         served.settle()
@@ -334,12 +334,6 @@ def _write_catalog(session: Session) -> str:
             f"The ledger has the new budget, and the service uses it. Before it is started again, mend this: {error}."
         )
     return "written"
-
-
-def _require_price(served: ServedDataset, epsilon: Fraction) -> None:
-    """Refuse an epsilon that is no price."""
-    if not served.session.price(epsilon).amount > 0:
-        raise InvalidParameter("most_epsilon must be above 0.")
 
 
 def _document(policy: Policy) -> PolicyDocument:

@@ -2,14 +2,14 @@
 
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, NotRequired, final
 
 from typing_extensions import TypedDict
 
-from lapwing.catalog.digests import Facts, column_facts
+from lapwing.catalog.digests import column_facts
 from lapwing.catalog.ledger import place_of
 from lapwing.catalog.model import Catalog
 from lapwing.errors import InvalidParameter, LapwingError
@@ -213,10 +213,6 @@ def schema_document(name: str, catalog: Catalog) -> DatasetDocument:
             }
             for table in catalog.tables
         ]
-        + [_public_table(table.name, table.facts) for table in catalog.public_tables],
+        + [{"name": table.name, "protected": False, **table.facts} for table in catalog.public_tables],
         "views": {view.name: view.sql for view in catalog.views},
     }
-
-
-def _public_table(name: str, facts: Mapping[str, object] | Facts) -> dict[str, object]:
-    return {"name": name, "protected": False, **facts}

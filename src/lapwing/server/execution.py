@@ -35,23 +35,9 @@ from fractions import Fraction
 from hashlib import sha256
 from typing import Any, Final, TypeVar, final
 
+from lapwing import errors
 from lapwing.answer import Answer
 from lapwing.documents.answer_document import answer_document, arrow_stream, consistent_document, description_document
-from lapwing.errors import (
-    AllowanceExhausted,
-    BudgetExhausted,
-    DataChanged,
-    DataFault,
-    DataStopped,
-    EngineFault,
-    EntropyFault,
-    Interrupted,
-    InvalidParameter,
-    KeyConflict,
-    LapwingError,
-    QueryRefused,
-    ServiceFault,
-)
 from lapwing.privacy.amounts import probability
 from lapwing.server.answer_store import AnswerRecord, AnswerStore, IdempotencyRecord, NewAnswer, RecentAnswers
 from lapwing.server.bodies import BatchBody, QueryBody, body_of, number, requests_of
@@ -65,16 +51,16 @@ from lapwing.server.store import StoreConnection
 from lapwing.session import Session
 
 UNCHARGED: Final = (
-    InvalidParameter,
-    QueryRefused,
-    DataChanged,
-    DataStopped,
-    DataFault,
-    BudgetExhausted,
-    AllowanceExhausted,
+    errors.InvalidParameter,
+    errors.QueryRefused,
+    errors.DataChanged,
+    errors.DataStopped,
+    errors.DataFault,
+    errors.BudgetExhausted,
+    errors.AllowanceExhausted,
 )
 """What is raised only where nothing of the question itself was charged; of its searches, the error says it."""
-CHARGED: Final = (EngineFault, EntropyFault)
+CHARGED: Final = (errors.EngineFault, errors.EntropyFault)
 T = TypeVar("T")
 Gone = Callable[[], Coroutine[Any, Any, None]]
 """Ends when the caller has gone."""
@@ -107,7 +93,7 @@ class NamedLocks:
 
 
 @final
-class RepeatedProblem(LapwingError):
+class RepeatedProblem(errors.LapwingError):
     """A problem that an earlier request of the same key was told."""
 
     def __init__(self, document: Problem) -> None:
@@ -176,11 +162,11 @@ class QuestionExecutor:
             future.cancel()  # drops what waits, and nothing else
             answer.cancel()
         if future.cancelled():
-            raise ServiceFault(
+            raise errors.ServiceFault(
                 "The question waited for its turn until the request ended, or the service did. Nothing was charged. "
                 "Ask again, or let it wait in the queue."
             )
-        raise ServiceFault(
+        raise errors.ServiceFault(
             f"The answer took longer than {self._patience:g} seconds. The question goes on, and its answer is kept: "
             "ask again, which is free then."
         )
@@ -205,7 +191,7 @@ class QuestionExecutor:
                 return self._repeated(earlier, caller, served, body, key, digest)
             try:
                 records = self._bought(served.for_caller(caller, self._policies), caller, served, body, key, claim)
-            except LapwingError as error:
+            except errors.LapwingError as error:
                 self._metrics.count_question(served.name, error.code)
                 charged = was_charged(error)
                 if key is not None and charged is False:
@@ -234,7 +220,7 @@ class QuestionExecutor:
     ) -> tuple[AnswerRecord, ...]:
         """Return what came of a key."""
         if earlier.digest != digest:
-            raise KeyConflict(
+            raise errors.KeyConflict(
                 "This Idempotency-Key was sent with another request. Nothing was charged. Send a new key."
             )
         if earlier.problem is not None:
@@ -244,8 +230,8 @@ class QuestionExecutor:
             return records
         try:
             return self._bought(served.for_nothing(caller.name), caller, served, body, key)
-        except (AllowanceExhausted, BudgetExhausted, DataChanged):
-            raise KeyConflict(
+        except (errors.AllowanceExhausted, errors.BudgetExhausted, errors.DataChanged):
+            raise errors.KeyConflict(
                 "A request with this Idempotency-Key began, and the service ended before it. Nobody knows whether it "
                 "was charged, so it is not asked again. Look at your history, and send a new key to ask."
             ) from None
@@ -266,7 +252,7 @@ class QuestionExecutor:
             try:
                 answers = body.bought(session)
             except KeyboardInterrupt:  # after a charge, what is raised says so
-                raise Interrupted(charged=False) from None
+                raise errors.Interrupted(charged=False) from None
         requests, catalog = requests_of(body), session.catalog
         single = answers[0] if key is None and claim is None and len(answers) == 1 else None
         recent = None if single is None else self._recent.find(caller.name, served.name, requests[0], single, catalog)
@@ -283,7 +269,7 @@ class QuestionExecutor:
 
         def claimed(connection: StoreConnection, id_: str) -> None:
             if claim is not None and not claim(connection, id_):
-                raise Interrupted(charged=any(answer.cost.amount for answer in answers))
+                raise errors.Interrupted(charged=any(answer.cost.amount for answer in answers))
 
         records = self._answers.keep(new, person=caller.name, dataset=served.name, key=key, also=claimed)
         if single is not None:
@@ -291,9 +277,9 @@ class QuestionExecutor:
         return records
 
 
-def was_charged(error: LapwingError) -> bool | None:
+def was_charged(error: errors.LapwingError) -> bool | None:
     """Tell whether a question that ended so was charged, its searches included; None if nobody knows."""
-    if isinstance(error, Interrupted):
+    if isinstance(error, errors.Interrupted):
         return error.charged
     if error.searches_charged:
         return True
@@ -308,8 +294,8 @@ def _again(served: ServedDataset, record: AnswerRecord) -> Answer:
     body, place = body_of(record.request)
     try:
         return body.bought(served.for_nothing(record.person))[place]
-    except LapwingError:
-        raise DataChanged(
+    except errors.LapwingError:
+        raise errors.DataChanged(
             f"Data or catalog are not those of this answer any more, so it stays as it is, at its confidence of "
             f"{record.document['confidence']:g}. Open it without more."
         ) from None

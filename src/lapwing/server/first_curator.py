@@ -26,7 +26,11 @@ def ensure_curator(people: People) -> str | None:
         people.add(name, "curator", password, by=name)
         return name
     checked(name, "The name of a person")  # before anybody is asked, as no password mends it
-    _require_terminal()
+    if not sys.stdin.isatty():
+        raise InvalidParameter(
+            f"The service has no curator yet. Set {PASSWORD} (and {NAME}, for another name than {USUAL}) for the first "
+            "start, or start it on a terminal, which asks for a password."
+        )
     sys.stderr.write(
         f"The service has no curator yet. Choose a password for {name}, of at least {SHORTEST} characters.\n"
     )
@@ -46,11 +50,3 @@ def _is_made(people: People, name: str) -> bool:
         return False
     people.add(name, "curator", password, by=name)
     return True
-
-
-def _require_terminal() -> None:
-    if not sys.stdin.isatty():
-        raise InvalidParameter(
-            f"The service has no curator yet. Set {PASSWORD} (and {NAME}, for another name than {USUAL}) for the first "
-            "start, or start it on a terminal, which asks for a password."
-        )

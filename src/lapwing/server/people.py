@@ -213,7 +213,8 @@ class People:
         secret, id_ = credentials.new_token(), credentials.new_name()
         with self._store.transaction() as connection:
             person = _person(connection, name)
-            if proven is not None and _password(connection, name) != proven:
+            kept = connection.execute("SELECT password FROM people WHERE name = ?", (name,)).fetchone()[0]
+            if proven is not None and kept != proven:
                 raise NotAuthorised(WRONG)
             excess = set(scopes) - RIGHTS_OF[person.role]
             if not scopes or excess or not person.active:
@@ -281,12 +282,6 @@ def _person(connection: StoreConnection, name: str) -> Person:
         raise missing("person")
     team = connection.execute("SELECT team FROM memberships WHERE person = ? AND current = 1", (name,)).fetchone()
     return Person(name=row[0], role=row[1], team=team[0] if team else None, active=bool(row[2]), created=row[3])
-
-
-def _password(connection: StoreConnection, name: str) -> str | None:
-    """Return what is kept of a password."""
-    kept: str | None = connection.execute("SELECT password FROM people WHERE name = ?", (name,)).fetchone()[0]
-    return kept
 
 
 def team_named(connection: StoreConnection, name: str) -> str:

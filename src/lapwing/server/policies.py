@@ -207,11 +207,6 @@ def _members(connection: StoreConnection, team: str) -> frozenset[str]:
     return frozenset(name for (name,) in connection.execute("SELECT person FROM memberships WHERE team = ?", (team,)))
 
 
-def _teams(connection: StoreConnection, person: str) -> list[str]:
-    """Return the teams that somebody is or was in."""
-    return [team for (team,) in connection.execute("SELECT team FROM memberships WHERE person = ?", (person,))]
-
-
 def _own(person: str, share: Fraction) -> Allowance:
     return Allowance(holder=person, names=frozenset({person}), share=share)
 
@@ -220,9 +215,10 @@ def _allowances(connection: StoreConnection, dataset: str, person: str, policy: 
     shares, grant = _team_shares(connection, dataset), _grant(connection, dataset, person)
     if not _may_ask(connection, person, granted=grant is not None):  # or not any more, since the request was let in
         return (_own(person, Fraction(0)),)
+    teams = connection.execute("SELECT team FROM memberships WHERE person = ?", (person,))  # now, or ever
     found = [
         Allowance(holder=f"the team {team}", names=_members(connection, team), share=shares[team])
-        for team in _teams(connection, person)
+        for (team,) in teams.fetchall()
         if team in shares
     ]
     if grant is not None and grant.share is not None:

@@ -15,49 +15,29 @@ from pydantic import ConfigDict, Field, TypeAdapter, with_config
 from starlette.exceptions import HTTPException
 from typing_extensions import TypedDict
 
-from lapwing.errors import (
-    AllowanceExhausted,
-    BudgetExhausted,
-    CatalogError,
-    CatalogMismatch,
-    DataChanged,
-    DataFault,
-    DataStopped,
-    EntropyFault,
-    Fault,
-    Interrupted,
-    InvalidParameter,
-    KeyConflict,
-    LapwingError,
-    LedgerFault,
-    NotAuthorised,
-    NotFound,
-    QueryRefused,
-    ServiceFault,
-    TooManyRequests,
-)
+from lapwing import errors
 from lapwing.server.log import log
 
 MEDIA_TYPE: Final = "application/problem+json"
-STATUS: Final[Mapping[type[LapwingError], int]] = {
-    InvalidParameter: 422,
-    QueryRefused: 422,
-    CatalogError: 422,
-    CatalogMismatch: 409,
-    NotAuthorised: 403,
-    NotFound: 404,
-    KeyConflict: 409,
-    DataChanged: 409,
-    DataStopped: 409,
-    BudgetExhausted: 409,
-    AllowanceExhausted: 409,
-    Interrupted: 409,
-    TooManyRequests: 429,
-    DataFault: 503,
-    LedgerFault: 503,
-    EntropyFault: 503,
-    Fault: 503,
-    ServiceFault: 504,
+STATUS: Final[Mapping[type[errors.LapwingError], int]] = {
+    errors.InvalidParameter: 422,
+    errors.QueryRefused: 422,
+    errors.CatalogError: 422,
+    errors.CatalogMismatch: 409,
+    errors.NotAuthorised: 403,
+    errors.NotFound: 404,
+    errors.KeyConflict: 409,
+    errors.DataChanged: 409,
+    errors.DataStopped: 409,
+    errors.BudgetExhausted: 409,
+    errors.AllowanceExhausted: 409,
+    errors.Interrupted: 409,
+    errors.TooManyRequests: 429,
+    errors.DataFault: 503,
+    errors.LedgerFault: 503,
+    errors.EntropyFault: 503,
+    errors.Fault: 503,
+    errors.ServiceFault: 504,
 }
 TITLES: Final = {
     "not_authorised": "Not authorised",
@@ -99,7 +79,7 @@ class Problem(TypedDict):
 SCHEMA: Final = TypeAdapter(Problem).json_schema()
 
 
-def may_raise(*kinds: type[LapwingError]) -> dict[str, Any]:
+def may_raise(*kinds: type[errors.LapwingError]) -> dict[str, Any]:
     """Return what a route's description says of the errors that are its own (`openapi_extra`)."""
     return {"x-codes": [kind.code for kind in kinds]}
 
@@ -122,7 +102,7 @@ def codes(path: str, operation: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(code for kinds, applies in parts if applies for code in kinds))
 
 
-def status_of(error: LapwingError) -> int:
+def status_of(error: errors.LapwingError) -> int:
     """Return the HTTP status of an error."""
     return STATUS.get(type(error), 500)
 
@@ -133,14 +113,14 @@ def problem(code: str, status: int, detail: str) -> Problem:
     return {"type": f"urn:lapwing:problem:{code}", "title": title, "status": status, "code": code, "detail": detail}
 
 
-def problem_of(error: LapwingError, status: int | None = None) -> Problem:
+def problem_of(error: errors.LapwingError, status: int | None = None) -> Problem:
     """Return the problem document of an error."""
     document = problem(error.code, status or status_of(error), str(error))
-    if isinstance(error, QueryRefused):
+    if isinstance(error, errors.QueryRefused):
         document |= {"reason": error.reason, "remedy": error.remedy}
         if error.position is not None:
             document["position"] = list(error.position)
-    if isinstance(error, Interrupted):
+    if isinstance(error, errors.Interrupted):
         document["charged"] = error.charged
     return document
 
@@ -153,15 +133,15 @@ def response(document: Problem, headers: Mapping[str, str] | None = None) -> JSO
 def install(app: FastAPI) -> None:
     """Make every error of an application a problem document."""
 
-    @app.exception_handler(LapwingError)
-    async def refused(request: Request, error: LapwingError) -> JSONResponse:
+    @app.exception_handler(errors.LapwingError)
+    async def refused(request: Request, error: errors.LapwingError) -> JSONResponse:
         status, headers = status_of(error), {}
-        if type(error) is Fault:  # it says where the store is, which is for the operator to know
+        if type(error) is errors.Fault:  # it says where the store is, which is for the operator to know
             log("fault", detail=str(error))
-            error = Fault(STORE)
-        if isinstance(error, NotAuthorised) and getattr(request.state, "caller", None) is None:
+            error = errors.Fault(STORE)
+        if isinstance(error, errors.NotAuthorised) and getattr(request.state, "caller", None) is None:
             status, headers = 401, {"WWW-Authenticate": "Bearer"}
-        if isinstance(error, TooManyRequests):
+        if isinstance(error, errors.TooManyRequests):
             headers = {"Retry-After": "1"}
         return response(problem_of(error, status), headers)
 

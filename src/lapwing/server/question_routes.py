@@ -8,27 +8,13 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from typing_extensions import TypedDict
 
+from lapwing import errors
 from lapwing.budget import AllowanceView, BudgetView
 from lapwing.builder.opened import names_of
 from lapwing.builder.relations import Named
 from lapwing.documents.answer_document import AnswerDocument, ConsistentDocument
 from lapwing.documents.budget_document import AccountDocument, ChargeDocument, account_document, history_document
 from lapwing.documents.preview_document import PreviewDocument, preview_document
-from lapwing.errors import (
-    AllowanceExhausted,
-    BudgetExhausted,
-    DataChanged,
-    DataFault,
-    DataStopped,
-    EngineFault,
-    EntropyFault,
-    Interrupted,
-    InvalidParameter,
-    KeyConflict,
-    QueryRefused,
-    ServiceFault,
-    TooManyRequests,
-)
 from lapwing.ledger.allowances import Allowance
 from lapwing.ledger.reading import HistoryRow
 from lapwing.privacy.amounts import probability, read
@@ -46,21 +32,21 @@ Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_le
 Confidence = Annotated[str | None, Query(max_length=50, description="Of the intervals; as it was asked unless given.")]
 BY_ACCEPT: Final = "The answer, as JSON or as an Arrow stream, by the Accept header."
 MAY_ASK: Final = may_raise(
-    QueryRefused,
-    InvalidParameter,
-    BudgetExhausted,
-    AllowanceExhausted,
-    DataChanged,
-    DataStopped,
-    KeyConflict,
-    Interrupted,
-    DataFault,
-    EngineFault,
-    EntropyFault,
-    ServiceFault,
-    TooManyRequests,
+    errors.QueryRefused,
+    errors.InvalidParameter,
+    errors.BudgetExhausted,
+    errors.AllowanceExhausted,
+    errors.DataChanged,
+    errors.DataStopped,
+    errors.KeyConflict,
+    errors.Interrupted,
+    errors.DataFault,
+    errors.EngineFault,
+    errors.EntropyFault,
+    errors.ServiceFault,
+    errors.TooManyRequests,
 )
-MAY_REOPEN: Final = may_raise(DataChanged, InvalidParameter, ServiceFault, TooManyRequests)
+MAY_REOPEN: Final = may_raise(errors.DataChanged, errors.InvalidParameter, errors.ServiceFault, errors.TooManyRequests)
 
 
 class DatasetName(TypedDict):
@@ -142,7 +128,7 @@ def routes(service: Service) -> APIRouter:
     @router.post(
         "/datasets/{dataset}/explain",
         responses=described_by(PreviewDocument),
-        openapi_extra=may_raise(QueryRefused, InvalidParameter),
+        openapi_extra=may_raise(errors.QueryRefused, errors.InvalidParameter),
     )
     def explain(dataset: str, body: ExplainBody, caller: Caller = reader) -> Response:
         """Price a question, and say what is left for the caller: free, and no row is read."""
@@ -268,4 +254,4 @@ def _confidence(text: str) -> Fraction:
     try:
         return probability(read(text, "confidence"), "confidence")
     except ArithmeticError:
-        raise InvalidParameter("confidence must be a number between 0 and 1.") from None
+        raise errors.InvalidParameter("confidence must be a number between 0 and 1.") from None

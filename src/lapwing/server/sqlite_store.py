@@ -14,7 +14,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, final
@@ -36,7 +36,8 @@ class SqliteStore:
         self.path = path
         self._writing, self._looking = threading.RLock(), threading.RLock()
         with _faults(path):
-            _make(path)
+            with suppress(FileExistsError):  # made for its owner only
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             if path.stat().st_mode & 0o077:
                 raise InvalidParameter(f"Others may read {path.name}, which holds people and answers: `chmod 600` it.")
             self._locks = path.with_name(path.name + LOCKS)
@@ -132,14 +133,6 @@ class SqliteStore:
 
 def _connected(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
-
-
-def _make(path: Path) -> None:
-    """Make the file, for its owner only, if it is not there."""
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    except FileExistsError:
-        return
 
 
 @contextmanager

@@ -22,15 +22,12 @@ class Cursor(Protocol):
     @property
     def rowcount(self) -> int:
         """How many rows were changed."""
-        ...
 
     def fetchone(self) -> Any:
         """Return the next row, or None."""
-        ...
 
     def fetchall(self) -> list[Any]:
         """Return all rows that are left."""
-        ...
 
     def __iter__(self) -> Iterator[Any]: ...
 
@@ -40,7 +37,6 @@ class StoreConnection(Protocol):
 
     def execute(self, statement: str, values: Sequence[object] = (), /) -> Cursor:
         """Carry out one statement, with a value for each `?`."""
-        ...
 
 
 class Store(Protocol):
@@ -52,20 +48,16 @@ class Store(Protocol):
     @property
     def name(self) -> str:
         """Where it is, for people; without a password."""
-        ...
 
     @property
     def near(self) -> bool:
         """Whether a look takes no longer than a look at a file: it asks nobody over a network, and waits for no one."""
-        ...
 
     def transaction(self) -> AbstractContextManager[StoreConnection]:
         """Hold the store alone; what was changed is kept, together and durably, if the block ends well."""
-        ...
 
     def reading(self) -> AbstractContextManager[StoreConnection]:
         """Look at the store as it is when the block begins; nothing may be changed."""
-        ...
 
     def lock(self, name: str) -> AbstractContextManager[None]:
         """Hold the lock of a name, among all processes; whoever dies lets go of it.
@@ -73,11 +65,9 @@ class Store(Protocol):
         In one process, only one thread may want a name at a time. If a connection breaks, another may come to hold it
         too, so nothing may rest on it but who waits for whom.
         """
-        ...
 
     def close(self) -> None:
         """Let go of file or connections."""
-        ...
 
 
 def migrations(kind: Kind) -> list[str]:

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from lapwing.lab.answers import noise_of
+from lapwing.lab.course import noise_of
 from lapwing.mechanisms import DiscreteLaplace
 from lapwing.session import Session
 

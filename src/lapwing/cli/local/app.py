@@ -15,31 +15,10 @@ from lapwing.cli.local import estimate as estimating
 from lapwing.cli.local import longitudinal_task as repeating
 from lapwing.cli.local import rappor_task as rappor
 from lapwing.cli.local import simulate as simulating
+from lapwing.cli.local import task_mechanisms as mechanisms
+from lapwing.cli.local import task_options as options
 from lapwing.cli.local.advise import Goal, advise_number, advise_shares
-from lapwing.cli.local.task_mechanisms import (
-    STEPS,
-    Kind,
-    Terms,
-    answer_of,
-    number_of,
-    task_of_attributes,
-    task_of_one,
-    text_of,
-)
-from lapwing.cli.local.task_options import (
-    Closes,
-    Epsilon,
-    Force,
-    Opens,
-    Output,
-    Question,
-    Retention,
-    check_unused,
-    check_values,
-    check_whole,
-    write_task,
-)
-from lapwing.cli.options import Report, above_zero
+from lapwing.cli.options import Report, above_zero, amount
 from lapwing.errors import InvalidParameter, QueryRefused
 
 EXAMPLE: Final = """\b
@@ -84,17 +63,13 @@ def advise(
     number: Annotated[
         str | None, typer.Option(metavar="LOWER:UPPER", help="Instead: a number, for its mean.", show_default=False)
     ] = None,
-    epsilon: Annotated[
-        Fraction | None,
-        typer.Option(parser=above_zero("--epsilon"), metavar="NUMBER", help="What one report may lose."),
-    ] = None,
+    epsilon: Annotated[Fraction | None, amount(above_zero("--epsilon"), "What one report may lose.")] = None,
     respondents: Annotated[int | None, typer.Option(metavar="COUNT", help="How many will answer.")] = None,
     within: Annotated[
         Fraction | None,
-        typer.Option(
-            parser=above_zero("--within"),
-            metavar="NUMBER",
-            help="Instead of --respondents or --epsilon: the wanted half-width, such as 0.03; of a mean, in its units.",
+        amount(
+            above_zero("--within"),
+            "Instead of --respondents or --epsilon: the wanted half-width, such as 0.03; of a mean, in its units.",
             show_default=False,
         ),
     ] = None,
@@ -112,22 +87,22 @@ def advise(
     if [epsilon, respondents, within].count(None) != 1:
         raise InvalidParameter("Give two of --epsilon, --respondents and --within: such as --epsilon 1 --within 0.03.")
     if within is None:
-        check_unused({"--confidence": confidence is not None}, "without --within")
+        options.check_unused({"--confidence": confidence is not None}, "without --within")
     if respondents is not None:
-        check_whole("--respondents", respondents, 1)
+        options.check_whole("--respondents", respondents, 1)
     goal = Goal(epsilon=epsilon, respondents=respondents, within=within, confidence=confidence or estimating.CONFIDENCE)
     if values is not None:
         advise_shares(values, goal, form)
     else:
-        advise_number(number_of(number or "", STEPS), goal, form)
+        advise_number(mechanisms.number_of(number or "", mechanisms.STEPS), goal, form)
 
 
 @app.command(epilog=TASK, short_help="Write a task: what is asked, and how answers are made noisy.")
 def task(
-    question: Question,
-    opens: Opens,
-    closes: Closes,
-    epsilon: Epsilon,
+    question: options.Question,
+    opens: options.Opens,
+    closes: options.Closes,
+    epsilon: options.Epsilon,
     value: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="What may be answered; repeat.", show_default=False)
     ] = None,
@@ -145,15 +120,19 @@ def task(
             show_default=False,
         ),
     ] = None,
-    steps: Annotated[int, typer.Option(metavar="COUNT", help="Of the grid that numbers are rounded to.")] = STEPS,
-    mechanism: Annotated[Kind, typer.Option(metavar="NAME", help=f"One of {', '.join(Kind)}.")] = Kind.best,
+    steps: Annotated[
+        int, typer.Option(metavar="COUNT", help="Of the grid that numbers are rounded to.")
+    ] = mechanisms.STEPS,
+    mechanism: Annotated[
+        mechanisms.Kind, typer.Option(metavar="NAME", help=f"One of {', '.join(mechanisms.Kind)}.")
+    ] = mechanisms.Kind.best,
     unit: Annotated[
         str | None,
         typer.Option(metavar="TEXT", help="What is hidden: one answer, or all answers, of one person unless given."),
     ] = None,
-    retention_days: Retention = 30,
-    output: Output = None,
-    force: Force = False,
+    retention_days: options.Retention = 30,
+    output: options.Output = None,
+    force: options.Force = False,
 ) -> None:
     """Write a task. The most accurate mechanism is taken, for two values the coin, unless one is given.
 
@@ -162,17 +141,19 @@ def task(
     """
     _check_one_kind({"--value": value or None, "--text": text, "--number": number, "--attribute": attribute or None})
     hidden = unit or f"{'all answers' if attribute else 'one answer'} of one person"
-    terms = Terms(opens=opens, closes=closes, unit=hidden, retention_days=retention_days)
+    terms = mechanisms.Terms(opens=opens, closes=closes, unit=hidden, retention_days=retention_days)
     if value:
-        check_values("--value", value)
+        options.check_values("--value", value)
     if number is None and not attribute:
-        check_unused({"--steps": steps != STEPS}, "without a number")
+        options.check_unused({"--steps": steps != mechanisms.STEPS}, "without a number")
     if attribute:
-        made = task_of_attributes(question, attribute, steps, epsilon, mechanism, terms)
+        made = mechanisms.task_of_attributes(question, attribute, steps, epsilon, mechanism, terms)
     else:
-        answers = value or (number_of(number, steps) if number is not None else text_of(text or 0))
-        made = task_of_one(question, answers, epsilon, mechanism, terms)
-    write_task(made, output, force=force)
+        answers = value or (
+            mechanisms.number_of(number, steps) if number is not None else mechanisms.text_of(text or 0)
+        )
+        made = mechanisms.task_of_one(question, answers, epsilon, mechanism, terms)
+    options.write_task(made, output, force=force)
 
 
 def _check_one_kind(answers: Mapping[str, object]) -> None:
@@ -218,7 +199,7 @@ def report(
     if not asked.opens <= today <= asked.closes:
         verb = "was" if asked.closes < today else "will be"
         raise QueryRefused(f"The task {verb} open from {asked.opens} to {asked.closes}", remedy="No report was made.")
-    line = devices.report(asked, answer_of(asked, answer), device, today)
+    line = devices.report(asked, mechanisms.answer_of(asked, answer), device, today)
     if line is None:
         note("nothing", "is due today; the answer is kept for the period's report.")
     elif output is None:

@@ -10,12 +10,12 @@ import typer
 from rich.table import Table
 
 import lapwing as lw
-from lapwing.cli.account import Form, rounded
+from lapwing.cli.account import rounded
 from lapwing.cli.charts import HELP, require_chart, write_chart
 from lapwing.cli.console import new_table, note, text
 from lapwing.cli.local.output import aligned, show_as, written_as
 from lapwing.cli.local.task_options import Epsilon, check_whole
-from lapwing.cli.options import between
+from lapwing.cli.options import UsualFormat, amount, between
 from lapwing.plots import Plot, below_each_other, lines
 
 if TYPE_CHECKING:
@@ -38,12 +38,9 @@ def cost(
     reports_a_day: Annotated[int, typer.Option(metavar="COUNT", help="How many each person sends a day.")] = 1,
     days: Annotated[int, typer.Option(metavar="COUNT", help="For how many days.")] = 30,
     delta: Annotated[
-        Fraction | None,
-        typer.Option(parser=between("--delta"), metavar="NUMBER", help="Of the tighter statement, 1e-6 unless given."),
+        Fraction | None, amount(between("--delta"), "Of the tighter statement, 1e-6 unless given.")
     ] = None,
-    form: Annotated[
-        Form | None, typer.Option("--format", help="A table on a terminal, CSV in a pipe.", show_default=False)
-    ] = None,
+    form: UsualFormat = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help=HELP)] = None,
 ) -> None:
     """Show what reports with fresh noise lose together, day by day, and how often their majority is the answer.

@@ -12,11 +12,10 @@ import typer
 from rich.table import Table
 
 import lapwing as lw
-from lapwing.cli.account import Form
 from lapwing.cli.charts import HELP, require_chart, write_chart
 from lapwing.cli.console import new_table, note, text
 from lapwing.cli.local.output import show_as, written_as
-from lapwing.cli.options import above_zero
+from lapwing.cli.options import UsualFormat, above_zero, amount
 from lapwing.errors import BudgetExhausted, InvalidParameter, QueryRefused
 from lapwing.exact.entropy import SYSTEM
 from lapwing.local.client.answers import plain
@@ -40,14 +39,9 @@ _PLACES: Final = Decimal("0.001")
 
 def device(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The device's file.")],
-    limit: Annotated[
-        Fraction | None,
-        typer.Option(parser=above_zero("--limit"), metavar="NUMBER", help="Refuse reports beyond this epsilon."),
-    ] = None,
+    limit: Annotated[Fraction | None, amount(above_zero("--limit"), "Refuse reports beyond this epsilon.")] = None,
     no_limit: Annotated[bool, typer.Option("--no-limit", help="Remove the limit.")] = False,
-    form: Annotated[
-        Form | None, typer.Option("--format", help="A table on a terminal, CSV in a pipe.", show_default=False)
-    ] = None,
+    form: UsualFormat = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help=HELP)] = None,
 ) -> None:
     """Show what this device has revealed so far, task by task and in all, and set its own limit.
@@ -62,7 +56,9 @@ def device(
         from lapwing.local.client import device as devices  # here, as it is for POSIX systems only
 
         if limit is not None or no_limit:
-            devices.set_limit(str(file), _decimal(limit) if limit is not None else None, date.today())
+            # A limit that 12 decimals do not hold is rounded down.
+            cap = None if limit is None else Decimal(limit.numerator * 10**12 // limit.denominator).scaleb(-12)
+            devices.set_limit(str(file), cap, date.today())
         revealed = devices.read_device(str(file))
     show_as(
         written_as(form),
@@ -186,8 +182,3 @@ def _said(epsilon: Decimal | None) -> str:
 def _up(epsilon: Decimal) -> str:
     """Return three decimal places, rounded up."""
     return plain(epsilon.quantize(_PLACES, rounding=ROUND_CEILING))
-
-
-def _decimal(limit: Fraction) -> Decimal:
-    """Return a limit as a decimal, rounded down where it is none."""
-    return Decimal(limit.numerator * 10**12 // limit.denominator).scaleb(-12)

@@ -13,7 +13,7 @@ from lapwing.cli.console import complain
 from lapwing.cli.local.estimate_options import EstimateOptions, Whom, reports_in
 from lapwing.cli.local.estimate_views import SHARES, VIEWS, candidates_of
 from lapwing.cli.local.output import written_as
-from lapwing.cli.options import between
+from lapwing.cli.options import AS_USUAL, amount, between
 from lapwing.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -28,10 +28,7 @@ MOST_LINE: Final = 1 << 22
 """A longer line is no report of any task; it is read, and rejected, in parts, so that it does not fill the memory."""
 
 
-Level = Annotated[
-    Fraction | None,
-    typer.Option(parser=between("--confidence"), metavar="NUMBER", help="Of the intervals, 0.95 unless given."),
-]
+Level = Annotated[Fraction | None, amount(between("--confidence"), "Of the intervals, 0.95 unless given.")]
 CONFIDENCE: Final = Fraction("0.95")
 TaskFile = Annotated[Path, typer.Argument(metavar="TASK", help="The task, in TOML or JSON.")]
 
@@ -46,9 +43,7 @@ def estimate(
     together: Annotated[bool, typer.Option("--together", help="All intervals hold at once.")] = False,
     confidence: Level = None,
     forged: Annotated[int, typer.Option(metavar="COUNT", help="Also show what so many forged reports can do.")] = 0,
-    form: Annotated[
-        Format | None, typer.Option("--format", help="A table on a terminal, CSV in a pipe.", show_default=False)
-    ] = None,
+    form: Annotated[Format | None, AS_USUAL] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help=HELP)] = None,
     candidates: Annotated[
         Path | None,
@@ -73,15 +68,10 @@ def estimate(
         lines = iter(lambda: file_of_reports.readline(MOST_LINE), b"")
         collected = lw.local.collect_for(lw.local.mechanism_of(asked.asked), asked, lines)
     _complain_of(collected)
-    _check_forged(collected, forged)
-    view(collected, options)
-
-
-def _check_forged(collected: "Collected[Any]", forged: int) -> None:
-    """Refuse what cannot be, before anything is shown."""
     most = reports_in(collected)
     if most and not 0 <= forged <= most:
         raise InvalidParameter(f"--forged is {forged}; it must be from 0 to {most:,}, the number of reports.")
+    view(collected, options)
 
 
 def read_task(file: Path) -> "Task":

@@ -17,19 +17,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.plots import bars_with_intervals, below_each_other
 
 if TYPE_CHECKING:
-    from lapwing.local import (
-        Collected,
-        DyadicTree,
-        FrequencyEstimate,
-        Likeliest,
-        MeanEstimate,
-        MeanRandomizer,
-        OneAttribute,
-        PrefixExtending,
-        Randomizer,
-        Rappor,
-        RapporEstimate,
-    )
+    from lapwing import local
 
 MOST_CANDIDATES: Final = 1 << 24
 """Bytes of a file of candidates."""
@@ -64,7 +52,7 @@ def candidates_of(file: Path | None) -> list[str] | None:
 # Shares of a list of values, or of words.
 
 
-def view_shares(collected: "Collected[Any]", options: EstimateOptions) -> None:
+def view_shares(collected: "local.Collected[Any]", options: EstimateOptions) -> None:
     """Show shares, say for whom their intervals are, what noise alone makes, and what forged reports can do."""
     estimate, likely = _shares(collected, options)
     if estimate is None:
@@ -92,8 +80,8 @@ def view_shares(collected: "Collected[Any]", options: EstimateOptions) -> None:
 
 
 def _shares(
-    collected: "Collected[Any]", options: EstimateOptions
-) -> tuple["FrequencyEstimate | None", "Likeliest | None"]:
+    collected: "local.Collected[Any]", options: EstimateOptions
+) -> tuple["local.FrequencyEstimate | None", "local.Likeliest | None"]:
     """Return what reports say about shares, and the likeliest ones; None if no words were found."""
     candidates, mechanism, reports = options.candidates, collected.mechanism, collected.reports
     match collected.task.mechanism:
@@ -110,21 +98,17 @@ def _shares(
         case _:
             if candidates is not None:
                 raise InvalidParameter("The task lists what may be answered: leave out --candidates.")
-            return lw.local.estimate(mechanism, reports, collected.task.values), _likeliest(collected)
+            quick = len(reports) * mechanism.categories <= MOST_LIKELIHOODS
+            likely = lw.local.likeliest(mechanism, reports) if quick else None
+            return lw.local.estimate(mechanism, reports, collected.task.values), likely
 
 
-def _words(collected: "Collected[PrefixExtending]", confidence: float) -> "FrequencyEstimate | None":
+def _words(collected: "local.Collected[local.PrefixExtending]", confidence: float) -> "local.FrequencyEstimate | None":
     words = lw.local.find_words(collected.mechanism, collected.reports, confidence=confidence)
     note("found", f"{len(words.words):,} words of {words.tried:,} tried; rarer ones look like noise.")
     whose = "other respondents than found the words" if words.checked else "those who found the words, so too large"
     note("shares", f"among {whose}.")
     return words.estimate
-
-
-def _likeliest(collected: "Collected[Randomizer]") -> "Likeliest | None":
-    """Return the likeliest shares, unless the search for them takes long."""
-    few = len(collected.reports) * collected.mechanism.categories <= MOST_LIKELIHOODS
-    return lw.local.likeliest(collected.mechanism, collected.reports) if few else None
 
 
 def _table_of_shares(rows: Sequence[Row], names: Sequence[str]) -> Table:
@@ -140,7 +124,7 @@ def _table_of_shares(rows: Sequence[Row], names: Sequence[str]) -> Table:
 # Texts of RAPPOR.
 
 
-def view_texts(collected: "Collected[Rappor]", options: EstimateOptions) -> None:
+def view_texts(collected: "local.Collected[local.Rappor]", options: EstimateOptions) -> None:
     """Show the share of each candidate, the largest first.
 
     Raises: InvalidParameter without candidates.
@@ -173,7 +157,7 @@ def view_texts(collected: "Collected[Rappor]", options: EstimateOptions) -> None
     _draw(options, collected.task.question, {collected.task.question: rows[:MOST_DRAWN]}, "value", "share")
 
 
-def _note_texts(estimate: "RapporEstimate", options: EstimateOptions) -> None:
+def _note_texts(estimate: "local.RapporEstimate", options: EstimateOptions) -> None:
     """Say what was measured by what, for whom intervals are, and what is left."""
     from lapwing.local.rappor.rappor_estimate import FEW  # here, so that `lapwing --help` loads no engine
 
@@ -197,7 +181,7 @@ def _note_texts(estimate: "RapporEstimate", options: EstimateOptions) -> None:
 # The mean of a number, and several questions.
 
 
-def view_mean(collected: "Collected[MeanRandomizer]", options: EstimateOptions) -> None:
+def view_mean(collected: "local.Collected[local.MeanRandomizer]", options: EstimateOptions) -> None:
     """Show the mean of a number, say for whom its interval is, and what forged reports can do."""
     estimate = lw.local.estimate_mean(collected.mechanism, collected.reports)
     _show_questions(collected, {collected.task.question: estimate}, options.confidence, options.whom, options)
@@ -210,7 +194,7 @@ def view_mean(collected: "Collected[MeanRandomizer]", options: EstimateOptions) 
         note("forged", f"{_moving(options.forged)} the mean by -{down:.3g} to +{up:.3g} at most.")
 
 
-def view_attributes(collected: "Collected[OneAttribute]", options: EstimateOptions) -> None:
+def view_attributes(collected: "local.Collected[local.OneAttribute]", options: EstimateOptions) -> None:
     """Show shares or mean of every question, from the reports on it: drawn from all respondents."""
     estimates = lw.local.estimate_record(collected.task, collected.reports)
     wrong = (1 - options.confidence) / (max(len(estimates), 1) if options.together else 1)
@@ -227,8 +211,8 @@ def view_attributes(collected: "Collected[OneAttribute]", options: EstimateOptio
 
 
 def _show_questions(
-    collected: "Collected[Any]",
-    estimates: "Mapping[str, FrequencyEstimate | MeanEstimate]",
+    collected: "local.Collected[Any]",
+    estimates: "Mapping[str, local.FrequencyEstimate | local.MeanEstimate]",
     confidence: float,
     whom: Whom,
     options: EstimateOptions,
@@ -250,7 +234,12 @@ def _show_questions(
 
 
 def _rows_of(
-    question: str, estimate: "FrequencyEstimate | MeanEstimate", confidence: float, *, whom: Whom, together: bool
+    question: str,
+    estimate: "local.FrequencyEstimate | local.MeanEstimate",
+    confidence: float,
+    *,
+    whom: Whom,
+    together: bool,
 ) -> list[Row]:
     """Return a record a value, or one of the mean, with the same columns."""
     if isinstance(estimate, lw.local.MeanEstimate):
@@ -281,7 +270,7 @@ def _table_of_questions(rows: Sequence[Row]) -> Table:
 # A yes or no in every period.
 
 
-def view_periods(collected: "Collected[DyadicTree]", options: EstimateOptions) -> None:
+def view_periods(collected: "local.Collected[local.DyadicTree]", options: EstimateOptions) -> None:
     """Show the share of yes in every period that reports reach, for whom intervals are, and which changes count.
 
     Raises: InvalidParameter while reports reach no period.
@@ -333,7 +322,7 @@ def _draw(options: EstimateOptions, title: str, parts: Mapping[str, Sequence[Row
     write_chart(panels[0] if len(panels) == 1 else below_each_other(title, *panels), options.plot)
 
 
-View = tuple[Callable[["Collected[Any]", EstimateOptions], None], str, tuple[str, ...]]
+View = tuple[Callable[["local.Collected[Any]", EstimateOptions], None], str, tuple[str, ...]]
 SHARES: Final[View] = (view_shares, "shares", ())
 VIEWS: Final[Mapping[str, View]] = {
     **dict.fromkeys(("rappor", "rappor-once"), (view_texts, "texts of RAPPOR", ("--whom respondents",))),

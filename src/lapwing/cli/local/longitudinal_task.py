@@ -8,20 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 import lapwing as lw
-from lapwing.cli.local.task_options import (
-    Closes,
-    Force,
-    Opens,
-    Output,
-    Question,
-    Retention,
-    check_less,
-    check_unused,
-    check_values,
-    check_whole,
-    write_task,
-)
-from lapwing.cli.options import above_zero
+from lapwing.cli.local import task_options as options
+from lapwing.cli.options import above_zero, amount
 from lapwing.errors import InvalidParameter
 from lapwing.local.client.dyadic_tree import MOST_CHANGES, MOST_DAYS, MOST_LEVELS
 
@@ -41,26 +29,22 @@ ALL: Final = "all answers of one person"
 
 
 def over_time(
-    question: Question,
+    question: options.Question,
     value: Annotated[list[str], typer.Option(metavar="TEXT", help="What may be answered; repeat.", show_default=False)],
-    opens: Opens,
-    closes: Closes,
+    opens: options.Opens,
+    closes: options.Closes,
     epsilon: Annotated[
         Fraction,
-        typer.Option(
-            parser=above_zero("--epsilon"),
-            metavar="NUMBER",
-            help="With --forever, what one report may lose; with --changes, all together.",
+        amount(
+            above_zero("--epsilon"),
+            "With --forever, what one report may lose; with --changes, all together.",
             show_default=False,
         ),
     ],
     forever: Annotated[
         Fraction | None,
-        typer.Option(
-            parser=above_zero("--forever"),
-            metavar="NUMBER",
-            help="For what never changes: what all reports together may lose.",
-            show_default=False,
+        amount(
+            above_zero("--forever"), "For what never changes: what all reports together may lose.", show_default=False
         ),
     ] = None,
     changes: Annotated[
@@ -73,9 +57,9 @@ def over_time(
     unit: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Whose answers are hidden.", show_default=False)
     ] = None,
-    retention_days: Retention = 30,
-    output: Output = None,
-    force: Force = False,
+    retention_days: options.Retention = 30,
+    output: options.Output = None,
+    force: options.Force = False,
 ) -> None:
     """Write a task that the same respondents answer again and again, with --device.
 
@@ -84,9 +68,9 @@ def over_time(
     """
     if (forever is None) == (changes is None):
         raise InvalidParameter("Give --forever for an answer that never changes, or --changes for one that does.")
-    check_values("--value", value)
+    options.check_values("--value", value)
     if forever:
-        check_unused({"--days": days != 1}, "with --forever")
+        options.check_unused({"--days": days != 1}, "with --forever")
     mechanism = _kept(epsilon, forever, value) if forever else _tree(epsilon, changes or 0, days, opens, closes)
     task = lw.local.new_task(
         question,
@@ -97,12 +81,12 @@ def over_time(
         unit=unit or (UNCHANGING if forever else ALL),
         retention_days=retention_days,
     )
-    write_task(task, output, force=force)
+    options.write_task(task, output, force=force)
 
 
 def _kept(epsilon: Fraction, forever: Fraction, values: Sequence[str]) -> "Mechanism":
     """Return the more accurate of both: a value, or a bit for each value."""
-    check_less("--epsilon", epsilon, "--forever", forever)
+    options.check_less("--epsilon", epsilon, "--forever", forever)
     from lapwing.local.frequencies.variance import mean_variance  # here, so that `lapwing --help` loads no engine
 
     kary = lw.local.Memoised.for_epsilons(epsilon, forever, len(values))
@@ -115,8 +99,8 @@ def _tree(epsilon: Fraction, changes: int, days: int, opens: date, closes: date)
 
     Raises: InvalidParameter if these are more than a tree can have, or for a number out of its range.
     """
-    check_whole("--days", days, 1, MOST_DAYS)
-    check_whole("--changes", changes, 1, MOST_CHANGES)
+    options.check_whole("--days", days, 1, MOST_DAYS)
+    options.check_whole("--changes", changes, 1, MOST_CHANGES)
     open_days = (closes - opens).days + 1
     needed = max(2, -(-open_days // days))
     if needed > MOST_PERIODS:

@@ -7,19 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 import lapwing as lw
-from lapwing.cli.local.task_options import (
-    Closes,
-    Force,
-    Opens,
-    Output,
-    Question,
-    Retention,
-    check_unused,
-    check_values,
-    check_whole,
-    write_task,
-)
-from lapwing.cli.options import above_zero
+from lapwing.cli.local import task_options as options
+from lapwing.cli.options import above_zero, amount
 from lapwing.errors import InvalidParameter
 from lapwing.local.client import MOST_BYTES
 from lapwing.local.client.rappor import MOST_BITS, MOST_COHORTS, MOST_HASHES
@@ -37,25 +26,19 @@ BITS: Final = 32
 COHORTS: Final = 64
 """Of a task, unless others are given."""
 
-Amount = Annotated[
-    Fraction,
-    typer.Option(
-        parser=above_zero("--epsilon"), metavar="NUMBER", help="What one report may lose.", show_default=False
-    ),
-]
+Amount = Annotated[Fraction, amount(above_zero("--epsilon"), "What one report may lose.", show_default=False)]
 
 
 def rappor(
-    question: Question,
-    opens: Opens,
-    closes: Closes,
+    question: options.Question,
+    opens: options.Opens,
+    closes: options.Closes,
     epsilon: Amount,
     forever: Annotated[
         Fraction | None,
-        typer.Option(
-            parser=above_zero("--forever"),
-            metavar="NUMBER",
-            help="What all reports of an answer that never changes may lose. Without it, one report without memory.",
+        amount(
+            above_zero("--forever"),
+            "What all reports of an answer that never changes may lose. Without it, one report without memory.",
         ),
     ] = None,
     value: Annotated[
@@ -66,31 +49,31 @@ def rappor(
     hashes: Annotated[int, typer.Option(metavar="COUNT", help="Bits that an answer sets.")] = 1,
     cohorts: Annotated[int, typer.Option(metavar="COUNT", help="Cohorts that devices are in.")] = COHORTS,
     unit: Annotated[str, typer.Option(metavar="TEXT", help="Whose answer is hidden.")] = "one answer of one person",
-    retention_days: Retention = 30,
-    output: Output = None,
-    force: Force = False,
+    retention_days: options.Retention = 30,
+    output: options.Output = None,
+    force: options.Force = False,
 ) -> None:
     """Write a task for RAPPOR: any text may be answered, and later be looked for by candidates.
 
     With --forever the device remembers; as much as --epsilon makes it send the same report every time. Several hashes
     are for compatibility: one is the most accurate. With --value there is a bit for each value and no hashing.
     """
-    check_whole("--most-bytes", most_bytes, 1, MOST_BYTES)
+    options.check_whole("--most-bytes", most_bytes, 1, MOST_BYTES)
     if value:
         shape = {"--bits": bits != BITS, "--hashes": hashes != 1, "--cohorts": cohorts != COHORTS}
-        check_unused(shape | {"--most-bytes": most_bytes != BYTES}, "with --value")
+        options.check_unused(shape | {"--most-bytes": most_bytes != BYTES}, "with --value")
     answers = tuple(value) if value else lw.local.client.Text(most_bytes)
     mechanism = _basic(epsilon, forever, value) if value else _made(epsilon, forever, bits, hashes, cohorts)
     task = lw.local.new_task(
         question, answers, mechanism, opens=opens, closes=closes, unit=unit, retention_days=retention_days
     )
-    write_task(task, output, force=force)
+    options.write_task(task, output, force=force)
 
 
 def _made(epsilon: Fraction, forever: Fraction | None, bits: int, hashes: int, cohorts: int) -> "Rappor":
-    check_whole("--hashes", hashes, 1, MOST_HASHES)
-    check_whole("--bits", bits, 2 * hashes, MOST_BITS)
-    check_whole("--cohorts", cohorts, 1, MOST_COHORTS)
+    options.check_whole("--hashes", hashes, 1, MOST_HASHES)
+    options.check_whole("--bits", bits, 2 * hashes, MOST_BITS)
+    options.check_whole("--cohorts", cohorts, 1, MOST_COHORTS)
     shape = {"bits": bits, "hashes": hashes, "cohorts": cohorts}
     if forever is None:
         return lw.local.Rappor.once(epsilon, **shape)
@@ -100,7 +83,7 @@ def _made(epsilon: Fraction, forever: Fraction | None, bits: int, hashes: int, c
 
 
 def _basic(epsilon: Fraction, forever: Fraction | None, values: Sequence[str]) -> "BasicRappor":
-    check_values("--value", values)
+    options.check_values("--value", values)
     if forever is None:
         raise InvalidParameter("A list of values without memory is symmetric unary encoding: use `lapwing local task`.")
     if forever == epsilon:

@@ -11,7 +11,7 @@ import typer
 
 import lapwing as lw
 from lapwing.cli.console import note, print_text
-from lapwing.cli.options import above_zero
+from lapwing.cli.options import above_zero, amount
 from lapwing.errors import InvalidParameter
 from lapwing.local.client import MOST_VALUES
 
@@ -34,10 +34,7 @@ def day(option: str) -> Callable[[str], date]:
 Question = Annotated[str, typer.Option(metavar="TEXT", help="What is asked.", show_default=False)]
 Opens = Annotated[date, typer.Option(parser=day("--opens"), metavar="DAY", help="The first day.")]
 Closes = Annotated[date, typer.Option(parser=day("--closes"), metavar="DAY", help="The last day.")]
-Epsilon = Annotated[
-    Fraction,
-    typer.Option(parser=above_zero("--epsilon"), metavar="NUMBER", help="What one report may lose."),
-]
+Epsilon = Annotated[Fraction, amount(above_zero("--epsilon"), "What one report may lose.")]
 Retention = Annotated[int, typer.Option(metavar="DAYS", help="How long reports are kept.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite a task that is there.")]
