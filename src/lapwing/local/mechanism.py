@@ -23,19 +23,16 @@ class Mechanism(Protocol):
     @abstractmethod
     def name(self) -> str:
         """That of the client's rule."""
-        ...
 
     @property
     @abstractmethod
     def parameters(self) -> Mapping[str, int]:
         """The integers that a task states, in the order of the client's rule."""
-        ...
 
     @property
     @abstractmethod
     def ratio(self) -> Fraction:
         """The most by which one report can be likelier for one answer than for another, e^ε exactly."""
-        ...
 
     def loss(self) -> PureDP:
         """Return ε = ln(ratio), rounded up: neighbours differ in one respondent's answer (`replace_one`)."""
@@ -47,12 +44,10 @@ class Mechanism(Protocol):
 
         Raises: ValueError, with the reason, if no device says such a thing.
         """
-        ...
 
     @abstractmethod
     def gather(self, said: Sequence[Any]) -> Any:
         """Return what many reports say, as the mechanism's estimate takes it."""
-        ...
 
 
 def loss_of(ratio: Fraction) -> PureDP:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
-from typing import Final
+from typing import Any, Final
 
 from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.local import client
@@ -97,20 +97,19 @@ def read_task(text: str) -> client.Task:
 def to_toml(task: client.Task) -> str:
     """Return a task as a TOML file, which `client.read_task` reads."""
     document = task.document
-    tables = {key: document.pop(key) for key in (*_TABLES, "attributes", "mechanism") if key in document}
+    tables: dict[str, Any] = {
+        key: document.pop(key) for key in (*_TABLES, "attributes", "mechanism") if key in document
+    }
     plain = {"opens", "closes", *(name for name, _ in task.epsilons)}
     lines = [f"{key} = {value if key in plain else _value(value)}" for key, value in document.items()]
     for key, table in tables.items():
         for each in table if isinstance(table, list) else [table]:
-            lines += ["", f"[[{key}]]" if isinstance(table, list) else f"[{key}]", *_lines(each)]
+            lines += ["", f"[[{key}]]" if isinstance(table, list) else f"[{key}]"]
+            lines += [f"{name} = {_value(value)}" for name, value in each.items()]
     return "\n".join([*lines, ""])
 
 
 _TABLES: Final = ("number", "text")
-
-
-def _lines(table: object) -> list[str]:
-    return [f"{key} = {_value(value)}" for key, value in table.items()] if isinstance(table, dict) else []
 
 
 def _value(value: object) -> str:

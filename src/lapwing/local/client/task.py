@@ -223,15 +223,12 @@ class Task:
             f"epsilon {plain(self.epsilon)}: whoever held two answers for equally likely can, after any report, "
             f"hold one of them for {sure:g} % likely at most"
         )
-        more = (f"{_OF[name]} have epsilon {plain(epsilon)}" for name, epsilon in self.epsilons if name in _OF)
-        return "; ".join([one, *more, *self._links])
-
-    @property
-    def _links(self) -> list[str]:
-        """What tells reports of one device from those of others, whatever its answers are."""
+        said = [one]
+        said += [f"{_OF[name]} have epsilon {plain(epsilon)}" for name, epsilon in self.epsilons if name in _OF]
         cohorts = dict(self.parameters).get("cohorts")
-        linked = cohorts is not None and self.asked.remembers
-        return [f"every report names the device's cohort, one of {cohorts:,}, always the same"] if linked else []
+        if cohorts is not None and self.asked.remembers:  # that links the reports of a device, whatever its answers are
+            said.append(f"every report names the device's cohort, one of {cohorts:,}, always the same")
+        return "; ".join(said)
 
 
 def true_epsilons(asked: Asked | Attributes) -> tuple[tuple[str, Decimal], ...]:

@@ -55,36 +55,28 @@ class Randomizer(Mechanism, Protocol):
     @property
     def categories(self) -> int:
         """How many values there are."""
-        ...
 
     def rates(self, value: int) -> Rates:
         """Return how often a report supports a value."""
-        ...
 
     def transition_matrix(self) -> Transitions:
         """Return the exact law of a report for each value, of at most eight values."""
-        ...
 
     def randomize(self, values: IntArray, entropy: Entropy = ...) -> Reports:
         """Return a report for each value."""
-        ...
 
     def support_counts(self, reports: Reports) -> NDArray[np.int64]:
         """Return how many reports support each value."""
-        ...
 
     def likelihoods(self, reports: Reports) -> NDArray[np.float64]:
         """Return the probability of each report for each value, up to a factor that is the report's own."""
-        ...
 
     @property
     def report_bytes(self) -> int:
         """How many bytes hold what a report says, packed."""
-        ...
 
     def operations(self, reports: int) -> int:
         """Return how many steps the estimate takes, in orders of magnitude."""
-        ...
 
 
 def codes(values: IntArray, categories: int) -> NDArray[np.int64]:

@@ -1,27 +1,14 @@
 """Unary encoding: one noisy bit for each value."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Self, final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from lapwing.exact.arrays import IntArray
-from lapwing.exact.entropy import SYSTEM, Entropy
+from lapwing.local import report_formats as formats
 from lapwing.local.client import MOST_VALUES, WHOLE
-from lapwing.local.frequencies.randomizer import Rates, Reports, Transitions, informative, supported
-from lapwing.local.mechanism import Mechanism
-from lapwing.local.report_formats import (
-    bit_transitions,
-    checked_bits,
-    honest_weights,
-    ones_by_column,
-    random_bits,
-    read_bits,
-    unpacked_bits,
-)
+from lapwing.local.frequencies.randomizer import Rates, informative
+from lapwing.local.frequencies.report_kinds import BitReports
 from lapwing.local.thresholds import chance, epsilon_of, odds_down, odds_up, threshold
 from lapwing.mechanisms.parameters import whole_number
 from lapwing.privacy.amounts import Number
@@ -29,7 +16,7 @@ from lapwing.privacy.amounts import Number
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnaryEncoding(Mechanism):
+class UnaryEncoding(BitReports):
     """Report a bit for each value: that of the true one is set with probability p, each other with q.
 
     Guarantee: PureDP(ln ratio) for one respondent's value. Two values differ in two bits, and both tell, so ratio =
@@ -39,6 +26,7 @@ class UnaryEncoding(Mechanism):
     """
 
     name: ClassVar[str] = "unary"
+    called: ClassVar[tuple[str, str]] = ("r", "value")
     categories: int
     threshold_own: int
     threshold_other: int
@@ -49,7 +37,7 @@ class UnaryEncoding(Mechanism):
         threshold(self.threshold_own, "threshold_own")
         threshold(self.threshold_other, "threshold_other")
         informative(self.rates(0))
-        object.__setattr__(self, "weights", honest_weights(self.rates(0), self.categories))
+        object.__setattr__(self, "weights", formats.honest_weights(self.rates(0), self.categories))
 
     @classmethod
     def optimised(cls, epsilon: Number, categories: int) -> Self:
@@ -77,36 +65,3 @@ class UnaryEncoding(Mechanism):
     def rates(self, value: int) -> Rates:
         """Return p and q: a report supports the values whose bit is set."""
         return Rates(chance(self.threshold_own), chance(self.threshold_other))
-
-    def transition_matrix(self) -> Transitions:
-        """Return the law of all bits for every value."""
-        return bit_transitions(self.categories, self.rates(0))
-
-    def randomize(self, values: IntArray, entropy: Entropy = SYSTEM) -> Reports:
-        """Return a row of bits for each value."""
-        return random_bits(values, self.categories, self.rates(0), entropy)
-
-    def support_counts(self, reports: Reports) -> NDArray[np.int64]:
-        """Return how many reports have each bit set."""
-        return ones_by_column(checked_bits(reports, self.categories))
-
-    def likelihoods(self, reports: Reports) -> NDArray[np.float64]:
-        """Return how likely each report is for each value: more so by the ratio for those whose bit is set."""
-        return supported(checked_bits(reports, self.categories), self.ratio)
-
-    def read(self, said: object) -> bytes:
-        """Return the bits, of a number that honest devices set."""
-        return read_bits(said, self.categories, self.weights, name="r", last="value")
-
-    def gather(self, said: Sequence[bytes]) -> Reports:
-        """Return the bits as rows."""
-        return unpacked_bits(said, self.categories)
-
-    @property
-    def report_bytes(self) -> int:
-        """A bit for each value."""
-        return -(-self.categories // 8)
-
-    def operations(self, reports: int) -> int:
-        """Return one step a bit."""
-        return reports * self.categories

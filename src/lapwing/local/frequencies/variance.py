@@ -18,11 +18,9 @@ class Rated(Protocol):
     @property
     def categories(self) -> int:
         """How many values there are."""
-        ...
 
     def rates(self, value: int) -> Rates:
         """Return how often a report supports a value."""
-        ...
 
 
 @final

@@ -2,7 +2,7 @@
 
 import codecs
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, final
@@ -87,7 +87,7 @@ def search(
             raise InvalidParameter(
                 f"More than {MOST_TRIED:,} prefixes would be tried; keep fewer, or shorten the steps."
             )
-        longer = _extended(kept, bits - before)
+        longer = [number << (bits - before) | more for number in kept for more in range(1 << (bits - before))]
         written = [_written(number, bits) for number in longer]
         may_be = [i for i, data in enumerate(written) if possible(data[: bits // 8], group == len(sizes) - 1)]
         longer, tried = [longer[i] for i in may_be], [written[i] for i in may_be]
@@ -107,10 +107,6 @@ def is_text(data: bytes, whole: bool) -> bool:
     except UnicodeDecodeError:
         return False
     return not whole or unicodedata.is_normalized("NFC", said)
-
-
-def _extended(kept: Sequence[int], bits: int) -> list[int]:
-    return [number << bits | more for number in kept for more in range(1 << bits)]
 
 
 def _written(number: int, bits: int) -> bytes:

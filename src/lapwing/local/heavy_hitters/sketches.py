@@ -21,6 +21,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact import samplers
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import SYSTEM, Entropy
+from lapwing.local import report_formats as formats
 from lapwing.local.client.heavy_hitters import MOST_BUCKETS, MOST_ORDER, SEEDS
 from lapwing.local.client.rules import response_ratio
 from lapwing.local.frequencies.frequency_estimate import FrequencyEstimate, estimate
@@ -46,15 +47,6 @@ from lapwing.local.heavy_hitters.hash_functions import (
     random_seeds,
 )
 from lapwing.local.mechanism import Mechanism
-from lapwing.local.report_formats import (
-    checked_rows,
-    honest_weights,
-    index_bytes,
-    list_of,
-    number_below,
-    read_bits,
-    rows,
-)
 from lapwing.local.thresholds import chance, epsilon_of, odds_down, threshold
 from lapwing.mechanisms.parameters import whole_number
 from lapwing.privacy.amounts import Number
@@ -73,16 +65,13 @@ class Sketch(Randomizer, Protocol):
     @property
     def words(self) -> tuple[str, ...]:
         """The candidates."""
-        ...
 
     def among(self, words: Sequence[str]) -> Self:
         """Return the same for these candidates."""
-        ...
 
     @property
     def shared(self) -> Fraction:
         """What the draw of the functions adds to the variance of a share f, at most, divided by (1 − f)²."""
-        ...
 
 
 @final
@@ -268,12 +257,12 @@ class CountMeanSketch(Mechanism):
 
     def read(self, said: object) -> tuple[int, bytes]:
         """Return the function's number and the bits, of a number that honest devices set."""
-        number, digits = list_of(said, 2, "a list of a number and hexadecimal digits")
+        number, digits = formats.list_of(said, 2, "a list of a number and hexadecimal digits")
         p = chance(self.threshold)
-        honest = honest_weights(Rates(p, 1 - p), self.buckets)
+        honest = formats.honest_weights(Rates(p, 1 - p), self.buckets)
         return (
-            number_below(number, self.functions, "the first of r"),
-            read_bits(digits, self.buckets, honest, name="the second of r", last="bucket"),
+            formats.number_below(number, self.functions, "the first of r"),
+            formats.read_bits(digits, self.buckets, honest, name="the second of r", last="bucket"),
         )
 
     def gather(self, said: Sequence[tuple[int, bytes]]) -> Reports:
@@ -287,7 +276,7 @@ class CountMeanSketch(Mechanism):
     @property
     def report_bytes(self) -> int:
         """A bit for each bucket, and the function's number."""
-        return -(-self.buckets // 8) + index_bytes(self.functions)
+        return -(-self.buckets // 8) + formats.index_bytes(self.functions)
 
     def operations(self, reports: int) -> int:
         """Return one step a bit, and one a word and a function."""
@@ -410,25 +399,25 @@ class HadamardSketch(Mechanism):
         return supported(_parity(_Table.of(self).places(number) & row[:, None]) == sign[:, None], self.ratio)
 
     def _checked(self, reports: Reports) -> NDArray[np.int64]:
-        return checked_rows(reports, (self.functions, self.buckets, 2), "a function, a row and a sign")
+        return formats.checked_rows(reports, (self.functions, self.buckets, 2), "a function, a row and a sign")
 
     def read(self, said: object) -> tuple[int, int, int]:
         """Return the function's number, the row and the sign."""
-        number, row, sign = list_of(said, 3, "a list of 3 numbers")
+        number, row, sign = formats.list_of(said, 3, "a list of 3 numbers")
         return (
-            number_below(number, self.functions, "the first of r"),
-            number_below(row, self.buckets, "the second of r"),
-            number_below(sign, 2, "the third of r"),
+            formats.number_below(number, self.functions, "the first of r"),
+            formats.number_below(row, self.buckets, "the second of r"),
+            formats.number_below(sign, 2, "the third of r"),
         )
 
     def gather(self, said: Sequence[tuple[int, int, int]]) -> Reports:
         """Return the reports as rows."""
-        return rows(said, 3)
+        return formats.rows(said, 3)
 
     @property
     def report_bytes(self) -> int:
         """The function's number, and the row with the sign."""
-        return index_bytes(self.functions) + index_bytes(2 * self.buckets)
+        return formats.index_bytes(self.functions) + formats.index_bytes(2 * self.buckets)
 
     def operations(self, reports: int) -> int:
         """Return one step a report, the transform's, and one a word and a function."""

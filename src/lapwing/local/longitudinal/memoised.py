@@ -2,14 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
 from math import prod
 from typing import ClassVar, Self, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact import samplers
@@ -19,10 +18,11 @@ from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.local.client import WHOLE
 from lapwing.local.client.memoised import changing_bits_ratio, changing_ratio, unchanged_bits_ratio, unchanged_ratio
 from lapwing.local.frequencies.kary import KaryResponse
-from lapwing.local.frequencies.randomizer import Rates, Reports, Transitions, codes, few, supported
+from lapwing.local.frequencies.randomizer import Rates, Reports, codes
+from lapwing.local.frequencies.report_kinds import BitReports, ValueReports
 from lapwing.local.frequencies.unary import UnaryEncoding
-from lapwing.local.mechanism import Mechanism, loss_of
-from lapwing.local.report_formats import bit_transitions, honest_weights, read_bits
+from lapwing.local.mechanism import loss_of
+from lapwing.local.report_formats import honest_weights
 from lapwing.local.thresholds import epsilon_of
 from lapwing.mechanisms.parameters import whole_number
 from lapwing.privacy.amounts import Number
@@ -33,7 +33,7 @@ _MOST_PATTERNS = 100_000
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memoised(Mechanism):
+class Memoised(ValueReports):
     """Draw a noisy answer once and keep it; report it with fresh noise every time.
 
     Guarantee: PureDP(ln ratio) for the value behind one report. For T reports of a value that never changes,
@@ -134,11 +134,6 @@ class Memoised(Mechanism):
         truth = _through(self.first.rates(value).p, self.second.rates(value))
         return Rates(truth, (1 - truth) / (self.categories - 1))
 
-    def transition_matrix(self) -> Transitions:
-        """Return the law of one report for every value."""
-        every, (p, q) = few(self.categories), self.rates(0)
-        return Transitions(reports=tuple(every), rows=tuple(tuple(p if r == v else q for r in every) for v in every))
-
     def randomize(self, values: IntArray, entropy: Entropy = SYSTEM) -> Reports:
         """Return the first report of each respondent."""
         return self.second.randomize(self.first.randomize(values, entropy), entropy)
@@ -154,35 +149,10 @@ class Memoised(Mechanism):
         permanent = np.take_along_axis(kept, values, axis=1)
         return self.second.randomize(permanent.reshape(-1), entropy).reshape(values.shape)
 
-    def support_counts(self, reports: Reports) -> NDArray[np.int64]:
-        """Return how many reports name each value."""
-        return self.second.support_counts(reports)
-
-    def likelihoods(self, reports: Reports) -> NDArray[np.float64]:
-        """Return how likely each report is for each value: more so by the ratio for the one that it names."""
-        return supported(codes(reports, self.categories)[:, None] == np.arange(self.categories), self.ratio)
-
-    def read(self, said: object) -> int:
-        """Return the value's number."""
-        return self.second.read(said)
-
-    def gather(self, said: Sequence[int]) -> Reports:
-        """Return the reports as integers."""
-        return self.second.gather(said)
-
-    @property
-    def report_bytes(self) -> int:
-        """Those of a value's number."""
-        return self.second.report_bytes
-
-    def operations(self, reports: int) -> int:
-        """Return one step a report and a value."""
-        return self.second.operations(reports)
-
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoisedUnary(Mechanism):
+class MemoisedUnary(BitReports):
     """Draw a noisy bit for each value once and keep them; report them with fresh noise every time: for many values.
 
     Guarantee: as of `Memoised`: PureDP(ln ratio) for one report, PureDP(ln unchanged_ratio(T)) for T reports of a value
@@ -196,9 +166,11 @@ class MemoisedUnary(Mechanism):
     name: ClassVar[str] = "memoised-unary"
     first: UnaryEncoding
     second: UnaryEncoding
+    weights: range = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check_alike(self.first, self.second)
+        object.__setattr__(self, "weights", honest_weights(self.rates(0), self.categories))
 
     @classmethod
     def from_thresholds(
@@ -253,14 +225,6 @@ class MemoisedUnary(Mechanism):
         own, other = (_through(chance, self.second.rates(value)) for chance in self.first.rates(value))
         return Rates(own, other)
 
-    def transition_matrix(self) -> Transitions:
-        """Return the law of all bits of one report for every value."""
-        return bit_transitions(self.categories, self.rates(0))
-
-    def randomize(self, values: IntArray, entropy: Entropy = SYSTEM) -> Reports:
-        """Return the first report of each respondent, a row of bits."""
-        return self._again(self.first.randomize(values, entropy), entropy)
-
     def simulate(self, values: IntArray, reports: int, entropy: Entropy = SYSTEM) -> Reports:
         """Return so many reports of each respondent, whose value never changes: respondent, period, bit."""
         kept = self.first.randomize(values, entropy)
@@ -270,31 +234,6 @@ class MemoisedUnary(Mechanism):
     def _again(self, kept: Reports, entropy: Entropy) -> Reports:
         one, zero = (samplers.bernoulli(chance, kept.size, entropy) for chance in self.second.rates(0))
         return np.where(kept, one.reshape(kept.shape), zero.reshape(kept.shape))
-
-    def support_counts(self, reports: Reports) -> NDArray[np.int64]:
-        """Return how many reports have each bit set."""
-        return self.second.support_counts(reports)
-
-    def likelihoods(self, reports: Reports) -> NDArray[np.float64]:
-        """Return how likely each report is for each value: more so by the ratio for those whose bit is set."""
-        return supported(self.second.likelihoods(reports) > 1, self.ratio)
-
-    def read(self, said: object) -> bytes:
-        """Return the bits, of a number that honest devices set."""
-        return read_bits(said, self.categories, honest_weights(self.rates(0), self.categories))
-
-    def gather(self, said: Sequence[bytes]) -> Reports:
-        """Return the bits as rows."""
-        return self.second.gather(said)
-
-    @property
-    def report_bytes(self) -> int:
-        """A bit for each value."""
-        return self.second.report_bytes
-
-    def operations(self, reports: int) -> int:
-        """Return one step a bit."""
-        return self.second.operations(reports)
 
 
 def _check_alike(first: KaryResponse | UnaryEncoding, second: KaryResponse | UnaryEncoding) -> None:

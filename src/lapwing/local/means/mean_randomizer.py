@@ -68,34 +68,27 @@ class MeanRandomizer(Mechanism, Protocol):
     @property
     def number(self) -> client.Number:
         """The grid."""
-        ...
 
     @property
     def variance(self) -> Parabola:
         """The variance of one report's position, for a point at position u."""
-        ...
 
     @property
     def extremes(self) -> tuple[Fraction, Fraction]:
         """The least and the greatest position of any report."""
-        ...
 
     def positions(self, reports: Reports) -> Positions:
         """Return the unbiased position of each report."""
-        ...
 
     def transition_matrix(self) -> Transitions:
         """Return the exact law of a report for each point, of at most eight points."""
-        ...
 
     def randomize(self, points: IntArray, entropy: Entropy = ...) -> Reports:
         """Return a report for each point of the grid, 0 … steps."""
-        ...
 
     @property
     def report_bytes(self) -> int:
         """How many bytes hold what a report says, packed."""
-        ...
 
 
 def grid(lower: Number, upper: Number, steps: int = 1000) -> client.Number:

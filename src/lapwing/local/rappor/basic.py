@@ -1,29 +1,17 @@
 """Basic RAPPOR: a list of values with a bit for each, no hashes and no cohorts."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Self, final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from lapwing.exact.arrays import IntArray
-from lapwing.exact.entropy import SYSTEM, Entropy
+from lapwing.local import report_formats as formats
 from lapwing.local.client import MOST_VALUES
 from lapwing.local.client import rappor as device
-from lapwing.local.frequencies.randomizer import Rates, Reports, Transitions, supported
-from lapwing.local.mechanism import Mechanism, loss_of
+from lapwing.local.frequencies.randomizer import Rates
+from lapwing.local.frequencies.report_kinds import BitReports
+from lapwing.local.mechanism import loss_of
 from lapwing.local.rappor.bit_noise import Noise
-from lapwing.local.report_formats import (
-    bit_transitions,
-    checked_bits,
-    honest_weights,
-    ones_by_column,
-    random_bits,
-    read_bits,
-    unpacked_bits,
-)
 from lapwing.mechanisms.parameters import whole_number
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import PureDP
@@ -31,7 +19,7 @@ from lapwing.privacy.measures import PureDP
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BasicRappor(Mechanism):
+class BasicRappor(BitReports):
     """Keep noisy bits of the value, and report them with more noise each time. The one-time form is `UnaryEncoding`.
 
     Guarantee: as of `Rappor` with one hash: PureDP(ln ratio) for the value behind one report, PureDP(ln ratio_for_ever)
@@ -43,9 +31,11 @@ class BasicRappor(Mechanism):
     name: ClassVar[str] = "basic-rappor"
     categories: int
     noise: Noise
+    weights: range = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         whole_number(self.categories, "categories", least=2, most=MOST_VALUES)
+        object.__setattr__(self, "weights", formats.honest_weights(self.noise.rates, self.categories))
 
     @classmethod
     def from_thresholds(cls, categories: int, threshold_flip: int, threshold_zero: int, threshold_one: int) -> Self:
@@ -99,36 +89,3 @@ class BasicRappor(Mechanism):
     def rates(self, value: int) -> Rates:
         """Return q* and p*: one report supports the values whose bit is set."""
         return self.noise.rates
-
-    def transition_matrix(self) -> Transitions:
-        """Return the law of all bits of one report for every value."""
-        return bit_transitions(self.categories, self.noise.rates)
-
-    def randomize(self, values: IntArray, entropy: Entropy = SYSTEM) -> Reports:
-        """Return one report, a row of bits, of each respondent, with the law of both layers at once."""
-        return random_bits(values, self.categories, self.noise.rates, entropy)
-
-    def support_counts(self, reports: Reports) -> NDArray[np.int64]:
-        """Return how many reports have each bit set."""
-        return ones_by_column(checked_bits(reports, self.categories))
-
-    def likelihoods(self, reports: Reports) -> NDArray[np.float64]:
-        """Return how likely each report is for each value: more so by the ratio for those whose bit is set."""
-        return supported(checked_bits(reports, self.categories), self.ratio)
-
-    def read(self, said: object) -> bytes:
-        """Return the bits, of a number that honest devices set."""
-        return read_bits(said, self.categories, honest_weights(self.noise.rates, self.categories))
-
-    def gather(self, said: Sequence[bytes]) -> Reports:
-        """Return the bits as rows."""
-        return unpacked_bits(said, self.categories)
-
-    @property
-    def report_bytes(self) -> int:
-        """A bit for each value."""
-        return -(-self.categories // 8)
-
-    def operations(self, reports: int) -> int:
-        """Return one step a bit."""
-        return reports * self.categories

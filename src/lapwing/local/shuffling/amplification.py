@@ -130,8 +130,8 @@ def amplified_epsilon(local: Number | Randomizer, respondents: int, delta: Numbe
     Guarantee, Args, Raises: as for `amplified_delta`.
     """
     randomizer, people, target = _randomizer_law(local), _honest(respondents, forged), probability(delta, "delta")
-    unit = _beyond(randomizer.ratio) / (1 << _SEARCH_BITS)
     end = 1 << _SEARCH_BITS
+    unit = (enclose_tightly(Ball.log, randomizer.ratio, bits=_BITS).upper + Fraction(1, 1 << 50)) / end  # beyond ε₀
     roughly = _first(lambda n: _upper(randomizer, people, n * unit, _COARSE) <= target, 0, end)
     enough = _first(lambda n: _upper(randomizer, people, n * unit) <= target, roughly * 15 // 16, roughly)
     roughly = _first(lambda n: _lower(randomizer, people, n * unit, _COARSE) <= target, 0, end)
@@ -211,11 +211,6 @@ def _consistent(lower: float, upper: float) -> Amplified:
 
 def _exp(epsilon: Fraction) -> Enclosure:
     return enclose_tightly(Ball.exp, epsilon, bits=_BITS)
-
-
-def _beyond(ratio: Fraction) -> Fraction:
-    """Return a little more than ln(ratio)."""
-    return enclose_tightly(Ball.log, ratio, bits=_BITS).upper + Fraction(1, 1 << 50)
 
 
 def _first(holds: Callable[[int], bool], start: int, end: int) -> int:

@@ -14,9 +14,10 @@ on all roads, so that ε means the same.
 This is the curator's own simulation on true data, and it is not private: its errors depend on the data.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from functools import partial
 from math import sqrt
 from typing import Final, Literal, final
 
@@ -123,11 +124,14 @@ def simulate(
     errors: list[Simulated] = []
     for size in sizes:
         sample = _sample(whole, size, many, generator)
-        errors.append(_plain(sample))
+        errors.append(_simulated(sample, "plain", "no noise", 0.0, (counts / size for counts in sample.counts)))
         for amount in amounts:
             errors += _central(sample, amount, miss, entropy)
             errors.append(_shuffled(sample, amount, miss, generator))
-            errors += _local(sample, amount, generator)
+            for option in advise(amount, whole.size, size).options:
+                shares = _reported(sample, option.mechanism, generator)
+                noise = option.error**2
+                errors.append(_simulated(sample, "local", option.name, noise, shares, epsilon=amount, local=amount))
     return tuple(errors)
 
 
@@ -163,10 +167,6 @@ def _simulated(
     )
 
 
-def _plain(sample: _Sample) -> Simulated:
-    return _simulated(sample, "plain", "no noise", 0.0, (counts / sample.people for counts in sample.counts))
-
-
 def _central(sample: _Sample, epsilon: Fraction, delta: Fraction, entropy: Entropy) -> Iterator[Simulated]:
     for noise in (
         DiscreteLaplace.for_loss(loss_for("pure", epsilon, delta), _REPLACED),
@@ -181,23 +181,18 @@ def _shuffled(sample: _Sample, epsilon: Fraction, delta: Fraction, generator: np
     k = sample.truth.size
     options = []
     for name in _SHUFFLED if k == 2 else _SHUFFLED[1:]:
-        make = _maker(name, k)
+        make = partial(_made, name, k)
         local = local_epsilon(epsilon, delta, sample.people, mechanism=make)
-        options.append((mean_variance(make(local)), name, local, make(local)))
+        mechanism = make(local)
+        options.append((mean_variance(mechanism), name, local, mechanism))
     variance, name, local, mechanism = min(options, key=lambda option: option[0])
     shares = _reported(sample, mechanism, generator)
     noise = float(variance) / sample.people
     return _simulated(sample, "shuffled", name, noise, shares, epsilon=epsilon, local=local)
 
 
-def _maker(name: str, categories: int) -> Callable[[Fraction], Randomizer]:
-    return lambda epsilon: FREQUENCY_MAKERS[name](epsilon, categories)
-
-
-def _local(sample: _Sample, epsilon: Fraction, generator: np.random.Generator) -> Iterator[Simulated]:
-    for option in advise(epsilon, sample.truth.size, sample.people).options:
-        shares = _reported(sample, option.mechanism, generator)
-        yield _simulated(sample, "local", option.name, option.error**2, shares, epsilon=epsilon, local=epsilon)
+def _made(name: str, categories: int, epsilon: Fraction) -> Randomizer:
+    return FREQUENCY_MAKERS[name](epsilon, categories)
 
 
 def _reported(sample: _Sample, mechanism: Randomizer, generator: np.random.Generator) -> Iterator[Floats]:
