@@ -87,7 +87,7 @@ def as_csv(answer: "AnswerShown", confidence: Fraction, written: Callable[[str],
 
 @final
 class _Lines:
-    """Lines that end in LF, of a writer that ends them in CR LF: so that it puts a value with either in quotes."""
+    """Collects lines that end in LF; the writer itself ends them in CR LF, so that it quotes values with either."""
 
     def __init__(self) -> None:
         self.written: list[str] = []

@@ -1,4 +1,4 @@
-"""Characters that a terminal obeys, or that nobody sees, shown as escapes: a question cannot paint over a page.
+"""Control and invisible characters are shown as escapes, so that no question can paint over a page.
 
 What one analyst asks stands in the history and among the faults that others read, and the keys of an answer may come
 from the data. An escape sequence or a line break in it could rewrite the page or add lines to it, and a bidirectional

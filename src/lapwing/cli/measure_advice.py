@@ -1,4 +1,4 @@
-"""Which measure suits a planned number of questions: by number, not by habit."""
+"""Which privacy measure suits a planned number of questions."""
 
 from collections.abc import Sequence
 from fractions import Fraction

@@ -1,6 +1,6 @@
 """A line on standard error that says how far long work has come.
 
-It is for a person who waits: only on a terminal, only after a second, and gone when the work has ended.
+It is for a person who waits: it appears only on a terminal and after a second, and goes when the work has ended.
 """
 
 import os
@@ -41,7 +41,7 @@ class Line:
         self._last = float("-inf")
 
     def show(self, what: str, fraction: float) -> None:
-        """Write what is done and how much of it, if it takes long enough to tell and was not told just now."""
+        """Write what is done and how much of it, if the work takes long and the line was not written just now."""
         now = time.monotonic()
         if self._begun is None:
             self._begun = now

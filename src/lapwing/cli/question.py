@@ -28,7 +28,7 @@ class Stopped(LapwingError):
 
 
 def ignore_interrupts() -> None:
-    """Be deaf to further Ctrl-C: the process is about to end, and has yet to say truly what was charged."""
+    """Ignore further Ctrl-C: the process is about to end, and still has to say what was charged."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -3,8 +3,8 @@
 Requests follow no redirect and send the token to one address only; over plain HTTP only on this machine. If the
 connection breaks, a request is sent once more, where that cannot charge twice.
 
-A server that is busy says after how many seconds it wants to be asked again (`Retry-After`, with 429 or 503). So much
-is waited, where it is not long, and a few times; then the error is raised. Ctrl-C ends the wait.
+A busy server says after how many seconds to ask again (`Retry-After`, with 429 or 503). The client waits that long, if
+it is not too long, and a few times; then it raises the error. Ctrl-C ends the wait.
 """
 
 import http.client

@@ -36,10 +36,10 @@ def odds_factor_up(epsilon: Fraction) -> float:
 def towards_group(budget: Budget, total: Loss, people: int) -> Towards:
     """Return what the cap promises to so many people together.
 
-    Without δ for keys the cap is one number, and what it is towards a group is known (`for_group`). With it, and in a
-    ledger of μ², trade-off functions are composed (`privacy.groups`), and the δ of the group's readings is that of
-    one person where it is above the δ that the group's keys take, else twice the latter; in other ledgers (ε, δ)
-    itself is stated for the group.
+    Without δ for keys the cap is one loss, and `for_group` has its value for a group. With δ for keys in a ledger of
+    μ², trade-off functions are composed (`privacy.groups`); ε is then stated at the δ of one person if that is above
+    the δ that the group's keys take, and else at twice the latter. In other ledgers (ε, δ) itself is stated for the
+    group.
 
     Source: Dong, Roth and Su 2022 for μ; Vadhan 2017, Lemma 2.2, for (ε, δ).
     """
@@ -66,7 +66,7 @@ def _towards(budget: Budget, total: Loss, people: int) -> Towards:
 
 
 def power_up(budget: Budget, total: Loss, level: Fraction) -> float:
-    """Return the best chance of being right about a person who is there, for who is wrong of others at a rate.
+    """Return the best power of a test for a person's presence, at a rate of false alarms.
 
     In a ledger of μ² it is δ_keys + (1 − δ_keys)·Φ(Φ⁻¹(level/(1 − δ_keys)) + μ), else by (ε, δ) the lesser of
     e^ε·level + δ and 1 − e^(−ε)·(1 − level − δ). Rounded up to a tenth of a percent, of a float's accuracy.

@@ -1,7 +1,8 @@
-"""Local differential privacy: the respondent adds the noise, and nobody is trusted with the answers.
+"""Local differential privacy: the respondent adds the noise, and nobody else is trusted with the answer.
 
-`client` is what a respondent's device runs, and needs nothing else. The rest is for who asks: mechanisms, advice which
-to take, tasks, and estimates from reports. Names are loaded when they are first used, so that the client stays alone.
+`client` is what a respondent's device runs, and needs nothing else. The rest is for whoever asks: mechanisms, advice on
+which to take, tasks, and estimates from reports. A name is loaded when it is first used, so that the client can run
+without the rest.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Which mechanism to take, for frequencies or for a mean: the exact error of each, and what an accuracy takes."""
+"""Which mechanism to take, for frequencies or for a mean: the exact error of each, and the cost of an accuracy."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Several questions to one person: a report is about one attribute, and spends all of ε on it."""
+"""Several questions to one person: a report answers one of them, and spends all of ε on it."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Collecting reports: each line is taken or rejected by itself, with a reason."""
+"""Collecting reports: each line is taken, or rejected with a reason, whatever the others are."""
 
 import json
 import re
@@ -51,8 +51,8 @@ def collect(task: client.Task, lines: Iterable[bytes]) -> Collected[Randomizer]:
 def collect_for(mechanism: Kind, task: client.Task, lines: Iterable[bytes]) -> Collected[Kind]:
     """Read reports of the mechanism of a task, one a line, as `client.report` writes them; empty lines are passed over.
 
-    Anybody may have written a line, so none can do harm: what is no report of this task, or repeats the identity of an
-    earlier one, is rejected by itself. Identities are dropped.
+    Anybody may have written a line, so no line can spoil the others: one that is no report of this task, or repeats the
+    identity of an earlier one, is rejected alone. Identities are dropped.
 
     Raises: InvalidParameter if the mechanism is not the task's.
     """

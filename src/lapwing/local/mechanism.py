@@ -1,4 +1,4 @@
-"""What every local mechanism is, whatever is asked: integers that a task states, an exact loss, and reports to read."""
+"""What every local mechanism has: integers that a task states, an exact loss, and reports that can be read."""
 
 from abc import abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
@@ -22,7 +22,7 @@ class Mechanism(Protocol):
     @property
     @abstractmethod
     def name(self) -> str:
-        """That of the client's rule."""
+        """The name of the client's rule."""
 
     @property
     @abstractmethod
@@ -42,7 +42,7 @@ class Mechanism(Protocol):
     def read(self, said: object) -> Hashable:
         """Return what a report says, as `gather` takes it.
 
-        Raises: ValueError, with the reason, if no device says such a thing.
+        Raises: ValueError, with the reason, if no device sends this.
         """
 
     @abstractmethod

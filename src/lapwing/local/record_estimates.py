@@ -1,4 +1,4 @@
-"""What reports of one attribute of a record each say about every attribute."""
+"""Estimates of every attribute, from reports that are about one attribute each."""
 
 from typing import Any
 
@@ -12,11 +12,10 @@ from lapwing.local.registry import mean_randomizer_of, randomizer_of
 def estimate_record(task: client.Task, reports: tuple[Any, ...]) -> dict[str, FrequencyEstimate | MeanEstimate]:
     """Return the estimate of each question, from the reports that answer it; a question without reports is left out.
 
-    Who reports on an attribute is drawn at random from all respondents. So for all of them, as for a population that
-    they are a random sample of, take `whom="population"`: for the respondents themselves its intervals are too wide
-    rather than too narrow.
+    Those who report on an attribute are a random sample of all respondents. So `whom="population"` gives intervals for
+    all respondents too, somewhat too wide, and for the population that they are a random sample of.
 
-    Args: reports: as `collect_for` returns them, for each question its own.
+    Args: reports: as `collect_for` returns them, a part for each question.
     Raises: InvalidParameter for a task that does not ask for several attributes.
     """
     if not isinstance(task.asked, client.Attributes) or len(reports) != len(task.asked.each):

@@ -1,7 +1,7 @@
-"""Every mechanism by its name in a task, and how one is made: a new mechanism has a row here.
+"""Every mechanism by its name in a task, and how it is made: a new mechanism gets a row here.
 
-What a device does is the client's `Rule` of that name. A mechanism that `advise` should compare has a row among the
-makers, too.
+The client's `Rule` of the same name says what a device does. A mechanism that `advise` should compare also gets a row
+among the makers.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,7 +1,6 @@
-"""The forms that reports have: whole numbers, rows of them, and bits; how they are read, checked, packed and counted.
+"""The forms of reports: whole numbers, rows of them, and bits; how they are read, checked, packed and counted.
 
-Bits are shared by unary encoding, RAPPOR, and the noisy bits that devices keep: one for each value, of which a report
-supports those whose bit is 1.
+Unary encoding, RAPPOR and the noisy bits that devices keep have a bit for each value, and support those whose bit is 1.
 """
 
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ from lapwing.exact.entropy import Entropy
 from lapwing.local.frequencies.randomizer import Rates, Reports, Transitions, codes, few
 
 RARE: Final = 1e-9
-"""An honest report is taken for a forged one with a smaller probability than this."""
+"""An honest report is rejected with a smaller probability than this."""
 _MOST_OF_A_BYTE: Final = 255
 _SIDE_BY_SIDE: Final = 1 << 12
 

@@ -1,4 +1,4 @@
-"""Tasks: made by who asks, checked by the client's own rules, and written as TOML."""
+"""Tasks: made by whoever asks, checked by the client's own rules, and written as TOML."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ def new_task(
     """Return a task that states the mechanism's integers and every ε that applies.
 
     Args: answers: a list of values, or `client.Number`, or `client.Text`.
-    Raises: InvalidParameter if it cannot be meant.
+    Raises: InvalidParameter if a device would refuse it.
     """
     with _refusals():
         asked = _asked(answers, mechanism)
@@ -44,7 +44,7 @@ def new_record_task(
     """Return a task of several questions, of which each report tells one, with all of ε.
 
     Args: attributes: for each its question, a list of values or `client.Number`, and the mechanism.
-    Raises: InvalidParameter if it cannot be meant.
+    Raises: InvalidParameter if a device would refuse it.
     """
     with _refusals():
         asked = client.Attributes(tuple((name, _asked(answers, each)) for name, answers, each in attributes))
@@ -86,7 +86,7 @@ def _refusals() -> Iterator[None]:
 def read_task(text: str) -> client.Task:
     """Read a task, in TOML or JSON, as a respondent's device does.
 
-    Raises: QueryRefused if it is none, or lies.
+    Raises: QueryRefused if it is not a task, or states another ε than it has.
     """
     try:
         return client.read_task(text)

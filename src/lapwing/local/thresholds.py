@@ -1,6 +1,6 @@
-"""How the integers of a mechanism follow from ε: thresholds of 64-bit words, rounded towards more privacy.
+"""How a mechanism's integers follow from ε: thresholds of 64-bit words, rounded towards more privacy.
 
-Other parameters, such as the size of a set, are those with the least variance (`least`).
+Other parameters, such as the size of a set, are chosen for the least variance (`least`).
 """
 
 import math
@@ -51,7 +51,7 @@ def epsilon_of(value: Number) -> Fraction:
 
 
 def least(cost: Callable[[int], Fraction], guess: int, allowed: range) -> int:
-    """Return where a cost is least, going downhill from a guess by steps that shrink to 1; of equals the first met."""
+    """Return the integer of the least cost: walk downhill from a guess, in steps that shrink to 1."""
     here = min(max(guess, allowed.start), allowed.stop - 1)
     best, step = cost(here), max(1, here // 2)
     while step:

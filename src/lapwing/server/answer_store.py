@@ -1,11 +1,11 @@
-"""Answers that were bought, kept as they were shown, and requests that must not be charged twice.
+"""Bought answers, kept as they were shown, and requests that must not be charged twice.
 
-An answer is opened again by its id, as it was, for nothing: it is the same bytes, whatever became of data or catalog.
-Its id is random, but whoever holds it must also have the right to it.
+An answer is opened again by its id, for nothing and byte for byte, whatever became of data or catalog. Its id is
+random, but whoever holds it must also have the right to it.
 
-An idempotency key belongs to a person. It is written down before a request begins, and again with what came of it. A
-key that is found begun by who holds its lock belongs to a process that died: nobody knows whether the charge was made,
-so it is not made again (`server.execution`).
+An idempotency key belongs to a person. It is written down before a request begins, and again with what came of it. If
+whoever holds the lock of a key finds it begun and not finished, the process that began it has died: nobody knows
+whether it charged, so nothing is charged again (`server.execution`).
 """
 
 import json
@@ -171,11 +171,10 @@ class _Recent:
 
 @final
 class RecentAnswers:
-    """Kept answers that were free, the latest of them, in memory: the same question again is given the same one.
+    """The latest free answers, in memory, so that the same question again does not write the same answer once more.
 
-    One is found only for an answer that rests on the same entries of the ledger and the same catalog, so that it says
-    the same; and whether there is such an answer is asked of the ledger each time. So this saves writing an answer down
-    once more, and nothing else.
+    One is returned only for an answer that rests on the same entries of the ledger and the same catalog, so that it
+    says the same. Whether there is such an answer is asked of the ledger each time: this saves writing, nothing else.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Who asks, by the token of a request; and whether that is too often.
+"""Who sends a request, by its token, and whether they send too many.
 
 Each caller has a bucket that fills at a constant rate and from which every request takes one. Requests without a valid
 token take from the bucket of their address, and so do logins, of which each costs the service an argon2 hash. An IPv6
@@ -20,7 +20,7 @@ from lapwing.server.people import MEANINGS, UNKNOWN, Caller, People, Right
 
 MOST_BUCKETS: Final = 10_000
 MOST_PRICES: Final = 4
-"""Prices at once of one person: each takes a thread that everybody's requests run in, and maybe seconds of a core."""
+"""Prices that one person may have worked out at once: each takes a shared thread, and maybe seconds of a core."""
 PATIENT: Final = 20.0
 """Requests at once of an address without a valid token."""
 
@@ -59,7 +59,7 @@ class TokenBuckets:
 
 @final
 class Callers:
-    """Knows callers by their tokens.
+    """Recognises callers by their tokens.
 
     Args: workers: processes of the service; what strangers may do is divided among them.
     """

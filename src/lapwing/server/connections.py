@@ -1,10 +1,10 @@
-"""What one connection may take: time to say what it wants, time to read what it is told, and one of so many places.
+"""Limits of one connection: time to send its request, time to read its answer, and one of a fixed number of places.
 
 Theory of operation. Each connection holds a descriptor, and a process has only so many, which the ledger and the data
 need too. So there are `room` places, fewer than descriptors. When all are taken, the connection that has been idle the
-longest makes room for a new one: whoever holds many and says nothing loses these first, and who asks is served. Those
-whose request has arrived are never closed for others. What has not sent its headers in time is closed, and so is what
-does not read its answer; the limit on bodies is `middleware`'s.
+longest makes room for a new one: whoever holds many silent ones loses these first. A connection whose request has
+arrived is never closed for another. One that has not sent its headers in time is closed, and so is one that does not
+read its answer; `middleware` limits bodies.
 """
 
 import asyncio

@@ -1,10 +1,10 @@
-"""Passwords and tokens: what is kept of them tells nobody what they are.
+"""Passwords and tokens, of which the store keeps only hashes.
 
 A password is chosen by a person, so it is kept as an argon2id hash, which is slow on purpose; a name that nobody has
 takes as long as a wrong password. A token is 256 random bits, which nobody can guess: so SHA-256 of it is enough, and
 fast, and looking it up by its hash takes no time that depends on a secret.
 
-Two passwords are hashed at a time, and some more wait for it. What is beyond that is refused, as it would hold the
+Two passwords are hashed at a time, and some more wait. Beyond that, logins are refused, as they would occupy the
 threads that everybody's requests run in.
 """
 
@@ -37,7 +37,7 @@ def new_token() -> str:
 
 
 def new_name() -> str:
-    """Return a name of 128 random bits for something that is asked for by its name."""
+    """Return a name of 128 random bits."""
     return read_exactly(SystemEntropy(), 16).hex()
 
 

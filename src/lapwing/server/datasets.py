@@ -33,7 +33,7 @@ class ServedDataset:
 
     @property
     def ledger(self) -> str:
-        """What is the same for two data sets with one ledger."""
+        """A name of the ledger: data sets with the same ledger have the same name."""
         return ledger_of(self.session.catalog)
 
     def for_caller(self, caller: Caller, policies: Policies) -> Session:
@@ -59,7 +59,7 @@ class ServedDataset:
 
 
 NewSessions = Callable[[Sequence[Catalog]], Iterable[Session]]
-"""Opens the data sets that have come to be registered, beside these that are served."""
+"""Opens the registered data sets that are not among those served."""
 
 
 def no_new_sessions(_served: Sequence[Catalog]) -> tuple[Session, ...]:
@@ -71,7 +71,7 @@ def no_new_sessions(_served: Sequence[Catalog]) -> tuple[Session, ...]:
 class Datasets:
     """The data sets of a service.
 
-    Args: new_sessions: is asked for a data set that is not known, as another process may have registered it.
+    Args: new_sessions: finds data sets that another process registered in the meantime.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Datasets:
         self._policies, self._new_sessions = policies, new_sessions
         self._served: dict[str, ServedDataset] = {}
         self.changing = threading.RLock()
-        """Is held where a data set comes to be known, from its being registered to its being served."""
+        """Held while a data set is added, from its registration until it is served."""
         for session in sessions:
             self.add(session)
         self.look()
@@ -132,7 +132,7 @@ class Datasets:
         return found
 
     def known(self, caller: Caller, name: str) -> ServedDataset | None:
-        """Return a data set that is served already and that somebody may see; waits for nobody who opens another."""
+        """Return a data set that somebody may see and that is served already; wait for none that is being opened."""
         found = self._served.get(name)
         return found if found is not None and self._sees(caller, name) else None
 
@@ -150,7 +150,7 @@ class Datasets:
         return caller.role in ("auditor", "curator") or self._policies.sees(name, caller.name)
 
     def look(self) -> None:
-        """Serve what another process has registered; what cannot be opened is left out, and the log says so."""
+        """Serve what another process has registered; the log names what could not be opened."""
         with self.changing:
             for session in self._new_sessions([served.session.catalog for served in self.everything()]):
                 try:
@@ -173,7 +173,7 @@ def require_servable(name: str) -> None:
 
 
 def ledger_of(catalog: Catalog) -> str:
-    """Return what is the same for two catalogs with one ledger."""
+    """Return a name of the ledger: catalogs with the same ledger have the same name."""
     place = place_of(catalog.ledger)
     if place.store != "sqlite":
         return f"{place.address} {place.ledger}"

@@ -1,12 +1,12 @@
-"""A line in which people take turns: so many pieces of work at once, and nobody waits behind another's many.
+"""A queue in which people take turns: a few pieces of work run at once, and nobody waits behind somebody else's many.
 
 Theory of operation. Everybody has a line of their own, first come, first served. A thread that is free takes from the
-line of whoever has the least under way, and of these, of whoever was served the longest ago. So who comes with one
-question to a service where another has many waits until a thread is free, and goes first. Nobody has all threads, if
-there are several: repeats of one slow question leave one for others.
+line of whoever has the least under way, and of these, of whoever was served the longest ago. So somebody who
+brings one question to a service where another person has many waits only until a thread is free. If there are several
+threads, nobody has all of them: repeats of one slow question leave one for the others.
 
-Lines are bounded, each and all together. Who has nothing waiting is let in even if all together are too many: else some
-few people could keep everybody out. There are as many such exceptions as there are people, no more.
+Each line is bounded, and so are all together. Somebody with nothing waiting is let in even if the total is reached, as
+a few people could otherwise keep everybody out. There are at most as many such exceptions as people.
 
 What waits can be dropped, by cancelling its future; what runs cannot.
 """

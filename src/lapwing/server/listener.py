@@ -74,14 +74,14 @@ def run(service: Service, place: Endpoint) -> None:
         running = server(service, here)
         try:
             log("listening", host=here.host, port=here.port)
-            with what_is_there_kept():
+            with long_lived_objects_frozen():
                 running.run(sockets=[door])
         finally:
             log("ended")
 
 
 def keep_threads_quiet() -> None:
-    """Log of what ends a thread of this process its kind and its place in the code, and not what it says."""
+    """Log the kind and the place of an error that ends a thread, and not its message, which could hold a value."""
 
     def end(ended: threading.ExceptHookArgs) -> None:
         error = ended.exc_value
@@ -91,11 +91,11 @@ def keep_threads_quiet() -> None:
 
 
 @contextmanager
-def what_is_there_kept() -> Iterator[None]:
-    """Leave what was made so far, which lives as long as the process, out of collections of garbage.
+def long_lived_objects_frozen() -> Iterator[None]:
+    """Keep what was made so far, which lives as long as the process, out of garbage collection.
 
-    A full one takes a tenth of a second else, and every question under way waits for it. At the end it is collected:
-    else DuckDB's binding writes on standard error, which is the log, that it was not.
+    A full collection would take a tenth of a second, and every question under way would wait for it. At the end all is
+    collected: otherwise DuckDB's binding complains on standard error, which is the log.
     """
     gc.collect()
     gc.freeze()

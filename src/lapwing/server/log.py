@@ -1,8 +1,8 @@
 """The log: lines of JSON on standard error, of public facts alone.
 
 A line says when, who (a name), what (the route with its placeholders, never the path as sent), and how it ended. Left
-out on purpose: questions and answers (the ledger has the one, their owner the other), headers and bodies, messages of
-exceptions, and how long a question took, which can depend on the data.
+out on purpose are questions and answers, headers and bodies, messages of exceptions, and how long a question took,
+which can depend on the data.
 
 If a service has several workers, each line says which one wrote it.
 """

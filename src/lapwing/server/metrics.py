@@ -1,7 +1,7 @@
 """Counts of requests and of questions for Prometheus: of public facts alone, as the log.
 
-If a service has several workers, each counts in a file of its own in a folder that their parent names by `FOLDER` in
-the environment, before they start: so whoever is asked can add up the counts of all, those of dead ones too.
+If a service has several workers, each counts in a file of its own, in a folder that their parent names in the
+environment variable `FOLDER` before they start. So any of them can add up the counts of all, also of those that died.
 """
 
 import os

@@ -3,8 +3,8 @@
 The body is read before the application sees the request, at most so many bytes in at most so many seconds; then the
 application reads it from memory. So a slow or endless sender holds a connection for a short time, and no thread.
 
-Refused are requests that a proxy and this process could read as two different ones: with one of the headers in `ONCE`
-twice, or with both a length and a transfer coding. The connection ends then, as what is left on it is nobody's request.
+A request that a proxy and this process could read differently is refused: one with a header of `ONCE` twice, or with
+both a length and a transfer coding. The connection ends then, as nobody knows whose request the rest of it would be.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Who may see a data set, and what of its cap they may be charged.
+"""Who may see a data set, and how much of its budget they may be charged.
 
 A grant lets somebody see a data set and ask it, with a share of the cap or without one. A team may have a share too:
 what counts for it is all that those who are in it, or ever were, were charged. So nobody gets more by changing teams.

@@ -8,9 +8,9 @@ committed is on the server's disk, whatever the database says of `synchronous_co
 The lock of a name is an advisory lock of a connection; the server lets go of it when the connection ends. A machine
 that is gone without a word is noticed by keep-alives, in less than a minute.
 
-Connections are made when they are needed, and kept when they are idle (`psycopg_pool`). One that turns out to be broken
-as a transaction begins, as all are when the server was restarted, is made anew, once; later it is a fault, as nobody
-knows what became of the transaction.
+Connections are made when they are needed, and kept while they are idle (`psycopg_pool`). If one turns out to be broken
+as a transaction begins, as all are after a restart of the server, it is replaced once. A connection that breaks later
+is a fault, as nobody knows what became of the transaction.
 """
 
 import threading
@@ -59,7 +59,7 @@ class PostgresStore:
 
     def __init__(self, address: str) -> None:
         self.name = shown(address)
-        # Who waits for a transaction of others waits here and not for the pool, whose patience is for the server alone.
+        # Transactions wait for each other here, and not in the pool, whose time limit is meant for the server alone.
         self._room = threading.BoundedSemaphore(MOST)
         self._pool: ConnectionPool[Opened] = ConnectionPool(
             address,

@@ -118,9 +118,9 @@ class LedgerSettler:
     """A thread that lets the ledgers of a service write what they could not write when it happened.
 
     A question may end while its ledger cannot be reached, and a commit may leave open whether a charge was made
-    (`ledger.settling`). The next charge of the same process writes that down; but a process may be idle, and meanwhile
-    all others who ask the same wait. So this looks every second, which takes no request to the ledger unless there is
-    something to be written; and after ever longer pauses while that fails, so as not to stand in the way of questions.
+    (`ledger.settling`). The next charge of the same process writes that down. But a process may be idle, and meanwhile
+    all others who ask the same question wait. So this thread looks every second, which costs no request to the ledger
+    unless something is owed; while writing fails it pauses longer and longer, so as not to hinder questions.
     """
 
     def __init__(self, datasets: Datasets) -> None:

@@ -1,4 +1,4 @@
-"""What keeps a service: people, tokens, grants, policies, kept answers, the audit log; in SQLite or PostgreSQL.
+"""The store of a service: people, tokens, grants, policies, kept answers and the audit log, in SQLite or PostgreSQL.
 
 The statements are the same for both: the common part of their languages, with `?` for values and numbers for truths. A
 transaction that writes holds the store alone, among all processes and hosts, so what it reads stays true until it ends;
@@ -51,7 +51,7 @@ class Store(Protocol):
 
     @property
     def near(self) -> bool:
-        """Whether a look takes no longer than a look at a file: it asks nobody over a network, and waits for no one."""
+        """Whether reading is as quick as reading a file: nothing is asked over a network, and nobody is waited for."""
 
     def transaction(self) -> AbstractContextManager[StoreConnection]:
         """Hold the store alone; what was changed is kept, together and durably, if the block ends well."""

@@ -262,7 +262,7 @@ def work(config: ProcessConfig, number: int, door: socket.socket, parent: Connec
     try:
         with opened(config) as service:
             server = listener.server(service, config.endpoint, worker=number, ready=ready)
-            with listener.what_is_there_kept():
+            with listener.long_lived_objects_frozen():
                 server.run(sockets=[door])
     except LapwingError as error:
         log("not opened", code=error.code, detail=str(error))

@@ -43,7 +43,7 @@ def show_as(
     columns: Sequence[str] | None = None,
     arrow: "Callable[[], pyarrow.Table] | None" = None,
 ) -> None:
-    """Write a result in a form; what the other forms would take is not made.
+    """Write a result in one form, without computing what only the others need.
 
     Args: rows: the records of CSV and, unless it is made otherwise, of Arrow. columns: of CSV, if not all in order.
     """
@@ -77,7 +77,7 @@ def _as_arrow(rows: Sequence[Row]) -> "pyarrow.Table":
 
 
 def aligned(values: Sequence[float], direction: str = ROUND_HALF_EVEN) -> list[str]:
-    """Return numbers of at least 0 with the places that the smallest needs for three digits; zeros all end in are cut.
+    """Return non-negative numbers with the places that the smallest needs for three digits; common final zeros are cut.
 
     >>> aligned([0.0136, 0.5, 12.0]), aligned([4.0, 28.0]), aligned([0.25, 0.5])
     (['0.0136', '0.5000', '12.0000'], ['4', '28'], ['0.25', '0.50'])

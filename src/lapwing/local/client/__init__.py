@@ -1,4 +1,4 @@
-"""What a respondent's device runs: read a task, refuse it if it lies, and turn an answer into a noisy report.
+"""What a respondent's device runs: it reads a task, refuses one that states a wrong ε, and makes answers noisy.
 
 This folder needs the standard library and nothing else, so that a respondent can read all of it, and copy it to a
 device.

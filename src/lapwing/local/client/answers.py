@@ -97,7 +97,7 @@ class Number:
 
     Args: lower, upper: the bounds, with 6 decimal places and 12 digits before them at most. steps: of equal length from
         one to the other, 1 to 1,000,000.
-    Raises: TaskRefused if that cannot be meant.
+    Raises: TaskRefused if bounds or steps are out of range.
     """
 
     kind: ClassVar[str] = "number"

@@ -1,15 +1,15 @@
-"""What this device has revealed so far, and what it keeps between reports: one small file, for its owner alone.
+"""What this device has revealed so far, and what it keeps between reports, in one small private file.
 
 Theory of operation. The file has every task that was reported to, how many reports left on each day, and what the
-task's mechanism keeps. It is put in the place of the old one, durably, *before* a report is returned: whatever crashes,
-no report leaves that is not counted, and none is drawn from a memory that is not kept. A crash in between counts a
-report that never left. Whoever writes holds a lock, so that two processes add up. Nothing is appended: what is needed
-no more, such as the answer of the period before, is in the file no more. `private_file` has how.
+task's mechanism keeps. A new version replaces the old one, durably, *before* a report is returned: so whatever crashes,
+no report leaves uncounted, and none is drawn from a memory that is lost. A crash in between counts a report that never
+left. Whoever writes holds a lock, so that two processes add up. Nothing is appended: what is no longer needed, such as
+the answer of an earlier period, is no longer in the file. `private_file` says how it is written.
 
-The file is as secret as the answers. Without it a device is new: it counts from zero, though what it said before stays
-said. Nor can a device tell that an older copy was put in the place of its file: then it counts too little, and what its
-mechanisms kept since then is drawn again. It is for POSIX systems; the other files of this folder, but for that of
-files, are for all.
+The file is as secret as the answers. A device that loses it starts from zero, though what it said before stays said.
+Nor does a device notice that its file was replaced by an older copy: then it counts too little, and what its mechanisms
+kept since then is drawn again. This file and `private_file` are for POSIX systems; the others of this folder are for
+all.
 """
 
 import json
@@ -36,10 +36,10 @@ __all__ = [
 
 FORMAT: Final = 1
 MOST_REPORTS: Final = 10_000
-"""To one task; what more of them lose together takes long to compute exactly."""
+"""To one task; the exact loss of more of them takes long to compute."""
 _LIMIT: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
 _SUM: Final = Context(prec=60, rounding=ROUND_CEILING)
-"""Whatever the caller's own arithmetic is."""
+"""So that the caller's own decimal context does not matter."""
 
 
 class LimitReached(ValueError):

@@ -18,9 +18,9 @@ from .refusals import AnswerRefused
 from .rules import THRESHOLDS, UNCHANGED, Memory, MemoryRule, Parameters, either, response_ratio
 
 MOST_CURVE: Final = 1024
-"""Reports of which a device computes the exact loss; of more it takes what all together stay below."""
+"""Up to so many reports a device computes the exact loss; for more it takes the bound that holds for any number."""
 MOST_POWER: Final = 1 << 13
-"""Bits times reports of which a device computes the bound for answers that may change; a bound of more says nothing."""
+"""Up to so many bits times reports a device computes the bound for changing answers; a larger one says nothing."""
 DAMAGED: Final = "The device's memory of this task is damaged; nothing was sent."
 
 

@@ -1,9 +1,9 @@
-"""A small file for its owner alone, of which there is always a whole version, old or new.
+"""A small private file that is replaced as a whole: a reader finds the old version or the new one, never a part.
 
 Theory of operation. A new version is written beside the file, and put in its place (fsync, rename, fsync of the
-folder). Whoever writes holds a lock on the version that is there. A file is begun whole, by a link to what is written
-already, and is never empty: so one that lost its content is not taken for a new one. Others may not read it (mode
-0600). It is for POSIX systems.
+folder). Whoever writes holds a lock on the version that is there. A new file appears with its
+first content, by a link, and is never empty: so a file that lost its content is not taken for a new one. Others may not
+read it (mode 0600). It is for POSIX systems.
 """
 
 import fcntl
@@ -70,7 +70,7 @@ def _check_mode(handle: int) -> None:
 def put(path: str, content: bytes) -> None:
     """Put a new file in the place of the old one, durably; the caller holds the lock.
 
-    What a crash left there, or somebody else put there, is not written into: others could read it.
+    A draft that a crash or somebody else left is removed, not written into: others might read it.
     """
     real = os.path.realpath(path)
     new = f"{real}.new"
@@ -82,7 +82,7 @@ def put(path: str, content: bytes) -> None:
 
 
 def _begin(real: str, first: bytes) -> None:
-    """Put a first file there, whole and durable, unless another did; nobody ever finds an empty one."""
+    """Make the file with a first content, whole and durable, unless another process just did."""
     new = f"{real}.{uuid4().hex}.new"
     try:
         _fill(new, first)

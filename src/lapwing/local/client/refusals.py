@@ -2,8 +2,8 @@
 
 
 class TaskRefused(ValueError):
-    """A task cannot be meant, or states an ε that is not that of its thresholds; nothing was sent."""
+    """The task makes no sense, or states another ε than its thresholds have; nothing was sent."""
 
 
 class AnswerRefused(ValueError):
-    """An answer is none that the task allows; nothing was sent."""
+    """The task does not allow this answer; nothing was sent."""

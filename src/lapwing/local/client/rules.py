@@ -22,7 +22,7 @@ Said = int | str | Sequence["Said"]
 """What a report says."""
 Parameters = Mapping[str, int]
 Memory = Mapping[str, object]
-"""What a device keeps between reports of one task; it can be written as JSON."""
+"""What a device keeps between reports of one task, as JSON can hold it."""
 Ratio = Callable[[Parameters, int], Fraction]
 After = Callable[[Parameters, int, int], tuple[Fraction, Fraction | None]]
 

@@ -1,4 +1,4 @@
-"""A task: what is asked, and exactly how an answer is made noisy. One that states another ε than it has is refused."""
+"""A task: what is asked, and exactly how an answer is made noisy. A task that states a wrong ε is refused."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""A task read from TOML or JSON, strictly: what is not known is refused."""
+"""A task read from TOML or JSON, strictly: anything unknown is refused."""
 
 import json
 import re
@@ -39,7 +39,7 @@ _THREE_PARTS: Final = re.compile(r"\.[ \t]*+[A-Za-z0-9_\"-]++[ \t]*+\.")
 def read_task(text: str) -> Task:
     """Read a task, in TOML or JSON.
 
-    Raises: TaskRefused if it is none, has something that is not known, or lies.
+    Raises: TaskRefused if it is not a task, has anything unknown in it, or states another ε than it has.
     """
     if len(text) > MOST_TASK:
         raise TaskRefused(f"A task has {MOST_TASK:,} characters at most.")

@@ -31,8 +31,8 @@ WHOM: Final = ("respondents", "population")
 class FrequencyEstimate:
     """What reports say about the share of each value.
 
-    Args: values: their names. mechanism: of the reports. reports: how many. supports: of each value. shared: what the
-        reports of a sketch have in common adds to the variance of a share f, divided by (1 − f)²; else 0.
+    Args: values: their names. mechanism: of the reports. reports: how many. supports: of each value. shared: for a
+        sketch, what its common functions add to the variance of a share f, divided by (1 − f)²; 0 otherwise.
     """
 
     values: tuple[str, ...]
@@ -61,7 +61,7 @@ class FrequencyEstimate:
             "respondents": share * p * (1 - p) + (1 - share) * q * (1 - q),
             "population": supported * (1 - supported),
         }
-        return np.sqrt(each[known(whom)] / self.reports / (p - q) ** 2 + self.shared * (1 - share) ** 2)
+        return np.sqrt(each[checked_whom(whom)] / self.reports / (p - q) ** 2 + self.shared * (1 - share) ** 2)
 
     def interval(
         self, confidence: Number = 0.95, *, whom: Whom = "respondents", together: bool = False
@@ -78,7 +78,7 @@ class FrequencyEstimate:
         """
         level = 1 - float(probability(confidence, "confidence"))
         z = NormalDist().inv_cdf(1 - level / (len(self.values) if together else 1) / 2)
-        low, high = self._around(z) if known(whom) == "respondents" else self._wilson(z)
+        low, high = self._around(z) if checked_whom(whom) == "respondents" else self._wilson(z)
         raw, more = self.raw, z**2 * self.shared * (1 - np.clip(self.raw, 0, 1)) ** 2
         return raw - np.sqrt((raw - low) ** 2 + more), raw + np.sqrt((high - raw) ** 2 + more)
 
@@ -99,9 +99,9 @@ class FrequencyEstimate:
         return (centre - reach - q) / (p - q), (centre + reach - q) / (p - q)
 
     def noise_band(self, confidence: Number = 0.95) -> Shares:
-        """Return how large each raw share gets by noise alone: below it, it cannot be told from 0.
+        """Return how large each raw share may become by noise alone; a smaller one cannot be told from 0.
 
-        If all true shares were 0, all raw ones together would stay below with this confidence.
+        If all true shares were 0, all raw shares together would stay below this, with the given confidence.
         """
         level = 1 - float(probability(confidence, "confidence"))
         z = NormalDist().inv_cdf(1 - level / len(self.values))
@@ -171,7 +171,7 @@ class FrequencyEstimate:
 def estimate(mechanism: Randomizer, reports: Reports, values: tuple[str, ...] | None = None) -> FrequencyEstimate:
     """Return what reports say about the share of each value.
 
-    Raises: InvalidParameter for reports that are none of the mechanism's, or for no reports.
+    Raises: InvalidParameter for reports of another mechanism, or for no reports.
     """
     if not len(reports):
         raise InvalidParameter("There are no reports to estimate from.")
@@ -183,7 +183,7 @@ def estimate(mechanism: Randomizer, reports: Reports, values: tuple[str, ...] | 
     )
 
 
-def known(whom: str) -> str:
+def checked_whom(whom: str) -> str:
     """Return for whom an interval is, or raise InvalidParameter."""
     if whom not in WHOM:
         raise InvalidParameter(f"whom is {whom!r:.60}; it must be respondents or population.")

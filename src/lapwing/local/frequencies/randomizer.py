@@ -82,7 +82,7 @@ class Randomizer(Mechanism, Protocol):
 def codes(values: IntArray, categories: int) -> NDArray[np.int64]:
     """Return codes as int64.
 
-    Raises: InvalidParameter if one is none of 0 … categories − 1; which, is not said.
+    Raises: InvalidParameter if one is not among 0 … categories − 1; the message does not say which.
     """
     checked = integers(values, "The values")
     if checked.size and not 0 <= int(checked.min()) <= int(checked.max()) < categories:
@@ -91,7 +91,7 @@ def codes(values: IntArray, categories: int) -> NDArray[np.int64]:
 
 
 def informative(rates: Rates) -> None:
-    """Refuse a mechanism whose reports say nothing, or the contrary.
+    """Refuse a mechanism whose reports say nothing, or mislead.
 
     Raises: InvalidParameter unless p > q.
     """

@@ -102,9 +102,9 @@ class SubsetSelection(Mechanism):
     def _draw(self, sets: NDArray[np.int64], own: NDArray[np.int64], entropy: Entropy) -> None:
         """Draw a uniform set of w or w − 1 others for each true value, and put that among them if it is kept.
 
-        Others are marked by independent coins, and then by draws of `_complete` until their number is right. If the
-        others trade names, each way that this can go becomes one that is as likely, with the names traded. So all
-        sets of a size are as likely, whatever the chance of the coins.
+        Others are marked by independent coins, and then by draws of `_complete` until their number is right.
+        Relabelling the others turns every run of this into an equally likely run, with the labels exchanged. So all
+        sets of one size are equally likely, whatever the chance of the coins.
         """
         kept = samplers.bernoulli(chance(self.threshold), own.size, entropy)
         marks = samplers.bernoulli(_share(self.size, self.categories), own.size * self.categories, entropy)
@@ -157,10 +157,10 @@ class SubsetSelection(Mechanism):
 
 
 def _share(size: int, categories: int) -> Fraction:
-    """Return a chance of which a first byte decides, with which nearly as many are marked as shall be.
+    """Return a chance in 256ths, which one byte decides, at which nearly the wanted number is marked.
 
-    To unmark is to look for the few that are marked, so half a standard deviation too few are best; or, if most shall
-    be marked, too many.
+    Unmarking has to look for the few that are marked, so half a standard deviation too few is best; or too many, if
+    most are to be marked.
     """
     spread = sqrt(size * (categories - size) / categories) / 2
     target = size - spread if 2 * size <= categories else size + spread
@@ -175,7 +175,7 @@ def _complete(
     target: NDArray[np.int64],
     entropy: Entropy,
 ) -> None:
-    """Mark more others of each row, or unmark some, drawn with repetition, until so many are marked as are wanted.
+    """Mark more others of each row, or unmark some, drawn with repetition, until the wanted number is marked.
 
     In each turn as many are drawn as are missing or too many, so that no turn goes too far.
     """

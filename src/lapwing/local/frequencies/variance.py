@@ -13,7 +13,7 @@ from lapwing.local.frequencies.randomizer import Rates
 
 
 class Rated(Protocol):
-    """A mechanism of which only the error matters."""
+    """What the error of a mechanism follows from."""
 
     @property
     def categories(self) -> int:

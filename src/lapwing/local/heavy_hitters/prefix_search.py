@@ -52,7 +52,7 @@ def find_words(
     A whole word is found if its support is larger than that of all words tried that nobody has, with this confidence
     together. Rare words are not found, and neither is a word whose prefix was not among the `keep` best of its length.
 
-    Raises: InvalidParameter for reports that are none of the mechanism's, or if a group has none.
+    Raises: InvalidParameter for reports of another mechanism, or if a group has none.
     """
     checked = mechanism.checked(reports)
     best, supports, tried = search(mechanism, checked, keep, is_text)

@@ -1,7 +1,7 @@
 """Apple's count-mean sketches: the word's bucket under one of many functions, as noisy bits or as one noisy sign.
 
-They are here for those who have such reports. At the same ε optimised unary encoding, hashing and subset selection are
-more accurate: two flipped bits a report cost as in symmetric unary encoding, and words that meet in a bucket cost more.
+They are here for those who have such reports. At the same ε, optimised unary encoding, hashing and subset selection
+are more accurate: flipping bits costs as much as in symmetric unary encoding, and words that share a bucket add error.
 
 Source: Apple's Differential Privacy Team 2017, Learning with Privacy at Scale. There functions are 3-wise independent;
 here two values of one function are, and two functions, which is all that the proofs need.
@@ -448,7 +448,7 @@ def _parity(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 def estimate_sketch(mechanism: Sketch, reports: Reports, words: Sequence[str]) -> FrequencyEstimate:
     """Return what reports say about the share of each candidate, with intervals that cover the draw of the functions.
 
-    Raises: InvalidParameter for reports or candidates that cannot be meant.
+    Raises: InvalidParameter for reports of another mechanism, or for candidates that nothing tells apart.
     """
     among = mechanism.among(words)
     return replace(estimate(among, reports, among.words), shared=float(among.shared))

@@ -1,4 +1,4 @@
-"""Memoised responses: the same question again and again, of people whose answer does not change."""
+"""Memoised responses: the same question is asked again and again, of people whose answer does not change."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ class Memoised(ValueReports):
 
     @classmethod
     def from_thresholds(cls, categories: int, threshold_first: int, threshold_second: int) -> Self:
-        """Return the one of which a task states the thresholds, 2^64 times the chances to name the true value."""
+        """Return the one whose thresholds a task states: 2^64 times the chances to name the true value."""
         thresholds = (threshold_first, threshold_second)
         first, second = (KaryResponse(categories=categories, threshold=each) for each in thresholds)
         return cls(first=first, second=second)
@@ -156,8 +156,8 @@ class MemoisedUnary(BitReports):
     """Draw a noisy bit for each value once and keep them; report them with fresh noise every time: for many values.
 
     Guarantee: as of `Memoised`: PureDP(ln ratio) for one report, PureDP(ln unchanged_ratio(T)) for T reports of a value
-        that never changes, PureDP(ln changing_ratio(T)) for values that may: with a bit for each value that is so much
-        that this is **for values that never change only**.
+        that never changes, PureDP(ln changing_ratio(T)) for values that may change. With a bit for each value the last
+        is so large that this mechanism is **only for values that never change**.
     Args: first: the noise of the kept bits. second: of a reported bit: `threshold_own` if the kept one is set, else
         `threshold_other`.
     Source: Arcolezi et al. 2022 (L-OSUE).
@@ -176,7 +176,7 @@ class MemoisedUnary(BitReports):
     def from_thresholds(
         cls, categories: int, threshold_own: int, threshold_other: int, threshold_one: int, threshold_zero: int
     ) -> Self:
-        """Return the one of which a task states the thresholds."""
+        """Return the one whose thresholds a task states."""
         pairs = ((threshold_own, threshold_other), (threshold_one, threshold_zero))
         first, second = (UnaryEncoding(categories=categories, threshold_own=p, threshold_other=q) for p, q in pairs)
         return cls(first=first, second=second)

@@ -1,7 +1,7 @@
-"""What the same question costs that is answered again and again, each time with fresh noise.
+"""What it costs to answer the same question again and again, each time with fresh noise.
 
-A limit of ε "a day", or a budget that is reset every month, bounds one day or month. What a person has lost since the
-first day is this.
+A limit of ε "a day", or a budget that is reset every month, bounds one day or one month. This adds up what a person has
+lost since the first day.
 """
 
 from dataclasses import dataclass
@@ -30,9 +30,9 @@ class Repeated:
     Args: reports: how many. epsilon: of all together, in pure differential privacy: the sum. Randomized response with
         an unchanged answer attains it, by a run of equal reports. concentrated: the ε at `delta` that zCDP states.
         tight: bounds on the least ε at `delta` that holds for every ε-DP mechanism, from the exact law of the privacy
-        loss. mistaken: with which probability who takes the majority of the reports for the answer, of yes or no by
-        randomized response, is wrong; a tie is decided by a coin. No other guess is better at equal odds. It is exact
-        to nine digits, or at most that where it is below 1e-40.
+        loss. mistaken: the probability that the majority of the reports, of yes or no by randomized response, is
+        not the answer; a coin decides a tie. At equal odds no other guess is better. It is exact to nine digits; below
+        1e-40 it is an upper bound.
     """
 
     reports: int
@@ -44,7 +44,7 @@ class Repeated:
 
     @property
     def recovered(self) -> float:
-        """With which probability the majority is the answer."""
+        """The probability that the majority is the answer."""
         return 1 - self.mistaken
 
 
@@ -76,7 +76,7 @@ def over_days(epsilon: Number, reports_a_day: int, days: int, delta: Number = DE
 
 
 def majority_mistaken(epsilon: Number, reports: int) -> float:
-    """Return with which probability the majority of T fresh randomized responses is not the answer.
+    """Return the probability that the majority of T fresh randomized responses is not the answer.
 
     It is P(X < T/2) + P(X = T/2)/2 for X of Binomial(T, p), p = e^ε/(1 + e^ε) to 64 bits. By the lemma of Neyman and
     Pearson no guess is right more often for both answers, as the likelihood ratio grows with X.

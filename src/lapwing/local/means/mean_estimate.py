@@ -10,7 +10,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, final
 
 from lapwing.errors import InvalidParameter
-from lapwing.local.frequencies.frequency_estimate import Whom, known
+from lapwing.local.frequencies.frequency_estimate import Whom, checked_whom
 from lapwing.local.frequencies.randomizer import Reports
 from lapwing.local.means.mean_randomizer import MeanRandomizer
 from lapwing.mechanisms.parameters import whole_number
@@ -77,9 +77,9 @@ class MeanEstimate:
         """
         law = self.mechanism.variance
         if law.square == -1:
-            known(whom)
+            checked_whom(whom)
             return float(law.constant), float(law.linear), -1.0
-        if known(whom) == "population":
+        if checked_whom(whom) == "population":
             return self.square, 0.0, -1.0
         u = min(max(self.position, 0.0), 1.0)
         mean_square = (self.square - float(law.constant) - float(law.linear) * u) / float(1 + law.square)
@@ -133,7 +133,7 @@ class MeanEstimate:
 def estimate_mean(mechanism: MeanRandomizer, reports: Reports) -> MeanEstimate:
     """Return what reports say about the mean of a number.
 
-    Raises: InvalidParameter for reports that are none of the mechanism's, or for no reports.
+    Raises: InvalidParameter for reports of another mechanism, or for no reports.
     """
     if not len(reports):
         raise InvalidParameter("There are no reports to estimate from.")

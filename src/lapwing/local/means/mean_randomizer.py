@@ -115,7 +115,7 @@ def on_grid(number: client.Number, values: NDArray[np.float64], entropy: Entropy
 def points_of(points: IntArray, number: client.Number) -> NDArray[np.int64]:
     """Return points of the grid as int64.
 
-    Raises: InvalidParameter if one is none; which, is not said.
+    Raises: InvalidParameter if one is not on the grid; the message does not say which.
     """
     return codes(points, number.size)
 

@@ -1,4 +1,4 @@
-"""The piecewise mechanism on a grid: a place is told, more often one of a window that moves with the number."""
+"""The piecewise mechanism on a grid: it reports a place, most often one in a window that moves with the number."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

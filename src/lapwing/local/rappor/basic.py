@@ -39,12 +39,12 @@ class BasicRappor(BitReports):
 
     @classmethod
     def from_thresholds(cls, categories: int, threshold_flip: int, threshold_zero: int, threshold_one: int) -> Self:
-        """Return the one of which a task states the integers."""
+        """Return the one whose integers a task states."""
         return cls(categories=categories, noise=Noise(flip=threshold_flip, zero=threshold_zero, one=threshold_one))
 
     @classmethod
     def memoised(cls, epsilon: Number, categories: int) -> Self:
-        """Return the one whose devices always send their permanent response: ε₁ = ε∞, and it is known again."""
+        """Return the one whose devices always send their permanent response: ε₁ = ε∞, and it is recognisable."""
         return cls(categories=categories, noise=Noise.once(epsilon, 2))
 
     @classmethod

@@ -54,7 +54,7 @@ class Rappor(Mechanism):
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, int]) -> Self:
-        """Return the one of which a task states the integers."""
+        """Return the one whose integers a task states."""
         shape = {name: parameters[name] for name in ("bits", "hashes", "cohorts")}
         if "threshold_one" not in parameters:
             return cls(**shape, noise=Noise(flip=parameters["threshold_flip"]), remembers=False)
@@ -69,7 +69,7 @@ class Rappor(Mechanism):
 
     @classmethod
     def memoised(cls, epsilon: Number, *, bits: int = 32, hashes: int = 1, cohorts: int = 64) -> Self:
-        """Return the one whose devices always send their permanent response: ε₁ = ε∞, and it is known again."""
+        """Return the one whose devices always send their permanent response: ε₁ = ε∞, and it is recognisable."""
         noise = Noise.once(epsilon, 2 * hashes)
         return cls(bits=bits, hashes=hashes, cohorts=cohorts, noise=noise, remembers=True)
 
