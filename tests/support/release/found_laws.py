@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from mpmath import mp
 
@@ -69,22 +68,24 @@ def _law(folder: Path, text: str, people: list[Row], finds: Finds, noise_of: int
     found = exact(search.question, described, people)
     seen = exact_values(search.question, found.cells, cells_of(search.question), found.leaves)
 
-    @cache
     def settled(bounds: ValueBounds) -> tuple[Quote, Any]:
         bound = bind(text, described, bounds={search.bounded: bounds})
         sums = exact(bound.question, described, people)
         values = exact_values(bound.question, sums.cells, cells_of(bound.question))
         return calibrate_found(bound, described.budget, priced), values
 
-    def run(entropy: Entropy) -> tuple[Any, int]:
-        bounds = finds(search, bought, seen, entropy)
+    def law_of_numbers(bounds: ValueBounds) -> Law:
         chosen, values = settled(bounds)
         if noise_of is not None:
             chosen, _ = settled((Fraction(0), Fraction(noise_of)))
-        ((number,),) = add_noise(chosen.terms, values, entropy)
-        return bounds, int(number)
+        return law_of(lambda entropy: int(add_noise(chosen.terms, values, entropy)[0][0]))
 
-    return law_of(run)
+    # Nothing but its bounds goes from the search into the number, so that the one law follows the other.
+    return {
+        (bounds, number): before * after
+        for bounds, before in law_of(lambda entropy: finds(search, bought, seen, entropy)).items()
+        for number, after in law_of_numbers(cast(ValueBounds, bounds)).items()
+    }
 
 
 def loss(first: Law, second: Law) -> Any:
