@@ -23,15 +23,15 @@ from lapwing.catalog.model import Catalog
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
-from tests.support.effort import numbers
+from tests.support.effort import is_long, numbers
 from tests.support.query import linked_meetings, linked_questions, linked_stalls, shop
 from tests.support.query.fuzzing import CASES
 from tests.support.query.linked_bugs import BUGS, MEETING
 from tests.support.replay import Data, Row, compare, with_budget
 
 PRICE = {"epsilon": 1}
-PAIRS, MEETINGS, TOGETHER = numbers(6, CASES // 100), numbers(3, CASES // 200), 8
-"""The numbers of pairs of data sets, and of those where units meet; how many questions are replayed on each."""
+PAIRS, MEETINGS, TOGETHER = numbers(6, CASES // 100), numbers(3, CASES // 200), (4, 8)
+"""The numbers of pairs of data sets, and of those where units meet; how many questions are replayed on each, in the short run and in the long one."""
 MEASURES = ("gdp", "pure", "zcdp")
 
 
@@ -58,16 +58,16 @@ def described(folder: Path, seed: int, of: ModuleType = shop) -> Catalog:
 def replayed(folder: Path, seed: int, of: ModuleType = shop, grow: ModuleType = linked_questions) -> list[str]:
     """Replay random questions on random neighbours, and return the violations."""
     catalog = described(folder, seed, of)
-    linked = ("by unit", "by key")[seed % 2]
+    linked, together = ("by unit", "by key")[seed % 2], TOGETHER[is_long()]
     one, other = of.neighbours(random.Random(seed), catalog)
     facts = PublicData(catalog)
     try:
-        texts = [grow.grown(1000 * seed + place, linked) for place in range(2 * TOGETHER)]
+        texts = [grow.grown(1000 * seed + place, linked) for place in range(2 * together)]
         questions = [text for text, values in texts if not values and not _has_private_keys(text, catalog, facts)]
     finally:
         facts.close()
     schemas = of.GROUND.schemas
-    return compare(catalog, data(one, schemas), data(other, schemas), questions[:TOGETHER], PRICE)
+    return compare(catalog, data(one, schemas), data(other, schemas), questions[:together], PRICE)
 
 
 def _has_private_keys(text: str, catalog: Catalog, facts: PublicData) -> bool:

@@ -65,10 +65,11 @@ class Place:
     worlds: dict[str, Worlds]
     unit_by_unit: int
 
-    def elsewhere(self, chunk: int) -> "Place":
+    def elsewhere(self, chunk: int, *kinds: str) -> "Place":
+        """Return it with other worlds, of all kinds of neighbours or of some."""
         drawn = {
-            kind: Worlds.drawn(random.Random(f"{chunk} {kind}"), described, self.ground)
-            for kind, described in self.catalogs.items()
+            kind: Worlds.drawn(random.Random(f"{chunk} {kind}"), self.catalogs[kind], self.ground)
+            for kind in kinds or self.catalogs
         }
         return replace(self, worlds=drawn)
 
@@ -262,8 +263,8 @@ def answered(words: Sequence[str], cases: Iterable[Case], place: Place) -> Count
 
 
 def first_found(place: Place, first: int = 0, most: int = 1000) -> int | None:
-    """Ask questions until one shows the bug, and return its number."""
-    for seed in range(first, first + most):
+    """Ask questions of the kinds that have worlds until one shows the bug, and return its number."""
+    for seed in (number for number in range(first, first + most) if place.kind_of(number) in place.worlds):
         try:
             found(Case.of(seed, place), place)
         except AssertionError:
