@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 FILE = Path(__file__).parents[2] / "benchmarks" / "serving.py"
+pytestmark = pytest.mark.long
 KINDS = ("charged", "the same", "by id", "explain", "charged, with idle ones")
 
 

@@ -102,7 +102,7 @@ def bare(text: str) -> exp.Expression:
     return node
 
 
-@examples(300)
+@examples(100, 3_000)
 @given(st.one_of(NUMBERS, CONDITIONS))
 def test_few_parentheses_mean_as_much_as_all(both: Both) -> None:
     assert bare(nodes.sql(both.value.node)) == bare(both.text)
@@ -192,7 +192,7 @@ KEYS: list[tuple[Any, str]] = [
 def test_random_chains(world: World) -> None:
     answered = []
 
-    @examples(150)
+    @examples(60, 1_500)
     @given(st.data())
     def law(data: st.DataObject) -> None:
         text, answer = data.draw(questions(world))
@@ -204,7 +204,7 @@ def test_random_chains(world: World) -> None:
             assert first == second, f"{answer}\n{text}"
 
     law()
-    assert len(answered) > 50  # the law would be empty if most were refused
+    assert len(answered) > 20  # the law would be empty if most were refused
 
 
 @st.composite

@@ -17,6 +17,7 @@ from lapwing.catalog.toml import dumps, load, loads, write
 from lapwing.errors import CatalogError
 from lapwing.privacy.calibration import loss_for
 from tests.support.catalog.examples import FOLDER, TEXT, catalog, changed
+from tests.support.effort import examples
 
 
 def column(name: str, content: str = TEXT) -> Column:
@@ -179,6 +180,7 @@ def catalogs(draw: st.DrawFn) -> Catalog:
     )
 
 
+@examples(25, 600)
 @given(catalogs())
 def test_what_is_written_reads_back(any_catalog: Catalog) -> None:
     again = loads(dumps(any_catalog), file="x", folder=FOLDER)

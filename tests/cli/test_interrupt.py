@@ -50,10 +50,10 @@ def wait_for(sign: Path, process: subprocess.Popen[str]) -> None:
     [
         ("opening", False, "nothing was charged"),
         ("planning", False, "nothing was paid"),
-        ("comparing", False, "nothing was paid"),
+        pytest.param("comparing", False, "nothing was paid", marks=pytest.mark.long),
         ("running", True, "the price is paid"),
-        ("noise", True, "the price is paid"),
-        ("between", True, "the price is paid"),
+        pytest.param("noise", True, "the price is paid", marks=pytest.mark.long),
+        pytest.param("between", True, "the price is paid", marks=pytest.mark.long),
         ("writing", True, "Its price is paid and it is kept: ask again, that is free"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import contextlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,10 +13,12 @@ from lapwing.cli.progress import BLANK
 from lapwing.datasets import rand_hie_catalog
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.query.bind import bind
-from tests.support.docs.pages import PAGES, ROOT, Block, blocks, inside, left_standing, prepare, run_page, same
+from tests.support.docs.pages import DOCS, PAGES, ROOT, Block, blocks, inside, left_standing, prepare, run_page, same
 
 RUN = {"python", "console"}
 WITH_EXAMPLES = [page for page in PAGES if any(block.language in RUN for block in blocks(page))]
+SLOW = {"local/simulate.md", "local/shuffling.md", "local/repeated.md", "how-to/account-for-a-list.md"}
+"""Pages whose examples draw millions, or compose thousands: the long run is for them."""
 SQL = [(page, block) for page in PAGES for block in blocks(page) if block.language == "sql"]
 TOML = [(page, block) for page in PAGES for block in blocks(page) if block.language == "toml"]
 
@@ -26,7 +29,16 @@ def test_examples_are_found() -> None:
     assert TOML
 
 
-@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: str(page.relative_to(ROOT)))
+def slow_ones_marked() -> list[Any]:
+    slow = {DOCS / name for name in SLOW}
+    return [pytest.param(page, marks=pytest.mark.long) if page in slow else page for page in WITH_EXAMPLES]
+
+
+def test_slow_pages_are_there() -> None:
+    assert {DOCS / name for name in SLOW} <= set(WITH_EXAMPLES)
+
+
+@pytest.mark.parametrize("page", slow_ones_marked(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_page_shows_what_happens(page: Path, tmp_path: Path) -> None:
     prepare(page, tmp_path)
     with inside(tmp_path):

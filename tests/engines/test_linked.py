@@ -26,7 +26,7 @@ from lapwing.errors import DataFault, EngineFault
 from lapwing.query.bind import bind
 from lapwing.query.plan import Question
 from tests.support.catalog.existing import Data, bag
-from tests.support.effort import numbers
+from tests.support.effort import is_long, numbers
 from tests.support.engines.linked import Bag, defined
 from tests.support.engines.tables import HEAD, by_value, digests
 
@@ -177,7 +177,9 @@ def test_answers_are_the_same_with_and_without_indexes_in_any_number_of_passes(
     data = shop(0)
     assert all(cells for cells, *_ in expected)
     assert expected[0][0][()][0] == sum(defined(engine._connection, named(found, "items"), data).values())
-    for indexed in ((), ("orders",), ("items",), ("people", "items"), ("people", "orders", "items")):
+    some = [(), ("people", "items")]
+    others = [("orders",), ("items",), ("people", "orders", "items")]
+    for indexed in [*some, *others] if is_long() else some:
         for table in found.tables:
             assert engine.build_index(table) == (table.name in indexed) or engine.drop_index(table)
         for passes in (1, 3):

@@ -18,7 +18,7 @@ from tests.support.effort import examples
 from tests.support.engines.linked import Bag, defined, found, put, source_of
 from tests.support.query import composed
 
-MANY = examples(50, 600)
+MANY = examples(20, 600)
 
 
 @pytest.fixture

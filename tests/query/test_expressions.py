@@ -57,7 +57,7 @@ VALUES: dict[str, list[Any]] = {
     "pay": [Decimal("0.00"), Decimal("49.99"), Decimal("-5.00"), Decimal("9999999999.99"), Decimal("0.01"), None],
 }
 QUESTION = "SELECT COUNT(*) AS n FROM visits WHERE {}"
-lenient = examples(60, 1000)
+lenient = examples(25, 1000)
 
 
 def rows() -> list[dict[str, Any]]:
@@ -187,7 +187,7 @@ def test_conditions(catalog: Catalog, engine: duckdb.DuckDBPyConnection, text: s
     assert differences(text, node, engine) == []
 
 
-@examples(40, 500)
+@examples(20, 500)
 @given(text=strategies.numbers, origin=st.booleans())
 def test_summed_values_stay_inside_their_bounds(
     catalog: Catalog, engine: duckdb.DuckDBPyConnection, text: str, origin: bool
@@ -206,7 +206,7 @@ def test_summed_values_stay_inside_their_bounds(
         assert found is None or (isinstance(found, int) and low <= found + total.origin <= high)
 
 
-@examples(40, 500)
+@examples(20, 500)
 @given(text=st.one_of(strategies.conditions, strategies.numbers.map("{} > 1".format)))
 def test_the_same_question_has_one_canonical_text(catalog: Catalog, text: str) -> None:
     question = QUESTION.format(text)
