@@ -1,6 +1,7 @@
 """Questions asked of a few small tables: of the engine, which finds exact values without noise, and of plain DuckDB."""
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ class World:
             pq.write_table(table, folder / f"{name}.parquet")
         self.catalog = load(folder / TOML)
         self.public = PublicData(self.catalog)
-        self.engine = DuckDB(self.catalog, public=self.public)
+        self.engine = DuckDB(self.catalog, public=self.public, threads=1)
 
     def __enter__(self) -> "World":
         return self
@@ -48,15 +49,23 @@ class World:
 
 def plain(text: str, found: Tables) -> list[tuple[Any, ...]]:
     """Ask plain DuckDB, of the tables as they are."""
-    with duckdb.connect() as connection:
-        for name, table in found.items():
-            connection.register(name, table)
-        return connection.execute(text).fetchall()
+    return holding(found).execute(text).fetchall()
 
 
 def left(queries: Mapping[str, str], found: Tables) -> Tables:
     """Return tables of which some hold only what queries over all of them select."""
-    with duckdb.connect() as connection:
-        for name, table in found.items():
-            connection.register(name, table)
-        return found | {name: connection.sql(query).to_arrow_table() for name, query in queries.items()}
+    connection = holding(found)
+    return found | {name: connection.sql(query).to_arrow_table() for name, query in queries.items()}
+
+
+def holding(found: Tables) -> duckdb.DuckDBPyConnection:
+    """Return a plain database with some tables in the place of those of these names that it had."""
+    connection = _plain_database()
+    for name, table in found.items():
+        connection.register(name, table)
+    return connection
+
+
+@cache
+def _plain_database() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect()
