@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -13,6 +14,7 @@ from lapwing.exact.arrays import IntArray
 from lapwing.exact.bounds import Enclosure
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms import DiscreteLaplace, Sensitivity
+from lapwing.mechanisms.noisy_sums import sum_half_width
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss
 from lapwing.query import quote
@@ -20,6 +22,7 @@ from lapwing.release import restoring
 from tests.support.release.small import PURE, opened
 
 COUNT = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
+MEDIAN = "SELECT MEDIAN(age) AS m FROM visits"
 EVERYBODY = [{"person": person, "plan": "ab"[person % 2]} for person in range(40)]
 
 
@@ -70,6 +73,22 @@ class Toy:
         return cls(scale=scale)
 
 
+@sum_half_width.register
+def _(noise: Toy, weight: Fraction, tail: Fraction) -> int:
+    return sum_half_width(DiscreteLaplace(scale=noise.scale), 2 * weight, tail)  # each weight stands at two numbers
+
+
+def test_whatever_is_listed_serves_quantiles_too() -> None:
+    """The narrowest of all that are listed is chosen, so one without a rule would stop every quantile of its ledgers."""
+    listed = set(chain(*quote.MECHANISMS.values()))
+    assert all(sum_half_width.dispatch(kind) is not sum_half_width.dispatch(object) for kind in listed)
+    assert len({kind.name for kind in listed}) == len(listed)
+
+
+def test_a_mechanism_without_a_rule_is_found() -> None:
+    assert sum_half_width.dispatch(Sensitivity) is sum_half_width.dispatch(object)
+
+
 def test_a_mechanism_of_one_file_and_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(quote.MECHANISMS, "pure", (Toy,))
     monkeypatch.setitem(vars(restoring)["_NOISES"], Toy.name, Toy)  # as it would be, were the table so from the start
@@ -86,4 +105,6 @@ def test_a_mechanism_of_one_file_and_one_line(tmp_path: Path, monkeypatch: pytes
         assert again.stored
         assert again.rows() == first.rows()
         assert not sharper.stored
+        assert session.explain(MEDIAN, epsilon=1).measures[0].mechanism == "toy"
+        assert len(session.sql(MEDIAN, epsilon=1).rows()) == 1
     vars(quote)["_narrowest"].cache_clear()
