@@ -79,7 +79,7 @@ def _(noise: Toy, weight: Fraction, tail: Fraction) -> int:
 
 
 def test_whatever_is_listed_serves_quantiles_too() -> None:
-    """The narrowest of all that are listed is chosen, so one without a rule would stop every quantile of its ledgers."""
+    """The narrowest of all is chosen, so that one without a rule would stop every quantile of its ledgers."""
     listed = set(chain(*quote.MECHANISMS.values()))
     assert all(sum_half_width.dispatch(kind) is not sum_half_width.dispatch(object) for kind in listed)
     assert len({kind.name for kind in listed}) == len(listed)
