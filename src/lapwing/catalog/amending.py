@@ -54,10 +54,10 @@ def amended(text: str, budget: Budget) -> str:
         if _SECTION.match(line):
             inside = bool(_BUDGET.match(line.rstrip("\r")))
             place = number + 1 if inside else place
-        found = re.match(r"^(\s*(epsilon|delta)\s*=\s*)([^#\s]+)(.*)$", line) if inside else None
-        if found:
-            width = len(found[3]) if "#" in found[4] else 0  # so that what stands after it stays where it is
-            lines[number] = f"{found[1]}{figures[found[2]].ljust(width)}{found[4]}"
-            written.add(found[2])
+        entry = re.match(r"^(\s*(epsilon|delta)\s*=\s*)([^#\s]+)(.*)$", line) if inside else None
+        if entry:
+            width = len(entry[3]) if "#" in entry[4] else 0  # so that what stands after it stays where it is
+            lines[number] = f"{entry[1]}{figures[entry[2]].ljust(width)}{entry[4]}"
+            written.add(entry[2])
     missing = [f"{key} = {figures[key]}" for key in figures if key not in written and figures[key] != "0"]
     return "\n".join([*lines[:place], *missing, *lines[place:]]) if place is not None else text

@@ -25,15 +25,15 @@ KEY_TYPES = ("integer", "string", "date", "timestamp")  # those whose cleaned va
 # ---- names -----------------------------------------------------------------------------------------------------------
 
 
-def one_of(place: str, given: str, allowed: tuple[str, ...]) -> None:
+def one_of(place: str, word: str, allowed: tuple[str, ...]) -> None:
     """Refuse a word that is not on a list."""
-    if given not in allowed:
-        refuse(place, f"{spelling.value(given)} is unknown; write one of {', '.join(allowed)}")
+    if word not in allowed:
+        refuse(place, f"{spelling.value(word)} is unknown; write one of {', '.join(allowed)}")
 
 
-def check_text(place: str, given: str) -> None:
+def check_text(place: str, text: str) -> None:
     """Refuse a text that is empty or that some engine cannot hold."""
-    if not given or not spelling.storable(given):
+    if not text or not spelling.storable(text):
         refuse(place, "use at least one character, valid UTF-8, no NUL")
 
 
@@ -164,11 +164,11 @@ def _key_column(table: "Table", name: str, place: str) -> "Column":
     column = table.column(name)
     if column is not None:
         return column
-    given, at = spelling.text(name), f"[tables.{spelling.key(table.name)}.columns]"
+    named, at = spelling.text(name), f"[tables.{spelling.key(table.name)}.columns]"
     like = next((other.name for other in table.columns if other.name.casefold() == name.casefold()), None)
     if like is not None:
-        refuse(place, f"{given} differs only by case from {spelling.text(like)} in {at}; write both alike")
-    return refuse(place, f"there is no column {given} in {at}; declare it there with its type")
+        refuse(place, f"{named} differs only by case from {spelling.text(like)} in {at}; write both alike")
+    return refuse(place, f"there is no column {named} in {at}; declare it there with its type")
 
 
 def _check_most_rows(table: "Table") -> None:
@@ -252,6 +252,6 @@ def _check_sources(catalog: "Catalog") -> None:
     for table in catalog.public_tables:
         other = protected.get(normpath(catalog.source_path(table)))
         if other is not None:
-            place, given = f"tables.{spelling.key(table.name)}.source", spelling.text(table.source)
-            reason = f"{given} is also the source of the protected table {spelling.text(other.name)}"
+            place, source = f"tables.{spelling.key(table.name)}.source", spelling.text(table.source)
+            reason = f"{source} is also the source of the protected table {spelling.text(other.name)}"
             refuse(place, f"{reason}; what is protected is not public, name another file")

@@ -140,11 +140,11 @@ def draft(
         missing or unreadable.
     """
     budget = _budget(epsilon, delta, delta_keys, measure, neighbouring)
-    found, notes = read_columns(source)
+    columns, notes = read_columns(source)
     with within(f"{source.name}: "):
-        _check_known("bounds", bounds or {}, found)
-        _check_known("values", values or {}, found)
-        table = _table(source, folder, privacy_unit, max_rows_per_unit, found, bounds or {}, values or {})
+        _check_known("bounds", bounds or {}, columns)
+        _check_known("values", values or {}, columns)
+        table = _table(source, folder, privacy_unit, max_rows_per_unit, columns, bounds or {}, values or {})
     catalog = Catalog(
         name=table.name,
         engine="duckdb",
@@ -153,7 +153,7 @@ def draft(
         tables=(table,),
         folder=(folder or source.parent).absolute(),
     )
-    return Draft(catalog=catalog, notes=(*notes, *_table_notes(table, found), *_delta_notes(budget.delta, people)))
+    return Draft(catalog=catalog, notes=(*notes, *_table_notes(table, columns), *_delta_notes(budget.delta, people)))
 
 
 def table_name(source: Path) -> str:
@@ -178,20 +178,20 @@ def _table(
     folder: Path | None,
     unit: str,
     rows: int | None,
-    found: Sequence[FileColumn],
+    file_columns: Sequence[FileColumn],
     bounds: Mapping[str, tuple[Edge, Edge]],
     values: Mapping[str, Sequence[object]],
 ) -> Table:
     name = table_name(source)
     place = f"tables.{spelling.key(name)}"
-    _check_unit(f"{place}.privacy_unit", unit, found)
+    _check_unit(f"{place}.privacy_unit", unit, file_columns)
     if rows is None and unit != ROW:
         reason = "missing; say how many rows one unit may have at most, from what the table is about, like 10"
         refuse(f"{place}.max_rows_per_unit", reason)
     with within(f"{place}."):
         columns = tuple(
             _column(column.name, column.type, column.step, bounds.get(column.name), values.get(column.name))
-            for column in found
+            for column in file_columns
             if column.type is not None
         )
     return Table(
@@ -213,29 +213,29 @@ def _source_from(folder: Path | None, source: Path) -> str:
     return str(file)
 
 
-def _check_unit(place: str, unit: str, found: Sequence[FileColumn]) -> None:
+def _check_unit(place: str, unit: str, columns: Sequence[FileColumn]) -> None:
     if unit == ROW:
         return
-    column = next((column for column in found if column.name == unit), None)
+    column = next((column for column in columns if column.name == unit), None)
     if column is None:
-        refuse(place, f'{spelling.text(unit)} is not a column; write one of {_names(found)}, or "row"')
+        refuse(place, f'{spelling.text(unit)} is not a column; write one of {_names(columns)}, or "row"')
     if column.type is None:
         refuse(
             place, f"{spelling.text(unit)} is stored as {column.stored_as}; store identifiers as integers or strings"
         )
 
 
-def _check_known(parameter: str, given: Iterable[str], found: Sequence[FileColumn]) -> None:
-    types = {column.name: column.type for column in found}
-    for name in given:
+def _check_known(parameter: str, names: Iterable[str], columns: Sequence[FileColumn]) -> None:
+    types = {column.name: column.type for column in columns}
+    for name in names:
         if name not in types:
-            refuse(parameter, f"there is no column {spelling.text(name)}; the columns are {_names(found)}")
+            refuse(parameter, f"there is no column {spelling.text(name)}; the columns are {_names(columns)}")
         if types[name] is None:
             refuse(parameter, f"the column {spelling.text(name)} has a type that a catalog cannot hold; leave it out")
 
 
-def _names(found: Sequence[FileColumn]) -> str:
-    names = [spelling.key(column.name) for column in found]
+def _names(columns: Sequence[FileColumn]) -> str:
+    names = [spelling.key(column.name) for column in columns]
     return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
 
 
@@ -305,8 +305,8 @@ def _listed_value(place: str, kind: str, value: object) -> object:
     return value
 
 
-def _table_notes(table: Table, found: Sequence[FileColumn]) -> Iterable[str]:
-    left_out = [f"{spelling.key(column.name)} ({column.stored_as})" for column in found if column.type is None]
+def _table_notes(table: Table, columns: Sequence[FileColumn]) -> Iterable[str]:
+    left_out = [f"{spelling.key(column.name)} ({column.stored_as})" for column in columns if column.type is None]
     if left_out:
         yield f"Left out, because a catalog has no such type: {', '.join(left_out)}."
     asked = [column for column in table.columns if column.name != table.privacy_unit]

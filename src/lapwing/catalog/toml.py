@@ -98,14 +98,14 @@ def _tables(sections: Mapping[str, TomlSection]) -> tuple[tuple[Table, ...], tup
         for name, section in sections.items()
         if name not in public
     }
-    known: dict[str, Table] = {}
+    protected_tables: dict[str, Table] = {}
     for name in parents_first(links, public):
-        known[name] = _table(sections[name], name, known)
-    protected = tuple(known[name] for name in sections if name in known)
+        protected_tables[name] = _table(sections[name], name, protected_tables)
+    protected = tuple(protected_tables[name] for name in sections if name in protected_tables)
     return protected, tuple(_public_table(sections[name], name) for name in sections if name in public)
 
 
-def _table(section: TomlSection, name: str, known: Mapping[str, Table]) -> Table:
+def _table(section: TomlSection, name: str, others: Mapping[str, Table]) -> Table:
     section.allow("source", "public", "privacy_unit", "unit", "link", "max_rows_per_unit", "part", "columns")
     linked = section.has("link")
     whose = section.text("privacy_unit", example="person_id") if section.has("privacy_unit") or not linked else None
@@ -116,16 +116,16 @@ def _table(section: TomlSection, name: str, known: Mapping[str, Table]) -> Table
         max_rows_per_unit=section.integer("max_rows_per_unit", 1 if whose == ROW else None, example=10),
         columns=_columns(section),
         part=section.text("part", example="site") if section.has("part") else None,
-        link=_link(section.section("link"), known) if linked else None,
+        link=_link(section.section("link"), others) if linked else None,
         unit=section.text("unit", example="person") if section.has("unit") else None,
     )
 
 
-def _link(section: TomlSection, known: Mapping[str, Table]) -> Link:
+def _link(section: TomlSection, others: Mapping[str, Table]) -> Link:
     section.allow("table", "on")
     on = section.section("on")
     pairs = tuple((here, on.text(here, example="c_custkey")) for here in on.content)
-    return Link(parent=known[section.text("table", example="customer")], on=pairs)
+    return Link(parent=others[section.text("table", example="customer")], on=pairs)
 
 
 def _public_table(section: TomlSection, name: str) -> PublicTable:
@@ -178,20 +178,20 @@ def parents_first(links: Mapping[str, str | None], public: Collection[str]) -> t
 
 
 def _check_parent(name: str, parent: str, links: Mapping[str, str | None], public: Collection[str]) -> None:
-    place, given = _link_place(name), spelling.text(parent)
+    place, named = _link_place(name), spelling.text(parent)
     if parent == name:
-        refuse(place, f"{given} is this table itself; name the table that its rows belong to")
+        refuse(place, f"{named} is this table itself; name the table that its rows belong to")
     if parent in public:
-        reason = f"{given} is a public table, to whose rows nobody belongs"
+        reason = f"{named} is a public table, to whose rows nobody belongs"
         refuse(place, f"{reason}; name a protected one, and join the public one in questions")
     if parent in links:
         return
     for other in (*links, *public):
         if other.casefold() == parent.casefold():
-            refuse(place, f"{given} differs only by case from the table {spelling.text(other)}; write both alike")
+            refuse(place, f"{named} differs only by case from the table {spelling.text(other)}; write both alike")
     close = get_close_matches(parent, links, n=1)
     meant = f" (did you mean {spelling.text(close[0])}?)" if close else ""
-    refuse(place, f"there is no table {given}{meant}; name a protected table of this catalog")
+    refuse(place, f"there is no table {named}{meant}; name a protected table of this catalog")
 
 
 def _depth(name: str, links: Mapping[str, str | None]) -> int:

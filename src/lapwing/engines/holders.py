@@ -75,10 +75,10 @@ class Holders:
 
     def weighed(self, weight: Callable[[int], int]) -> Integers:
         """Return the sum of the weights that units put on each value, which depend on how many they hold."""
-        found = np.unique(self.degrees)
-        weights = np.array([weight(degree) for degree in found.tolist()], dtype=np.int64)
+        degrees = np.unique(self.degrees)
+        weights = np.array([weight(degree) for degree in degrees.tolist()], dtype=np.int64)
         sums = np.zeros(self.values.num_rows, dtype=np.int64)
-        np.add.at(sums, self.places, self.units * weights[np.searchsorted(found, self.degrees)])
+        np.add.at(sums, self.places, self.units * weights[np.searchsorted(degrees, self.degrees)])
         return sums
 
     def named(self, chosen: NDArray[np.bool_] | None = None) -> list[tuple[Constant, ...]]:
@@ -149,9 +149,9 @@ class _Codes:
 
 def _encoded(chunks: Sequence[pa.Array], kind: pa.DataType) -> tuple[pa.Array, _Codes]:
     """Return the different values of a column, and the column as their places."""
-    found = pa.chunked_array(chunks or [pa.array([], kind).dictionary_encode()]).unify_dictionaries()
-    codes = np.concatenate([chunk.indices.to_numpy() for chunk in found.chunks], dtype=np.int64)
-    values = found.chunk(0).dictionary
+    column = pa.chunked_array(chunks or [pa.array([], kind).dictionary_encode()]).unify_dictionaries()
+    codes = np.concatenate([chunk.indices.to_numpy() for chunk in column.chunks], dtype=np.int64)
+    values = column.chunk(0).dictionary
     return values, _Codes(codes=codes, size=max(len(values), 1), apart=lambda codes: [codes])
 
 
@@ -183,8 +183,8 @@ def _fitting(first: _Codes, second: _Codes) -> tuple[_Codes, _Codes]:
 
 
 def _dense(column: _Codes) -> _Codes:
-    found, codes = np.unique(column.codes, return_inverse=True)
-    return _Codes(codes=codes.astype(np.int64), size=found.size, apart=lambda codes: column.apart(found[codes]))
+    numbers, codes = np.unique(column.codes, return_inverse=True)
+    return _Codes(codes=codes.astype(np.int64), size=numbers.size, apart=lambda codes: column.apart(numbers[codes]))
 
 
 # Fresh memory costs as much as what is done in it: the arrays of codes, which nobody needs afterwards, are used again.
@@ -219,12 +219,12 @@ def _tally(keys: Integers, degrees: NDArray[np.int32], size: int) -> tuple[Integ
     entries += degrees
     if size * top <= 4 * entries.size:
         counts = np.bincount(entries)
-        found = np.flatnonzero(counts)
-        return found // top, found % top, counts[found]
+        different = np.flatnonzero(counts)
+        return different // top, different % top, counts[different]
     entries.sort()
     starts = np.flatnonzero(_new(entries))
-    found = entries[starts]
-    return found // top, found % top, np.diff(starts, append=entries.size)
+    different = entries[starts]
+    return different // top, different % top, np.diff(starts, append=entries.size)
 
 
 def _new(ordered: Integers) -> NDArray[np.bool_]:

@@ -34,7 +34,7 @@ def at_error(plan: Plan, bounds: tuple[tuple[SensitivityBound, ...], ...], budge
         raise QueryRefused("How far a quantile is off depends on the data", remedy="Give epsilon instead.")
     measure_kind = MEASURES[budget.measure]
     terms = []
-    for measure, found in zip(plan.question.measures, bounds, strict=True):
+    for measure, candidates in zip(plan.question.measures, bounds, strict=True):
         steps = error // measure.step
         if steps < 1:
             raise QueryRefused(
@@ -42,7 +42,7 @@ def at_error(plan: Plan, bounds: tuple[tuple[SensitivityBound, ...], ...], budge
                 remedy="Ask for a wider error.",
             )
         mechanisms = [kind.for_half_width(int(steps), CONFIDENCE) for kind in MECHANISMS[budget.measure]]
-        options = [NoisyMeasure(measure=measure, candidate=c, mechanism=m) for m in mechanisms for c in found]
+        options = [NoisyMeasure(measure=measure, candidate=c, mechanism=m) for m in mechanisms for c in candidates]
         terms.append(min(options, key=lambda term: term.loss(budget.measure).amount))
     total = measure_kind.from_amount(sum((term.loss(budget.measure).amount for term in terms), Fraction(0)))
     return Quote(question=plan.question, terms=tuple(terms), loss=total.rounded_up())

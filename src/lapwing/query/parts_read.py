@@ -42,8 +42,8 @@ def parts_read(question: Question) -> frozenset[str] | None:
     if column is None or column.values is None:
         return None
     names = {constant(value): value_text(value) for value in column.values}
-    found = _of_selection(question.selection, names)
-    return found if found and len(found) < len(names) else None
+    parts = _of_selection(question.selection, names)
+    return parts if parts and len(parts) < len(names) else None
 
 
 def _of_selection(selection: Selection, names: Names) -> frozenset[str] | None:
@@ -112,11 +112,11 @@ def _listed(arguments: Sequence[Expression], columns: frozenset[str], names: Nam
     return frozenset(names[value.value] for value in constants if isinstance(value, Literal) and value.value in names)
 
 
-def _both(found: Sequence[frozenset[str] | None]) -> frozenset[str] | None:
-    known = [parts for parts in found if parts is not None]
-    return frozenset.intersection(*known) if known else None
+def _both(each: Sequence[frozenset[str] | None]) -> frozenset[str] | None:
+    confining = [parts for parts in each if parts is not None]
+    return frozenset.intersection(*confining) if confining else None
 
 
-def _either(found: Sequence[frozenset[str] | None]) -> frozenset[str] | None:
-    known = [parts for parts in found if parts is not None]
-    return frozenset[str]().union(*known) if len(known) == len(found) else None
+def _either(each: Sequence[frozenset[str] | None]) -> frozenset[str] | None:
+    confining = [parts for parts in each if parts is not None]
+    return frozenset[str]().union(*confining) if len(confining) == len(each) else None

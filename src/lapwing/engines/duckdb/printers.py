@@ -257,18 +257,18 @@ def _truncate_to(node: Operation, arguments: Sequence[str]) -> str:
 
 def _magnitude(node: Operation, arguments: Sequence[str]) -> str:
     """Find the class of a value by a logarithm: a value within rounding of an edge may count as the edge."""
-    found, value, kind = magnitudes_in(node), arguments[0], node.arguments[0].type
+    magnitudes, value, kind = magnitudes_in(node), arguments[0], node.arguments[0].type
     step = kind.step if isinstance(kind, Fixed) else Fraction(1)
-    origin = len(found.below.rungs)
+    origin = len(magnitudes.below.rungs)
 
     def rung(ladder: Ladder, size: str) -> str:
         unit, last = ladder.unit / step, ladder.last / step
         doublings = f"ceil(log2(LEAST(GREATEST({size}, {double(unit)}), {double(last)}) * {double(1 / unit)}))"
         return f"TRY_CAST(LEAST({doublings}, {double(Fraction(ladder.doublings))}) AS BIGINT)"
 
-    above = f"WHEN {value} > 0 THEN {whole(origin + 1)} + {rung(found.above, f'CAST({value} AS DOUBLE)')}"
-    below = f"WHEN {value} < 0 THEN {whole(origin - 1)} - {rung(found.below, f'-CAST({value} AS DOUBLE)')}"
-    sides = [side for side, ladder in ((above, found.above), (below, found.below)) if ladder.last]
+    above = f"WHEN {value} > 0 THEN {whole(origin + 1)} + {rung(magnitudes.above, f'CAST({value} AS DOUBLE)')}"
+    below = f"WHEN {value} < 0 THEN {whole(origin - 1)} - {rung(magnitudes.below, f'-CAST({value} AS DOUBLE)')}"
+    sides = [side for side, ladder in ((above, magnitudes.above), (below, magnitudes.below)) if ladder.last]
     return f"CASE {' '.join(sides)} WHEN {value} IS NOT NULL THEN {whole(origin)} END"
 
 

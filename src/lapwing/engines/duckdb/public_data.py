@@ -145,8 +145,8 @@ class PublicData:
         distinct = f"SELECT DISTINCT * FROM ({_cleaned(read, [column])}) WHERE {_showable(column, 'c0')}"
         rows = self._fetch(read, f"{distinct} LIMIT {limit + 1}")
         step = kind.step if isinstance(kind, Fixed) else None
-        found = sorted(value if step is None else value * step for (value,) in rows)
-        return None if len(found) > limit else tuple(found)
+        values = sorted(value if step is None else value * step for (value,) in rows)
+        return None if len(values) > limit else tuple(values)
 
     def _multiplicity(self, read: _Read, names: tuple[str, ...]) -> int:
         columns = [_named(read.described, name) for name in names]
@@ -161,26 +161,26 @@ class PublicData:
 
     def _known(self, table: PublicTable) -> PublicTable:
         """Return the catalog's own table of this name: a described one is asked about like the one it describes."""
-        known = self._tables.get(table.name)
-        if known is None:
+        declared = self._tables.get(table.name)
+        if declared is None:
             raise InvalidParameter(f"The catalog has no public table {table.name}; ask about one that it has.")
-        return known
+        return declared
 
     def _opened(self, table: PublicTable) -> _Read:
         """Return what is known of a table, if its file is still what it was."""
-        known = self._known(table)
-        path = self._path(known)
-        with self._lock, files.readable(path, known):
-            stamp = files.stamp_of(path, known)
-            read = self._read.get(known.name)
+        declared = self._known(table)
+        path = self._path(declared)
+        with self._lock, files.readable(path, declared):
+            stamp = files.stamp_of(path, declared)
+            read = self._read.get(declared.name)
             if read is None:
-                self._read[known.name] = read = self._first(known, path, stamp)
+                self._read[declared.name] = read = self._first(declared, path, stamp)
             elif read.stamp != stamp:
                 # A new link or other rights change a file's stamp and not its content.
-                same = files.hashed(path, known) == read.digest
-                read.stamp = stamp if same and files.stamp_of(path, known) == stamp else read.stamp
+                same = files.hashed(path, declared) == read.digest
+                read.stamp = stamp if same and files.stamp_of(path, declared) == stamp else read.stamp
             if read.stamp != stamp:
-                raise _changed(known)
+                raise _changed(declared)
             return read
 
     def _first(self, table: PublicTable, path: Path, stamp: Stamp) -> _Read:
@@ -190,12 +190,12 @@ class PublicData:
         estimate, names = reading.metadata(path, connection)
         source = reading.columns(connection, reading.relation(path, names), names, table)
         read = _Read(stamp=stamp, digest=digest, source=source, rows=0, described=table)
-        (found,) = self._fetch(read, _survey(table, source))
-        read.rows = int(found[0])
+        (survey,) = self._fetch(read, _survey(table, source))
+        read.rows = int(survey[0])
         if read.rows != reading.rows_of(path, File(path=path, source=source, rows=estimate)):
             raise files.unreadable(table)
         numbers = [column for column in table.columns if column.numeric]
-        ends = {column.name: found[2 + 2 * i : 4 + 2 * i] for i, column in enumerate(numbers)}
+        ends = {column.name: survey[2 + 2 * i : 4 + 2 * i] for i, column in enumerate(numbers)}
         columns = [_completed(column, *ends[column.name]) if column.numeric else column for column in table.columns]
         read.described = replace(table, columns=tuple(columns))
         return read

@@ -74,16 +74,16 @@ def columns(
     Raises: DataFault if one is missing, or there several times but for case.
     """
     described = connection.cursor().execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
-    found = {str(name).casefold(): str(kind) for name, kind, *_ in described}
-    wanted = [*(column.name for column in table.columns), *further]
-    missing = sorted({name for name in wanted if name.casefold() not in found})
+    types = {str(name).casefold(): str(kind) for name, kind, *_ in described}
+    needed = [*(column.name for column in table.columns), *further]
+    missing = sorted({name for name in needed if name.casefold() not in types})
     if missing:
         raise DataFault(f"{table.source} has no column {', '.join(missing)}; it has {', '.join(names)}")
     folded = [name.casefold() for name in names]
-    twice = sorted({name for name in wanted if folded.count(name.casefold()) > 1})
+    twice = sorted({name for name in needed if folded.count(name.casefold()) > 1})
     if twice:
         raise DataFault(f"{table.source} has several columns called {', '.join(twice)}, but for case; rename them")
-    return Location(relation=relation, types={name: found[name.casefold()] for name in wanted})
+    return Location(relation=relation, types={name: types[name.casefold()] for name in needed})
 
 
 def rows_of(path: Path, file: File) -> int:

@@ -31,8 +31,8 @@ def stored(table: Table, relation: str, part: Pass = WHOLE, within: Pass = WHOLE
         divided by the other.
     """
     unit = unit_name(table)
-    wanted = [condition for condition in (of_part([unit], part), of_part([unit, "'stored'"], within)) if condition]
-    where = f" WHERE {' AND '.join(wanted)}" if wanted else ""
+    conditions = [condition for condition in (of_part([unit], part), of_part([unit, "'stored'"], within)) if condition]
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     return f"{kept_name(table)} AS (SELECT * FROM {relation}{where})"
 
 
@@ -49,8 +49,8 @@ def kept_rows(
     Args: parents: the layers beneath that of a linked table, of the same part. types: in which columns are wanted.
     """
     order = "" if table.unit_is_row else f" ORDER BY {unit_name(table)}"
-    wanted = {identifier(name): kind for name, kind in (types or {}).items()}
-    casts = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in wanted.items())
+    kinds = {identifier(name): kind for name, kind in (types or {}).items()}
+    casts = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in kinds.items())
     shown = f"* REPLACE ({casts})" if casts else "*"
     return f"WITH {', '.join([*parents, layer(table, source, part)])} SELECT {shown} FROM {kept_name(table)}{order}"
 

@@ -19,6 +19,7 @@ from lapwing.query.expressions.conversion import (
     real,
     rescale,
     to_real,
+    with_bounds,
     without_bounds,
 )
 from lapwing.query.expressions.expression import Expression, Literal, Operation, is_number
@@ -27,7 +28,6 @@ from lapwing.query.expressions.types import (
     UNBOUNDED_REAL,
     Fixed,
     Number,
-    Plain,
     Real,
     Type,
     common_step,
@@ -158,14 +158,7 @@ def _extreme(name: str, arguments: tuple[Expression, ...], smallest: bool) -> Ex
             high = sure_high if high is None else min(high, sure_high)
         if not smallest and sure_low is not None:
             low = sure_low if low is None else max(low, sure_low)
-    kind = arguments[0].type
-    if isinstance(kind, Fixed):
-        result: Type = fixed(kind.step, cast(int | None, low), cast(int | None, high))
-    elif isinstance(kind, Plain):
-        result = Plain(name=kind.name, low=cast(int | None, low), high=cast(int | None, high))
-    else:
-        result = real(cast(Fraction | None, low), cast(Fraction | None, high))
-    return commuting(name, arguments, result)
+    return commuting(name, arguments, with_bounds(arguments[0].type, low, high))
 
 
 def smallest(*arguments: Expression) -> Expression:

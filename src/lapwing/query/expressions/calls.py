@@ -81,7 +81,7 @@ def _chain(rule: Callable[..., Expression]) -> Callable[[exp.Expression, RowScop
     """Bind a chain of ANDs, or of ORs, as one, whatever its parentheses."""
 
     def bind(node: exp.Expression, rows: RowScope) -> Expression:
-        found, pending = [], [node]
+        conditions, pending = [], [node]
         while pending:
             part = pending.pop()
             inner = _unwrapped(part, rows)
@@ -89,8 +89,8 @@ def _chain(rule: Callable[..., Expression]) -> Callable[[exp.Expression, RowScop
                 rows.only(inner, "this", "expression")
                 pending += [inner.expression, inner.this]
             else:
-                found.append(bind_expression(part, rows))
-        return rule(*found)
+                conditions.append(bind_expression(part, rows))
+        return rule(*conditions)
 
     return bind
 
@@ -117,8 +117,8 @@ def _comparison(symbol: str) -> Callable[[exp.Expression, RowScope], Expression]
 def _between(node: exp.Expression, rows: RowScope) -> Expression:
     rows.only(node, "this", "low", "high", "symmetric")
     value, low, high = (bind_expression(node.args[part], rows) for part in ("this", "low", "high"))
-    found = logic.between(value, low, high)
-    return logic.either(found, logic.between(value, high, low)) if node.args.get("symmetric") else found
+    inside = logic.between(value, low, high)
+    return logic.either(inside, logic.between(value, high, low)) if node.args.get("symmetric") else inside
 
 
 def _member(node: exp.Expression, rows: RowScope) -> Expression:
@@ -168,8 +168,8 @@ def _is(node: exp.Expression, rows: RowScope) -> Expression:
     if isinstance(node.expression, exp.Null):
         return logic.is_null(argument)
     if isinstance(node.expression, exp.Boolean):
-        wanted = argument if node.expression.this else logic.negation(argument)
-        return logic.coalesce(wanted, Literal(value=False, type=BOOLEAN))
+        condition = argument if node.expression.this else logic.negation(argument)
+        return logic.coalesce(condition, Literal(value=False, type=BOOLEAN))
     raise rows.refusal(node, "IS takes NULL, TRUE or FALSE")
 
 
@@ -293,11 +293,11 @@ def _call(signature: Signature) -> Callable[[exp.Expression, RowScope], Expressi
             remedy = "Write DATE_TRUNC('month', x) and DATE_DIFF('day', earlier, later)."
             raise rows.refusal(node, f"{name_of(node)} takes the unit of time first", remedy)
         words += [str(node.args.get(name) or "") for name in signature.flags]
-        given = [node.args.get(name) for name in (*signature.needed, *signature.optional)]
-        if any(part is None for part in given[: len(signature.needed)]):
+        arguments = [node.args.get(name) for name in (*signature.needed, *signature.optional)]
+        if any(part is None for part in arguments[: len(signature.needed)]):
             raise rows.refusal(node, f"{name_of(node)} needs more arguments", "See the SQL reference.")
-        given += [part for name in signature.rest for part in node.args.get(name) or []]
-        return signature.rule(*words, *(None if part is None else bind_expression(part, rows) for part in given))
+        arguments += [part for name in signature.rest for part in node.args.get(name) or []]
+        return signature.rule(*words, *(None if part is None else bind_expression(part, rows) for part in arguments))
 
     return bind
 
@@ -327,10 +327,10 @@ def _anonymous(node: exp.Expression, rows: RowScope) -> Expression:
         rule, words, counts = ANONYMOUS[name]
         parts = node.expressions
         if len(parts) - words not in counts:
-            wanted = " or ".join(str(words + count) for count in counts)
-            raise rows.refusal(node, f"{name} takes {wanted} arguments", remedy_of(node))
-        given = [_unit_of(part, node, rows) for part in parts[:words]]
-        return rule(*given, *(bind_expression(part, rows) for part in parts[words:]))
+            expected = " or ".join(str(words + count) for count in counts)
+            raise rows.refusal(node, f"{name} takes {expected} arguments", remedy_of(node))
+        units = [_unit_of(part, node, rows) for part in parts[:words]]
+        return rule(*units, *(bind_expression(part, rows) for part in parts[words:]))
     if name in CLOCKS:
         return _clock(node, rows)
     if name == "DATE_SUB" and len(node.expressions) == 2 and isinstance(node.expressions[1], exp.Interval):

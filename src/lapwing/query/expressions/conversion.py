@@ -97,6 +97,16 @@ def real(low: Fraction | None, high: Fraction | None) -> Real:
     return Real(low=None if low is None else nearest(low), high=None if high is None else nearest(high))
 
 
+def with_bounds(kind: Type, low: Fraction | int | None, high: Fraction | int | None) -> Type:
+    """Return a type with other bounds, refusing numbers that could not be held."""
+    if isinstance(kind, Real):
+        return real(cast(Fraction | None, low), cast(Fraction | None, high))
+    whole_low, whole_high = cast(int | None, low), cast(int | None, high)
+    if isinstance(kind, Fixed):
+        return fixed(kind.step, whole_low, whole_high)
+    return Plain(name=kind.name, low=whole_low, high=whole_high)
+
+
 def rescale(argument: Expression, step: Fraction) -> Expression:
     """Express a fixed-point value in a finer step of which its own is a whole multiple."""
     kind = cast(Fixed, argument.type)
@@ -138,8 +148,8 @@ def _last_bits(count: int) -> int:
 def without_bounds(argument: Expression, otherwise: str) -> QueryRefused:
     """Return the refusal of an expression that needs bounds, naming the columns that have none."""
     names = sorted(unbounded_columns(argument))
-    known = f"The catalog declares no bounds of {' and '.join(names)}" if names else otherwise
-    return QueryRefused(known, remedy=NEEDS_BOUNDS)
+    reason = f"The catalog declares no bounds of {' and '.join(names)}" if names else otherwise
+    return QueryRefused(reason, remedy=NEEDS_BOUNDS)
 
 
 def to_fixed(argument: Expression) -> Expression:
@@ -208,10 +218,10 @@ def alike(arguments: Sequence[Expression]) -> tuple[Expression, ...]:
             for argument in typed[1:]:
                 step = common_step(step, cast(Fixed, argument.type).step)
             typed = [rescale(argument, step) for argument in typed]
-    known = typed[0].type if typed else NULL
+    common = typed[0].type if typed else NULL
     remaining = iter(typed)
     return tuple(
-        Literal(value=None, type=_null_of(known)) if argument.type == NULL else next(remaining)
+        Literal(value=None, type=_null_of(common)) if argument.type == NULL else next(remaining)
         for argument in arguments
     )
 

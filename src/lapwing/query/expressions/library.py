@@ -68,9 +68,9 @@ def _instant(kind: Plain, argument: Expression) -> Expression:
     if isinstance(argument, Literal) and isinstance(argument.value, str):
         return conversion.temporal(argument.value, kind)
     if argument.type == TEXT:
-        wanted = kind.name
+        target = kind.name
         raise QueryRefused(
-            f"A cast of text to {wanted} can fail", remedy=f"Write TRY_CAST(x AS {wanted.upper()}): NULL where it does."
+            f"A cast of text to {target} can fail", remedy=f"Write TRY_CAST(x AS {target.upper()}): NULL where it does."
         )
     return conversion.to_date(argument) if kind == DATE else conversion.to_timestamp(argument)
 
@@ -129,15 +129,15 @@ def _translated(name: str, template: Expression, names: re.Pattern[str], meaning
     remedy = "Write STRFTIME(x, '%Y-%m')."
     if not isinstance(text, str) or len(text) > 100:
         raise QueryRefused(f"{name} takes a constant format", remedy=remedy)
-    at, found = 0, ""
+    at, written = 0, ""
     while at < len(text):
         between = _BETWEEN.match(text, at)
         part = between or names.match(text, at)
         if part is None or (between is None and part[0] not in meaning):
             raise QueryRefused(f"The format is not understood at '{text[at : at + 10]}'", remedy=remedy)
-        found += part[0] if between else meaning[part[0]]
+        written += part[0] if between else meaning[part[0]]
         at = part.end()
-    return temporal.word(found)
+    return temporal.word(written)
 
 
 # ---- the tables ------------------------------------------------------------------------------------------------------

@@ -8,13 +8,12 @@ holds for the rules of all files beside this one.
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import cast
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import normal_forms
-from lapwing.query.expressions.conversion import alike, fixed, number, real
+from lapwing.query.expressions.conversion import alike, number, with_bounds
 from lapwing.query.expressions.expression import Expression, Literal, Operation, is_number, nodes_of
-from lapwing.query.expressions.types import BOOLEAN, NULL, Fixed, Plain, Real, Type, describe, greatest, least
+from lapwing.query.expressions.types import BOOLEAN, NULL, Type, describe, greatest, least
 
 NULL_LITERAL = Literal(value=None, type=NULL)
 
@@ -25,17 +24,8 @@ def hull(arguments: Sequence[Expression]) -> Type:
     kind = real_values[0].type
     for argument in real_values[1:]:
         other = argument.type
-        if isinstance(kind, Fixed) and isinstance(other, Fixed):
-            low, high = least(kind.low, other.low), greatest(kind.high, other.high)
-            kind = fixed(kind.step, cast(int | None, low), cast(int | None, high))
-        elif isinstance(kind, Real) and isinstance(other, Real):
-            kind = real(
-                cast(Fraction | None, least(kind.low, other.low)),
-                cast(Fraction | None, greatest(kind.high, other.high)),
-            )
-        elif isinstance(kind, Plain) and isinstance(other, Plain):
-            low, high = least(kind.low, other.low), greatest(kind.high, other.high)
-            kind = Plain(name=kind.name, low=cast(int | None, low), high=cast(int | None, high))
+        if type(kind) is type(other):
+            kind = with_bounds(kind, least(kind.low, other.low), greatest(kind.high, other.high))
     return kind
 
 

@@ -143,15 +143,15 @@ def changed(function: str, argument: Expression) -> Expression:
 
 def trim(side: str, argument: Expression, characters: Expression | None = None) -> Expression:
     """Cut spaces, or given characters, from both ends or one."""
-    given = () if characters is None else (_constant_text("TRIM", "the characters", characters, 100),)
-    return _operation("trim", word(side), _text("TRIM", argument), *given)
+    further = () if characters is None else (_constant_text("TRIM", "the characters", characters, 100),)
+    return _operation("trim", word(side), _text("TRIM", argument), *further)
 
 
 def substring(argument: Expression, start: Expression, length: Expression | None = None) -> Expression:
     """Take a part of a text, from a position counted from 1, or from the end if it is negative."""
     first = _constant_whole("SUBSTRING", start, -1_000_000, 1_000_000)
-    given = () if length is None else (_constant_whole("SUBSTRING", length, 0, 1_000_000),)
-    return _operation("substring", _text("SUBSTRING", argument), first, *given)
+    further = () if length is None else (_constant_whole("SUBSTRING", length, 0, 1_000_000),)
+    return _operation("substring", _text("SUBSTRING", argument), first, *further)
 
 
 def end_of(side: str, argument: Expression, length: Expression) -> Expression:
@@ -173,8 +173,8 @@ def replace(argument: Expression, searched: Expression, by: Expression) -> Expre
         replacement: Literal = by
     else:
         replacement = _constant_text("REPLACE", "the replacement", by)
-    found = _constant_text("REPLACE", "the searched text", searched)
-    return _measured(_operation("replace", _text("REPLACE", argument), found, replacement))
+    constant = _constant_text("REPLACE", "the searched text", searched)
+    return _measured(_operation("replace", _text("REPLACE", argument), constant, replacement))
 
 
 def split_part(argument: Expression, separator: Expression, index: Expression) -> Expression:
@@ -304,9 +304,9 @@ def extract(
     argument: Expression, pattern: Expression, group: Expression | None = None, flags: Expression | None = None
 ) -> Expression:
     """Take the first part of a text that a regular expression describes, or a group of it; '' where there is none."""
-    text, (checked, known) = _text("REGEXP_EXTRACT", argument), _pattern("REGEXP_EXTRACT", pattern)
+    text, (checked, about) = _text("REGEXP_EXTRACT", argument), _pattern("REGEXP_EXTRACT", pattern)
     chosen = _constant_whole(
-        "REGEXP_EXTRACT", group or Literal(value=Fraction(0), type=UNBOUNDED_INTEGER), 0, known.groups
+        "REGEXP_EXTRACT", group or Literal(value=Fraction(0), type=UNBOUNDED_INTEGER), 0, about.groups
     )
     return _operation("extracted", text, checked, chosen, _flags(flags, "i"))
 

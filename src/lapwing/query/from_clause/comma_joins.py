@@ -78,14 +78,14 @@ def _connected(
     """Join what is connected to rows, one after the other; return also the tables and conditions that are left."""
     items = list(items)
     while items:
-        place, found = _next(items, bound, conditions, scope)
+        place, on = _next(items, bound, conditions, scope)
         if place is None:
             break
         join, other = items.pop(place)
-        if found:
-            join = exp.Join(this=join.this, on=exp.and_(*found, copy=False, wrap=False))
+        if on:
+            join = exp.Join(this=join.this, on=exp.and_(*on, copy=False, wrap=False))
         bound = bind_join(join, bound, other, scope)
-        conditions = [part for part in conditions if part not in found]
+        conditions = [part for part in conditions if part not in on]
     return bound, items, conditions
 
 
@@ -103,7 +103,7 @@ def _met(
     bound = clusters.pop(0)[1]
     while clusters:
         ways = [meet(bound, cluster, conditions, scope) for _, cluster in clusters]
-        place = next((i for i, found in enumerate(ways) if found), 0)
+        place = next((i for i, way in enumerate(ways) if way), 0)
         join, cluster = clusters.pop(place)
         bound = bind_shared_join(join, bound, cluster, ways[place], scope)
         conditions = [part for part in conditions if part not in ways[place]]
@@ -151,11 +151,11 @@ def is_inner(join: exp.Expression) -> bool:
 
 def _begun(select: exp.Select, items: list[Joined], scope: Scope) -> tuple[Input, list[Joined]]:
     """Return the first protected table of the list, and the others."""
-    for place, (join, found) in enumerate(items):
+    for place, (join, item) in enumerate(items):
         if place and not is_listed(join):
             break
-        if isinstance(found, Input):
-            return found, [*items[:place], *items[place + 1 :]]
+        if isinstance(item, Input):
+            return item, [*items[:place], *items[place + 1 :]]
     reason = "FROM lists public tables alone: no answer about them needs protection"
     raise scope.nowhere.refusal(select.args["from_"].this, reason, "Begin with a protected table.")
 
@@ -167,9 +167,9 @@ def _next(
     for place, (join, other) in enumerate(items):
         if not is_listed(join):
             return (place, []) if place == 0 else (None, [])
-        found = _connecting(bound, other, conditions, scope)
-        if found:
-            return place, found
+        on = _connecting(bound, other, conditions, scope)
+        if on:
+            return place, on
     return None, []
 
 
@@ -182,8 +182,8 @@ def _connecting(
     if isinstance(other, PublicInput):
         return equal
     units = [part for part in conditions if part not in equal and compares_units(part, ours, theirs)]
-    found = [*equal, *units]
-    return found if found and connects(bound, other, found, scope) else []
+    on = [*equal, *units]
+    return on if on and connects(bound, other, on, scope) else []
 
 
 def _in_all_branches(node: exp.Expression, rows: RowScope) -> list[exp.Expression]:

@@ -46,7 +46,7 @@ def filtered(selection: Selection, where: Expression | None) -> Selection:
 
 def conjuncts(node: exp.Expression, rows: RowScope) -> Sequence[exp.Expression]:
     """Return the conditions that a chain of ANDs joins."""
-    found: list[exp.Expression] = []
+    parts: list[exp.Expression] = []
     pending = [node]
     while pending:
         part = pending.pop()
@@ -57,5 +57,5 @@ def conjuncts(node: exp.Expression, rows: RowScope) -> Sequence[exp.Expression]:
             rows.only(part, "this")
             pending.append(part.this)
         else:
-            found.append(part)
-    return found
+            parts.append(part)
+    return parts

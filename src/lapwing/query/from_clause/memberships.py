@@ -36,12 +36,12 @@ def bind_where(parts: Sequence[exp.Expression], bound: Input, scope: Scope, *, s
 
 def _once(bind: Binder) -> Binder:
     """Bind every subquery once, however often it is asked for, so that time grows with the depth and no faster."""
-    known: dict[int, Input | PublicInput] = {}
+    results: dict[int, Input | PublicInput] = {}
 
     def bound(node: exp.Expression, scope: Scope) -> Input | PublicInput:
-        if id(node) not in known:
-            known[id(node)] = bind(node, scope)
-        return known[id(node)]
+        if id(node) not in results:
+            results[id(node)] = bind(node, scope)
+        return results[id(node)]
 
     return bound
 

@@ -47,12 +47,12 @@ def bind_join(
 
     Args: mirrored: whether the public table stands before the join, and the protected one after it.
     """
-    found = _bound_join(node, bound, public, scope, mirrored)
+    result = _bound_join(node, bound, public, scope, mirrored)
     side = _side(node, mirrored)
     own = frozenset(column.name for column in bound.selection.relation.columns)
     dark = bound.dark if side != "RIGHT" else own if bound.dark is None else own & bound.dark
-    sources = (found.sources[-1], *found.sources[:-1]) if mirrored else found.sources
-    return replace(found, sources=sources, dark=dark)
+    sources = (result.sources[-1], *result.sources[:-1]) if mirrored else result.sources
+    return replace(result, sources=sources, dark=dark)
 
 
 def _side(node: exp.Expression, mirrored: bool) -> str:
@@ -68,43 +68,43 @@ def _bound_join(node: exp.Expression, bound: Input, public: Input | PublicInput,
         return _of_units(node, bound, public, scope)
     check_name(node, bound, public, rows)
     side, kind = _side(node, mirrored), str(node.args.get("kind") or "").upper()
-    wanted = KINDS.get((side, kind))
-    if wanted is None or (mirrored and wanted in ("semi", "anti")):
+    join = KINDS.get((side, kind))
+    if join is None or (mirrored and join in ("semi", "anti")):
         asked = f"{node.args.get('side') or ''} {kind}".strip().upper()
         remedy = "Begin FROM with the protected table." if mirrored else "Use JOIN, LEFT or RIGHT JOIN."
         raise rows.refusal(node, f"{asked} JOIN is not answered", remedy)
     if node.args.get("using"):
         pairs = _shared(node.args["using"], rows, rows_of(public, scope))
-        return _without_shared(node, joined(bound, public, wanted, pairs, scope), public)
+        return _without_shared(node, joined(bound, public, join, pairs, scope), public)
     if node.args.get("on") is None:
         raise rows.refusal(node, "A join without ON would pair every row with every public row", "Write ON or USING.")
     pairs, conditions = equalities(conjuncts(node.args["on"], rows), bound, public, scope)
     outside, public = split(conditions, bound, public, scope)
-    if outside and wanted != "inner":
-        reason = f"{wanted.upper()} JOIN takes equalities and conditions on the public table"
+    if outside and join != "inner":
+        reason = f"{join.upper()} JOIN takes equalities and conditions on the public table"
         raise rows.refusal(outside[0], reason, "Use WHERE.")
-    found = joined(bound, public, wanted, pairs, scope)
+    result = joined(bound, public, join, pairs, scope)
     for condition in outside:
-        where = bound_condition(condition, rows_of(found, scope), "ON")
-        found = replace(found, selection=filtered(found.selection, where))
-    return found
+        where = bound_condition(condition, rows_of(result, scope), "ON")
+        result = replace(result, selection=filtered(result.selection, where))
+    return result
 
 
 def _of_units(node: exp.Expression, bound: Input, other: Input, scope: Scope) -> Input:
     """Bind a join with rows of the same protected table."""
     side, kind = (str(node.args.get(part) or "").upper() for part in ("side", "kind"))
-    wanted = KINDS.get((side, kind))
-    if wanted is None or wanted == "not_in" or side == "RIGHT":
+    join = KINDS.get((side, kind))
+    if join is None or join == "not_in" or side == "RIGHT":
         asked = f"{side} {kind}".strip()
         reason = f"{asked} JOIN of a protected table is not answered"
         raise rows_of(bound, scope).refusal(node, reason, "Use JOIN or LEFT JOIN, with the other side first.")
     if node.args.get("using"):
-        return join_using(node, wanted, bound, other, node.args["using"], scope)
+        return join_using(node, join, bound, other, node.args["using"], scope)
     on = node.args.get("on")
     conditions = conjuncts(on, scope.nowhere) if on is not None else []
-    if scope.sharing and wanted == "inner" and not connects(bound, other, conditions, scope):
+    if scope.sharing and join == "inner" and not connects(bound, other, conditions, scope):
         return bind_shared_join(node, bound, other, conditions, scope)
-    return bind_unit_join(node, wanted, bound, other, conditions, scope)
+    return bind_unit_join(node, join, bound, other, conditions, scope)
 
 
 def check_name(node: exp.Expression, bound: Input, public: PublicInput, rows: RowScope) -> None:
@@ -122,21 +122,21 @@ def _shared(using: Sequence[exp.Expression], private: RowScope, public: RowScope
     return pairs
 
 
-def _without_shared(node: exp.Expression, found: Input, public: PublicInput) -> Input:
+def _without_shared(node: exp.Expression, result: Input, public: PublicInput) -> Input:
     """Show each column of USING once.
 
     In an inner join that is the public one, as its values are known; but the privacy unit stays the protected table's.
     """
     names = {name.name.casefold() for name in node.args["using"]}
-    units = {source.unit.casefold() for source in found.sources if source.unit is not None}
-    inner = isinstance(found.selection.relation, PublicJoin) and found.selection.relation.kind == "inner"
+    units = {source.unit.casefold() for source in result.sources if source.unit is not None}
+    inner = isinstance(result.selection.relation, PublicJoin) and result.selection.relation.kind == "inner"
 
     def remaining(source: TableReference) -> TableReference:
         of_public = source.name == public.source.name
         gone = names & units if of_public and inner else names if of_public else names - units if inner else set()
         return replace(source, columns={n: e for n, e in source.columns.items() if n.casefold() not in gone})
 
-    return replace(found, sources=tuple(map(remaining, found.sources)))
+    return replace(result, sources=tuple(map(remaining, result.sources)))
 
 
 # ---- conditions -----------------------------------------------------------------------------------------------------
@@ -174,8 +174,8 @@ def split(
 def joined(bound: Input, public: PublicInput, kind: JoinKind, pairs: Pairs, scope: Scope) -> Input:
     """Return rows joined on pairs of equal values."""
     keys = [_injective(right) for _, right in pairs]
-    known = sorted({key.name for key in keys if key is not None})
-    multiplicity = _multiplicity(public.rows, known, scope)
+    compared = sorted({key.name for key in keys if key is not None})
+    multiplicity = _multiplicity(public.rows, compared, scope)
     shows = kind in ("inner", "left")
     added = _added(public.rows, bound.selection.relation) if shows else ()
     relation = PublicJoin(
@@ -198,11 +198,11 @@ def joined(bound: Input, public: PublicInput, kind: JoinKind, pairs: Pairs, scop
     )
 
 
-def _multiplicity(rows: PublicRows, known: Sequence[str], scope: Scope) -> int:
+def _multiplicity(rows: PublicRows, compared: Sequence[str], scope: Scope) -> int:
     """Return the most public rows that share one combination of values; of distinct rows, one of whole rows."""
-    if rows.distinct and {column.name for column in rows.columns} <= set(known):
+    if rows.distinct and {column.name for column in rows.columns} <= set(compared):
         return 1
-    return scope.facts.multiplicity(rows.table, known)
+    return scope.facts.multiplicity(rows.table, compared)
 
 
 def _added(rows: PublicRows, relation: Relation) -> tuple[ColumnReference, ...]:

@@ -49,11 +49,11 @@ def bind_list(select: exp.Select, rows: RowScope) -> SelectList:
     columns = {item.name: item.value for item in items if item.value is not None}
     with rows.pointing(select):
         require_few(columns.values())
-    known = bool(places) and (items[places[0]].value is not None or not any(map(_is_star, select.expressions)))
+    fixed = bool(places) and (items[places[0]].value is not None or not any(map(_is_star, select.expressions)))
     return SelectList(
         columns=columns,
         unit=items[places[0]].name if places else None,
-        unit_place=places[0] if known else None,
+        unit_place=places[0] if fixed else None,
     )
 
 
@@ -116,13 +116,13 @@ def _aliased(node: exp.Expression, items: Sequence[exp.Expression], rows: RowSco
     sources = (*rows.sources, *rows.lost)
     if any(same_name(node.this, name) for source in sources for name in (*source.columns, source.unit or "")):
         return None
-    found = [named(item, rows)[0] for item in items if type(item) is exp.Alias and same_name(node.this, item.alias)]
-    if found:
+    aliased = [named(item, rows)[0] for item in items if type(item) is exp.Alias and same_name(node.this, item.alias)]
+    if aliased:
         rows.only(node, "this")
         rows.only(node.this, "this", "quoted")
-    if len(found) > 1:
+    if len(aliased) > 1:
         raise rows.refusal(node, f"'{node.name}' is the name of several columns", "Rename one.")
-    return found[0] if found else None
+    return aliased[0] if aliased else None
 
 
 def with_aliases(clause: exp.Expression | None, select: exp.Select, rows: RowScope) -> RowScope:

@@ -148,16 +148,16 @@ def _item(node: exp.Expression, scope: Scope) -> Input | PublicInput:
 
 
 def _with_names(
-    node: exp.Expression, found: Input | PublicInput, names: Sequence[exp.Expression], scope: Scope
+    node: exp.Expression, bound: Input | PublicInput, names: Sequence[exp.Expression], scope: Scope
 ) -> Input | PublicInput:
     """Rename the columns of a subquery: (SELECT …) AS s (a, b)."""
-    source = found.source if isinstance(found, PublicInput) else found.sources[0]
+    source = bound.source if isinstance(bound, PublicInput) else bound.sources[0]
     old = list(source.columns)
-    if isinstance(found, Input) and source.unit is not None and source.unit not in source.columns:
-        if found.unit_place is None:
+    if isinstance(bound, Input) and source.unit is not None and source.unit not in source.columns:
+        if bound.unit_place is None:
             reason = "The subquery shows all columns, the privacy unit somewhere among them"
             raise scope.nowhere.refusal(node, reason, "Name the columns in its SELECT list.")
-        old.insert(found.unit_place, source.unit)
+        old.insert(bound.unit_place, source.unit)
     for name in names:
         scope.nowhere.only(name, "this", "quoted")
     new = [str(name.name) for name in names]
@@ -166,7 +166,7 @@ def _with_names(
     called = dict(zip(old, new, strict=True))
     columns = {called[name]: value for name, value in source.columns.items()}
     shown = replace(source, columns=columns, unit=called.get(source.unit or ""))
-    return replace(found, source=shown) if isinstance(found, PublicInput) else replace(found, sources=(shown,))
+    return replace(bound, source=shown) if isinstance(bound, PublicInput) else replace(bound, sources=(shown,))
 
 
 def _public(table: PublicTable, name: str, scope: Scope) -> PublicInput:
@@ -224,8 +224,8 @@ def _subquery(node: exp.Expression, name: str, scope: Scope) -> Input | PublicIn
         if not isinstance(node, exp.Union):
             left, right = aligned(node, sides, scope)
             return compared(node, _without_duplicates(node, left, scope), right, scope)
-        found = united(node, sides, name, scope)
-        return _without_duplicates(node, found, scope) if node.args.get("distinct") else found
+        union = united(node, sides, name, scope)
+        return _without_duplicates(node, union, scope) if node.args.get("distinct") else union
     if not isinstance(node, exp.Select):
         what = "A join in parentheses" if isinstance(node, exp.Table) else f"{node.key.upper()} in parentheses"
         raise scope.nowhere.refusal(node, f"{what} is not answered", "Write (SELECT … FROM …).")
@@ -243,11 +243,11 @@ def _subquery(node: exp.Expression, name: str, scope: Scope) -> Input | PublicIn
     return _protected_subquery(node, first, name, inner)
 
 
-def _without_duplicates(node: exp.Expression, found: Input, scope: Scope) -> Input:
+def _without_duplicates(node: exp.Expression, union: Input, scope: Scope) -> Input:
     """Bind UNION, which is UNION ALL made distinct."""
-    (source,) = found.sources
-    shown = SelectList(columns=source.columns, unit=source.unit, unit_place=found.unit_place)
-    bound, shown = _distinct(node, found, shown, rows_of(found, scope), "UNION")
+    (source,) = union.sources
+    shown = SelectList(columns=source.columns, unit=source.unit, unit_place=union.unit_place)
+    bound, shown = _distinct(node, union, shown, rows_of(union, scope), "UNION")
     return replace(bound, sources=(replace(source, columns=shown.columns),))
 
 
@@ -284,9 +284,9 @@ def _protected_subquery(node: exp.Select, first: Input | PublicInput, name: str,
         bound = Input(selection=filtered(selection, having), sources=())
     elif node.args.get("having") is not None:
         raise rows.refusal(node.args["having"], "HAVING without GROUP BY", "Write WHERE.")
-    found, definitions = windows_in(node), definitions_in(node, rows)
-    if found:
-        selection, rows = bind_windows(found, definitions, bound.selection, rows)
+    windows, definitions = windows_in(node), definitions_in(node, rows)
+    if windows:
+        selection, rows = bind_windows(windows, definitions, bound.selection, rows)
         bound = replace(bound, selection=selection)
     qualify = condition(node.args.get("qualify"), with_aliases(node.args.get("qualify"), node, rows), "QUALIFY")
     bound = replace(bound, selection=filtered(bound.selection, qualify))

@@ -59,20 +59,20 @@ def united(node: exp.Expression, parts: Sequence[Input | PublicInput], name: str
     with scope.nowhere.pointing(node):
         rows = [alike(column) for column in zip(*shown, strict=True)]
         types = [logic.hull(column) for column in rows]
-    found = _flat([Part(source=part.selection, expressions=tuple(c[i] for c in rows)) for i, part in enumerate(inputs)])
-    columns = fresh("u", types, *(part.source.relation for part in found))
-    relation = Union(parts=tuple(sorted(found, key=str)), columns=columns)
+    flat = _flat([Part(source=part.selection, expressions=tuple(c[i] for c in rows)) for i, part in enumerate(inputs)])
+    columns = fresh("u", types, *(part.source.relation for part in flat))
+    relation = Union(parts=tuple(sorted(flat, key=str)), columns=columns)
     source = TableReference(name=name, columns=dict(zip(names, columns, strict=True)), unit=units[0])
     return Input(selection=Selection(relation=relation), sources=(source,), unit_place=inputs[0].unit_place)
 
 
 def _flat(parts: Sequence[Part]) -> list[Part]:
     """Take the parts of a union that is a part itself, if all of its rows and columns are taken as they are."""
-    found: list[Part] = []
+    flat: list[Part] = []
     for part in parts:
         relation = part.source.relation
         if isinstance(relation, Union) and part.source.where is None and part.expressions == relation.columns:
-            found += relation.parts
+            flat += relation.parts
         else:
-            found.append(part)
-    return found
+            flat.append(part)
+    return flat

@@ -101,13 +101,13 @@ def unlinked(bound: Input, other: Input, scope: Scope) -> tuple[str, str]:
 def _naming(bound: Input, scope: Scope) -> dict[str, Origin]:
     """Return the columns that say whose row it is, each by itself, under the names that the text may use."""
     relation = bound.selection.relation
-    found = {
+    origins = {
         f"{source.name}.{name}": come
         for source in bound.sources
         for name, value in source.columns.items()
         if (come := origin(value, relation)) is not None
     }
-    return {name: come for name, come in found.items() if names_unit([come], scope.catalog)}
+    return {name: come for name, come in origins.items() if names_unit([come], scope.catalog)}
 
 
 def paired(
@@ -120,11 +120,11 @@ def paired(
 ) -> Input:
     """Join rows with those of their unit that are equal in pairs of expressions, and for which conditions hold."""
     other, rest = filtered_by_own(other, rest, rows_of(bound, scope), rows_of(other, scope))
-    found, combined = _joined(kind, bound, other, pairs, scope)
+    result, combined = _joined(kind, bound, other, pairs, scope)
     where = all_of(rest, combined)
     if kind == "inner":
-        return replace(found, selection=filtered(found.selection, where))
-    return _asking(found, where)
+        return replace(result, selection=filtered(result.selection, where))
+    return _asking(result, where)
 
 
 def join_using(
@@ -139,34 +139,34 @@ def join_using(
     if len(shared) == len(columns) and not is_linked(pairs, bound, other, scope):
         _, remedy = unlinked(bound, other, scope)
         raise rows.refusal(node, "USING names neither the privacy unit nor a linked key", remedy)
-    found, _ = _joined(kind, bound, other, pairs, scope)
+    result, _ = _joined(kind, bound, other, pairs, scope)
     gone = {name.name.casefold() for name in names}
     sources = tuple(
         source
         if source in bound.sources
         else replace(source, unit=None, columns={n: e for n, e in source.columns.items() if n.casefold() not in gone})
-        for source in found.sources
+        for source in result.sources
     )
-    return replace(found, sources=sources)
+    return replace(result, sources=sources)
 
 
-def _asking(found: Input, where: Expression | None) -> Input:
+def _asking(result: Input, where: Expression | None) -> Input:
     """Return a join in which a pair matches only where a condition holds, as in ON; it does not filter the result."""
-    relation = found.selection.relation
+    relation = result.selection.relation
     if isinstance(relation, UnitJoin):
         relation = replace(relation, where=where)
-    return replace(found, selection=Selection(relation=relation))
+    return replace(result, selection=Selection(relation=relation))
 
 
 def compared(node: exp.Expression, bound: Input, other: Input, scope: Scope) -> Input:
     """Bind INTERSECT and EXCEPT of distinct rows with rows of the same columns, in which NULL is a value."""
     check_units(node, bound, replace(other, sources=(replace(other.sources[0], name=""),)), rows_of(bound, scope))
-    found, combined = _joined("semi" if isinstance(node, exp.Intersect) else "anti", bound, other, [], scope)
+    result, combined = _joined("semi" if isinstance(node, exp.Intersect) else "anti", bound, other, [], scope)
     ours, theirs = combined.sources
     where: Expression | None = None
     for name, value in ours.columns.items():
         where = conjunction(where, logic.negation(logic.distinct(value, theirs.columns[name])))
-    return _asking(found, where)
+    return _asking(result, where)
 
 
 def check_units(node: exp.Expression, bound: Input, other: Input, rows: RowScope, further: str = "") -> None:
@@ -237,5 +237,5 @@ def _joined(kind: UnitJoinKind, bound: Input, other: Input, pairs: Pairs, scope:
     )
     both = (*bound.sources, *sources)
     kept = both if kind in ("inner", "left") else bound.sources
-    found = replace(bound, selection=Selection(relation=relation), sources=kept)
-    return found, RowScope(text=scope.text, sources=both)
+    result = replace(bound, selection=Selection(relation=relation), sources=kept)
+    return result, RowScope(text=scope.text, sources=both)

@@ -26,18 +26,18 @@ Definitions = Mapping[str, "Written"]
 def windows_in(select: exp.Select) -> list[exp.Window]:
     """Return the window functions of a SELECT list and QUALIFY, outermost first."""
     parts = [*select.expressions, *([select.args["qualify"]] if select.args.get("qualify") is not None else [])]
-    found: list[exp.Window] = []
+    windows: list[exp.Window] = []
     for part in parts:
-        _find(part, found)
-    return found
+        _find(part, windows)
+    return windows
 
 
-def _find(node: exp.Expression, found: list[exp.Window]) -> None:
+def _find(node: exp.Expression, windows: list[exp.Window]) -> None:
     if isinstance(node, exp.Window):
-        found.append(node)
+        windows.append(node)
     elif not isinstance(node, exp.Subquery | exp.Select):
         for child in node.iter_expressions():
-            _find(child, found)
+            _find(child, windows)
 
 
 def bind_windows(
@@ -75,15 +75,15 @@ class Written:
 
 def definitions_in(select: exp.Select, rows: RowScope) -> Definitions:
     """Return the windows of the WINDOW clause by name; each may build on those before it."""
-    found: dict[str, Written] = {}
+    definitions: dict[str, Written] = {}
     for node in select.args.get("windows") or []:
         rows.only(node, "this", "partition_by", "order", "spec", "alias")
         name = node.this
         rows.only(name, "this", "quoted")
-        if any(name.name.casefold() == known.casefold() for known in found):
+        if any(name.name.casefold() == other.casefold() for other in definitions):
             raise rows.refusal(node, f"Two windows are called '{name.name}'", "Rename one.")
-        found[name.name] = _written(node, found, rows)
-    return found
+        definitions[name.name] = _written(node, definitions, rows)
+    return definitions
 
 
 def _written(node: exp.Window, definitions: Definitions, rows: RowScope) -> Written:
@@ -97,8 +97,8 @@ def _written(node: exp.Window, definitions: Definitions, rows: RowScope) -> Writ
     rows.only(alias, "this", "quoted")
     base = next((written for name, written in definitions.items() if same_name(alias, name)), None)
     if base is None:
-        known = ", ".join(definitions) or "none"
-        raise rows.refusal(node, f"There is no window '{alias.name}'", f"Windows: {known}.")
+        names = ", ".join(definitions) or "none"
+        raise rows.refusal(node, f"There is no window '{alias.name}'", f"Windows: {names}.")
     changes = own.partition or (own.order and base.order) or ((own.order or own.spec) and base.spec)
     if changes:
         reason = f"OVER ({alias.name} …) changes what the window '{alias.name}' says"

@@ -81,12 +81,12 @@ def _ends(parent: Table, column: str, key: frozenset[str]) -> Iterator[tuple[Nam
         yield from _up(parent, column)
 
 
-def _names(found: Origin, catalog: Catalog) -> dict[Name, int]:
+def _names(declared: Origin, catalog: Catalog) -> dict[Name, int]:
     """Return the names of the unit that a column is a part of, and how many columns each has."""
-    names = dict(_up(found.table, found.column))
-    for key in unique_keys(found.table, catalog):
-        if found.column in key:
-            names |= dict(_ends(found.table, found.column, key))
+    names = dict(_up(declared.table, declared.column))
+    for key in unique_keys(declared.table, catalog):
+        if declared.column in key:
+            names |= dict(_ends(declared.table, declared.column, key))
     return names
 
 
@@ -98,17 +98,17 @@ def same_unit(pairs: Iterable[tuple[Origin | None, Origin | None]], catalog: Cat
             continue
         ours, theirs = _names(left, catalog), _names(right, catalog)
         for name in ours.keys() & theirs.keys():
-            found = shared.setdefault((name[:-1], left.way, right.way), set())
-            found.add(name)
-            if len(found) == ours[name]:
+            columns = shared.setdefault((name[:-1], left.way, right.way), set())
+            columns.add(name)
+            if len(columns) == ours[name]:
                 return True
     return False
 
 
 def names_unit(origins: Iterable[Origin | None], catalog: Catalog) -> bool:
     """Tell whether the values of columns that come from these settle whose row it is, in every row."""
-    found = [one for one in origins if one is not None and not one.unmatched]
-    return same_unit([(one, one) for one in found], catalog)
+    settled = [one for one in origins if one is not None and not one.unmatched]
+    return same_unit([(one, one) for one in settled], catalog)
 
 
 # ---- rows of a unit -------------------------------------------------------------------------------------------------

@@ -16,14 +16,14 @@ def limits_of(condition: Expression | None, numbers: Collection[str]) -> list[in
 
     A limit below 1 counts as 1, so that bounds which follow from it are in order.
     """
-    pending, found = [condition], []
+    pending, limits = [condition], []
     while pending:
         part = pending.pop()
         if isinstance(part, Operation):
             limit = _limit(part, numbers)
-            found += [] if limit is None else [max(1, limit)]
+            limits += [] if limit is None else [max(1, limit)]
             pending += part.arguments if part.function == "and" else ()
-    return found
+    return limits
 
 
 def _limit(condition: Operation, numbers: Collection[str]) -> int | None:

@@ -116,18 +116,18 @@ def _read(tokens: Sequence[Token], text: str) -> _Script:
 def _options(script: _Script) -> tuple[range, Options]:
     """Return the tokens of the clause after the SELECT of the statement, if there is one, and what it says."""
     main = next((i for i in range(len(script.tokens)) if _is_select(script, i) and script.scopes[i] is None), None)
-    found, options = range(0), Options()
+    clause, options = range(0), Options()
     for i in range(len(script.tokens)):
         if _is_select(script, i) and script.kind(i + 1) == TokenType.WITH:
             if not script.is_word(i + 2, _WORD):
                 raise script.refused(i + 1, "SELECT WITH … is not answered here", _CLAUSE)
             if i != main:
                 raise script.refused(i + 1, f"WITH {_WORD} stands in a part of the question", _CLAUSE)
-            found, options = _clause(script, i + 1)
+            clause, options = _clause(script, i + 1)
     for i in range(len(script.tokens)):
-        if i not in found and _is_stray(script, i):
+        if i not in clause and _is_stray(script, i):
             raise script.refused(i, "An option clause stands in the wrong place", _CLAUSE)
-    return found, options
+    return clause, options
 
 
 def _is_select(script: _Script, i: int) -> bool:

@@ -240,16 +240,14 @@ def _bounds(pair: _Pair) -> tuple[Fraction, Fraction]:
     raise pair.refused("two numbers, the lower one first, of at most 18 decimals and a size up to 1e30", "(0, 100)")
 
 
-def _bounds_or_auto(pair: _Pair) -> tuple[Fraction, Fraction] | Literal["auto"]:
-    if [token.text.upper() for token in pair.value] == ["AUTO"]:
-        return "auto"
-    return _bounds(pair)
+def _bounds_or(*words: str) -> Reader:
+    """Return what reads bounds, or one of some words in their place."""
 
+    def read(pair: _Pair) -> tuple[Fraction, Fraction] | str:
+        word = pair.value[0].text.lower() if len(pair.value) == 1 else ""
+        return word if word in words else _bounds(pair)
 
-def _bounds_auto_or_race(pair: _Pair) -> tuple[Fraction, Fraction] | Literal["auto", "race"]:
-    if [token.text.upper() for token in pair.value] == ["RACE"]:
-        return "race"
-    return _bounds_or_auto(pair)
+    return read
 
 
 def _is_constant(value: Fraction) -> bool:
@@ -268,7 +266,7 @@ _OPTIONS: Final[Mapping[str, Reader]] = {
     "group_selection_epsilon": _positive,
 }
 _ARGUMENTS: Final[Mapping[str, Reader]] = {
-    "contribution_bounds_per_group": _bounds_auto_or_race,
-    "contribution_bounds_per_row": _bounds_or_auto,
+    "contribution_bounds_per_group": _bounds_or("auto", "race"),
+    "contribution_bounds_per_row": _bounds_or("auto"),
     "epsilon": _positive,
 }

@@ -91,20 +91,20 @@ def placeholders(tokens: Sequence[Token], text: str) -> tuple[list[Token], tuple
     Raises: QueryRefused for what resembles a parameter and is none, and for `?` beside names.
     """
     kept: list[Token] = []
-    found: list[Placeholder] = []
+    parameters: list[Placeholder] = []
     for token in _joined(tokens, text):
         if token.token_type != TokenType.PLACEHOLDER:
             kept.append(token)
             continue
-        placeholder = Placeholder(token=token, key=len(found) + 1 if token.text == "?" else token.text[1:])
+        placeholder = Placeholder(token=token, key=len(parameters) + 1 if token.text == "?" else token.text[1:])
         if isinstance(placeholder.key, str) and not _NAME.fullmatch(placeholder.key):
             raise refused_at(token, text, f"'{token.text[:40]}' is not a parameter", _SPELLING)
-        if found and type(found[0].key) is not type(placeholder.key):
+        if parameters and type(parameters[0].key) is not type(placeholder.key):
             raise refused_at(token, text, "The question has both ? and named parameters", _SPELLING)
-        found.append(placeholder)
+        parameters.append(placeholder)
         kept.append(_token(token, TokenType.PARAMETER, "$", token.start, token.start))
         kept.append(_token(token, TokenType.VAR, placeholder.mark, token.start, token.end))
-    return kept, tuple(found)
+    return kept, tuple(parameters)
 
 
 def _joined(tokens: Sequence[Token], text: str) -> Iterator[Token]:
@@ -145,7 +145,7 @@ def _ends_name(colon: Token, text: str) -> bool:
 # ---- from values to the tree ----------------------------------------------------------------------------------------
 
 
-def bound(found: Sequence[Placeholder], parameters: Parameters, text: str) -> dict[str, exp.Expression]:
+def bound(placeholders: Sequence[Placeholder], parameters: Parameters, text: str) -> dict[str, exp.Expression]:
     """Return the constant that belongs in the place of every mark.
 
     Raises: QueryRefused at a parameter without a value; InvalidParameter for values that no parameter takes, and for
@@ -155,41 +155,45 @@ def bound(found: Sequence[Placeholder], parameters: Parameters, text: str) -> di
         odd = next((key for key in parameters if not isinstance(key, str)), "")
         if odd != "":
             raise InvalidParameter(f"The name of a parameter is of the type {_type(odd)}; it must be a str.")
-        given: dict[str | int, object] = dict(parameters.items())
+        values: dict[str | int, object] = dict(parameters.items())
     elif isinstance(parameters, Sequence) and not isinstance(parameters, str | bytes | bytearray | memoryview):
-        given = dict(enumerate(parameters, start=1))
+        values = dict(enumerate(parameters, start=1))
     else:
         raise InvalidParameter(f"The parameters are of the type {_type(parameters)}. {_GIVE}")
-    _require_match(found, given, isinstance(parameters, Mapping), text)
-    constants = {key: _constant(value, _label(key)) for key, value in given.items()}
-    texts = [used for placeholder in found if isinstance(used := constants[placeholder.key], str)]
+    _require_match(placeholders, values, isinstance(parameters, Mapping), text)
+    constants = {key: _constant(value, _label(key)) for key, value in values.items()}
+    texts = [used for placeholder in placeholders if isinstance(used := constants[placeholder.key], str)]
     if sum(len(used.encode()) for used in texts) > MAX_TEXT:
         raise InvalidParameter(f"The texts among the parameters are longer than {MAX_TEXT:,} bytes. Shorten them.")
-    return {placeholder.mark: _node(constants[placeholder.key], placeholder) for placeholder in found}
+    return {placeholder.mark: _node(constants[placeholder.key], placeholder) for placeholder in placeholders}
 
 
-def _require_match(found: Sequence[Placeholder], given: Mapping[str | int, object], named: bool, text: str) -> None:
-    for placeholder in found:
-        if given and isinstance(placeholder.key, str) is not named:
+def _require_match(
+    placeholders: Sequence[Placeholder], values: Mapping[str | int, object], named: bool, text: str
+) -> None:
+    for placeholder in placeholders:
+        if values and isinstance(placeholder.key, str) is not named:
             raise refused_at(
                 placeholder.token, text, f"{placeholder} does not go with the values that are given", _SPELLING
             )
-        if placeholder.key not in given:
+        if placeholder.key not in values:
             raise refused_at(placeholder.token, text, f"{placeholder} has no value", _GIVE)
-    used = {placeholder.key for placeholder in found}
-    unused = next((key for key in given if key not in used), None)
+    used = {placeholder.key for placeholder in placeholders}
+    unused = next((key for key in values if key not in used), None)
     if unused is not None and named:
         raise InvalidParameter(f"{_label(unused)} is not in the question. Leave it out, or write it there with a $.")
     if unused is not None:
-        raise InvalidParameter(f"The values are {len(given)} and the ? in the question {len(found)}. {_GIVE}")
+        raise InvalidParameter(f"The values are {len(values)} and the ? in the question {len(placeholders)}. {_GIVE}")
 
 
-def fill(select: exp.Select, found: Sequence[Placeholder], nodes: Mapping[str, exp.Expression], text: str) -> None:
+def fill(
+    select: exp.Select, placeholders: Sequence[Placeholder], nodes: Mapping[str, exp.Expression], text: str
+) -> None:
     """Put the constants into the tree.
 
     Raises: QueryRefused for a parameter that the parser did not understand as a value.
     """
-    waiting = {placeholder.mark: placeholder for placeholder in found}
+    waiting = {placeholder.mark: placeholder for placeholder in placeholders}
     found_at: list[tuple[exp.Placeholder, exp.Expression]] = []
     for node in select.find_all(exp.Placeholder):
         placeholder = waiting.pop(node.name, None)
