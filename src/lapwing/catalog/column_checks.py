@@ -90,7 +90,7 @@ def _check_bound(column: "Column", key: str, bound: "Bound") -> None:
         _check_number(column, key, bound)
     elif column.type == "date" and type(bound) is not date:
         _refuse(column, key, f"{spelling.value(bound)} is not a date; write it without quotes, like 2024-12-31")
-    elif column.type == "timestamp" and not _is_utc(bound):
+    elif column.type == "timestamp" and not (isinstance(bound, datetime) and bound.utcoffset() == timedelta(0)):
         _refuse(column, key, f"{spelling.value(bound)} is not a time in UTC; write it like 2024-12-31T00:00:00Z")
 
 
@@ -102,10 +102,6 @@ def _check_number(column: "Column", key: str, number: object) -> None:
         _refuse(column, key, f"{number} is not a decimal of at most {spelling.LONGEST} digits on a side; round it")
     if column.type == "integer" and number.denominator != 1:
         _refuse(column, key, f"{spelling.number(number)} is not whole, but the column is of integers; round it")
-
-
-def _is_utc(bound: object) -> bool:
-    return isinstance(bound, datetime) and bound.utcoffset() == timedelta(0)
 
 
 def _check_step(column: "Column") -> None:

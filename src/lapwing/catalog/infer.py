@@ -1,9 +1,9 @@
 """A first draft of a catalog from a data file: its names and types, and what the curator adds.
 
-Bounds, values and the budget are never taken from the data: they come from the caller or stay out, and the questions
-that would need them are refused. From a Parquet file only the footer's schema is read: neither rows nor the footer's
-statistics are looked at. A CSV file holds no types, so they are guessed from its first block of rows, and a note says
-so. Messages never carry what Arrow says about a broken file, because that may quote a row.
+Bounds, values and the budget never come from the data: the caller gives them, or they are left out and the questions
+that need them are refused. Of a Parquet file only the schema in the footer is read, neither rows nor the footer's
+statistics. A CSV file holds no types, so they are guessed from its first block of rows, and a note says so. Messages
+never contain what Arrow says about a broken file, because that may quote a row.
 """
 
 import re

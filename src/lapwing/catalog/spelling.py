@@ -1,7 +1,7 @@
 """How names, texts, numbers and dates are spelled in a catalog, and which of them can be spelled at all.
 
-Numbers in a catalog are exact: every one is a finite decimal, read from its digits and written back with the same
-value. The limits on digits keep a mistyped exponent from filling the memory.
+Numbers in a catalog are exact: each is a finite decimal, read from its digits and written back with the same value. The
+limit on digits keeps a mistyped exponent from filling the memory.
 """
 
 import re

@@ -301,7 +301,8 @@ def _column_line(column: Column) -> str:
 
 def _inline(column: Column) -> str:
     parts: dict[str, object] = {"type": column.type, "lower": column.lower, "upper": column.upper}
-    if not _has_default_step(column):
+    follows = column.bounded and column.type in ("integer", "float") and column.step == default_step(column)
+    if not follows:
         parts["step"] = column.step
     entries = [f"{key} = {spelling.value(content)}" for key, content in parts.items() if content is not None]
     if column.values is not None and not (column.type == "boolean" and column.values == (False, True)):
@@ -311,10 +312,6 @@ def _inline(column: Column) -> str:
     if not column.nullable:
         entries.append("nullable = false")
     return ", ".join(entries)
-
-
-def _has_default_step(column: Column) -> bool:
-    return column.bounded and column.type in ("integer", "float") and column.step == default_step(column)
 
 
 def _line(key: str, content: object, why: str) -> str:

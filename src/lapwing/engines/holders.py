@@ -59,11 +59,13 @@ class Holders:
         """
         whole = pa.concat_tables(parts, promote_options="default").combine_chunks()
         keys = whole.select(range(len(steps)))
-        first, places = _ranked(keys)
+        # Rows come in the order of their values, so that the order tells nothing.
+        ranks = reduce(_joint, [_ranks(column.combine_chunks()) for column in keys.itercolumns()])
+        _, first, places = np.unique(ranks.codes, return_index=True, return_inverse=True)
         return cls(
             values=keys.take(pa.array(first)),
             steps=tuple(steps),
-            places=places,
+            places=places.astype(np.int64),
             degrees=whole[DEGREE].to_numpy().astype(np.int64),
             units=whole[UNITS].to_numpy().astype(np.int64),
         )
@@ -89,13 +91,6 @@ class Holders:
             for column, step in zip(values.itercolumns(), self.steps, strict=True)
         ]
         return list(zip(*columns, strict=True))
-
-
-def _ranked(keys: pa.Table) -> tuple[Integers, Integers]:
-    """Return a row for each combination of values, in their order, and of every row which one it has."""
-    ranks = reduce(_joint, [_ranks(column.combine_chunks()) for column in keys.itercolumns()])
-    _, first, places = np.unique(ranks.codes, return_index=True, return_inverse=True)
-    return first.astype(np.int64), places.astype(np.int64)
 
 
 def _ranks(column: pa.Array) -> "_Codes":

@@ -54,7 +54,7 @@ class Capabilities:
 
 
 EVERYTHING: Final = Capabilities(engine="Every engine")
-"""What a plan may need that no engine will run."""
+"""For plans that no engine will run: they may need anything."""
 
 
 def _constructs(question: Question) -> Iterator[str]:

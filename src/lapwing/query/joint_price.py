@@ -22,8 +22,8 @@ def calibrate_together(
 ) -> tuple[Quote, ...]:
     """Price several plans at one `epsilon` together: every measure of every plan gets the same part of it.
 
-    A question that stands there twice is priced once. Parts are rounded down to the grid of the ledger, which rounds
-    charges up: so a batch never costs more than its price, and one at all that is left fits.
+    A question that occurs twice is priced once. Parts are rounded down to the grid of the ledger, which rounds charges
+    up: so a batch never costs more than its price, and a batch for all that is left of a budget fits.
 
     Args: delta: for all questions with private keys together.
     Raises: InvalidParameter if a question says a price of its own; QueryRefused as `calibrate`.
@@ -44,7 +44,7 @@ def calibrate_together(
 
 
 def calibrate_found(plan: Plan, budget: Budget, priced: Quote) -> Quote:
-    """Price a plan whose bounds are found as it was priced before they were: what is charged does not change."""
+    """Price a plan with the bounds that its searches gave, at the price of before: the charge does not change."""
     return at_loss(plan, bounds_of(plan.question, budget), priced.loss, budget, priced.delta)
 
 

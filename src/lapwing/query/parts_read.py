@@ -1,10 +1,10 @@
 """Which parts of the data a question can read, if its table is in parts.
 
 A condition confines a relation to some parts if it compares the part's column with a constant, or by IN with a list of
-constants; if it is a boolean part's column itself, or its denial; if it is an AND and one of its conditions confines;
-or an OR all of whose conditions confine, to the parts of any of them. The part's column is followed upwards where a
-relation hands it on unchanged, and a relation reads no more parts than its sources. A condition that is not understood
-does not confine: the question then reads all parts.
+constants; if it is the part's column itself or its denial, where that is boolean; if it is an AND and one of its
+conditions confines; or an OR all of whose conditions confine, to the parts of any of them. The part's column is
+followed upwards where a relation hands it on unchanged, and a relation reads no more parts than its sources. A
+condition that is not understood does not confine: the question then reads all parts.
 
 Guarantee: the answer is a function of the rows of these parts, and of public data. Proof. Every row of a unit has the
 unit's part in the part's column, as its other rows do not exist (`cleaned`), and it still has it in every column that

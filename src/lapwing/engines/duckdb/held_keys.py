@@ -17,9 +17,9 @@ from lapwing.query.plan import Question
 def holders(question: Question) -> str:
     """Return the query for who holds which values of the private keys: a pair of a unit and values for every row.
 
-    Where rows are the units, it is the query for how many rows have each value, as so many units of one value each.
-    That holds while a unit has one row of the relation: a question of which it has more is refused (`calibrate`), as
-    nothing would tell them apart.
+    Where rows are the units, it is the query for how many rows have each value: so many units, of one value each. That
+    is right because a unit has one row of the relation; `calibrate` refuses questions in which it may have more, as
+    nothing would tell a unit's rows from others.
     """
     keys, rows = keys_as_columns(question.private_keys), selected(question.selection, have_keys(question.keys))
     if question.table.unit_is_row:

@@ -178,7 +178,7 @@ class Indexes:
         return True
 
     def doubt(self, path: Path) -> None:
-        """Use the index at a path no more while it stays what it is."""
+        """Do not use the index at a path again until it changes."""
         with self._lock:
             held = self._held.get(path)
             if held is not None:

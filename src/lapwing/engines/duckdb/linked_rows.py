@@ -1,13 +1,14 @@
 """The rows of a linked table: each is joined to the row of the parent that its key leads to, and takes its unit.
 
 In a linked table a row's unit is that of the row that its key leads to. So its cleaned rows are joined to the kept rows
-of the parent, by equality of the cleaned key columns, which NULL never meets; a row that meets none is dropped. Then as
-many of each unit are kept as in any table. What is kept of a unit is a function of its own rows in the parent, kept in
-their turn, and of the rows of the linked table whose keys lead to those: by induction along the links, of what belongs
-to the unit (`catalog.table`). That keys are unique in the parent is a premise, which the engine checks for the curator
-when data are accepted. If it is broken all the same, a row is there once for every row of the parent that it meets,
-each time with the unit of that row. Then too the rows of a unit follow from its own rows in the parent and from the
-linked table, which is held fixed, and they are bounded like any: no unit touches what is kept of another.
+of the parent by equality of the cleaned key columns, which NULL never equals; a row without a match is dropped. Then
+rows are kept unit by unit, up to the limit, as in any table. What is kept of a unit is a function of its own kept rows
+in the parent and of the rows of the linked table whose keys lead to those; by induction along the links, of what
+belongs to the unit (`catalog.table`). That keys are unique in the parent is a premise, which the engine checks for the
+curator when data are accepted. If it is broken all the same, a row exists once for every row of the parent that it
+matches, each time with the unit of that row. Even then the rows of a unit follow from its own rows in the parent and
+from the linked table, which is held fixed, and they are bounded like any others: no unit affects what is kept of
+another.
 """
 
 from lapwing.catalog.model import Table

@@ -1,7 +1,8 @@
 """A table in parts: of each unit only the rows of its own part are there.
 
-A unit's part is the least declared value among its own cleaned rows, in the catalog's order; its other rows are dropped
-before any are kept, and so is a unit without a declared value. That too is a function of the unit's own rows.
+A unit's part is the first declared value, in the catalog's order, among its own cleaned rows. Its other rows are
+dropped before any are kept, and so is a unit without a declared value. So what is left is a function of the unit's own
+rows.
 """
 
 from lapwing.catalog.model import Column as Declared

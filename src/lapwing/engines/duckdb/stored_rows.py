@@ -1,15 +1,15 @@
 """Rows that exist, stored and read again: in an index, or for as long as one question takes.
 
-Every question stands on `kept`, and `kept` may be stored: it is the same relation whenever, and in however many passes,
-it is selected. For a row's cleaned values depend on nothing but the row, and its hash on these and its unit. The order
-within a unit is total but for rows that are equal in everything that can be asked, so the first K are one bag of rows,
-whatever the order in which rows arrive, the threads and the memory. A join is of bags, so that the rows that a linked
-table's are taken from are one bag if the parent's kept rows are. A pass takes or leaves whole units, by the unit's
-value alone: in the root, or where rows are stored; and linked rows are of the units of their parents. So a table's rows
-of all passes together are those of one, if all layers of a pass take the same units. For this the unit's value must be
-of one type in all tables that share units (`unit_value`): an engine may hash an integer of another width to another
-number. What this takes for granted is that the data, this SQL and the engine are the same, and that the order of stored
-rows means nothing: a question may only ask for what is a function of the bag.
+Every question stands on `kept`, and `kept` may be stored, because it is the same relation whenever it is selected, and
+in however many passes. Proof. A row's cleaned values depend on the row alone, and its hash on these values and its
+unit. The order within a unit is total, except for rows that are equal in everything that can be asked; so the first K
+rows are one bag, whatever the order in which rows arrive, the threads and the memory. A join is one of bags, so the
+rows of a linked table are one bag if the parent's kept rows are. A pass takes or leaves whole units by the unit's value
+alone, in the root or where rows are stored, and linked rows have the units of their parents. So the rows of all passes
+together are those of a single pass, if all layers of a pass take the same units. ∎ For that, the unit's value must have
+one type in all tables that share units (`unit_value`), as an engine may hash an integer of another width to another
+number. The premise is that the data, this SQL and the engine are the same; and the order of stored rows means nothing,
+since a question asks only for functions of the bag.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,12 +1,12 @@
 """Find bounds of a value, privately: how many rows there are of each magnitude.
 
-Of a number nobody may know in public how large it is, or only that it is below something absurd. Then its bounds are
-found with a fifth of the price, and the question is asked with them. The candidates are public (`magnitudes`), and
-each row is in one class between two of them, or in none. The numbers of rows in all classes are a `Distribution` of one
-level, without keys: a question of its own (`plan.Search`), priced, charged, answered and stored like any other, whose
-noise is that of K rows a unit. From its answer follow the bounds: they reach to the outermost classes in which more
-rows are counted than noise alone explains, and contain 0. So they are post-processing, public once released, and the
-question with these bounds is one with numbers for bounds.
+How large a number is may not be public, or only a limit that is far too high. Then a fifth of the price buys its
+bounds, and the rest the question with these bounds. The candidates are public (`magnitudes`), and each row is in one
+class between two of them, or in none. The numbers of rows in all classes are a `Distribution` of one level, without
+keys: a question of its own (`plan.Search`), priced, charged, answered and stored like any other, whose noise is that of
+K rows a unit. From its answer follow the bounds: they reach to the outermost classes in which more rows are counted
+than noise alone explains, and contain 0. So they are post-processing, public once released, and the question with these
+bounds is one with numbers for bounds.
 
 Guarantee: classes and bounds need no proof but those of `stability` for a distribution, and for sums of values between
 two numbers. Both questions are charged before the rows that they read are read, the second in the light of the first's

@@ -39,7 +39,7 @@ def _boolean(condition: Derived, name: str, clause: exp.Expression, scope: Selec
 
 
 def check_distinct(select: exp.Select, outputs: Sequence[Output], sets: Sets, rows: RowScope) -> None:
-    """Refuse SELECT DISTINCT but where it changes nothing, as every row shows the keys that it is of."""
+    """Refuse SELECT DISTINCT, unless it changes nothing because every row shows all of its keys."""
     rows.only(select.args["distinct"])
     keys = {output.value.key for output in outputs if isinstance(output.value, KeyValue)}
     if len(sets) > 1 or not keys.issuperset(sets[0]):

@@ -1,12 +1,12 @@
 """Sum what units add to a group without a bound on it, and promise the true sum: the race to the top.
 
-Of a sum of numbers ≥ 0, or a count, nobody may know in public how much one unit adds, only a generous limit. A bound
-that a search finds (`unit_totals`) errs less, but how much it cuts off nobody can promise. A race can: its answer is at
-most the true sum. The question is asked at several truncation thresholds τ: what a unit adds to a group is clamped to
-[0, τ], for τ from the limit down by halves. Each clamped sum is a measure of its own, with noise in proportion to τ.
-The clamped sums are at most the true one, so that where all of them lie inside their intervals the greatest of their
-lower ends is at most the truth: high thresholds have wide noise and lose, low ones cut too much and lose, and the race
-is won near the largest contribution there is.
+How much one unit adds to a sum of numbers ≥ 0, or to a count, may not be public, but only a generous limit. A bound
+that a search finds (`unit_totals`) errs less, but may cut off any amount. A race promises that its answer is at most
+the true sum. The question is asked at several truncation thresholds τ: what a unit adds to a group is clamped to [0,
+τ], for τ from the limit down by halves. Each clamped sum is a measure of its own, with noise in proportion to τ. The
+clamped sums are at most the true one, so that where all of them lie inside their intervals the greatest of their lower
+ends is at most the truth: high thresholds have wide noise and lose, low ones cut too much and lose, and the race is won
+near the largest contribution there is.
 
 Guarantee: each measure is a sum clamped unit by unit (`stability`), paid for like any measure; taking the greatest
 lower end is post-processing. What is released is at most the true sum with at least 95 % probability, in each cell.

@@ -40,9 +40,9 @@ from lapwing.query.plan import Question, Search
 from lapwing.query.relations.relation import Selection
 
 MOST_ROWS: Final = 1 << 20
-"""What a unit may add at the highest threshold: so many rows of the greatest value."""
+"""What a unit may add at the highest threshold, in rows of the greatest value."""
 DOUBLINGS: Final = 22
-"""How far below it the lowest is: at a quarter of that value."""
+"""How often the lowest threshold, a quarter of that value, is doubled up to the highest."""
 THRESHOLD_SHARE: Final = Fraction(2, 5)
 """The part of a question's price that finds a threshold."""
 CONFIDENCE: Final = Fraction(95, 100)

@@ -1,8 +1,8 @@
 """Find how much a unit adds to a group, privately: how many units add about how much.
 
-Of a sum or a count nobody may know in public how much one unit adds in all, only a generous limit: the most rows of a
-unit times the most that a row adds. Then the bound τ is found with a fifth of the price, and the question is asked with
-what a unit adds to a group kept inside [−τ, τ]. The candidates are public, a ladder of doublings up to the limit
+How much one unit adds in all to a sum or a count may not be public, but only a generous limit: the most rows of a unit
+times the most that a row adds. Then a fifth of the price buys a bound τ, and the rest the question in which what a unit
+adds to a group is kept inside [−τ, τ]. The candidates are public, a ladder of doublings up to the limit
 (`magnitudes`). Each unit is in one class between two of them for every group that it adds to, that of the size of what
 it adds there. How many there are in each class, all groups together, is a `Distribution` of one level, over a relation
 that has one row for each unit and group: a question of its own (`plan.Search`), priced, charged, answered and stored

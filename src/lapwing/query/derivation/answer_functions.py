@@ -1,8 +1,8 @@
 """The functions of released numbers and keys: how a column of values is computed, and how intervals pass through it.
 
-Numbers are exact rationals, so that no sum or product overflows or rounds on the way. A function of which columns have
-no form of their own is one of values, applied cell by cell (`_each`). What a function takes, and the type of its
-result, is said in `derive`.
+Numbers are exact rationals, so that no sum or product overflows or rounds on the way. A function that is not computed
+for whole columns at once is applied cell by cell (`_each`). `derive` says what a function takes, and the type of its
+result.
 """
 
 import operator
@@ -80,10 +80,6 @@ def _sample_factor(n: Rationals) -> Rationals:
     factor = rationals.divide(n, rationals.subtract(n, constant(Fraction(1))))
     few = some(rationals.compared(operator.lt, n, constant(Fraction(2))))
     return Rationals(tops=factor.tops, bottoms=factor.bottoms, scale=factor.scale, null=either(factor.null, few))
-
-
-def _remainder(value: Fraction, divisor: Fraction) -> Fraction | None:
-    return value - divisor * trunc(value / divisor) if divisor else None
 
 
 # ---- cell by cell ----------------------------------------------------------------------------------------------------
@@ -188,7 +184,9 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "subtract": Function(column=_arithmetic(rationals.subtract), interval=intervals.subtract),
     "multiply": Function(column=_arithmetic(rationals.multiply), interval=intervals.multiply),
     "divide": Function(column=_arithmetic(rationals.divide), interval=intervals.divide, partial=True),
-    "modulo": Function(column=_each(_remainder), interval=intervals.remainder, partial=True),
+    "modulo": Function(
+        column=_each(lambda x, y: x - y * trunc(x / y) if y else None), interval=intervals.remainder, partial=True
+    ),
     "negate": Function(column=_arithmetic(rationals.negate), interval=intervals.negate),
     "absolute": Function(column=_arithmetic(rationals.absolute), interval=intervals.absolute),
     "sign": Function(column=_arithmetic(rationals.sign), interval=intervals.sign),

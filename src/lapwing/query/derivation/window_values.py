@@ -119,7 +119,7 @@ def _codes(derived: Derived, cells: NoisyCells) -> IndexArray:
 
 
 def _total(over: WindowValue, cells: NoisyCells, groups: IndexArray) -> Rationals:
-    """Add up exactly; NULLs are skipped, and the sum of nothing else is NULL."""
+    """Add up the rows of each part exactly: integers at once, other numbers like those of any span."""
     values = of_numbers([None]) if over.argument is None else cells.column(over.argument)
     if not isinstance(values, Rationals):
         raise ValueError("a sum is of numbers")
@@ -129,11 +129,7 @@ def _total(over: WindowValue, cells: NoisyCells, groups: IndexArray) -> Rational
         sums = np.zeros(count, dtype=object if wide else np.int64)
         np.add.at(sums, groups, values.tops.astype(object) if wide else values.tops)
         return Rationals(tops=integer_array(sums.tolist())[groups], scale=values.scale)
-    totals: list[Fraction | None] = [None] * count
-    for group, value in zip(groups.tolist(), values.values(), strict=True):
-        if value is not None:
-            totals[group] = value + (totals[group] or 0)
-    return of_numbers([totals[group] for group in groups.tolist()])
+    return _spanning(over, cells, groups)
 
 
 # ---- what depends on the order of rows ------------------------------------------------------------------------------

@@ -192,7 +192,7 @@ _MOST_REPEATED = 500
 
 
 def _size(expression: Expression) -> int:
-    """Return how many parts an expression has; more than can be repeated if it has a CASE, which repeats by itself."""
+    """Return how many parts an expression has, or more than may be repeated if it has a CASE, which repeats too."""
     if not isinstance(expression, Operation):
         return 1
     if expression.function == "case":

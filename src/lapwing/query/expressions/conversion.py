@@ -326,7 +326,7 @@ def bounds_of(argument: Expression) -> tuple[int, int]:
 
 
 def to_date(argument: Expression) -> Expression:
-    """Leave the time of day away."""
+    """Drop the time of day."""
     kind = require_temporal("A cast to DATE", argument)
     if kind.name == "date":
         return in_calendar(argument)

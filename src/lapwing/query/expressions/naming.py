@@ -1,4 +1,4 @@
-"""What a part of a question is called by people, and what to write instead of what is not answered."""
+"""What people call a part of a question, and what to write instead of one that is not answered."""
 
 from collections.abc import Mapping
 

@@ -1,8 +1,8 @@
 """Regular expressions that every engine understands and runs in linear time, checked without running any.
 
-What is let through is a part of RE2's syntax (and of Perl's) that leaves nothing to taste: characters, `.`, `^`, `$`,
-classes, groups, alternatives, `* + ?` and counted repetitions, lazy or not. An engine refuses nothing of it; what it
-might refuse, or expand into a large automaton, is refused here before anything is paid.
+What is let through is a part of RE2's syntax (and of Perl's) that all engines read alike: characters, `.`, `^`, `$`,
+classes, groups, alternatives, `* + ?` and counted repetitions, lazy or not. What an engine might refuse, or expand into
+a large automaton, is refused here before anything is paid.
 """
 
 from dataclasses import dataclass

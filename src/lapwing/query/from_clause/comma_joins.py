@@ -188,12 +188,8 @@ def _connecting(
 
 def _in_all_branches(node: exp.Expression, rows: RowScope) -> list[exp.Expression]:
     """Return the conditions that all branches of an OR have in common: they are true where the OR is."""
-    while type(node) is exp.Paren:
-        node = node.this
-    if type(node) is not exp.Or:
-        return []
-    branches = [conjuncts(branch, rows) for branch in _branches(node)]
-    return [part for part in branches[0] if all(part in branch for branch in branches[1:])]
+    first, *others = (conjuncts(branch, rows) for branch in _branches(node))
+    return [part for part in first if others and all(part in branch for branch in others)]
 
 
 def _branches(node: exp.Expression) -> list[exp.Expression]:

@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from lapwing.query.expressions import logic
 from lapwing.query.expressions.conversion import alike
+from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import TableReference
 from lapwing.query.from_clause.scope import Input, PublicInput, Scope
 from lapwing.query.relations.fresh_columns import fresh
@@ -31,17 +32,28 @@ def aligned(node: exp.Expression, parts: Sequence[Input | PublicInput], scope: S
         reason = f"{what} without the privacy unit compares the rows of different units"
         raise scope.nowhere.refusal(node, reason, "Show the privacy unit in both, or write UNION ALL.")
     sources = [part.sources[0] for part in inputs]
-    shown = [list(source.columns.values()) for source in sources]
-    places = {part.unit_place for part in inputs if part.unit_place is not None}
-    if len({len(columns) for columns in shown}) > 1 or len(places) > 1:
-        reason = f"The sides of {what} have different columns, or the privacy unit among them in different places"
-        raise scope.nowhere.refusal(node, reason, "List the same columns in the same order.")
-    with scope.nowhere.pointing(node):
-        rows = [alike(column) for column in zip(*shown, strict=True)]
+    rows = _column_by_column(node, f"The sides of {what}", inputs, scope)
     return tuple(
         replace(part, sources=(replace(source, columns=dict(zip(sources[0].columns, column, strict=True))),))
         for part, source, column in zip(inputs, sources, zip(*rows, strict=True) if rows else [(), ()], strict=True)
     )
+
+
+def _column_by_column(
+    node: exp.Expression, what: str, inputs: Sequence[Input], scope: Scope
+) -> list[tuple[Expression, ...]]:
+    """Return the columns of several subqueries beside each other, each brought to one type.
+
+    Raises: QueryRefused if they have different columns, or the privacy unit in different places.
+    """
+    shown = [list(part.sources[0].columns.values()) for part in inputs]
+    units = {part.sources[0].unit is None for part in inputs}
+    places = {part.unit_place for part in inputs if part.unit_place is not None}
+    if len({len(columns) for columns in shown}) > 1 or len(units) > 1 or len(places) > 1:
+        reason = f"{what} have different columns, or the privacy unit among them in different places"
+        raise scope.nowhere.refusal(node, reason, "List the same columns in the same order.")
+    with scope.nowhere.pointing(node):
+        return [alike(column) for column in zip(*shown, strict=True)]
 
 
 def united(node: exp.Expression, parts: Sequence[Input | PublicInput], name: str, scope: Scope) -> Input:
@@ -49,20 +61,14 @@ def united(node: exp.Expression, parts: Sequence[Input | PublicInput], name: str
     inputs = [part for part in parts if isinstance(part, Input)]
     if len(inputs) < len(parts) or len({table_of(part.selection.relation).units for part in inputs}) > 1:
         raise scope.nowhere.refusal(node, "UNION ALL takes rows of the same privacy units", "Ask for each by itself.")
-    names = list(inputs[0].sources[0].columns)
-    shown = [list(part.sources[0].columns.values()) for part in inputs]
-    units = [part.sources[0].unit for part in inputs]
-    places = {part.unit_place for part in inputs if part.unit_place is not None}
-    if len({len(columns) for columns in shown}) > 1 or len({unit is None for unit in units}) > 1 or len(places) > 1:
-        reason = "The parts of UNION ALL have different columns, or the privacy unit among them in different places"
-        raise scope.nowhere.refusal(node, reason, "List the same columns in the same order.")
+    first = inputs[0].sources[0]
+    rows = _column_by_column(node, "The parts of UNION ALL", inputs, scope)
     with scope.nowhere.pointing(node):
-        rows = [alike(column) for column in zip(*shown, strict=True)]
         types = [logic.hull(column) for column in rows]
     flat = _flat([Part(source=part.selection, expressions=tuple(c[i] for c in rows)) for i, part in enumerate(inputs)])
     columns = fresh("u", types, *(part.source.relation for part in flat))
     relation = Union(parts=tuple(sorted(flat, key=str)), columns=columns)
-    source = TableReference(name=name, columns=dict(zip(names, columns, strict=True)), unit=units[0])
+    source = TableReference(name=name, columns=dict(zip(first.columns, columns, strict=True)), unit=first.unit)
     return Input(selection=Selection(relation=relation), sources=(source,), unit_place=inputs[0].unit_place)
 
 

@@ -49,7 +49,8 @@ def image(expression: Operation, values_of: ValuesOf) -> Listed | None:
             return _beginnings(expression)
         case "last_day":
             listed = range_of(expression.type) if isinstance(expression.type, Plain) else None
-            return None if listed is None else tuple(filter(_ends_month, listed))
+            dates = [day for day in listed or () if isinstance(day, date)]
+            return None if listed is None else tuple(d for d in dates if days.last_day(days.count(d)) == days.count(d))
         case "month_name":
             return MONTHS
         case "day_name":
@@ -122,10 +123,6 @@ def _beginnings(expression: Operation) -> Listed | None:
         size = longest * days.DAY if longest is not None else days.FIXED[name]
         found.append(days.truncated(found[-1] + size, name))
     return tuple(map(days.moment_at, found))
-
-
-def _ends_month(day: Constant) -> bool:
-    return isinstance(day, date) and days.last_day(days.count(day)) == days.count(day)
 
 
 def _day(moment: Constant) -> Constant:

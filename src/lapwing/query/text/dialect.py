@@ -2,8 +2,8 @@
 
 `SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (…)` and the named arguments of an aggregate, `SUM(x, epsilon => 0.1)`, are no
 SQL to the parser. They are cut out of the list of tokens and remembered; what stays keeps its place in the text, so
-that every refusal still points at the right character. Nothing of the parser is subclassed or patched, which its
-compiled build would not bear.
+that every refusal still points at the right character. The parser is neither subclassed nor patched: its compiled build
+does not allow it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,7 @@
 """What a question may say about its own privacy: the options of a statement, the named arguments of an aggregate.
 
-Names and spelling are GoogleSQL's. Here they are read and checked one by one, from tokens and exactly: a number is a
-`Fraction`, never a float. What they mean together with the catalog is decided where the question is bound and priced.
+Names and spelling are GoogleSQL's. Each is read from tokens and checked by itself, exactly: a number is a `Fraction`,
+never a float. What they mean together with the catalog is decided where the question is bound and priced.
 """
 
 from collections.abc import Callable, Mapping, Sequence
