@@ -30,6 +30,14 @@ MOST_THRESHOLDS: Final = 12
 """Each threshold takes its part of the price; below a 2048th of the limit a unit's part is not worth finding."""
 
 
+def at_thresholds(measure: Count | Sum, highest: int, divisor: int) -> list[MeasureValue]:
+    """Return a measure at each truncation threshold of a race, from the highest down, each so many times lower."""
+    thresholds = [highest]
+    while len(thresholds) < MOST_THRESHOLDS and thresholds[-1] > 1:
+        thresholds.append(-(-thresholds[-1] // divisor))
+    return [MeasureValue(measure=replace(measure, clamp=(0, most))) for most in thresholds]
+
+
 def race_to_the_top(measure: Count | Sum, rows_per_unit: int) -> Derived:
     """Return what a race over a measure releases.
 
@@ -42,8 +50,5 @@ def race_to_the_top(measure: Count | Sum, rows_per_unit: int) -> Derived:
             "contribution_bounds_per_group => RACE takes numbers that are not negative",
             remedy="Write the bounds, or SUM(GREATEST(x, 0), …) - SUM(GREATEST(-x, 0), …).",
         )
-    thresholds = [rows_per_unit * high]
-    while len(thresholds) < MOST_THRESHOLDS and thresholds[-1] > 1:
-        thresholds.append(-(-thresholds[-1] // 2))
-    released = [MeasureValue(measure=replace(measure, clamp=(0, most))) for most in thresholds]
+    released = at_thresholds(measure, rows_per_unit * high, 2)
     return interval_end(compute("greatest", ConstantValue(value=Fraction(0), shape="integer"), *released), "low")

@@ -28,6 +28,7 @@ from typing import Final
 
 from lapwing.errors import QueryRefused
 from lapwing.mechanisms.packing import MOST_LEVEL
+from lapwing.query.aggregates.race_to_the_top import at_thresholds
 from lapwing.query.aggregates.scope import Requests
 from lapwing.query.aggregates.truncation import highest, truncated_by_search
 from lapwing.query.derivation.derive import compute, interval_end
@@ -36,7 +37,6 @@ from lapwing.query.measures import Count, Key, Measure, Sum
 from lapwing.query.text.options import NamedArguments
 
 BASE: Final = 4
-MOST_THRESHOLDS: Final = 12
 AUTO: Final = "contribution_bounds_per_group => AUTO"
 
 
@@ -61,10 +61,7 @@ def truncated(measure: Count | Sum, named: NamedArguments, requests: Requests) -
         return MeasureValue(measure=replace(measure, clamp=(0, min(threshold, MOST_LEVEL))))
     if bounds == "auto":
         return MeasureValue(measure=truncated_by_search(measure, requests))
-    thresholds = [highest(measure)]
-    while len(thresholds) < MOST_THRESHOLDS and thresholds[-1] > 1:
-        thresholds.append(-(-thresholds[-1] // BASE))
-    return _greatest_end([MeasureValue(measure=replace(measure, clamp=(0, most))) for most in reversed(thresholds)])
+    return _greatest_end(at_thresholds(measure, highest(measure), BASE)[::-1])
 
 
 def _greatest_end(released: Sequence[MeasureValue]) -> Derived:

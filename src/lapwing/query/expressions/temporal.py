@@ -5,7 +5,7 @@ lie in the years 1 to 9999: by its bounds, or because `in_calendar` turns what l
 Every engine has room for these years, and for 1,000 more on either side, which is as far as a shift goes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import date
 from fractions import Fraction
 from typing import cast
@@ -77,6 +77,14 @@ def unit_of(name: str) -> str:
     return SPELLINGS.get(folded, folded)
 
 
+def _one_of(units: Collection[str], name: str) -> str:
+    """Return the one spelling of a unit of time, or refuse one that is not among these."""
+    unit = unit_of(name)
+    if unit not in units:
+        raise QueryRefused(f"The unit '{name[:40]}' is not answered", remedy=f"Use {', '.join(units)}.")
+    return unit
+
+
 def word(value: str) -> Literal:
     """Return a parameter of a function, as an argument that is part of its canonical text."""
     return Literal(value=value, type=TEXT)
@@ -146,9 +154,7 @@ def _is_whole_calendar(kind: Plain) -> bool:
 def truncate(unit: str, argument: Expression) -> Expression:
     """Return the beginning of the year, quarter, month, …, as a timestamp."""
     require_temporal("DATE_TRUNC", argument)
-    name = unit_of(unit)
-    if name not in days.INDEX:
-        raise QueryRefused(f"The unit '{unit[:40]}' is not answered", remedy=f"Use {', '.join(days.INDEX)}.")
+    name = _one_of(days.INDEX, unit)
     argument = to_timestamp(argument)
     low, high = (days.truncated(end, name) for end in bounds_of(argument))
     kind = Plain(name="timestamp", low=low, high=high)
@@ -165,11 +171,9 @@ def last_day(argument: Expression) -> Expression:
 
 def difference(unit: str, start: Expression, end: Expression) -> Expression:
     """Count the years, months, weeks (from Monday), … that begin after `start` and not after `end`."""
-    name = unit_of(unit)
     require_temporal("DATE_DIFF", start)
     require_temporal("DATE_DIFF", end)
-    if name not in days.INDEX:
-        raise QueryRefused(f"The unit '{unit[:40]}' is not answered", remedy=f"Use {', '.join(days.INDEX)}.")
+    name = _one_of(days.INDEX, unit)
     start, end = (to_date(a) if name in ("week", "day") else to_timestamp(a) for a in (start, end))
     (a, b), (c, d) = (map(days.INDEX[name], days.microseconds(cast(Plain, part.type))) for part in (start, end))
     return Operation(function="difference", arguments=(word(name), start, end), type=fixed(ONE, c - b, d - a))
@@ -188,10 +192,7 @@ def days_between(left: Expression, right: Expression) -> Expression:
 def shift(argument: Expression, unit: str, amount: Expression, sign: int) -> Expression:
     """Move a date or timestamp by a number of units; the result is a timestamp, as in DuckDB."""
     require_temporal("An INTERVAL", argument)
-    name = unit_of(unit)
-    if name not in SHIFTS:
-        raise QueryRefused(f"The unit '{unit[:40]}' is not answered", remedy=f"Use {', '.join(SHIFTS)}.")
-    base, factor = SHIFTS[name]
+    base, factor = SHIFTS[_one_of(SHIFTS, unit)]
     steps = _whole(amount, sign * factor)
     size = {"months": 31 * days.DAY, "days": days.DAY, "microseconds": 1}[base]
     low, high = integers_of(steps)
