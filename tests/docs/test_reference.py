@@ -29,7 +29,7 @@ from lapwing.query.expressions.expression import MOST_NODES
 from lapwing.query.from_clause import window_functions
 from lapwing.query.relations import size
 from lapwing.query.relations.images import MAX_VALUES
-from lapwing.query.text import options, parse
+from lapwing.query.text import parse, privacy_options
 from tests.support.docs.pages import DOCS
 
 SPELLED: Final = {
@@ -235,7 +235,9 @@ def test_every_construct_of_sql_has_a_spelling() -> None:
 
 def test_options_of_a_question() -> None:
     described = section(page("sql.md"), "Options and parameters")
-    assert not unmentioned({*options._OPTIONS, *options._ARGUMENTS, *options.STRATEGIES}, described)
+    assert not unmentioned(
+        {*privacy_options._OPTIONS, *privacy_options._ARGUMENTS, *privacy_options.STRATEGIES}, described
+    )
 
 
 def test_sizes_that_are_refused() -> None:

@@ -16,7 +16,7 @@ import pytest
 from lapwing.catalog.model import Catalog, Column, Table
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
-from lapwing.engines.duckdb import cleaned, literals, reading
+from lapwing.engines.duckdb import cleaned, literals, source_reading
 from lapwing.engines.duckdb.cleaned import Pass
 from lapwing.errors import DataFault, QueryRefused
 from lapwing.query.bind import bind
@@ -239,12 +239,12 @@ def test_without_the_guards_it_would_raise(catalog: Catalog, engine: DuckDB, mon
     """A plain cast in the place of TRY_CAST is found by the same questions."""
     table = next(table for table in catalog.tables if table.name == "text_as_integer")
     source = engine._describe(table).source
-    assert engine._query(reading.read_through(table, source))
+    assert engine._query(source_reading.read_through(table, source))
     monkeypatch.setattr(
-        reading, "clean", lambda column, physical: f"CAST({literals.identifier(column.name)} AS BIGINT)"
+        source_reading, "clean", lambda column, physical: f"CAST({literals.identifier(column.name)} AS BIGINT)"
     )
     with pytest.raises(duckdb.Error):
-        engine._query(reading.read_through(table, source))
+        engine._query(source_reading.read_through(table, source))
 
 
 def test_steps_are_exact(catalog: Catalog) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lapwing.engines import DuckDB
-from lapwing.engines.duckdb import reading
+from lapwing.engines.duckdb import source_reading
 from lapwing.errors import DataFault
 from tests.support.engines.tables import ask, catalog, parquet
 
@@ -128,10 +128,10 @@ def test_one_line_cannot_swallow_others(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_minds_no_quotes_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    relation = reading.relation
+    relation = source_reading.relation
     tolerant = "parallel = false, ignore_errors = true"
-    monkeypatch.setattr(reading, "relation", lambda *a: relation(*a).replace("parallel = false", tolerant))
-    monkeypatch.setattr(reading, "rows_of", lambda path, file: pytest.approx(0, abs=1e9))
+    monkeypatch.setattr(source_reading, "relation", lambda *a: relation(*a).replace("parallel = false", tolerant))
+    monkeypatch.setattr(source_reading, "rows_of", lambda path, file: pytest.approx(0, abs=1e9))
     assert swallowed(tmp_path)
 
 

@@ -13,9 +13,9 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
 
 from lapwing.errors import InvalidParameter, QueryRefused
-from lapwing.query.text import dialect, options
-from lapwing.query.text.options import Name, Options
+from lapwing.query.text import dialect, privacy_options
 from lapwing.query.text.parse import Parsed, parse
+from lapwing.query.text.privacy_options import Name, Options
 from tests.support.effort import examples
 
 CLAUSE = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS({}) COUNT(*) AS n FROM visits"
@@ -134,7 +134,7 @@ def test_options_are_read_exactly() -> None:
     assert read.privacy_unit_column == (Name(text="v", quoted=False), Name(text="Who", quoted=True))
     assert read.group_selection_strategy == "PUBLIC_GROUPS"
     assert read.positions["delta"] == column_of(text, "Delta")
-    assert set(read.positions) == {*options._OPTIONS} - {"max_rows_contributed"}
+    assert set(read.positions) == {*privacy_options._OPTIONS} - {"max_rows_contributed"}
 
 
 @pytest.mark.parametrize("text", [CLAUSE.format(""), "SELECT WITH DIFFERENTIAL_PRIVACY COUNT(*) AS n FROM visits"])

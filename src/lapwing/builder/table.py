@@ -36,8 +36,8 @@ from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.preview import Preview
 from lapwing.privacy.measures import Number
 from lapwing.query.relations.public_rows import PublicFacts
-from lapwing.query.text.options import STRATEGIES
 from lapwing.query.text.parameters import Parameters
+from lapwing.query.text.privacy_options import STRATEGIES
 
 How = Literal["inner", "left", "semi", "anti"]
 Pair = str | tuple[Named, Named]

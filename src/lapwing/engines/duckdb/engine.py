@@ -31,7 +31,7 @@ import duckdb
 from lapwing import progress
 from lapwing.catalog.model import Catalog, Table
 from lapwing.engines.base import FAILED, Exact, IndexState
-from lapwing.engines.duckdb import files, index, reading
+from lapwing.engines.duckdb import files, index, source_reading
 from lapwing.engines.duckdb.cleaned import WHOLE, Location, Pass, Relations, from_files, layer, needed, passes_for
 from lapwing.engines.duckdb.database import Database, Rows
 from lapwing.engines.duckdb.files import File, Stamp, stamp_of
@@ -396,8 +396,8 @@ class DuckDB:
 
     def _read_through(self, table: Table, file: File) -> None:
         with files.readable(file.path, table), progress.work(f"Reading {table.name} through"):
-            ((rows, _),) = self._query(reading.read_through(table, file.source))
-            if rows != reading.rows_of(file.path, file):
+            ((rows, _),) = self._query(source_reading.read_through(table, file.source))
+            if rows != source_reading.rows_of(file.path, file):
                 raise files.unreadable(table)
 
     def _describe(self, table: Table) -> File:
@@ -411,7 +411,7 @@ class DuckDB:
         if facts is None:
             path = path.resolve()  # one file is stamped and described, though a link be turned to another meanwhile
             stamp = stamp_of(path, table)
-            facts = reading.described(path, table, self._connection, self._catalog)
+            facts = source_reading.described(path, table, self._connection, self._catalog)
             with self._lock:
                 self._described[(table.name, stamp)] = facts
         return facts

@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol, final
 from lapwing.catalog.model import Catalog, PublicTable
 from lapwing.catalog.model import Column as Declared
 from lapwing.catalog.public import completed
-from lapwing.engines.duckdb import files, reading
+from lapwing.engines.duckdb import files, source_reading
 from lapwing.engines.duckdb.cleaned import Location, clean
 from lapwing.engines.duckdb.database import Database
 from lapwing.engines.duckdb.files import File, Stamp
@@ -187,12 +187,12 @@ class PublicData:
         self._refuse_protected(table, path)
         digest = files.hashed(path, table)
         connection = self._open().connection
-        estimate, names = reading.metadata(path, connection)
-        source = reading.columns(connection, reading.relation(path, names), names, table)
+        estimate, names = source_reading.metadata(path, connection)
+        source = source_reading.columns(connection, source_reading.relation(path, names), names, table)
         read = _Read(stamp=stamp, digest=digest, source=source, rows=0, described=table)
         (survey,) = self._fetch(read, _survey(table, source))
         read.rows = int(survey[0])
-        if read.rows != reading.rows_of(path, File(path=path, source=source, rows=estimate)):
+        if read.rows != source_reading.rows_of(path, File(path=path, source=source, rows=estimate)):
             raise files.unreadable(table)
         numbers = [column for column in table.columns if column.numeric]
         ends = {column.name: survey[2 + 2 * i : 4 + 2 * i] for i, column in enumerate(numbers)}

@@ -36,7 +36,7 @@ from lapwing.query.expressions.expression import Expression, written_in
 from lapwing.query.expressions.magnitudes import Magnitudes, ValueBounds, class_of, magnitudes_of
 from lapwing.query.measures import Distribution
 from lapwing.query.relations.contribution import kept_inside, per_row
-from lapwing.query.text.options import NamedArguments
+from lapwing.query.text.privacy_options import NamedArguments
 
 SHARE: Final = Fraction(1, 5)
 """The part of a question's price that finds its bounds."""

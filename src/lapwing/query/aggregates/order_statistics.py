@@ -34,7 +34,7 @@ from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.types import Fixed, Type, describe, is_temporal
 from lapwing.query.measures import Distribution
 from lapwing.query.relations.contribution import per_row
-from lapwing.query.text.options import NamedArguments
+from lapwing.query.text.privacy_options import NamedArguments
 
 MOST_LEAVES: Final = 1 << 16
 FEWEST_LEAVES: Final = 1 << 8

@@ -12,7 +12,7 @@ from lapwing.query.expressions.naming import name_of
 from lapwing.query.measures import Count, Sum
 from lapwing.query.relations.contribution import Share, per_group, require_units
 from lapwing.query.relations.relation import Selection, units_of_row
-from lapwing.query.text.options import NamedArguments
+from lapwing.query.text.privacy_options import NamedArguments
 
 
 def with_privacy_arguments(

@@ -15,7 +15,7 @@ from lapwing.query.expressions.types import Fixed, Plain, Type
 from lapwing.query.measures import Count, Distribution, Key, Measure, Sum
 from lapwing.query.relations.contribution import Share
 from lapwing.query.relations.relation import Selection
-from lapwing.query.text.options import NamedArguments
+from lapwing.query.text.privacy_options import NamedArguments
 
 Bounded = Distribution | Count | Sum
 """What the answer of a search bounds: a value, by the histogram it is read off, or what a unit adds to a measure."""

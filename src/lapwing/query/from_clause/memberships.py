@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Literal as Choice
 
 from sqlglot import exp
 
@@ -13,7 +14,6 @@ from lapwing.query.from_clause.equalities import equal
 from lapwing.query.from_clause.public_joins import check_name, equalities, joined, split
 from lapwing.query.from_clause.scope import Binder, Input, PublicInput, Scope, rows_of
 from lapwing.query.from_clause.unit_joins import bind_unit_join, check_units, is_linked, paired, unlinked
-from lapwing.query.relations.public_join import JoinKind
 from lapwing.query.relations.size import require_bounded_size
 
 
@@ -119,31 +119,28 @@ def _exists(node: exp.Expression, denied: bool, bound: Input, scope: Scope, item
         rows.only(select, "this")
         select = select.this
     clause = select.args.get("from_")
-    public = item(clause.this, scope) if clause is not None else None
-    if isinstance(select, exp.Select) and isinstance(public, Input):
-        rows.only(select, "expressions", "from_", "where")
-        _check_shown(select, rows)
-        where = select.args.get("where")
-        if where is not None:
-            rows.only(where, "this")
-        conditions = conjuncts(where.this, rows) if where is not None else []
-        return bind_unit_join(select, "anti" if denied else "semi", bound, public, conditions, scope)
-    if not isinstance(select, exp.Select) or not isinstance(public, PublicInput):
+    other = item(clause.this, scope) if clause is not None else None
+    if not isinstance(select, exp.Select) or other is None:
         raise rows.refusal(select, "EXISTS takes a subquery over a public table", "Write EXISTS (SELECT 1 FROM …).")
-    check_name(select, bound, public, rows)
+    if isinstance(other, PublicInput):
+        check_name(select, bound, other, rows)
     rows.only(select, "expressions", "from_", "where")
     _check_shown(select, rows)
     where = select.args.get("where")
-    if where is None:
+    if where is not None:
+        rows.only(where, "this")
+    conditions = conjuncts(where.this, rows) if where is not None else []
+    kind: Choice["semi", "anti"] = "anti" if denied else "semi"
+    if isinstance(other, Input):
+        return bind_unit_join(select, kind, bound, other, conditions, scope)
+    if not conditions:
         raise rows.refusal(select, "EXISTS without a condition does not depend on the row", "Compare with a column.")
-    rows.only(where, "this")
-    pairs, rest = equalities(conjuncts(where.this, rows), bound, public, scope)
-    outside, public = split(rest, bound, public, scope)
+    pairs, rest = equalities(conditions, bound, other, scope)
+    outside, other = split(rest, bound, other, scope)
     if outside:
         reason = "EXISTS takes conditions on the public table and equalities with a row's columns"
         raise rows.refusal(outside[0], reason)
-    kind: JoinKind = "anti" if denied else "semi"
-    return joined(bound, public, kind, pairs, scope)
+    return joined(bound, other, kind, pairs, scope)
 
 
 def _check_shown(select: exp.Select, rows: RowScope) -> None:

@@ -19,7 +19,7 @@ from lapwing.query.expressions.rows import RowScope
 from lapwing.query.measures import Count, Key, Measure, Sum
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.relations.relation import Selection, table_of
-from lapwing.query.text.options import NamedArguments, Options
+from lapwing.query.text.privacy_options import NamedArguments, Options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,8 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from lapwing.errors import QueryRefused
-from lapwing.query.text.options import NamedArguments, Options, read_named_arguments, read_options
 from lapwing.query.text.positions import position_at, refused_at
+from lapwing.query.text.privacy_options import NamedArguments, Options, read_named_arguments, read_options
 
 WORDS: Final = frozenset({"DIFFERENTIAL_PRIVACY", "OPTIONS"})
 """Those without which, and without `=>`, nothing is said about privacy."""

@@ -21,9 +21,9 @@ from lapwing.errors import QueryRefused
 from lapwing.query.text import parameters as values
 from lapwing.query.text.dialect import WORDS, cut, placed
 from lapwing.query.text.lost_arguments import require_all_arguments
-from lapwing.query.text.options import NamedArguments, Options
 from lapwing.query.text.parameters import Parameters
 from lapwing.query.text.positions import WRITTEN, position_of, refused_at
+from lapwing.query.text.privacy_options import NamedArguments, Options
 
 MAX_BYTES = 64 * 1024
 MAX_TOKENS = 10_000
