@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from datetime import date
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from math import isclose, log, prod
 from typing import Any
@@ -256,6 +256,7 @@ def worst_of_a_bit(noise: Noise, one: Sequence[tuple[str, int]], other: Sequence
     return max(chance(one, reports) / chance(other, reports) for reports in every)
 
 
+@cache
 def worst_of_a_change(mechanism: Rappor, reports: int) -> Fraction:
     """One text in the first half and another in the second, against the first throughout; with one bit of each."""
     half = reports // 2

@@ -18,6 +18,7 @@ from tests.support.cli.command import Run, run
 
 __all__ = ["run"]
 
+pytestmark = pytest.mark.usefixtures("searched_once")
 FIELDS = ["road", "mechanism", "epsilon", "local_epsilon", "respondents", "predicted", "observed", "repeats"]
 FEW = ("--epsilon", "1", "--repeats", "2", "--respondents", "500")
 
