@@ -9,13 +9,13 @@ import pytest
 from hypothesis import is_hypothesis_test
 
 from tests.support import effort
-from tests.support.postgres import own_postgres, postgres, shared_postgres
+from tests.support.postgres import own_postgres, postgres, postgres_files, shared_postgres
 from tests.support.timing import Timing
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 """Tests run side by side already; NumPy reads this when it is first imported, which may be later than here."""
 
-__all__ = ["own_postgres", "postgres", "shared_postgres"]
+__all__ = ["own_postgres", "postgres", "postgres_files", "shared_postgres"]
 
 effort.register()
 

@@ -16,8 +16,9 @@ from tests.support.postgres import Postgres
 ROOT = Path(__file__).parents[1]
 HOLD = """
 import sys
+from pathlib import Path
 from tests.support.postgres import QUICK, server
-with server(**QUICK) as running:
+with server(Path(sys.argv[1]), **QUICK) as running:
     print(running.folder, (running.folder / "data" / "postmaster.pid").read_text().split()[0], flush=True)
     sys.stdin.read()
 """
@@ -70,12 +71,10 @@ def has_ended(process: int) -> bool:
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL, None])
-def test_nothing_is_left_of_a_server(how: signal.Signals | None) -> None:
+def test_nothing_is_left_of_a_server(postgres_files: Path, how: signal.Signals | None) -> None:
     """The reader's end of our output closes when the last process of the runner and its keeper has ended."""
-    if servers.programs() is None:
-        servers.skip()
     with subprocess.Popen(
-        [sys.executable, "-c", HOLD], cwd=ROOT, text=True, start_new_session=True,
+        [sys.executable, "-c", HOLD, str(postgres_files)], cwd=ROOT, text=True, start_new_session=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     ) as runner:  # fmt: skip
         assert runner.stdin is not None

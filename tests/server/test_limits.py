@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -26,7 +27,7 @@ from tests.support.cli.command import write_visits
 from tests.support.server.world import QUESTION, QUICK, World, service_in, serving
 
 SMALL = 4096
-STRICT = ServiceSettings(rate=0, strangers=0, most_bytes=SMALL, request_seconds=2)
+STRICT = ServiceSettings(rate=0, strangers=0, most_bytes=SMALL, request_seconds=1)
 
 
 @pytest.fixture(scope="module")
@@ -87,8 +88,8 @@ def test_a_body_that_does_not_come_is_given_up(strict: World) -> None:
 
 
 def test_headers_that_do_not_come_are_given_up(strict: World) -> None:
-    assert sent(strict, b"GET /healthz HTTP/1.1\r\nHost: x\r\n") == b""
-    assert sent(strict, b"") == b""
+    with ThreadPoolExecutor(2) as threads:
+        assert [*threads.map(partial(sent, strict), (b"GET /healthz HTTP/1.1\r\nHost: x\r\n", b""))] == [b"", b""]
 
 
 def test_a_second_request_that_does_not_come_is_given_up(strict: World) -> None:
@@ -99,10 +100,12 @@ def test_a_second_request_that_does_not_come_is_given_up(strict: World) -> None:
 
 def test_a_service_that_waits_for_ever_is_found(tmp_path: Path) -> None:
     """Planted: a limit of time that nothing reaches."""
-    with serving(service_in(tmp_path, replace(STRICT, request_seconds=1000))) as patient:
-        for content in (head(patient, "Content-Length: 100") + b"{", b"GET /healthz HTTP/1.1\r\n"):
+    patient_service = service_in(tmp_path, replace(STRICT, request_seconds=1000))
+    with serving(patient_service) as patient, ThreadPoolExecutor(2) as threads:
+        contents = (head(patient, "Content-Length: 100") + b"{", b"GET /healthz HTTP/1.1\r\n")
+        for waiting in [threads.submit(sent, patient, each, seconds=2 * STRICT.request_seconds) for each in contents]:
             with pytest.raises(TimeoutError):
-                sent(patient, content, seconds=2 * STRICT.request_seconds)
+                waiting.result()
 
 
 def test_endless_headers_are_refused(strict: World) -> None:
@@ -228,9 +231,11 @@ def trickled(world: World, start: bytes, part: bytes) -> bytes:
 
 
 def test_what_trickles_is_given_up(strict: World) -> None:
-    assert trickled(strict, head(strict, "Content-Length: 1000"), b" ").startswith(b"HTTP/1.1 408")
-    assert trickled(strict, b"GET /healthz HTTP/1.1\r\nHost: x\r\n", b"X: y\r\n") == b""
-    assert trickled(strict, b"", b"G") == b""
+    starts = (head(strict, "Content-Length: 1000"), b"GET /healthz HTTP/1.1\r\nHost: x\r\n", b"")
+    with ThreadPoolExecutor(3) as threads:
+        body, *headers = threads.map(partial(trickled, strict), starts, (b" ", b"X: y\r\n", b"G"))
+    assert body.startswith(b"HTTP/1.1 408")
+    assert headers == [b"", b""]
 
 
 @contextmanager

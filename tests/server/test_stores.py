@@ -122,6 +122,7 @@ def test_addresses_that_are_refused(address: str, reason: str) -> None:
 
 def test_a_server_that_is_not_there_is_a_fault_without_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGPASSWORD", "secret")
+    monkeypatch.setattr(postgres_store, "CONNECTING", 1)
     with pytest.raises(Fault) as failed:
         PostgresStore(f"postgres://alice@/x?host={tmp_path}")
     assert "secret" not in str(failed.value)

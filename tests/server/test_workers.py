@@ -36,14 +36,14 @@ CLIENTS = 64
 FIT = {"alice": 15, "bob": 35}
 
 
-def raced(folder: Path, ledger: str | None = None, planted: str = "") -> str:
-    """Spend one budget by 64 clients at 4 workers, and check that it comes out even; return the metrics.
+def raced(folder: Path, ledger: str | None = None, planted: str = "", workers: int = 2) -> str:
+    """Spend one budget by 64 clients at some workers, and check that it comes out even; return the metrics.
 
     Each client asks for alice before it asks for bob. So where her allowance does not hold, she has at least as many
     answers as he, which is never what fits.
     """
     tokens = prepared(folder, ledger)
-    with crew(folder, planted=planted) as running:
+    with crew(folder, planted=planted, number=workers) as running:
         port = running.port
         same = together([partial(ask, port, tokens["bob"], question(1), "one key")] * CLIENTS, CLIENTS)
         assert Counter(reply.status for reply in same) == {200: CLIENTS}
@@ -65,15 +65,9 @@ def raced(folder: Path, ledger: str | None = None, planted: str = "") -> str:
     return counted
 
 
-def test_pages_name_the_port_that_the_system_chose(tmp_path: Path) -> None:
-    prepared(tmp_path)
-    with crew(tmp_path, number=2) as running, closing(HTTPConnection("127.0.0.1", running.port)) as connection:
-        connection.request("GET", "/")
-        assert f"http://127.0.0.1:{running.port}" in connection.getresponse().read().decode()
-
-
-def test_one_budget_is_spent_exactly(tmp_path: Path) -> None:
-    counted = raced(tmp_path)
+@pytest.mark.parametrize("workers", [2, pytest.param(4, marks=pytest.mark.long)])
+def test_one_budget_is_spent_exactly(tmp_path: Path, workers: int) -> None:
+    counted = raced(tmp_path, workers=workers)
     (charged,) = re.findall(r'lapwing_questions_total{dataset="visits",outcome="charged"} (\d+)', counted)
     assert int(charged) == sum(FIT.values())
     (asked,) = re.findall(r'method="POST",route="/v1/datasets/{dataset}/query",status="200"} (\d+)', counted)
@@ -82,7 +76,7 @@ def test_one_budget_is_spent_exactly(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_one_budget_is_spent_exactly_in_postgres(tmp_path: Path, postgres: str) -> None:
-    raced(tmp_path, ledger=f"{postgres}&ledger=visits")
+    raced(tmp_path, ledger=f"{postgres}&ledger=visits", workers=4)
 
 
 def test_an_allowance_that_is_decided_before_the_charge_is_found(tmp_path: Path) -> None:
@@ -196,10 +190,18 @@ def test_the_parent_passes_on_that_it_is_to_end(tmp_path: Path, how: signal.Sign
         assert all(map(is_gone, running.workers))
 
 
-def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+def check_page(port: int) -> None:
+    """Its pages name the port that the system chose."""
+    with closing(HTTPConnection("127.0.0.1", port)) as connection:
+        connection.request("GET", "/")
+        assert f"http://127.0.0.1:{port}" in connection.getresponse().read().decode()
+
+
+def test_pages_name_the_port_and_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     prepared(tmp_path)
     with crew(tmp_path, number=2) as running:
         port = running.port
+        check_page(port)
         running.parent.kill()
         assert all(map(is_gone, running.workers))
         with pytest.raises(ConnectionRefusedError):
