@@ -14,6 +14,7 @@ from lapwing.errors import EntropyFault
 from lapwing.exact.bounds import Bracket
 from lapwing.exact.tables import Boundaries, IntegerLaw, InversionTable
 from lapwing.exact.uniform import LazyUniform
+from tests.support.effort import one_in
 from tests.support.exact.independent import Cumulative, exact
 from tests.support.exact.laws import CASES, Case, discrete_normal, geometric, heights, laplace, normal
 from tests.support.fixed_entropy import LoggedEntropy, RecordedEntropy, StreamEntropy
@@ -184,7 +185,7 @@ def forced(case: Case, table: InversionTable) -> Iterator[bytes]:
         yield recorded(int(exact.floor(case.cumulative(table.first + j) * 2**192)), 192)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", one_in(2, CASES))
 def test_forced_escalation_is_the_exact_inverse(name: str) -> None:
     case, table = CASES[name], table_of(name)
     for start in forced(case, table):

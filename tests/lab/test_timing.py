@@ -28,10 +28,12 @@ def test_the_best_guess_by_coins_is_that_of_an_enumeration(epsilon: float) -> No
     again, reach = (1 - q) / 2, 1_200
     right = 0.0
     for y in range(-reach, reach + 1):
-        for coins in range(1, min(reach, 60) + abs(y)):
-            sizes = abs(y), abs(y - 1)
-            likely = [(1 - q) / 2 * q**n * again ** (coins - 1 - n) if coins > n else 0.0 for n in sizes]
-            right += max(likely) / 2
+        coins = np.arange(1, min(reach, 60) + abs(y))
+        likely = [
+            np.where(coins > n, (1 - q) / 2 * q**n * again ** np.maximum(coins - 1.0 - n, 0.0), 0.0)
+            for n in (abs(y), abs(y - 1))
+        ]
+        right += float(np.maximum(*likely).sum()) / 2
     assert timing.told_apart(epsilon) == pytest.approx(right, abs=1e-6)
 
 

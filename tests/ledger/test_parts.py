@@ -169,7 +169,11 @@ def machine(relation: str) -> type[RuleBasedStateMachine]:
     return Ledger
 
 
-def check_machine(relation: str, examples: int = 30) -> None:
+FEW = 10
+"""How many random histories are tried, beside one that is typical."""
+
+
+def check_machine(relation: str, examples: int = FEW) -> None:
     """Let a typical unit move, then try anything."""
     typical = machine(relation)()
     typical.start(early=[])  # type: ignore[attr-defined]
@@ -194,9 +198,10 @@ def check_machine(relation: str, examples: int = 30) -> None:
     )
 
 
+@pytest.mark.parametrize("number", [FEW, pytest.param(3 * FEW, marks=pytest.mark.long)])
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_what_is_granted_is_what_every_history_bears(relation: str) -> None:
-    check_machine(relation)
+def test_what_is_granted_is_what_every_history_bears(relation: str, number: int) -> None:
+    check_machine(relation, number)
 
 
 def least(self: Sums) -> Fraction:

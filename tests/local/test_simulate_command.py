@@ -107,6 +107,7 @@ def test_text_and_parquet_say_the_same(file: Path, text: Path) -> None:
     assert sorted(read_column(file, "letter", None).totals.tolist()) == [80, 300, 600]
 
 
+@pytest.mark.long
 def test_real_data(run: Run) -> None:
     outcome = run("local", "simulate", str(rand_hie_data()), "--column", "plan", "--epsilon", "1", "--repeats", "2")
     assert outcome.status == 0

@@ -53,7 +53,9 @@ def worst(laws: Sequence[Law]) -> Fraction:
 # Privacy
 
 
-@pytest.mark.parametrize(("periods", "changes"), [(2, 1), (4, 1), (4, 2), (4, 3), (8, 1), (8, 2)])
+@pytest.mark.parametrize(
+    ("periods", "changes"), [(2, 1), (4, 1), (4, 2), (4, 3), pytest.param(8, 1, marks=pytest.mark.long), (8, 2)]
+)
 def test_the_worst_ratio_of_all_histories_is_that_of_one_coin(periods: int, changes: int) -> None:
     tree = DyadicTree.for_epsilon(Fraction(1, 2), periods, changes)
     assert worst([law_over(tree, history) for history in histories(tree)]) == tree.ratio

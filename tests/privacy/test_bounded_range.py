@@ -50,10 +50,11 @@ def check(pairs: Iterator[Pair], eta: Fraction, mu_squared: Fraction, rho: Fract
                 assert divergence <= real(rho) * order + mpf(10) ** -15
 
 
+@pytest.mark.parametrize("number", [50, pytest.param(150, marks=pytest.mark.long)])
 @pytest.mark.parametrize("eta", ETAS)
-def test_random_pairs_are_covered(eta: Fraction) -> None:
+def test_random_pairs_are_covered(eta: Fraction, number: int) -> None:
     mu_squared, rho = bounded_range.bounded_range_amount("gdp", eta), bounded_range.bounded_range_amount("zcdp", eta)
-    check(random_pairs(eta, 150), eta, mu_squared, rho)
+    check(random_pairs(eta, number), eta, mu_squared, rho)
     check(iter([symmetric(eta)]), eta, mu_squared, rho)
 
 

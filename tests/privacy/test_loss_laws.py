@@ -228,9 +228,10 @@ def check_order(lower: AtomLaw, outcomes: list[tuple[mpf, mpf]], upper: AtomLaw)
     assert curve(atoms(lower), mpf(0)) <= curve(outcomes, mpf(0)) <= curve(atoms(upper), mpf(0))
 
 
-def test_spread_is_above_and_merge_below() -> None:
+@pytest.mark.parametrize("number", [7, pytest.param(20, marks=pytest.mark.long)])
+def test_spread_is_above_and_merge_below(number: int) -> None:
     source = Random("pieces")
-    for _ in range(20):
+    for _ in range(number):
         pieces, outcomes = random_pieces(source)
         check_order(merge(pieces), outcomes, spread(pieces))
         check_order(merge(swapped(pieces)), [(q, p) for p, q in outcomes], spread(swapped(pieces)))

@@ -28,7 +28,8 @@ OWNER: Final = "lapwing"
 """The one role of a server, with all rights."""
 CLUSTERS: Final = Path("/usr/lib/postgresql")
 """Where Debian keeps the programs, which it does not put on PATH."""
-FOLDERS: Final = "/tmp"  # short, since the path of a socket is limited, and everybody may go through it
+MEMORY: Final = "/dev/shm"
+ROOM: Final = 4 << 30
 QUICK: Final = {"synchronous_commit": "off", "full_page_writes": "off"}
 SETTINGS: Final = {"listen_addresses": "", "max_connections": "200", "shared_buffers": "32MB", "log_timezone": "UTC"}
 KEEPER: Final = """
@@ -118,6 +119,15 @@ def programs() -> Path | None:
     return next((path for path in [*beside, *versions] if all((path / name).exists() for name in wanted)), None)
 
 
+def folders() -> str:
+    """Return where folders of servers are: in memory if it has room, for a disk takes a while for each of their syncs.
+
+    The path is short, since that of a socket is limited, and everybody may go through it.
+    """
+    in_memory = os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM
+    return MEMORY if in_memory else "/tmp"
+
+
 def user() -> dict[str, object]:
     """Return as whom a server is to run, as arguments of `subprocess`: not as root."""
     if os.geteuid() != 0:
@@ -148,7 +158,7 @@ def kept() -> Iterator[Postgres]:
     if where is None:
         skip()
     unprivileged = user()
-    folder = Path(mkdtemp(prefix="lapwing-postgres-", dir=FOLDERS))
+    folder = Path(mkdtemp(prefix="lapwing-postgres-", dir=folders()))
     if unprivileged:
         shutil.chown(folder, unprivileged["user"], unprivileged["group"])  # type: ignore[call-overload]
     keeper = subprocess.Popen(
