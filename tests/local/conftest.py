@@ -7,6 +7,7 @@ from unittest.mock import patch
 import pytest
 from mpmath import mp
 
+from lapwing.local.shuffling.amplification import local_epsilon
 from lapwing.local.simulation import roads
 
 
@@ -19,6 +20,6 @@ def _fifty_digits() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def searched_once() -> Iterator[None]:
     """Keep what is found of shuffled reports: a second's search, of which most simulations here ask the same."""
-    maker, search = cache(roads._maker), cache(roads.local_epsilon)
+    maker, search = cache(roads._maker), cache(local_epsilon)
     with patch.object(roads, "_maker", maker), patch.object(roads, "local_epsilon", search):
         yield
