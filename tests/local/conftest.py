@@ -1,7 +1,9 @@
 """Oracles of this folder compute with fifty digits; simulations search for each epsilon of shuffled reports once."""
 
 from collections.abc import Iterator
-from functools import cache
+from fractions import Fraction
+from functools import cache, partial
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -20,6 +22,13 @@ def _fifty_digits() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def searched_once() -> Iterator[None]:
     """Keep what is found of shuffled reports: a second's search, of which most simulations here ask the same."""
-    maker, search = cache(roads._maker), cache(local_epsilon)
-    with patch.object(roads, "_maker", maker), patch.object(roads, "local_epsilon", search):
+
+    @cache
+    def kept(epsilon: Fraction, delta: Fraction, people: int, make: Any, *given: Any) -> Fraction:
+        return local_epsilon(epsilon, delta, people, mechanism=partial(make, *given))
+
+    def search(epsilon: Fraction, delta: Fraction, people: int, *, mechanism: partial[Any]) -> Fraction:
+        return kept(epsilon, delta, people, mechanism.func, *mechanism.args)
+
+    with patch.object(roads, "local_epsilon", search):
         yield
