@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from lapwing.errors import InvalidParameter
-from lapwing.mechanisms.within import pure_within, range_within
+from lapwing.mechanisms.scores import pure_within, range_within
 from lapwing.privacy.bounded_range import bounded_range_amount
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from tests.support import zoo

@@ -13,10 +13,10 @@ from lapwing.privacy import inversion, windows
 from lapwing.privacy.atoms import AtomLaw
 from lapwing.privacy.combined_pairs import SubsampledPair
 from lapwing.privacy.discretisation import merge, spread
-from lapwing.privacy.effort import Effort
 from lapwing.privacy.loss_distribution import LossDistribution, compose, usual_width
 from lapwing.privacy.loss_laws import Laws
 from lapwing.privacy.pairs import GaussianPair, LaplacePair, RandomizedResponsePair, pieces_of
+from lapwing.privacy.windows import Effort
 from tests.support.privacy import oracle
 from tests.support.privacy.intervals import check_delta, check_epsilon, forget
 from tests.support.privacy.oracle import normal, real

@@ -29,9 +29,8 @@ from lapwing.mechanisms.parameters import (
     scale_of_noise,
     whole_number,
 )
-from lapwing.mechanisms.scores import ScoreSensitivity
+from lapwing.mechanisms.scores import ScoreSensitivity, pure_within
 from lapwing.mechanisms.sparse_vector import AboveThreshold
-from lapwing.mechanisms.within import pure_within
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.privacy.search import smallest

@@ -39,8 +39,7 @@ from lapwing.exact.arrays import IntArray
 from lapwing.exact.bounds import enclose_tightly
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.parameters import SMALLEST_SCALE, integers, rational, scale_of_noise, whole_number
-from lapwing.mechanisms.scores import bounded_range_loss
-from lapwing.mechanisms.within import range_within
+from lapwing.mechanisms.scores import bounded_range_loss, range_within
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import Loss
 

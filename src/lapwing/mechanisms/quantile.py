@@ -45,8 +45,7 @@ from lapwing.mechanisms.parameters import (
     scale_of_noise,
     whole_number,
 )
-from lapwing.mechanisms.scores import bounded_range_loss
-from lapwing.mechanisms.within import range_within
+from lapwing.mechanisms.scores import bounded_range_loss, range_within
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import Loss
 

@@ -1,4 +1,4 @@
-"""What mechanisms that choose by score share: reading scores, and what a bounded range or a range of scores costs."""
+"""What mechanisms that choose by score share: reading scores, what a range of scores costs, and what a loss allows."""
 
 import math
 from collections.abc import Sequence
@@ -10,12 +10,14 @@ import numpy as np
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray
-from lapwing.exact.bounds import enclose_tightly
+from lapwing.exact.bounds import dyadic_unit, enclose_tightly
+from lapwing.mechanisms.noisy import SCALE_BITS, check_positive
 from lapwing.mechanisms.parameters import SMALLEST_SCALE, integers, rational, whole_number
-from lapwing.mechanisms.within import pure_within, range_within
 from lapwing.privacy.amounts import Number, probability
-from lapwing.privacy.bounded_range import bounded_range_amount
-from lapwing.privacy.measures import Loss, measure_of
+from lapwing.privacy.bounded_range import bounded_range_amount, bounded_range_down
+from lapwing.privacy.conversions import pure_epsilon_down
+from lapwing.privacy.measures import Loss, PureDP, measure_of
+from lapwing.privacy.search import largest
 
 MOST_CANDIDATES = 1 << 30
 
@@ -88,6 +90,34 @@ def bounded_range_loss(kind: str, eta: Fraction) -> Loss:
     """Return the loss in a measure of any mechanism of bounded range η."""
     measure = measure_of(kind)
     return measure.from_amount(bounded_range_amount(kind, eta))
+
+
+def pure_within(loss: Loss) -> Fraction:
+    """Return the largest ε whose every ε-DP mechanism keeps a loss: exactly if it is pure, else of 45 binary digits.
+
+    Raises: InvalidParameter if the loss is 0.
+    """
+    check_positive(loss)
+    if isinstance(loss, PureDP):
+        return loss.epsilon
+    near = pure_epsilon_down(loss.kind, loss.amount)
+    unit = dyadic_unit(near, SCALE_BITS)
+    return unit * largest(lambda n: PureDP(n * unit).to_kind(loss.kind) <= loss, guess=math.floor(near / unit))
+
+
+def range_within(loss: Loss) -> Fraction:
+    """Return the largest η whose every η-bounded-range mechanism keeps a loss: exactly if pure, else of 45 digits.
+
+    Raises: InvalidParameter if the loss is 0.
+    """
+    check_positive(loss)
+    if isinstance(loss, PureDP):
+        return loss.epsilon
+    near = bounded_range_down(loss.kind, loss.amount)
+    unit = dyadic_unit(near, SCALE_BITS)
+    return unit * largest(
+        lambda n: bounded_range_amount(loss.kind, n * unit) <= loss.amount, guess=math.floor(near / unit)
+    )
 
 
 def scale_for_range(loss: Loss, sensitivity: ScoreSensitivity) -> Fraction:

@@ -51,8 +51,7 @@ from lapwing.exact.arrays import IntArray
 from lapwing.exact.bounds import Ball, enclose, enclose_tightly
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.parameters import SMALLEST_SCALE, integers, rational, scale_of_noise, whole_number
-from lapwing.mechanisms.scores import ScoreSensitivity, scored
-from lapwing.mechanisms.within import pure_within
+from lapwing.mechanisms.scores import ScoreSensitivity, pure_within, scored
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.privacy.search import smallest

@@ -20,10 +20,10 @@ from lapwing.mechanisms.scores import (
     below_best,
     bounded_range_loss,
     exponential_shortfall,
+    range_within,
     read_scores,
     scored,
 )
-from lapwing.mechanisms.within import range_within
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import Loss
 

@@ -12,12 +12,11 @@ from typing import NamedTuple
 from lapwing.exact.bounds import Enclosure, enclose
 from lapwing.exact.floats import float_down, float_up
 from lapwing.privacy.atoms import AtomCurve, AtomLaw, BinomialCurve
-from lapwing.privacy.effort import CurveCache, Effort
 from lapwing.privacy.infinite_mass import NOTHING_LOST, Lost
 from lapwing.privacy.inversion import Inversion
 from lapwing.privacy.loss_laws import Laws
 from lapwing.privacy.pairs import Direction, Pair, Side, law_of
-from lapwing.privacy.windows import Aim, Cumulants
+from lapwing.privacy.windows import Aim, Cumulants, CurveCache, Effort
 
 Parts = tuple[tuple[Pair, int], ...]
 

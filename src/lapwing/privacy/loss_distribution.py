@@ -16,9 +16,9 @@ from lapwing.exact.floats import float_down, float_up
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import Number, exact, non_negative
 from lapwing.privacy.certified_curve import Interval, Parts, bound_delta, bound_epsilon, epsilon_above
-from lapwing.privacy.effort import CurveCache
 from lapwing.privacy.pairs import MOST_MU_SQUARED, Direction, GaussianPair, Pair, whole
 from lapwing.privacy.survival import bound_survival
+from lapwing.privacy.windows import CurveCache
 
 WIDTH = Fraction(1, 10**4)
 """The width of an interval that is aimed at for an ε from 0.01 to 2,000, unless another is asked for."""

@@ -29,8 +29,8 @@ from fractions import Fraction
 from lapwing.exact.bounds import Enclosure, enclose
 from lapwing.exact.floats import float_down, float_up
 from lapwing.privacy.certified_curve import Curve, Parts, bound_delta, largest_loss
-from lapwing.privacy.effort import CurveCache
 from lapwing.privacy.pairs import Direction
+from lapwing.privacy.windows import CurveCache
 
 _WIDEST = 1.0
 _NARROWER = 8
