@@ -17,7 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from lapwing.ledger.entries import Charge
-from lapwing.ledger.opening import open_sqlite
+from lapwing.ledger.opening import open_ledger
 from lapwing.ledger.registration import Registration
 from lapwing.privacy.measures import GaussianDP
 
@@ -78,7 +78,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         insert, connection = floor(Path(name) / "floor.db")
         path = Path(name) / "ledger.db"
-        with closing(connection), closing(open_sqlite(path, REGISTRATION)) as ledger:
+        with closing(connection), closing(open_ledger(f"sqlite:{path.name}", path.parent, REGISTRATION)) as ledger:
             ledger.accept({"visits": "d" * 64}, "curator")
 
             waiting: list[int] = []
@@ -107,7 +107,7 @@ def main() -> None:
                 print(f"{threads:>7} {ours:>10.0f} {bare:>10.0f} {ours / bare:>6.2f}")
             entries = ledger.state().sequence
         start = time.perf_counter()
-        with closing(open_sqlite(path, REGISTRATION)):
+        with closing(open_ledger(f"sqlite:{path.name}", path.parent, REGISTRATION)):
             seconds = time.perf_counter() - start
         print(f"opening a ledger of {entries} entries: {seconds:.2f} s, {1e6 * seconds / entries:.0f} µs an entry")
 

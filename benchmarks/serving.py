@@ -47,7 +47,7 @@ import pyarrow.parquet as pq
 
 import lapwing as lw
 from lapwing.ledger.entries import Charge
-from lapwing.ledger.opening import open_sqlite
+from lapwing.ledger.opening import open_ledger
 from lapwing.ledger.registration import Registration
 from lapwing.privacy.measures import GaussianDP
 
@@ -399,7 +399,7 @@ def ledger(folder: Path, count: int) -> tuple[float, float]:
         delta=Fraction(1, 10**6),
         delta_keys=Fraction(0),
     )
-    with closing(open_sqlite(folder / "ledger.db", registration)) as opened:
+    with closing(open_ledger("sqlite:ledger.db", folder, registration)) as opened:
         opened.accept({"visits": "d" * 64}, "curator")
         text = str(question(0)["sql"])
 

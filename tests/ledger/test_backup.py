@@ -16,7 +16,6 @@ from lapwing.errors import CatalogMismatch, DataStopped, InvalidParameter, Ledge
 from lapwing.ledger import exporting, mark, reading, restoring
 from lapwing.ledger.curating import Declared
 from lapwing.ledger.entries import GENESIS, Entry
-from lapwing.ledger.opening import open_sqlite
 from lapwing.ledger.parts import Parts
 from lapwing.ledger.state import State
 from lapwing.privacy.filters import Refused
@@ -181,7 +180,7 @@ def test_every_store_raises_ends_and_is_copied_to_a_file(place: Place, tmp_path:
     entries = tuple(exporting.entries_of(tmp_path / COPY))
     restored = restoring.restore(entries, tmp_path / "file.db", registration(2), "newest", "carol")
     assert (restored.closed, restored.account) == (True, state.account)
-    with closing(open_sqlite(tmp_path / "file.db", registration(2))) as ledger:
+    with closing(Place.of_file(tmp_path / "file.db").open(registration(2))) as ledger:
         assert [answer.payload for answer in ledger.answers("count")] == ["[1]"]
 
 
@@ -249,7 +248,7 @@ def test_what_is_lost_counts_as_all(tmp_path: Path, with_mark: bool) -> None:
 
 def test_what_is_lost_counts_in_every_part(tmp_path: Path) -> None:
     parts = Parts(table="visits", column="site", values=("1", "2"), meaning="m")
-    with closing(open_sqlite(tmp_path / NAME, registration(), parts=parts)) as ledger:
+    with closing(Place.of_file(tmp_path / NAME).open(registration(), parts=parts)) as ledger:
         ledger.accept({"visits": "a" * 64}, "curator")
         exporting.write(ledger.entries(), tmp_path / COPY)
         spend(ledger, 0.5, parts=("1",))

@@ -9,11 +9,11 @@ import pytest
 from lapwing.errors import DataStopped, LedgerFault
 from lapwing.ledger import curating, transitions
 from lapwing.ledger.entries import Charge, Entry, Kind, subject_of
-from lapwing.ledger.opening import open_sqlite
 from lapwing.ledger.state import State
 from lapwing.ledger.transitions import fold
 from lapwing.privacy.measures import PureDP
 from tests.support.ledger.ledgers import NAME, charged, opened, registration, spend
+from tests.support.ledger.places import Place
 
 
 def test_nothing_is_charged_and_answers_stay(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_nothing_is_charged_and_answers_stay(tmp_path: Path) -> None:
             ledger.accept({"visits": "b" * 64}, "carol")
         assert ledger.state().account.spent.amount * 2 == 1
         ledger.verify()
-    with closing(open_sqlite(tmp_path / NAME, registration())) as again, pytest.raises(DataStopped):
+    with closing(Place.of_file(tmp_path / NAME).open(registration())) as again, pytest.raises(DataStopped):
         spend(again, 0.25, "fourth")
 
 

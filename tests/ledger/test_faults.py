@@ -18,7 +18,6 @@ import pytest
 
 from lapwing.errors import LedgerFault
 from lapwing.ledger.mark import HeldMark, path_of
-from lapwing.ledger.opening import open_sqlite
 from lapwing.ledger.sqlite import chain, file
 from lapwing.privacy.measures import PureDP
 from tests.support.ledger.ledgers import NAME, charged, opened, registration, spend
@@ -50,7 +49,7 @@ def edit(path: Path, statement: str, *values: object) -> None:
 def refuses(path: Path, words: str, patience: float = 0.2) -> None:
     """Insist that the ledger does not open, for the reason given."""
     with pytest.raises(LedgerFault, match=words) as caught:
-        open_sqlite(path, registration(), patience=patience)
+        Place.of_file(path).open(registration(), patience=patience)
     assert str(path.parent) not in str(caught.value), "a message is public: it names the file, not where it lies"
 
 
@@ -100,7 +99,7 @@ def test_every_byte_of_a_row_counts(path: Path) -> None:
             file.seek(place)
             file.write(bytes([whole[place] ^ 1]))
             try:
-                open_sqlite(path, registration()).close()
+                Place.of_file(path).open(registration()).close()
                 unseen.append(place - start)
             except LedgerFault:
                 pass

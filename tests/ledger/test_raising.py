@@ -14,7 +14,6 @@ from lapwing.errors import CatalogMismatch, DataStopped, InvalidParameter, Ledge
 from lapwing.ledger import curating, raising, transitions
 from lapwing.ledger.entries import Charged, Entry
 from lapwing.ledger.ledger import Ledger
-from lapwing.ledger.opening import open_sqlite
 from lapwing.ledger.parts import Parts
 from lapwing.ledger.registration import Registration
 from lapwing.ledger.state import State
@@ -22,6 +21,7 @@ from lapwing.ledger.transitions import fold
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.filters import Refused
 from tests.support.ledger.ledgers import NAME, charge, charged, opened, registration, spend
+from tests.support.ledger.places import Place
 
 ONE, TWO, ZERO = Fraction(1), Fraction(2), Fraction(0)
 DELTA = Fraction(1, 10**6)
@@ -39,7 +39,7 @@ def gaussian(epsilon: int = 3, delta_keys: Fraction = ZERO) -> Registration:
 
 
 def gaussian_ledger(path: Path, delta_keys: Fraction = ZERO) -> Ledger:
-    ledger = open_sqlite(path, gaussian(delta_keys=delta_keys))
+    ledger = Place.of_file(path).open(gaussian(delta_keys=delta_keys))
     ledger.accept({"visits": "a" * 64}, "curator")
     return ledger
 
@@ -129,7 +129,7 @@ def test_of_many_at_once_one_raises(tmp_path: Path) -> None:
     outcomes: list[Fraction] = []
     with opened(tmp_path / NAME) as ledger:
         barrier = threading.Barrier(4)
-        ledgers = [open_sqlite(tmp_path / NAME, registration()) for _ in range(4)]
+        ledgers = [Place.of_file(tmp_path / NAME).open(registration()) for _ in range(4)]
 
         def one(number: int) -> None:
             barrier.wait(60)
@@ -158,7 +158,7 @@ def test_what_was_done_is_not_done_twice(tmp_path: Path) -> None:
 
 def test_parts_are_raised_together(tmp_path: Path) -> None:
     parts = Parts(table="visits", column="site", values=("1", "2"), meaning="m")
-    with closing(open_sqlite(tmp_path / NAME, registration(), parts=parts)) as ledger:
+    with closing(Place.of_file(tmp_path / NAME).open(registration(), parts=parts)) as ledger:
         ledger.accept({"visits": "a" * 64}, "curator")
         assert isinstance(spend(ledger, 1, parts=("1",)), Charged)
         raise_to(ledger, 2)

@@ -15,23 +15,41 @@ from lapwing.ledger.registration import Registration
 from lapwing.ledger.sqlite.chain import SqliteChain
 from lapwing.ledger.sqlite.file import followed
 from lapwing.ledger.sqlite.presence import FilePresence
+from lapwing.ledger.store import Chain, Presence
 
 PATIENCE: Final = 10.0
 """Seconds to wait for other users of the ledger before that is a fault."""
 
 
 def open_ledger(
-    name: str, folder: Path, registration: Registration, *, parts: Parts | None = None, owners: Owners = NOBODY
+    name: str,
+    folder: Path,
+    registration: Registration,
+    *,
+    parts: Parts | None = None,
+    owners: Owners = NOBODY,
+    patience: float = PATIENCE,
 ) -> Ledger:
     """Open the ledger that a catalog names, creating and registering it if there is none.
 
-    Args: name: as in the catalog; folder: that of the catalog.
+    Args: name: as in the catalog; folder: that of the catalog, where this host keeps the ledger's file, or its mark of
+        a ledger in PostgreSQL; patience: seconds to wait for other users of the ledger, or for a server that restarts.
     Raises: as `Ledger.opened`; LedgerFault.
     """
     place = place_of(name)
+    file = followed(folder / place.file)
+    chain: Chain
+    presence: Presence
     if place.store == "postgres":
-        return open_postgres(place.address, place.ledger, folder, registration, parts=parts, owners=owners)
-    return open_sqlite(folder / place.file, registration, parts=parts, owners=owners)
+        with client_of(place.ledger):
+            from lapwing.ledger.postgres.chain import PostgresChain  # an optional extra
+            from lapwing.ledger.postgres.presence import PostgresPresence
+        chain = PostgresChain(place.address, place.ledger, file, patience)
+        presence = PostgresPresence(place.address, place.ledger, patience)
+    else:
+        chain, presence = SqliteChain(file, patience), FilePresence(file)
+    chain.prepare()
+    return Ledger.opened(chain, presence, registration, parts=parts, owners=owners)
 
 
 def is_begun(name: str, folder: Path) -> bool:
@@ -47,49 +65,6 @@ def is_begun(name: str, folder: Path) -> bool:
             from lapwing.ledger.postgres import chain  # an optional extra
         return chain.is_begun(place.address, place.ledger, PATIENCE)
     return (folder / place.file).exists()
-
-
-def open_sqlite(
-    path: Path,
-    registration: Registration,
-    *,
-    parts: Parts | None = None,
-    owners: Owners = NOBODY,
-    patience: float = PATIENCE,
-) -> Ledger:
-    """Open the ledger in a file, creating and registering it if there is none.
-
-    Args: patience: seconds to wait for other users of the ledger.
-    Raises: as `Ledger.opened`; LedgerFault.
-    """
-    path = followed(path)
-    chain = SqliteChain(path, patience)
-    chain.prepare()
-    return Ledger.opened(chain, FilePresence(path), registration, parts=parts, owners=owners)
-
-
-def open_postgres(
-    address: str,
-    name: str,
-    folder: Path,
-    registration: Registration,
-    *,
-    parts: Parts | None = None,
-    owners: Owners = NOBODY,
-    patience: float = PATIENCE,
-) -> Ledger:
-    """Open a ledger in PostgreSQL, creating and registering it if there is none.
-
-    Args: address: of the database, for PostgreSQL's own client; name: of the ledger in it; folder: where this host
-        keeps its mark; patience: seconds to wait for other users of the ledger, or for a server that restarts.
-    Raises: as `Ledger.opened`; LedgerFault.
-    """
-    with client_of(name):
-        from lapwing.ledger.postgres.chain import PostgresChain  # an optional extra
-        from lapwing.ledger.postgres.presence import PostgresPresence
-    chain = PostgresChain(address, name, followed(folder / f"{name}.postgres"), patience)
-    chain.prepare()
-    return Ledger.opened(chain, PostgresPresence(address, name, patience), registration, parts=parts, owners=owners)
 
 
 @contextmanager

@@ -63,6 +63,10 @@ class Chain(Protocol):
         """The name of the ledger, for people; no path and no password."""
         ...
 
+    def prepare(self) -> None:
+        """Create the mark of a ledger that does not exist yet, or that this host has not seen."""
+        ...
+
     def transaction(self) -> "AbstractContextManager[Transaction]":
         """Hold the ledger alone, at its newest state; what is not committed inside is rolled back."""
         ...

@@ -13,7 +13,7 @@ import pytest
 from lapwing.catalog.ledger import LedgerPlace, place_of
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.mark import path_of
-from lapwing.ledger.opening import open_postgres, open_sqlite
+from lapwing.ledger.opening import open_ledger
 from lapwing.ledger.postgres.presence import PostgresPresence
 from lapwing.ledger.registration import Registration
 from lapwing.ledger.sqlite import presence as files
@@ -51,10 +51,7 @@ class Place:
         return f"{self.name} {self.folder}"
 
     def open(self, registration: Registration, *, patience: float = 10, **more: Any) -> Ledger:
-        at = self.at
-        if at.store == "sqlite":
-            return open_sqlite(self.folder / at.file, registration, patience=patience, **more)
-        return open_postgres(at.address, at.ledger, self.folder, registration, patience=patience, **more)
+        return open_ledger(self.name, self.folder, registration, patience=patience, **more)
 
     @property
     def at(self) -> LedgerPlace:
