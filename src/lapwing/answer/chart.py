@@ -29,14 +29,10 @@ def bars(
     records = [
         {
             **{key: str(row[key]) for key in keys},
-            chosen: _plain(row[chosen]),
+            chosen: None if row[chosen] is None else float(row[chosen]),  # type: ignore[arg-type]  # a numeric column
             "low": float(low[i]),
             "high": float(high[i]),
         }
         for i, row in enumerate(rows)
     ]
     return bars_with_intervals(records, keys=keys, value=chosen, low="low", high="high", title=chosen)
-
-
-def _plain(value: Cell) -> float | None:
-    return None if value is None else float(value)  # type: ignore[arg-type]  # a numeric column

@@ -88,13 +88,13 @@ class MarginTables:
 
     def split(self, values: IntArray) -> list[IntArray]:
         """Return the numbers of an answer as an array a set."""
-        found: list[IntArray] = []
+        tables: list[IntArray] = []
         start = 0
         for place in range(len(self.sets)):
             shape = self.shape(place)
-            found.append(values[start : start + prod(shape)].reshape(shape))
+            tables.append(values[start : start + prod(shape)].reshape(shape))
             start += prod(shape)
-        return found
+        return tables
 
     @cached_property
     def tied(self) -> tuple[Tied, ...]:
@@ -151,8 +151,8 @@ class MarginTables:
             for whole, fewer in enumerate(self.sets)
             if fewer < keys and (tie[part] == tie[whole] or keys - self.exhaustive > fewer - self.exhaustive)
         ]
-        known = set(pairs)
-        between = {(a, c) for a, b in pairs for b2, c in pairs if b == b2 and (a, c) in known}
+        every = set(pairs)
+        between = {(a, c) for a, b in pairs for b2, c in pairs if b == b2 and (a, c) in every}
         return tuple(pair for pair in pairs if pair not in between)
 
     def summed_to(self, values: IntArray, place: int, keys: Axes) -> IntArray:
@@ -160,8 +160,8 @@ class MarginTables:
         axes = tuple(sorted(self.sets[place] - keys))
         if values.dtype == np.int64 and largest(values) * values.size > np.iinfo(np.int64).max:
             values = values.astype(object)
-        found: IntArray = values.sum(axis=axes, keepdims=True) if axes else values
-        return found
+        total: IntArray = values.sum(axis=axes, keepdims=True) if axes else values
+        return total
 
     def nearest_margins(self, tables: list[Floats]) -> None:
         """Move the numbers of tied sets, in place, to the nearest that are margins of one table.
@@ -176,7 +176,7 @@ class MarginTables:
                 self._nearest(tied, tables)
 
     def _nearest(self, tied: Tied, tables: list[Floats]) -> None:
-        wanted = {place: np.zeros(tables[place].shape) for place in tied.sets}
+        nearest = {place: np.zeros(tables[place].shape) for place in tied.sets}
         for axes in {some for place in tied.sets for some in _subsets(self.sets[place] - tied.open)}:
             holders = [place for place in tied.sets if axes <= self.sets[place]]
             spread = [prod(self.sizes[axis] for axis in self.sets[place] - tied.open - axes) for place in holders]
@@ -188,8 +188,8 @@ class MarginTables:
             for axis in axes:
                 mean = mean - mean.mean(axis=axis, keepdims=True)
             for place, cells in zip(holders, spread, strict=True):
-                wanted[place] += mean / cells
-        for place, table in wanted.items():
+                nearest[place] += mean / cells
+        for place, table in nearest.items():
             tables[place][...] = table
 
 

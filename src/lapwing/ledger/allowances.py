@@ -88,9 +88,9 @@ def require_within(limits: Limits, spending: Spending, registration: Registratio
         )
     for allowance in limits.allowances:
         counted = [price_of(charge) for charge in charges if charge.principal in allowance.names]
-        wanted, room = sum(counted, Spent()), allowance.room(spending, registration)
-        if counted and (wanted.amount > room.amount or wanted.delta > room.delta):
-            raise _beyond(allowance, wanted, room, registration)
+        price, room = sum(counted, Spent()), allowance.room(spending, registration)
+        if counted and (price.amount > room.amount or price.delta > room.delta):
+            raise _beyond(allowance, price, room, registration)
 
 
 def rooms(limits: Limits, name: str, spending: Spending, registration: Registration) -> tuple[Spent, ...]:
@@ -98,12 +98,12 @@ def rooms(limits: Limits, name: str, spending: Spending, registration: Registrat
     return tuple(allowance.room(spending, registration) for allowance in limits.allowances if name in allowance.names)
 
 
-def _beyond(allowance: Allowance, wanted: Spent, room: Spent, registration: Registration) -> AllowanceExhausted:
-    if wanted.amount > room.amount:
-        cap, need, left = registration.budget.amount, wanted.amount, max(room.amount, Fraction(0))
+def _beyond(allowance: Allowance, price: Spent, room: Spent, registration: Registration) -> AllowanceExhausted:
+    if price.amount > room.amount:
+        cap, need, left = registration.budget.amount, price.amount, max(room.amount, Fraction(0))
         what = "of the budget"
     else:
-        cap, need, left = registration.delta_keys, wanted.delta, max(room.delta, Fraction(0))
+        cap, need, left = registration.delta_keys, price.delta, max(room.delta, Fraction(0))
         what = "of the delta kept for private keys"
     return AllowanceExhausted(
         f"The question costs {_percent(need, cap)} {what}, and {_percent(left, cap, down=True)} is left of the "

@@ -51,8 +51,8 @@ class Parts:
     @classmethod
     def of_catalog(cls, catalog: Catalog) -> Self | None:
         """Return the parts that a catalog declares; one table at most does."""
-        found = (cls.of_table(table) for table in catalog.tables)
-        return next((parts for parts in found if parts is not None), None)
+        declared = (cls.of_table(table) for table in catalog.tables)
+        return next((parts for parts in declared if parts is not None), None)
 
     def to_record(self) -> dict[str, object]:
         """Return the parts as JSON."""
@@ -68,21 +68,21 @@ class Parts:
         return cls(table=table, column=column, values=tuple(values), meaning=meaning)
 
 
-def require_same_parts(given: Parts, registered: Parts) -> None:
+def require_same_parts(parts: Parts, registered: Parts) -> None:
     """Refuse other parts of the table whose parts are registered.
 
     Raises: CatalogMismatch, saying what is different.
     """
-    if given == registered or given.table != registered.table:
+    if parts == registered or parts.table != registered.table:
         return
-    if given.column != registered.column:
-        what = f"by {registered.column} (given: {given.column})"
-    elif given.values != registered.values:
-        what = f"by other values of {given.column}, or in another order"
+    if parts.column != registered.column:
+        what = f"by {registered.column} (given: {parts.column})"
+    elif parts.values != registered.values:
+        what = f"by other values of {parts.column}, or in another order"
     else:
-        what = f"by {given.column} where it, or the privacy unit, was read as something else"
+        what = f"by {parts.column} where it, or the privacy unit, was read as something else"
     raise CatalogMismatch(
-        f"The parts of {given.table} were registered {what}, and charges to parts rest on it: people could come to be "
+        f"The parts of {parts.table} were registered {what}, and charges to parts rest on it: people could come to be "
         "in another part than the one that was charged for them. Nothing was changed. Declare the parts as they were, "
         "or no parts, so that every question is charged to all of them."
     )
@@ -158,12 +158,12 @@ class Division:
         alone = dict(self.deltas.alone)
         return {part: self.deltas.everywhere + alone.get(part, Fraction(0)) for part in self.parts.values}
 
-    def short(self, wanted: Mapping[str, tuple[Loss, Fraction]], delta_keys: Fraction) -> tuple[str, ...]:
-        """Return the parts that cannot bear what is wanted of them: a loss and a delta, by part."""
+    def short(self, demands: Mapping[str, tuple[Loss, Fraction]], delta_keys: Fraction) -> tuple[str, ...]:
+        """Return the parts that cannot bear what is demanded of them: a loss and a delta, by part."""
         rooms, deltas = self.losses.rooms(), self.deltas.towards_each(self.parts.values)
         return tuple(
             part
-            for part, (loss, delta) in wanted.items()
+            for part, (loss, delta) in demands.items()
             if not loss <= rooms[part] or deltas[part] + delta > delta_keys
         )
 

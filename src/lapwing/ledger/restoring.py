@@ -94,7 +94,7 @@ def restore_in(
 
 def planned(
     entries: Sequence[Entry],
-    known: Mark | None,
+    mark: Mark | None,
     registration: Registration,
     declared: Declared | None,
     principal: str,
@@ -102,22 +102,22 @@ def planned(
 ) -> list[Entry]:
     """Return the entries of a restored ledger: those of a copy that was checked, and what is added to them.
 
-    Args: known: the mark of what was lost, if there is one; name: of the ledger, for people.
+    Args: mark: of what was lost, if there is one; name: of the ledger, for people.
     Raises: LedgerFault, CatalogMismatch if it may not be restored.
     """
     state = reading.verified(entries)
     if state is None:
         raise LedgerFault("The copy holds no entry of a ledger. Take another one.")
-    return [*entries, *_added(state, registration, admitted(entries, known, declared), known, principal, name)]
+    return [*entries, *_added(state, registration, admitted(entries, mark, declared), mark, principal, name)]
 
 
-def admitted(entries: Sequence[Entry], known: Mark | None, declared: Declared | None) -> Declared:
-    """Return why a copy may stand for a ledger of which the mark, if any, is known; a pure decision.
+def admitted(entries: Sequence[Entry], mark: Mark | None, declared: Declared | None) -> Declared:
+    """Return why a copy may stand for a ledger with this mark, if it has one; a pure decision.
 
     Raises: LedgerFault if it may not.
     """
     last = entries[-1].sequence
-    if known is None or not known.sequence:
+    if mark is None or not mark.sequence:
         if declared is None or declared == "marked":
             raise LedgerFault(
                 f"There is no mark of an entry, so nothing says whether entries after {last} were lost. Nothing was "
@@ -125,15 +125,15 @@ def admitted(entries: Sequence[Entry], known: Mark | None, declared: Declared | 
                 "that entries are lost (--lost): then all of the budget counts as spent."
             )
         return declared
-    if known.sequence <= last:
-        if known.hash != entries[known.sequence - 1].hash:
+    if mark.sequence <= last:
+        if mark.hash != entries[mark.sequence - 1].hash:
             raise LedgerFault(
                 "The copy is of another ledger than the mark. Nothing was changed. Give the copy of this one."
             )
         return LOST if declared == LOST else "marked"
     if declared != LOST:
         raise LedgerFault(
-            f"The mark proves that the ledger had {known.sequence} entries, and the copy ends at {last}: restoring it "
+            f"The mark proves that the ledger had {mark.sequence} entries, and the copy ends at {last}: restoring it "
             "would give back what was spent. Nothing was changed. Find a newer copy; or declare that the entries are "
             "lost (--lost): then all of the budget counts as spent, and you may raise it."
         )
@@ -141,7 +141,7 @@ def admitted(entries: Sequence[Entry], known: Mark | None, declared: Declared | 
 
 
 def _added(
-    state: State, registration: Registration, declared: Declared, known: Mark | None, principal: str, name: str
+    state: State, registration: Registration, declared: Declared, mark: Mark | None, principal: str, name: str
 ) -> list[Entry]:
     """Return the entries that follow those of the copy."""
     entries, time = [], datetime.now(UTC).isoformat(timespec="microseconds")
@@ -151,7 +151,7 @@ def _added(
             entries.append(raised)
             state = fold(state, raised)
     require_same(registration, state.registration, name, state.earlier)
-    marked = None if known is None else known.sequence
+    marked = None if mark is None else mark.sequence
     return [*entries, restoring(state, declared, marked, principal, time)]
 
 

@@ -99,8 +99,8 @@ class FixedPoint:
     def values(self, steps: IntArray | Sequence[int]) -> list[Fraction]: ...
     def values(self, steps: int | IntArray | Sequence[int]) -> Fraction | list[Fraction]:
         """Return numbers of steps, such as noisy sums, as exact multiples of the step; of several, a flat list."""
-        found = [int(n) * self.step for n in _flat(steps)]
-        return found[0] if isinstance(steps, Integral) else found
+        numbers = [int(n) * self.step for n in _flat(steps)]
+        return numbers[0] if isinstance(steps, Integral) else numbers
 
     @overload
     def decimals(self, steps: int) -> Decimal: ...
@@ -114,8 +114,8 @@ class FixedPoint:
         places = _decimal_places(self.step)
         unit = int(self.step * 10**places)
         # From text, because arithmetic on decimals rounds to the digits of the context.
-        found = [Decimal(f"{int(n) * unit}e-{places}") for n in _flat(steps)]
-        return found[0] if isinstance(steps, Integral) else found
+        numbers = [Decimal(f"{int(n) * unit}e-{places}") for n in _flat(steps)]
+        return numbers[0] if isinstance(steps, Integral) else numbers
 
     @overload
     def floats(self, steps: int) -> float: ...
@@ -123,11 +123,11 @@ class FixedPoint:
     def floats(self, steps: IntArray | Sequence[int]) -> NDArray[np.float64]: ...
     def floats(self, steps: int | IntArray | Sequence[int]) -> float | NDArray[np.float64]:
         """Return the float nearest to each number of steps: post-processing, for display and for further use."""
-        found = [float(int(n) * self.step) for n in _flat(steps)]
+        numbers = [float(int(n) * self.step) for n in _flat(steps)]
         if isinstance(steps, Integral):
-            return found[0]
-        shape = steps.shape if isinstance(steps, np.ndarray) else (len(found),)
-        return np.array(found, dtype=np.float64).reshape(shape)
+            return numbers[0]
+        shape = steps.shape if isinstance(steps, np.ndarray) else (len(numbers),)
+        return np.array(numbers, dtype=np.float64).reshape(shape)
 
     def sum_sensitivity(self, rows: int = 1, *, neighbouring: str = "add_remove") -> Sensitivity:
         """Return how far the sum of the steps of all rows moves if each unit has at most so many rows.
@@ -165,10 +165,10 @@ class FixedPoint:
             vector moves in that norm, in units of the values.
         """
         entries = whole_number(entries, "entries", least=1)
-        given = {name: bound for name, bound in (("l1", l1), ("l2", l2), ("linf", linf)) if bound is not None}
-        if len(given) != 1:
-            raise InvalidParameter(f"{len(given)} bounds are given; give exactly one of l1, l2 and linf.")
-        ((norm, bound),) = given.items()
+        bounds = {name: bound for name, bound in (("l1", l1), ("l2", l2), ("linf", linf)) if bound is not None}
+        if len(bounds) != 1:
+            raise InvalidParameter(f"{len(bounds)} bounds are given; give exactly one of l1, l2 and linf.")
+        ((norm, bound),) = bounds.items()
         reach = rational(bound, norm) / self.step
         if reach < 0:
             raise InvalidParameter(f"{norm} is {bound}; it must be 0 or more.")

@@ -84,8 +84,8 @@ def shared_value(units: Integers, weights: Integers, room: Integers, within: int
     Args: units: a row a set, -1 where it has fewer; weights, room: at most 2³⁰.
     Raises: ArithmeticError if what the solver found proves no such value.
     """
-    found, prices = _solved(units, weights, room)
-    low, high = _from_below(units, weights, room, found), _from_above(units, weights, room, prices)
+    approximate, prices = _solved(units, weights, room)
+    low, high = _from_below(units, weights, room, approximate), _from_above(units, weights, room, prices)
     if 2 * (high - low) > (2 * within - 1) * _FRACTION:
         raise ArithmeticError("the value of a packing is not proven")
     return (2 * low + _FRACTION) // (2 * _FRACTION)
@@ -107,9 +107,9 @@ def _solved(units: Integers, weights: Integers, room: Integers) -> tuple[NDArray
     return np.asarray(result.x) * scale, -np.asarray(result.ineqlin.marginals)
 
 
-def _from_below(units: Integers, weights: Integers, room: Integers, found: NDArray[np.float64]) -> int:
+def _from_below(units: Integers, weights: Integers, room: Integers, approximate: NDArray[np.float64]) -> int:
     """Return the sum of allowed weights near those that were found, in parts of one."""
-    parts = np.clip(np.nan_to_num(np.rint(found * _FRACTION)), 0, 2.0**60).astype(np.int64)
+    parts = np.clip(np.nan_to_num(np.rint(approximate * _FRACTION)), 0, 2.0**60).astype(np.int64)
     parts = np.minimum(parts, weights * _FRACTION)
     borne = np.zeros(len(room), dtype=object)
     for column in units.T:
@@ -127,13 +127,13 @@ def _from_below(units: Integers, weights: Integers, room: Integers, found: NDArr
     return sum(map(int, parts))
 
 
-def _rows_of(units: Integers, wanted: NDArray[np.bool_]) -> Iterator[tuple[int, Integers]]:
+def _rows_of(units: Integers, chosen: NDArray[np.bool_]) -> Iterator[tuple[int, Integers]]:
     """Yield each unit that is wanted, and its rows: in one look at all rows, however many units there are."""
-    rows, places = np.nonzero((units >= 0) & wanted[units])
+    rows, places = np.nonzero((units >= 0) & chosen[units])
     members = units[rows, places]
     order = np.argsort(members, kind="stable")
-    found, starts = np.unique(members[order], return_index=True)
-    yield from zip(found.tolist(), np.split(rows[order], starts[1:]), strict=True) if len(found) else ()
+    distinct, starts = np.unique(members[order], return_index=True)
+    yield from zip(distinct.tolist(), np.split(rows[order], starts[1:]), strict=True) if len(distinct) else ()
 
 
 def _from_above(units: Integers, weights: Integers, room: Integers, prices: NDArray[np.float64]) -> int:

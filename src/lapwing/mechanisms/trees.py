@@ -78,11 +78,11 @@ def variances(sizes: tuple[int, ...], branching: int) -> list[Floats]:
     Of a count of variance 1 and a sum of variance T, the mean of least variance has T/(1 + T), which also is the weight
     of the count in it.
     """
-    found = [np.ones(sizes[-1])]
+    levels = [np.ones(sizes[-1])]
     for _ in sizes[1:]:
-        spread = sums(found[0], branching)
-        found.insert(0, spread / (1 + spread))
-    return found
+        spread = sums(levels[0], branching)
+        levels.insert(0, spread / (1 + spread))
+    return levels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -140,5 +140,5 @@ def spreads(sizes: tuple[int, ...], branching: int) -> Spreads:
 
 def largest_weight(sizes: tuple[int, ...], branching: int) -> Fraction:
     """Return the largest Σc² of an estimate of a count up to, or from, any leaf, rounded up."""
-    found = spreads(sizes, branching)
-    return Fraction(float(max(found.weights(0).max(), found.weights(1).max())))
+    varying = spreads(sizes, branching)
+    return Fraction(float(max(varying.weights(0).max(), varying.weights(1).max())))

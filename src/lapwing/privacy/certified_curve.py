@@ -165,8 +165,8 @@ def bound_delta(
     def ratio() -> float:
         """Return how many times too wide the interval is."""
         finite = max(float(best.upper - composition.infinite.lower), 0.0)
-        wanted = finite * max(1e-12, min(tilt * width, _SHARPEST))
-        return float(best.upper - best.lower) / wanted if wanted and best.upper > floor else 0.0
+        narrow = finite * max(1e-12, min(tilt * width, _SHARPEST))
+        return float(best.upper - best.lower) / narrow if narrow and best.upper > floor else 0.0
 
     for curve in reversed(kept.curves if kept else []):
         best = Enclosure(max(best.lower, curve.below(beyond)), min(best.upper, curve.above(y)))
@@ -183,11 +183,11 @@ def bound_delta(
             kept.add(made, effort.fineness)
         best = Enclosure(max(best.lower, made.below(beyond)), min(best.upper, made.above(y)))
         log_delta = math.log(max(float(best.upper - composition.infinite.lower), 1e-300))
-        found, cut = ratio(), 0.0
-        if found > 1 and not effort.closed:
+        too_wide, cut = ratio(), 0.0
+        if too_wide > 1 and not effort.closed:
             share = -math.expm1(min(0.0, made.guess_beneath(y) - made.guess(y)[1]))
-            cut = min(found, share / max(1e-12, min(tilt * width, _SHARPEST)))
-        if not effort.more(found, cut):
+            cut = min(too_wide, share / max(1e-12, min(tilt * width, _SHARPEST)))
+        if not effort.more(too_wide, cut):
             return best
         composition = _composition(parts, direction, effort.cells)
         if composition.is_beyond(epsilon):
@@ -249,12 +249,12 @@ def bound_epsilon(
         if curve is None:
             return CertifiedInterval(best, last)
         last = curve
-        found = _solve(curve, guess, delta, tilt, width)
-        best = Interval(max(best.lower, found.lower), min(best.upper, found.upper))
+        ends = _solve(curve, guess, delta, tilt, width)
+        best = Interval(max(best.lower, ends.lower), min(best.upper, ends.upper))
         if best.upper <= floor:
             break
         ratio = (best.upper - best.lower) / width
-        start = found.upper if math.isfinite(found.upper) else guess
+        start = ends.upper if math.isfinite(ends.upper) else guess
         cut = _cut(curve, start, delta, tilt, width) / width if ratio > 1 and not effort.closed else 0.0
         if not effort.more(ratio, min(cut, ratio)):
             break
@@ -309,20 +309,20 @@ def _bracket(falling: Callable[[float], float], start: float, slope: float, prec
     Where there is no first point it is 0; where no second was found it is infinite.
     """
     low, high = (0.0, math.nan), (math.inf, math.nan)
-    found = False
+    has_low = False
     point, jump = start, precision
     for attempt in range(80):
         value = falling(point)
         if value > 0:
-            low, found = (point, value), True
+            low, has_low = (point, value), True
         else:
             high = (point, value)
         gap = high[0] - low[0]
-        if gap <= precision or (not found and point == 0):
+        if gap <= precision or (not has_low and point == 0):
             break
         step = abs(value) / slope + precision / 2 if math.isfinite(value) else 0.0
         jump *= 2
-        if not found:
+        if not has_low:
             point = max(0.0, point - max(step, jump))
         elif gap == math.inf:
             point += max(step, jump / 64)

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Final, final
 
 from lapwing.errors import InvalidParameter
-from lapwing.privacy import listed_mechanisms as known
+from lapwing.privacy import listed_mechanisms as mechanisms
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import Number, exact, non_negative, written
 from lapwing.privacy.amplification import sampling_rate
@@ -80,23 +80,23 @@ def listed(
     whole(times, "the number of times", 1)
     if times > _MOST_TIMES:
         raise InvalidParameter(f"The number of times is above {_MOST_TIMES:,}; it must be at most that.")
-    given = {name: exact(value, name) for name, value in numbers.items()}
+    amounts = {name: exact(value, name) for name, value in numbers.items()}
     ways = KINDS[kind]
-    way = next((way for way in ways if way.takes(given)), None)
+    way = next((way for way in ways if way.takes(amounts)), None)
     if way is None:
-        said = ", ".join(given) or "no number"
+        said = ", ".join(amounts) or "no number"
         allowed = " or ".join(way.described() for way in ways)
         raise InvalidParameter(f"A {kind} was given {said}; it takes {allowed}.")
     if neighbouring is not None and neighbouring not in NEIGHBOURING:
         raise InvalidParameter(f"neighbouring is {neighbouring!r:.60}; it must be add_remove or replace_one.")
     sampled = sampling_rate(rate)
-    mechanism = _sampled(way.make({**way.defaults, **given}), sampled, kind)
+    mechanism = _sampled(way.make({**way.defaults, **amounts}), sampled, kind)
     relation = next((name for name in NEIGHBOURING if name == neighbouring), None)
     if relation is not None and mechanism.neighbouring not in (None, relation):
         raise InvalidParameter(
             f"A {kind} like this is bound to {mechanism.neighbouring}; it cannot be stated for {relation}."
         )
-    text = " ".join([str(times), kind, *(f"{name}={written(value)}" for name, value in given.items())])
+    text = " ".join([str(times), kind, *(f"{name}={written(value)}" for name, value in amounts.items())])
     text += (f" rate={written(sampled)}" if sampled != 1 else "") + (f" neighbouring={relation}" if relation else "")
     return Listed(text=text, mechanism=mechanism, times=times, neighbouring=relation)
 
@@ -108,7 +108,7 @@ def _sampled(mechanism: ListedMechanism, rate: Fraction, kind: str) -> ListedMec
         raise InvalidParameter(f"A {kind} is for replace_one and a Poisson sample for add_remove; leave out the rate.")
     if mechanism.failure:
         raise InvalidParameter(f"A {kind} with a delta cannot be run on a sample here; leave out the rate.")
-    return known.sampled(mechanism, rate)
+    return mechanisms.sampled(mechanism, rate)
 
 
 @final
@@ -120,8 +120,8 @@ class _Way:
     defaults: Mapping[str, Fraction]
     make: Callable[[Mapping[str, Fraction]], ListedMechanism]
 
-    def takes(self, given: Mapping[str, Fraction]) -> bool:
-        return set(self.needed) <= given.keys() <= {*self.needed, *self.defaults}
+    def takes(self, amounts: Mapping[str, Fraction]) -> bool:
+        return set(self.needed) <= amounts.keys() <= {*self.needed, *self.defaults}
 
     def described(self) -> str:
         return " ".join([*(f"{name}=…" for name in self.needed), *(f"[{name}=…]" for name in self.defaults)])
@@ -154,44 +154,44 @@ def _ratio(numbers: Mapping[str, Fraction], noise: str) -> Fraction:
 
 def _discrete_laplace(numbers: Mapping[str, Fraction]) -> ListedMechanism:
     _ratio(numbers, "scale")
-    return known.discrete_laplace_noise(numbers["scale"], _integer(numbers, "sensitivity", 1))
+    return mechanisms.discrete_laplace_noise(numbers["scale"], _integer(numbers, "sensitivity", 1))
 
 
 def _discrete_gaussian(numbers: Mapping[str, Fraction]) -> ListedMechanism:
     _ratio(numbers, "sigma")
-    return known.discrete_gaussian_noise(numbers["sigma"] ** 2, _integer(numbers, "sensitivity", 1))
+    return mechanisms.discrete_gaussian_noise(numbers["sigma"] ** 2, _integer(numbers, "sensitivity", 1))
 
 
 def _randomized_response(numbers: Mapping[str, Fraction]) -> ListedMechanism:
-    return known.randomized_response(_size(numbers["epsilon"], "epsilon"), _integer(numbers, "choices", 2))
+    return mechanisms.randomized_response(_size(numbers["epsilon"], "epsilon"), _integer(numbers, "choices", 2))
 
 
 def _private(numbers: Mapping[str, Fraction]) -> ListedMechanism:
     failure = non_negative(numbers.get("delta", Fraction(0)), "delta")
     if failure >= 1:
         raise InvalidParameter(f"delta is {short(failure)}; it must be at least 0 and below 1.")
-    return known.any_private(_size(numbers["epsilon"], "epsilon"), failure)
+    return mechanisms.any_private(_size(numbers["epsilon"], "epsilon"), failure)
 
 
 KINDS: Final[Mapping[str, tuple[_Way, ...]]] = {
     "laplace": (
-        _way("epsilon", lambda n: known.laplace_noise(_size(n["epsilon"], "epsilon"))),
-        _way("scale", lambda n: known.laplace_noise(_ratio(n, "scale")), sensitivity=1),
+        _way("epsilon", lambda n: mechanisms.laplace_noise(_size(n["epsilon"], "epsilon"))),
+        _way("scale", lambda n: mechanisms.laplace_noise(_ratio(n, "scale")), sensitivity=1),
     ),
     "discrete-laplace": (_way("scale", _discrete_laplace, sensitivity=1),),
     "gaussian": (
-        _way("sigma", lambda n: known.gaussian_noise(_ratio(n, "sigma") ** 2), sensitivity=1),
-        _way("mu", lambda n: known.gaussian_noise(_size(n["mu"], "mu") ** 2)),
+        _way("sigma", lambda n: mechanisms.gaussian_noise(_ratio(n, "sigma") ** 2), sensitivity=1),
+        _way("mu", lambda n: mechanisms.gaussian_noise(_size(n["mu"], "mu") ** 2)),
     ),
     "discrete-gaussian": (_way("sigma", _discrete_gaussian, sensitivity=1),),
     "randomized-response": (
         _way(
             "epsilon",
-            lambda n: known.randomized_response(_size(n["epsilon"], "epsilon"), _integer(n, "choices", 2)),
+            lambda n: mechanisms.randomized_response(_size(n["epsilon"], "epsilon"), _integer(n, "choices", 2)),
             choices=2,
         ),
     ),
-    "exponential": (_way("epsilon", lambda n: known.bounded_range(_size(n["epsilon"], "epsilon"))),),
+    "exponential": (_way("epsilon", lambda n: mechanisms.bounded_range(_size(n["epsilon"], "epsilon"))),),
     "pure": (_way("epsilon", _private),),
     "approx": (_way("epsilon delta", _private),),
 }

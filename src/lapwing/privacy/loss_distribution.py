@@ -69,8 +69,8 @@ class LossDistribution:
         lower = upper = Fraction(0)
         width = float(self.width) if self.width else max(float(WIDTH), usual_width(float_up(epsilon)))
         for direction, curves in kept.items():
-            found = bound_delta(self.parts, direction, epsilon, width, lower, curves)
-            lower, upper = max(lower, found.lower), max(upper, found.upper)
+            bounds = bound_delta(self.parts, direction, epsilon, width, lower, curves)
+            lower, upper = max(lower, bounds.lower), max(upper, bounds.upper)
         return Interval(max(0.0, float_down(lower)), min(1.0, float_up(upper)))
 
     def to_epsilon(self, delta: Number) -> Interval:
@@ -85,19 +85,19 @@ class LossDistribution:
             return self._epsilon(target, float(self.width))
         about = max(epsilon_above(self.parts, direction, target) for direction in self.directions())
         width = max(float(WIDTH), usual_width(about))
-        found = self._epsilon(target, width)
+        interval = self._epsilon(target, width)
         # How small ε is shows only by and by; each time around the width is less than half of what it was.
-        while found.upper - found.lower > (wanted := usual_width(found.upper)) and wanted < width / 2:
-            width = wanted
+        while interval.upper - interval.lower > (narrower := usual_width(interval.upper)) and narrower < width / 2:
+            width = narrower
             finer = self._epsilon(target, width)
-            found = Interval(max(found.lower, finer.lower), min(found.upper, finer.upper))
-        return found
+            interval = Interval(max(interval.lower, finer.lower), min(interval.upper, finer.upper))
+        return interval
 
     def _epsilon(self, delta: Fraction, width: float) -> Interval:
         lower = upper = 0.0
         for direction in self.directions():
-            found = bound_epsilon(self.parts, direction, delta, width, lower).interval
-            lower, upper = max(lower, found.lower), max(upper, found.upper)
+            interval = bound_epsilon(self.parts, direction, delta, width, lower).interval
+            lower, upper = max(lower, interval.lower), max(upper, interval.upper)
         return Interval(lower, upper)
 
     def survival(self, losses: Sequence[Number], *, direction: Direction = "remove") -> tuple[Interval, ...]:
@@ -114,8 +114,8 @@ class LossDistribution:
             raise InvalidParameter(f"direction is {direction!r:.60}; it must be remove or add.")
         kept = CurveCache()
         width = float(self.width or WIDTH)
-        found = [bound_survival(self.parts, direction, exact(at, "loss"), width, kept) for at in losses]
-        return tuple(Interval(max(0.0, float_down(lower)), min(1.0, float_up(upper))) for lower, upper in found)
+        chances = [bound_survival(self.parts, direction, exact(at, "loss"), width, kept) for at in losses]
+        return tuple(Interval(max(0.0, float_down(lower)), min(1.0, float_up(upper))) for lower, upper in chances)
 
     def directions(self) -> tuple[Direction, ...]:
         """Return the directions whose curves differ."""
@@ -147,10 +147,10 @@ def compose(parts: Iterable[tuple[Pair, int]], *, width: Number | None = None) -
             raise InvalidParameter(f"The μ² of all Gaussian noise is {short(gaussian)}; it must be at most 1e8.")
     if width is None:
         return LossDistribution(tuple(counts.items()))
-    wanted = exact(width, "width")
-    if not _NARROWEST <= wanted <= 1:
-        raise InvalidParameter(f"width is {short(wanted)}; it must be from 1e-9 to 1, such as 1e-3.")
-    return LossDistribution(tuple(counts.items()), wanted)
+    exact_width = exact(width, "width")
+    if not _NARROWEST <= exact_width <= 1:
+        raise InvalidParameter(f"width is {short(exact_width)}; it must be from 1e-9 to 1, such as 1e-3.")
+    return LossDistribution(tuple(counts.items()), exact_width)
 
 
 def usual_width(epsilon: float) -> float:

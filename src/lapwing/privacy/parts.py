@@ -88,15 +88,15 @@ class Sums:
 
     def towards_each(self, parts: Iterable[str]) -> dict[str, Fraction]:
         """Return `towards` for each of some parts by itself."""
-        alone, found = dict(self.alone), {}
+        alone, lost = dict(self.alone), {}
         dearest = nlargest(self.differ, alone.values())
         for part in parts:
             own = alone.get(part, Fraction(0))
             others = dearest.copy()
             if own in others:
                 others.remove(own)
-            found[part] = self.everywhere + own + sum(others[: self.differ - 1], Fraction(0))
-        return found
+            lost[part] = self.everywhere + own + sum(others[: self.differ - 1], Fraction(0))
+        return lost
 
     def levelled(self) -> Self:
         """Return the sums with the total charged to all parts."""
@@ -226,11 +226,11 @@ class PartsAccount:
         """Return the parts that are read, or None if they are all there are."""
         if reads is None:
             return None
-        read, known = frozenset(_names(reads)), frozenset(self.parts)
-        if not read or not read <= known:
-            unknown = ", ".join(sorted(repr(name) for name in read - known)) or "nothing"
+        read, all_parts = frozenset(_names(reads)), frozenset(self.parts)
+        if not read or not read <= all_parts:
+            unknown = ", ".join(sorted(repr(name) for name in read - all_parts)) or "nothing"
             raise InvalidParameter(f"The question reads {unknown:.200}; it must read one or more parts of the account.")
-        return None if read == known else read
+        return None if read == all_parts else read
 
 
 def _check_neighbouring(neighbouring: str) -> None:

@@ -110,20 +110,20 @@ def choices(
         They may be chosen along the way: each kind is a filter.
     """
     step, several = _positive(sensitivity, "sensitivity"), count(queries)
-    wanted, promise = exact(epsilon, "epsilon"), exact(delta, "delta")
+    target, promise = exact(epsilon, "epsilon"), exact(delta, "delta")
     tail = 1 - probability(confidence, "confidence")
     wide = enclose_tightly(lambda p: -p.log(), tail, bits=_BITS).upper
     normal = enclose_tightly(normal_two_sided_quantile_ball, tail, bits=_BITS).upper
-    found = []
+    options = []
     for kind in (PureDP.kind, GaussianDP.kind, ZeroConcentratedDP.kind) if promise else (PureDP.kind,):
-        each = loss_for(kind, wanted, promise).amount / several
+        each = loss_for(kind, target, promise).amount / several
         rate = pure_epsilon_down(kind, each)
         if rate:
-            found.append(_choice("laplace", kind, step / rate, wide))
+            options.append(_choice("laplace", kind, step / rate, wide))
         if kind != PureDP.kind:
             mu_squared = each if kind == GaussianDP.kind else 2 * each
-            found.append(_choice("gaussian", kind, square_root_up(step**2 / mu_squared), normal))
-    return tuple(sorted(found, key=lambda choice: choice.half_width))
+            options.append(_choice("gaussian", kind, square_root_up(step**2 / mu_squared), normal))
+    return tuple(sorted(options, key=lambda choice: choice.half_width))
 
 
 def cheapest(queries: int, sensitivity: Number, epsilon: Number, delta: Number, *, confidence: Number = 0.95) -> Choice:

@@ -54,13 +54,3 @@ class Profile:
     def points(self, epsilons: Sequence[Number]) -> list[tuple[Number, float]]:
         """Return (ε, δ) at each ε, for a plot."""
         return [(epsilon, self(epsilon)) for epsilon in epsilons]
-
-
-def profile(*losses: Profiled) -> Profile:
-    """Return the privacy profile of a mechanism from its losses in one or several measures.
-
-    >>> from lapwing.privacy.measures import GaussianDP, PureDP
-    >>> f"{profile(PureDP(1), GaussianDP(1))(0.5):.4f}"
-    '0.2387'
-    """
-    return Profile(losses)

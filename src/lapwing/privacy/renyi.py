@@ -107,9 +107,9 @@ class RenyiDP:
 
         Raises: InvalidParameter if the curve does not have it.
         """
-        wanted = _order(order)
-        for known, loss in self.points:
-            if known == wanted:
+        target = _order(order)
+        for own, loss in self.points:
+            if own == target:
                 return loss
         raise InvalidParameter(
             f"The curve has no bound at order {order}; ask for one of its {len(self.points)} orders."
@@ -126,22 +126,22 @@ class RenyiDP:
 
         Source: Canonne, Kamath and Steinke 2020, Proposition 12.
         """
-        wanted = non_negative(epsilon, "epsilon")
-        return float_up(min(Fraction(1), min(_delta_up(*point, wanted) for point in self._best(_log_delta, wanted))))
+        target = non_negative(epsilon, "epsilon")
+        return float_up(min(Fraction(1), min(_delta_up(*point, target) for point in self._best(_log_delta, target))))
 
     def to_epsilon(self, *, delta: Number) -> float:
         """Return an ε that this curve implies at δ, rounded up: the formula of `to_delta` solved for ε.
 
         ε = ε(α) + ln(1 − 1/α) − ln(αδ)/(α − 1).
         """
-        wanted = probability(delta, "delta")
-        return float_up(max(Fraction(0), min(_epsilon_up(*point, wanted) for point in self._best(_epsilon, wanted))))
+        target = probability(delta, "delta")
+        return float_up(max(Fraction(0), min(_epsilon_up(*point, target) for point in self._best(_epsilon, target))))
 
     def _best(
-        self, value: Callable[[float, float, Fraction], float], wanted: Fraction
+        self, value: Callable[[float, float, Fraction], float], target: Fraction
     ) -> list[tuple[Fraction, Fraction]]:
         """Return the point of the curve at which a guess in floating point is least, with those beside it."""
-        guesses = [value(float(order - 1), float_near(loss), wanted) for order, loss in self.points]
+        guesses = [value(float(order - 1), float_near(loss), target) for order, loss in self.points]
         best = min(range(len(guesses)), key=lambda n: guesses[n])
         return list(self.points[max(0, best - 1) : best + 2])
 

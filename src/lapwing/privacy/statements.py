@@ -105,8 +105,8 @@ def statements_of(
     if (delta is None) == (epsilon is None):
         raise InvalidParameter("Give either delta or epsilon: what is asked is the other, such as delta=1e-6.")
     if delta is not None:
-        wanted = probability(delta, "delta")
-        return tuple(_statement(method, method.epsilon_at, uses, wanted, delta=wanted) for method in METHODS)
+        target = probability(delta, "delta")
+        return tuple(_statement(method, method.epsilon_at, uses, target, delta=target) for method in METHODS)
     level = non_negative(exact(epsilon if epsilon is not None else 0, "epsilon"), "epsilon")
     return tuple(_statement(method, method.delta_at, uses, level, delta=None) for method in METHODS)
 
@@ -128,12 +128,12 @@ def profiles_of(
     law, points = composed(uses, width), []
     for method in SUMS:
         try:
-            found = [method.delta_at(uses, level).upper for level in levels]
+            deltas = [method.delta_at(uses, level).upper for level in levels]
         except InvalidParameter:
             continue
         points += [
             ProfilePoint(method=method.name, epsilon=float(level), upper=delta, lower=None)
-            for level, delta in zip(levels, found, strict=True)
+            for level, delta in zip(levels, deltas, strict=True)
         ]
     points += [
         ProfilePoint(method=METHODS[-1].name, epsilon=float(level), upper=upper, lower=_attained(uses, lower))
@@ -152,20 +152,20 @@ def uses_of(parts: Sequence[Listed], neighbouring: Neighbouring) -> Uses:
 
 
 def _statement(
-    method: _Method, ask: Callable[[Uses, Fraction], _Result], uses: Uses, given: Fraction, *, delta: Fraction | None
+    method: _Method, ask: Callable[[Uses, Fraction], _Result], uses: Uses, asked_at: Fraction, *, delta: Fraction | None
 ) -> Statement:
     adaptive = method.holds == ADAPTIVE
     try:
-        found = ask(uses, given)
+        result = ask(uses, asked_at)
     except InvalidParameter as refused:
         return Statement(method=method.name, holds=method.holds, adaptive=adaptive, refused=str(refused))
-    asked = float(given)
+    asked = float(asked_at)
     return Statement(
         method=method.name,
-        epsilon=asked if delta is None else found.upper,
-        delta=found.upper if delta is None else asked,
-        lower=found.lower,
-        total=found.total,
+        epsilon=asked if delta is None else result.upper,
+        delta=result.upper if delta is None else asked,
+        lower=result.lower,
+        total=result.total,
         holds=method.holds,
         adaptive=adaptive,
     )
@@ -302,17 +302,17 @@ def _attained(uses: Uses, lower: float) -> float | None:
 
 
 def _distribution_epsilon(uses: Uses, delta: Fraction) -> _Result:
-    found = composed(uses).to_epsilon(delta)
-    if math.isinf(found.upper):
+    interval = composed(uses).to_epsilon(delta)
+    if math.isinf(interval.upper):
         chance = _failures(uses)
         why = f"anything may be shown with a chance of {short(chance)}" if chance else "the losses are too large"
         raise InvalidParameter(f"No ε is found that holds at this δ: {why}.")
-    return _Result(found.upper, "the exact law of each loss", _attained(uses, found.lower))
+    return _Result(interval.upper, "the exact law of each loss", _attained(uses, interval.lower))
 
 
 def _distribution_delta(uses: Uses, epsilon: Fraction) -> _Result:
-    found = composed(uses).to_delta(epsilon)
-    return _Result(found.upper, "the exact law of each loss", _attained(uses, found.lower))
+    interval = composed(uses).to_delta(epsilon)
+    return _Result(interval.upper, "the exact law of each loss", _attained(uses, interval.lower))
 
 
 SUMS: Final = (

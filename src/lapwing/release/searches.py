@@ -39,11 +39,11 @@ def searched(batch: Sequence[Quote], access: Access) -> dict[Question, Release]:
 
 def settled(request: Request, answers: Mapping[Question, Release], access: Access) -> tuple[Request, tuple[str, ...]]:
     """Return a question with the bounds that its searches found, at the price that was said, and notes on them."""
-    found = findings(request.plan, answers)
-    bounds, able = bounds_of(found), access.engine.capabilities
+    results = findings(request.plan, answers)
+    bounds, able = bounds_of(results), access.engine.capabilities
     plan = bind(request.text, access.catalog, access.public, request.parameters, bounds, able)
     priced = calibrate_found(plan, access.catalog.budget, request.priced)
-    return replace(request, plan=plan, priced=priced), notes_of_found(plan, found)
+    return replace(request, plan=plan, priced=priced), notes_of_found(plan, results)
 
 
 def stored_searches(priced: Quote, ledger: Ledger) -> dict[Question, Release]:
@@ -54,10 +54,10 @@ def stored_searches(priced: Quote, ledger: Ledger) -> dict[Question, Release]:
 
 def findings(plan: Plan, answers: Mapping[Question, Release]) -> dict[Bounded, ApproximateBounds]:
     """Return the bounds that a plan's searches found."""
-    found: dict[Bounded, ApproximateBounds] = {}
+    results: dict[Bounded, ApproximateBounds] = {}
     for search in plan.searches:
-        found[search.bounded] = _finding(search, answers[search.question])
-    return found
+        results[search.bounded] = _finding(search, answers[search.question])
+    return results
 
 
 def _finding(search: Search, answer: Release) -> ApproximateBounds:
@@ -68,14 +68,14 @@ def _finding(search: Search, answer: Release) -> ApproximateBounds:
     return follows(counts, answer.mechanisms[0], search.magnitudes)
 
 
-def bounds_of(found: Mapping[Bounded, ApproximateBounds]) -> dict[Bounded, ValueBounds]:
+def bounds_of(results: Mapping[Bounded, ApproximateBounds]) -> dict[Bounded, ValueBounds]:
     """Return the bounds alone."""
-    return {measure: finding.bounds for measure, finding in found.items()}
+    return {measure: finding.bounds for measure, finding in results.items()}
 
 
-def notes_of_found(plan: Plan, found: Mapping[Bounded, ApproximateBounds]) -> tuple[str, ...]:
+def notes_of_found(plan: Plan, results: Mapping[Bounded, ApproximateBounds]) -> tuple[str, ...]:
     """Say which bounds were found, and what they may leave out."""
-    return tuple(_note(search, found[search.bounded]) for search in plan.searches)
+    return tuple(_note(search, results[search.bounded]) for search in plan.searches)
 
 
 def _note(search: Search, finding: ApproximateBounds) -> str:
@@ -102,25 +102,25 @@ def _note_of_values(search: Search, finding: ApproximateBounds) -> str:
 
 def _note_of_totals(search: Search, finding: ApproximateBounds) -> str:
     most = _plain(finding.bounds[1])
-    found = f"{search.name}: {most} was found for the most that a unit adds to a group"
+    said = f"{search.name}: {most} was found for the most that a unit adds to a group"
     if finding.bounds == search.magnitudes.widest:
-        return f"{found}, the most that there is"
+        return f"{said}, the most that there is"
     if finding.clear:
         return (
-            f"{found}, and more counts as that; with 95 % probability at most {finding.beyond:,} times a unit adds "
+            f"{said}, and more counts as that; with 95 % probability at most {finding.beyond:,} times a unit adds "
             "between that and its double, and as often in each further doubling"
         )
-    return f"{found}, which is a guess: no magnitude stands out from the noise; give a larger epsilon, or write a bound"
+    return f"{said}, which is a guess: no magnitude stands out from the noise; give a larger epsilon, or write a bound"
 
 
 def _note_of_level(search: Search, finding: ApproximateBounds) -> str:
     most = _plain(finding.bounds[1])
-    found = f"{search.name}: {most} was found for the most that a unit adds to a group"
+    said = f"{search.name}: {most} was found for the most that a unit adds to a group"
     if not finding.clear or search.total is None:
-        return f"{found}, the most that is tried"
+        return f"{said}, the most that is tried"
     lacking = _plain(finding.beyond * search.total.step)
     return (
-        f"{found}, and what goes beyond it is cut off; with 95 % probability that is at most {lacking} more, in all "
+        f"{said}, and what goes beyond it is cut off; with 95 % probability that is at most {lacking} more, in all "
         "groups together, than twice the bound would cut off"
     )
 
