@@ -87,76 +87,29 @@ __version__ = "0.1.0"
 
 _MODULES = ("lab", "local", "mechanisms", "noise", "privacy")
 _HOMES = {
-    "answer": ("Answer",),
-    "client": ("Pending", "RemoteAnswer", "RemoteSession"),
-    "preview": ("Preview",),
+    "answer": "Answer",
+    "client": "Pending RemoteAnswer RemoteSession",
+    "preview": "Preview",
     "privacy.measures": (
-        "ApproxDP",
-        "ApproximateGaussianDP",
-        "ApproximateZeroConcentratedDP",
-        "GaussianDP",
-        "PureDP",
-        "ZeroConcentratedDP",
+        "ApproxDP ApproximateGaussianDP ApproximateZeroConcentratedDP GaussianDP PureDP ZeroConcentratedDP"
     ),
-    "privacy.renyi": ("RenyiDP",),
-    "budget": ("BudgetView",),
-    "magic": ("load_ipython_extension",),
-    "opening": ("connect", "protect"),
-    "session": ("Session",),
+    "privacy.renyi": "RenyiDP",
+    "budget": "BudgetView",
+    "magic": "load_ipython_extension",
+    "opening": "connect protect",
+    "session": "Session",
     "builder.functions": (
-        "asc",
-        "cases",
-        "coalesce",
-        "corr",
-        "count",
-        "count_where",
-        "cov",
-        "cube",
-        "dense_rank",
-        "desc",
-        "greatest",
-        "grouping",
-        "grouping_sets",
-        "ifelse",
-        "least",
-        "max",
-        "mean",
-        "median",
-        "min",
-        "nunique",
-        "quantile",
-        "rank",
-        "rollup",
-        "row_number",
-        "std",
-        "sum",
-        "var",
+        "asc cases coalesce corr count count_where cov cube dense_rank desc greatest grouping grouping_sets "
+        "ifelse least max mean median min nunique quantile rank rollup row_number std sum var"
     ),
-    "builder.values": ("col", "interval", "literal"),
+    "builder.values": "col interval literal",
     "errors": (
-        "AllowanceExhausted",
-        "BudgetExhausted",
-        "CatalogError",
-        "CatalogMismatch",
-        "DataChanged",
-        "DataFault",
-        "DataStopped",
-        "EngineFault",
-        "EntropyFault",
-        "Fault",
-        "Interrupted",
-        "InvalidParameter",
-        "KeyConflict",
-        "LapwingError",
-        "LedgerFault",
-        "NotAuthorised",
-        "NotFound",
-        "QueryRefused",
-        "ServiceFault",
-        "TooManyRequests",
+        "AllowanceExhausted BudgetExhausted CatalogError CatalogMismatch DataChanged DataFault DataStopped "
+        "EngineFault EntropyFault Fault Interrupted InvalidParameter KeyConflict LapwingError LedgerFault "
+        "NotAuthorised NotFound QueryRefused ServiceFault TooManyRequests"
     ),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 # Without those that `from lapwing import *` would put in the place of Python's own, and what notebooks call by itself.
 __all__ = sorted({*_MODULES, *_HOME_OF} - {"load_ipython_extension", "max", "min", "sum"})

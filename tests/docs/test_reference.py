@@ -94,7 +94,7 @@ FIELDS: Final = {
     "label",
     "node",
 }  # what verbs and methods are for
-BUILDING: Final = (*lw._HOMES["builder.functions"], *lw._HOMES["builder.values"])
+BUILDING: Final = (*lw._HOMES["builder.functions"].split(), *lw._HOMES["builder.values"].split())
 MECHANISMS: Final = [name for name in lw.mechanisms.__all__ if isinstance(getattr(lw.mechanisms, name), type)]
 AGGREGATES: Final = outputs.AGGREGATES.keys() | {exp.Filter}
 SECTIONS: Final[Mapping[str, Collection[type[exp.Expression]]]] = {

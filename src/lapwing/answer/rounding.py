@@ -115,9 +115,8 @@ def _add_up(
         ends = _ends(own, chosen, place)
         values = _between(mine[place], *ends)
         for margin, larger in reversed(tied.others):
-            if (
-                larger == place
-            ):  # what was rounded for itself errs in sums: back to what they are to be, where there is room
+            # Cells rounded one by one err in their sums; these go back to what they should be if there is room.
+            if larger == place:
                 values = _adding_up_to(values, _with_running_total(table[margin]), ends)
         if before is not None:
             values = _adding_up_to(values, groupings.summed_to(mine[before], before, keys), ends)
@@ -139,7 +138,7 @@ def _reaching(values: IntArray, target: IntArray, side: int, ends: Ends) -> IntA
     """Raise (side 1) or lower (side −1) numbers, as far as ends allow, until they add up to what is asked.
 
     Each takes an even share as long as there is room, beginning elsewhere in every sum, so that other sums do not all
-    move in the same places. `asked` has an axis of length 1 where sums run.
+    move in the same places. `target` has an axis of length 1 where sums run.
     """
     if values.dtype == np.int64 and largest(values) * values.size > np.iinfo(np.int64).max // 4:
         values = values.astype(object)

@@ -1,6 +1,6 @@
 """Forks: what holds locks and connections rests while the process is copied.
 
-A child inherits every lock as it was, and every connection as a second hand on the same socket. So before a fork each
+A child inherits every lock as it was, and every connection as a second handle on the same socket. So before a fork each
 of these objects comes to rest: it waits until no thread is inside it, and gives up what must not be shared. Afterwards
 the parent goes on, and the child forgets what is its parent's.
 """

@@ -1,9 +1,7 @@
 """A tree of counts over a grid, released once: every quantile, the distribution function, and counts between points.
 
-Theory of operation. Data are integers, steps of a public grid. The leaves of the tree are the grid points; each level
-above joins `branching` neighbours, up to a level of at most `branching` nodes. (A root would be a further level to pay
-for; the total follows from the level below it.) Nodes beyond the grid do not exist. Noise is added once to the count of
-every node.
+Theory of operation. Data are integers, steps of a public grid. The leaves of the tree are the grid points, and `trees`
+has the shape of what is above them. Nodes beyond the grid do not exist. Noise is added once to the count of every node.
 
 Privacy. A row is counted in one node of every level. So one row more moves as many counts as there are levels by 1
 each; K rows of one unit move them by K·levels in all, and, as they may all fall into the same nodes, by at most

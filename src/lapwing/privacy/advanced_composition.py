@@ -8,7 +8,7 @@ answers, for as long as
 and prove the whole (ε, δ' + δ'')-DP. That is the account of measure approx_zcdp, of which Σ½εᵢ² and Σδᵢ are spent:
 an (εᵢ, δᵢ)-DP question has ρᵢ ≤ ½εᵢ² but for δᵢ, and ρ-zCDP is (ρ + √(4ρ·ln(1/δ')), δ')-DP.
 
-Both steps are known tighter. `advanced_loss` charges ρᵢ = εᵢ·tanh(εᵢ/2) ≤ ½εᵢ², and `advanced_budget` has the ρ that
+Both steps have tighter forms. `advanced_loss` charges ρᵢ = εᵢ·tanh(εᵢ/2) ≤ ½εᵢ², and `advanced_budget` has the ρ that
 the conversion of Canonne, Kamath and Steinke accepts, with the whole at δ'' + (1 − δ'')·δ'. So an account of these
 grants every charge that the inequality grants, and more, for the same promise. `advanced_rho_down` has the
 inequality's own cap.

@@ -54,8 +54,8 @@ class Release:
 
     `values[i][j]` belongs to measure i and to cell j, whose keys are `keys[k][j]` for each key k of the question: all
     cells of the public domain in the order of `cells_of`, of the private keys those that were selected. `sequence` is
-    the ledger's entry that paid for them; `cost` is what this asking was charged, zero if the answer was stored. Of a
-    question that chooses among its measures there are no numbers, but the `choice`.
+    the ledger's entry that paid for them; `cost` is what this asking was charged, zero if the answer was stored. A
+    question that chooses among its measures has no numbers, only the `choice`.
     """
 
     question: Question

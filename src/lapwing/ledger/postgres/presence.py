@@ -21,7 +21,7 @@ it: so no question is answered after it was given up, whoever was wrong about it
 
 The row and the lock are there before the first charge that bears the name is committed. Looking and being looked at go
 by the presence's session, apart from the ledger's transactions, and hold no lock between statements, so nothing waits
-in a circle. A child that is forked closes its hand on its parent's socket, unsaid, and takes a name of its own.
+in a circle. A forked child closes its copy of the parent's socket without a word, and takes a name of its own.
 """
 
 import os
