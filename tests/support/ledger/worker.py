@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lapwing.errors import LapwingError
-from lapwing.ledger import entries, transitions
-from lapwing.ledger import mark as marks
+from lapwing.ledger import entries, new_mark, transitions
 from lapwing.ledger.entries import Charged
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.mark import HeldMark, Mark, Transaction, head_of
@@ -166,7 +165,7 @@ FAULT_POINTS: dict[str, dict[str, Callable[[], None]]] = {
 }
 AT_CREATION: dict[str, Callable[[], None]] = {
     "before the mark is linked": lambda: before(os, "link"),
-    "after the mark": lambda: after(marks, "create"),
+    "after the mark": lambda: after(new_mark, "create"),
     "before its mark": lambda: before(HeldMark, "advance"),
     "after its mark": lambda: after(HeldMark, "advance"),
 }
