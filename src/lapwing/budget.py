@@ -134,7 +134,7 @@ def budget_view(state: State, history: tuple[HistoryRow, ...]) -> BudgetView:
 
 
 def raised_reading(first: Registration, now: Registration) -> Reading:
-    """Return what a raised budget promises whatever it was raised for, with all of the delta for private keys."""
+    """Return what a raised budget promises, why ever it was raised, with all of the delta for private keys."""
     return _with_keys(after_raises(first.budget, now.budget, first.delta - first.delta_keys), now.delta_keys)
 
 

@@ -124,7 +124,7 @@ class PriceLine:
 
 
 def price_line(answer: Answer | RemoteAnswer, view: BudgetView) -> PriceLine:
-    """Return what is said above an answer, of the budget after it."""
+    """Return the line above an answer: its price, and what is left of the budget after it."""
     return PriceLine(price=price_of(answer, view, view.delta - view.delta_keys), left=left_of(answer, view))
 
 

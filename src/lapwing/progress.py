@@ -16,11 +16,11 @@ class Watcher(Protocol):
     """Shows how far work has come."""
 
     def show(self, what: str, fraction: float) -> None:
-        """Hear, again and again, what is being done and how much of it is done, between 0 and 1."""
+        """Show what is being done and how much of it is done, between 0 and 1; called again and again."""
         ...
 
     def clear(self) -> None:
-        """Hear that it has ended, well or not."""
+        """Stop showing it: the work has ended, well or not."""
         ...
 
 
@@ -61,7 +61,7 @@ def work(what: str) -> Iterator[None]:
 
 @contextmanager
 def step(index: int, of: int) -> Iterator[None]:
-    """Say that what is inside is one of several equal steps of the work around it."""
+    """Count the work inside as one of several equal steps of the work around it."""
     around = _work.get()
     if around is None:
         yield

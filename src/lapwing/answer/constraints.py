@@ -44,7 +44,7 @@ class Limit:
 
 
 def limits(measures: Sequence[Measure]) -> tuple[Limit, ...]:
-    """Return what limits released measures, those of wholes before those of their parts."""
+    """Return the limits of released measures, those on wholes before those on their parts."""
     released = frozenset(measures)
     ordered = sorted(released, key=lambda measure: (len(_wholes(measure)), str(measure)))
     counts = [measure for measure in ordered if is_count(measure)]

@@ -42,7 +42,7 @@ def _divides(expression: Expression, relation: Relation) -> bool:
 
 
 def _kept_below(relation: Relation) -> ProtectedRows | None:
-    """Return the table of which a relation has rows, with the table's columns under their own names."""
+    """Return the table whose rows a relation has, if it still has the table's columns under their own names."""
     if isinstance(relation, ProtectedRows):
         return relation
     alone = relation.hands_on and len(relation.sources) == 1
@@ -95,7 +95,7 @@ def _is_promised(column: ColumnReference, relation: Relation) -> bool:
 
 
 def _with_promises(expression: Operation, relation: Relation) -> Expression:
-    """Return an expression in which what is never NULL is a constant, for `nullable` to look at."""
+    """Return an expression with a constant in the place of each argument that is never NULL, for `nullable`."""
     arguments = tuple(
         argument if _may_be_null(argument, relation) else Literal(value=Fraction(0), type=argument.type)
         for argument in expression.arguments

@@ -131,7 +131,7 @@ class MarginTables:
 
     @cached_property
     def beneath(self) -> tuple[tuple[int, int], ...]:
-        """Pairs of a set and one that has all its rows and more; all other such pairs follow from these."""
+        """Pairs of a set and one that has all of its rows and more; other such pairs follow from these."""
         return tuple(
             (part, whole)
             for finer in self.tied

@@ -29,7 +29,7 @@ def cells(column: Column, shape: Shape) -> list[Cell]:
 
 
 def _cells_at_once(column: Rationals, shape: Shape) -> list[Cell] | None:
-    """Return the values of common columns at once; None if there is no such form."""
+    """Return the values of a column at once if it has a common form, else None."""
     entries: list[Cell]
     if shape == "real":
         entries = rationals.floats(column).tolist()

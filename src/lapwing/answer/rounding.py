@@ -135,7 +135,7 @@ def _adding_up_to(values: IntArray, target: IntArray, ends: Ends) -> IntArray:
 
 
 def _reaching(values: IntArray, target: IntArray, side: int, ends: Ends) -> IntArray:
-    """Raise (side 1) or lower (side −1) numbers, as far as ends allow, until they add up to what is asked.
+    """Raise (side 1) or lower (side −1) numbers, as far as their ends allow, until they add up to the target.
 
     Each takes an even share as long as there is room, beginning elsewhere in every sum, so that other sums do not all
     move in the same places. `target` has an axis of length 1 where sums run.
@@ -161,7 +161,7 @@ def _reaching(values: IntArray, target: IntArray, side: int, ends: Ends) -> IntA
 
 
 def _raised(rows: IntArray, targets: IntArray, most: IntArray | None) -> IntArray:
-    """Raise the numbers of each row until they add up to what is wanted."""
+    """Raise the numbers of each row until they add up to its target."""
     count = rows.shape[1]
     turned = (
         np.arange(count) + np.floor(np.arange(len(rows)) * _GOLDEN % 1.0 * count).astype(np.int64)[:, None]
@@ -187,6 +187,6 @@ def _along(rows: IntArray, places: NDArray[np.int64]) -> IntArray:
 
 
 def _taken(room: IntArray, missing: IntArray) -> IntArray:
-    """Return what each number of a row takes of what is missing, the first first, up to its room."""
+    """Return what each number of a row takes of what is missing, one after the other, up to its room."""
     taken: IntArray = np.diff(np.minimum(np.cumsum(room, axis=1), missing), axis=1, prepend=0)
     return taken

@@ -95,7 +95,7 @@ def _accepted(bits: int, acceptance: Acceptance, count: int, entropy: Entropy) -
 
 
 def _low_bits(bits: int, words: NDArray[np.uint64], entropy: Entropy) -> tuple[IntArray, NDArray[np.uint64]]:
-    """Return each L, whose first bits are those of the words, and the words without what is not part of it."""
+    """Return each L, which begins with the bits of its word, and the words without the bits beyond L."""
     if bits <= _INT64_BITS:
         spare = np.uint64(_WORD_BITS - bits)
         shifted = words >> spare

@@ -118,7 +118,7 @@ class InversionTable:
     def _search(
         self, outcomes: IntArray, indices: NDArray[np.intp], prefixes: NDArray[np.uint64], entropy: Entropy
     ) -> IntArray:
-        """Decide some of the draws by their first 64 bits; then by whatever it takes."""
+        """Decide some of the draws by their first 64 bits, or by as many more as it takes."""
         least = self.certain.searchsorted(prefixes, side="right")
         most = self.possible.searchsorted(prefixes, side="right")
         outcomes[indices] = least + self.first

@@ -42,7 +42,7 @@ class Allowance:
         return sum((spending[name] for name in self.names & spending.keys()), Spent())
 
     def room(self, spending: Spending, registration: Registration) -> Spent:
-        """Return what is left for these names; negative if the share was made smaller than what was charged."""
+        """Return what is left for these names; it is negative if the share was cut below what they were charged."""
         spent, share = self.spent(spending), self.share
         return Spent(
             amount=share * registration.budget.amount - spent.amount,
@@ -94,7 +94,7 @@ def require_within(limits: Limits, spending: Spending, registration: Registratio
 
 
 def rooms(limits: Limits, name: str, spending: Spending, registration: Registration) -> tuple[Spent, ...]:
-    """Return what is left of each allowance that holds for a name; negative as `Allowance.room` may be."""
+    """Return what is left of each allowance that holds for a name; it may be negative, like `Allowance.room`."""
     return tuple(allowance.room(spending, registration) for allowance in limits.allowances if name in allowance.names)
 
 

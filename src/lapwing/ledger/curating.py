@@ -152,7 +152,7 @@ def _fold_close(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
 
 
 def restoring(state: State, declared: Declared, marked: int | None, principal: str, time: str) -> Entry:
-    """Return the entry that follows those of a copy that was put in a ledger's place.
+    """Return the entry that a restored ledger adds to those of the copy.
 
     Args: declared: why that may be; marked: how many entries the ledger had by its mark, if there is one.
     """

@@ -140,7 +140,7 @@ class Ledger:
     def _charged(
         self, transaction: Transaction, settled: Settled, requests: Sequence[Charge], limits: LimitsNow | None
     ) -> tuple[Charged, ...] | Refused:
-        """Charge, after what is to be settled first."""
+        """Charge, after what has to be settled first."""
         try:
             if settled.missing:
                 settled.require_counted()
@@ -219,7 +219,7 @@ class Ledger:
         return True
 
     def faults(self) -> tuple[FaultRow, ...]:
-        """Return the faults that stand since the curator last looked, the deaths that nobody noted yet among them."""
+        """Return the faults since the curator last looked, including deaths that nobody has noted yet."""
         with self._chain.transaction() as transaction:
             settled = self._settled(transaction.state)
             found = reading.faults(transaction.log) if not settled.entries else None

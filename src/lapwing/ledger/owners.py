@@ -39,7 +39,7 @@ def owners_from(record: object) -> Owners:
 
 
 def require_same_owners(given: Owners, known: Owners, ledger: str) -> None:
-    """Refuse tables whose rows would be those of others than the ledger knows.
+    """Refuse tables whose rows would belong to other units than the ledger has recorded.
 
     Raises: CatalogMismatch, naming the first of them.
     """
@@ -66,7 +66,7 @@ def _is_renamed(was: Owner, now: Owner, given: Owners, known: Owners) -> bool:
 
 
 def _is_by_link(own: Owner, linked: Owner, tables: Owners) -> bool:
-    """Tell whether a link equals a table's own privacy unit with that of the parent, among the tables as linked."""
+    """Tell whether a link equates a table's own privacy unit with that of its parent."""
     link = linked.get("link")
     if link is None or "privacy_unit" not in own:
         return False

@@ -103,7 +103,7 @@ class Division:
 
     @classmethod
     def opened(cls, parts: Parts, registration: Registration, spent: Loss, delta: Fraction, version: int) -> Self:
-        """Return the division of a ledger in which some may be spent: it is charged to all parts."""
+        """Return the division of a ledger; what is spent already is charged to all parts."""
         neighbouring = cast(Neighbouring, registration.neighbouring)
         budget = registration.budget
         losses = PartsAccount.opened(budget, parts.values, data_version=str(version), neighbouring=neighbouring)
@@ -159,7 +159,7 @@ class Division:
         return {part: self.deltas.everywhere + alone.get(part, Fraction(0)) for part in self.parts.values}
 
     def short(self, demands: Mapping[str, tuple[Loss, Fraction]], delta_keys: Fraction) -> tuple[str, ...]:
-        """Return the parts that cannot bear what is demanded of them: a loss and a delta, by part."""
+        """Return the parts that cannot bear the loss and the delta demanded of them."""
         rooms, deltas = self.losses.rooms(), self.deltas.towards_each(self.parts.values)
         return tuple(
             part

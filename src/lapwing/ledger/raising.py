@@ -79,7 +79,7 @@ def raised_by(was: Registration, record: Mapping[str, Any]) -> Registration:
 
 
 def require_raise(was: Registration, now: Registration) -> None:
-    """Refuse what is no larger budget, or is more than that.
+    """Refuse what is no larger budget, or changes more than the budget.
 
     Raises: CatalogMismatch if anything but epsilon and delta would change; InvalidParameter if one of them would become
         smaller, or both stay.

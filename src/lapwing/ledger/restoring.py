@@ -100,7 +100,7 @@ def planned(
     principal: str,
     name: str,
 ) -> list[Entry]:
-    """Return the entries of a restored ledger: those of a copy that was checked, and what is added to them.
+    """Return the entries of a restored ledger: those of a copy, after checking it, and those that restoring adds.
 
     Args: mark: of what was lost, if there is one; name: of the ledger, for people.
     Raises: LedgerFault, CatalogMismatch if it may not be restored.

@@ -109,7 +109,7 @@ class Rerouting:
         return ceil((max(degree, self.low) << BASE_BITS) / (self.share * self.base(degree)))
 
     def most_alone(self, degree: int, novel: int) -> int:
-        """Bound what a unit with so many keys puts on a key that only it holds, if so many of its keys are such.
+        """Bound what a unit of this degree puts on a key that only it holds, if it alone holds `novel` of its keys.
 
         Such a key weighs at most 1 ≤ T before spreading, so that it has no excess; the others' shares are below 1.
         """

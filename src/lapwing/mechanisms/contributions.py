@@ -86,7 +86,7 @@ class Contributions:
         return type(self)(units=self.units[mask], keys=self.keys[mask], labels=self.labels)
 
     def kept(self, max_keys: int) -> NDArray[np.bool_]:
-        """Return which pairs are left when every unit keeps at most `max_keys` keys: those of the least hash.
+        """Return which pairs remain when every unit keeps at most `max_keys` keys, those with the least hash.
 
         Equal hashes are ordered by label. What a unit keeps is a function of its own keys, and a key that it keeps
         is still kept when others of its keys are taken away.
@@ -130,7 +130,7 @@ def _coded(values: Sequence[Label | None] | NDArray[Any], name: str) -> tuple[ND
 
 
 def _type_of(label: Any) -> Any:
-    """Return a label's type, for a tuple those of its parts; None for NULL."""
+    """Return the type of a label; of a tuple, the types of its parts; None for NULL."""
     if type(label) is not tuple:
         return None if label is None else type(label)
     parts = tuple(map(_type_of, label))

@@ -169,7 +169,7 @@ def _few(owners: Integers, loads_of: NDArray[Any], enough: int) -> Integers:
 
 
 def peeled(units: Integers, weights: Integers, room: Integers) -> tuple[Integers, Integers, Integers, int]:
-    """Settle what can be settled; return the rows that are left, what is left in each unit, and the settled value.
+    """Settle what needs no solver; return the rows that remain, the room left in each unit, and the settled value.
 
     Every row that is left has two units or more, each of which its rows would overfill.
     """

@@ -108,7 +108,7 @@ def _solved(units: Integers, weights: Integers, room: Integers) -> tuple[NDArray
 
 
 def _from_below(units: Integers, weights: Integers, room: Integers, approximate: NDArray[np.float64]) -> int:
-    """Return the sum of allowed weights near those that were found, in parts of one."""
+    """Return the sum of allowed weights near the approximate ones, in parts of one."""
     parts = np.clip(np.nan_to_num(np.rint(approximate * _FRACTION)), 0, 2.0**60).astype(np.int64)
     parts = np.minimum(parts, weights * _FRACTION)
     borne = np.zeros(len(room), dtype=object)
@@ -128,7 +128,7 @@ def _from_below(units: Integers, weights: Integers, room: Integers, approximate:
 
 
 def _rows_of(units: Integers, chosen: NDArray[np.bool_]) -> Iterator[tuple[int, Integers]]:
-    """Yield each unit that is wanted, and its rows: in one look at all rows, however many units there are."""
+    """Yield each chosen unit and its rows, in one pass over all rows."""
     rows, places = np.nonzero((units >= 0) & chosen[units])
     members = units[rows, places]
     order = np.argsort(members, kind="stable")

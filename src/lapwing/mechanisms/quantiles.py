@@ -179,7 +179,7 @@ class _Split(NamedTuple):
 
 
 def _splits(quantiles: tuple[Fraction, ...]) -> list[_Split]:
-    """Return the choices in an order in which each comes after its neighbours."""
+    """Return the choices, each after the neighbours that it is made between."""
     ends = (Fraction(0), *quantiles, Fraction(1))
     splits, waiting = [], [(-1, len(quantiles), 0)]
     while waiting:

@@ -46,7 +46,7 @@ def sizes_of(leaves: int, branching: int) -> tuple[int, ...]:
 
 
 def sums(level: NDArray[_Counts], branching: int) -> NDArray[_Counts]:
-    """Return the sums over each `branching` neighbours, the last over what is left."""
+    """Return the sums over each `branching` neighbours; the last may be over fewer."""
     return np.add.reduceat(level, np.arange(0, level.shape[-1], branching), axis=-1)
 
 

@@ -14,7 +14,7 @@ _BITS = 64
 
 
 def gaussian(mu_squared: Fraction, order: Fraction) -> Fraction:
-    """Return α·μ²/2, exactly: that of N(0, 1) and N(μ, 1), and at most that for every μ-GDP mechanism.
+    """Return α·μ²/2, exactly: the divergence of N(0, 1) and N(μ, 1), which no μ-GDP mechanism exceeds.
 
     Source: Mironov 2017, Proposition 7; a μ-GDP pair is a post-processing of the Gaussian one (Blackwell 1951).
     """
@@ -27,7 +27,7 @@ def zero_concentrated(rho: Fraction, order: Fraction) -> Fraction:
 
 
 def pure_up(epsilon: Fraction, order: Fraction) -> Fraction:
-    """Return that of randomized response, which is the most that any ε-DP mechanism has.
+    """Return the divergence of randomized response, which is the most that any ε-DP mechanism has.
 
     ln((e^(αε) + e^((1−α)ε))/(1 + e^ε))/(α − 1), of which (α − 1)·ε is taken out.
 
@@ -42,7 +42,7 @@ def pure_up(epsilon: Fraction, order: Fraction) -> Fraction:
 
 
 def laplace_up(distance: Fraction, order: Fraction) -> Fraction:
-    """Return that of Laplace noise, where `distance` is the L1 sensitivity over the scale.
+    """Return the divergence of Laplace noise, where `distance` is the L1 sensitivity over the scale.
 
     ln((α·e^((α−1)x) + (α−1)·e^(−αx))/(2α − 1))/(α − 1) for x = distance, of which x is taken out. As a function of x
     the logarithm is convex and 0 at 0, hence superadditive: no vector at this L1 distance has more than one number.
@@ -57,7 +57,7 @@ def laplace_up(distance: Fraction, order: Fraction) -> Fraction:
 
 
 def discrete_laplace_up(rate: Fraction, shift: int, order: Fraction) -> Fraction:
-    """Return that of discrete Laplace noise, P(x) ∝ q^|x| with q = e^(−rate), for integers at L1 distance `shift`.
+    """Return the divergence of discrete Laplace noise, P(x) ∝ q^|x|, q = e^(−rate), at the integer L1 distance `shift`.
 
     With s = q^(2α−1) and n = shift, sum the geometric series of P(x)^α·P(x−n)^(1−α) over x ≤ 0, 0 < x < n and x ≥ n:
 

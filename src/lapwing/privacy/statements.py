@@ -71,7 +71,7 @@ class ProfilePoint:
 
 
 class _Result(NamedTuple):
-    """What a method found: an upper bound, perhaps a lower one, and the total that it rests on."""
+    """What a method says: an upper bound, perhaps a lower one, and the total that it rests on."""
 
     upper: float
     total: str
@@ -182,7 +182,7 @@ def _needy(uses: Uses) -> int:
 
 
 def _share(uses: Uses, delta: Fraction, part: Fraction) -> Fraction:
-    """Return the δ of each mechanism that needs one: an equal share of a part of what is left."""
+    """Return the δ of each mechanism that needs one: an equal share of this part of the δ that is left."""
     left = delta - _failures(uses)
     if left < 0 or (left == 0 and _needy(uses)):
         raise InvalidParameter(

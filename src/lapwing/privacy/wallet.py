@@ -59,7 +59,7 @@ _SINGLE = (
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """Some questions to one mechanism, of which all but the question is fixed.
+    """The right to some questions to one mechanism, in which everything but the question is fixed.
 
     What a slot's pair dominates, and so what may be put to it, each time one question:
 
@@ -132,7 +132,7 @@ class Wallet:
 
     @classmethod
     def opened(cls, slots: Iterable[Slot], *, data_version: str, budget: GaussianDP | None = None) -> "Wallet":
-        """Return a wallet of which nothing is used; without a budget it has slots only."""
+        """Return an unused wallet; without a budget it has slots only."""
         bought = tuple(slots)
         account = Account.opened(GaussianDP(0) if budget is None else budget)
         return cls(data_version=data_version, slots=bought, used=(0,) * len(bought), account=account)
@@ -216,7 +216,7 @@ class Wallet:
 
 
 def _check_dominates(pair: Pair) -> None:
-    """Refuse a pair of which it is not known what it dominates."""
+    """Refuse a pair if no proof says what it dominates."""
     if isinstance(pair, SubsampledPair):
         _check_dominates(pair.pair)
     elif isinstance(pair, MixturePair):

@@ -64,7 +64,7 @@ def affordability(
 
 
 def _refusal(asked: Sequence[Quote], state: State, catalog: Catalog, principal: str, limits: Limits) -> str | None:
-    """Return what a question would be refused with, in the order in which a charge is decided."""
+    """Return the message of the refusal, if there would be one; checked in the order in which a charge is decided."""
     if not asked:
         return None
     charges = [charge_of(priced, key_of(priced.question), catalog, principal, state) for priced in asked]

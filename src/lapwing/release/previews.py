@@ -136,7 +136,7 @@ def _preview_of_choice(search: Search, choosing: ChoiceQuote) -> MeasurePreview:
 
 
 def at_widest(plan: Plan, priced: Quote, measures: Sequence[MeasurePreview]) -> tuple[MeasurePreview, ...]:
-    """Say of the sums whose bounds are to be found that they are described with the widest."""
+    """Say in the reason of each sum without bounds that it is described with the widest ones."""
     return tuple(
         replace(preview, reason=f"{preview.reason}, at the widest bounds")
         if term.measure in plan.unsettled
@@ -146,6 +146,6 @@ def at_widest(plan: Plan, priced: Quote, measures: Sequence[MeasurePreview]) -> 
 
 
 def unpromised(plan: Plan, columns: Sequence[ColumnPreview]) -> tuple[ColumnPreview, ...]:
-    """Return the columns of an answer without an error where that depends on bounds that are to be found."""
+    """Return the columns, without an error where the error depends on bounds that are not found yet."""
     unknown = {output.name for output in plan.outputs if plan.unsettled & set(measures_of(output.value))}
     return tuple(replace(column, half_width=None) if column.name in unknown else column for column in columns)

@@ -53,7 +53,10 @@ class Refinement:
     def merge(
         self, stored: Sequence[IntArray], further: Sequence[IntArray]
     ) -> tuple[tuple[IntArray, ...], tuple[Noisy, ...]]:
-        """Return the values of all measures with what they err by; `further` are those of the terms, in order."""
+        """Return the merged values of all measures and their noise.
+
+        Args: stored: the values of the stored answer; further: those of the further one, in the order of its terms.
+        """
         values, noises = list(stored), list(self.bought)
         for (place, noise), added in zip(self.fresh.items(), further, strict=True):
             values[place], noises[place] = merged(stored[place], noises[place], added, noise, self.aims[place])

@@ -195,7 +195,7 @@ class PostgresChain:
         return head
 
     def _begun(self) -> Connection:
-        """Return a connection in which a transaction has begun; a server that restarts is waited for."""
+        """Return a connection in which a transaction has begun, waiting for a server that restarts."""
         deadline = time.monotonic() + self._patience
         while True:
             try:

@@ -165,7 +165,7 @@ class PostgresPresence:
         return "dead"
 
     def _is_kept(self, name: str) -> bool:
-        """Make sure of the lock, and tell whether the name is still ours: nobody has called it dead."""
+        """Make sure of the lock, and tell whether the name is still ours, so that nobody has declared it dead."""
         return self._asked(lambda session: self._is_held(session, name))
 
     def _is_held(self, session: Connection, name: str) -> bool:
