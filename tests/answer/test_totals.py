@@ -137,7 +137,7 @@ def test_all_conditions_hold_once_and_for_all(clause: str, seed: int) -> None:
 
 @pytest.mark.parametrize("clause", ["ROLLUP (a, b)", "CUBE (a, b)", "GROUPING SETS ((a), (b), ())"])
 def test_parts_of_exhaustive_keys_add_up_to_their_totals(clause: str) -> None:
-    """Said of every pair of sets anew, without `Groupings`."""
+    """Said of every pair of sets anew, without `MarginTables`."""
     asked = question(clause)
     _, raw, deviations = released(asked, 1)
     found, _ = adjusted(asked, raw, deviations)

@@ -4,36 +4,17 @@
 probability δ; `renyi` curves of Rényi divergences.
 """
 
-from lapwing.privacy.additive import (
-    MEASURES,
-    GaussianDP,
-    Loss,
-    PureDP,
-    ZeroConcentratedDP,
-    from_record,
-    measure_of,
-)
-from lapwing.privacy.amounts import GRID, Number, exact
-from lapwing.privacy.approximate import (
-    ApproxDP,
-    ApproximateGaussianDP,
-    ApproximateLoss,
-    ApproximateZeroConcentratedDP,
-)
-
-__all__ = [
-    "GRID",
-    "MEASURES",
-    "ApproxDP",
-    "ApproximateGaussianDP",
-    "ApproximateLoss",
-    "ApproximateZeroConcentratedDP",
-    "GaussianDP",
-    "Loss",
-    "Number",
-    "PureDP",
-    "ZeroConcentratedDP",
-    "exact",
-    "from_record",
-    "measure_of",
-]
+from lapwing.privacy.additive import MEASURES as MEASURES
+from lapwing.privacy.additive import GaussianDP as GaussianDP
+from lapwing.privacy.additive import Loss as Loss
+from lapwing.privacy.additive import PureDP as PureDP
+from lapwing.privacy.additive import ZeroConcentratedDP as ZeroConcentratedDP
+from lapwing.privacy.additive import from_record as from_record
+from lapwing.privacy.additive import measure_of as measure_of
+from lapwing.privacy.amounts import GRID as GRID
+from lapwing.privacy.amounts import Number as Number
+from lapwing.privacy.amounts import exact as exact
+from lapwing.privacy.approximate import ApproxDP as ApproxDP
+from lapwing.privacy.approximate import ApproximateGaussianDP as ApproximateGaussianDP
+from lapwing.privacy.approximate import ApproximateLoss as ApproximateLoss
+from lapwing.privacy.approximate import ApproximateZeroConcentratedDP as ApproximateZeroConcentratedDP

@@ -18,7 +18,6 @@ from lapwing.query.aggregates.truncation import threshold_from_choice
 from lapwing.query.aggregates.unit_totals import bound_from_counts
 from lapwing.query.bind import bind
 from lapwing.query.derivation.derived import MeasureValue as Shown
-from lapwing.query.expressions.magnitudes import ValueBounds
 from lapwing.query.joint_price import calibrate_found, share_of_searches
 from lapwing.query.plan import Plan, Question, Search
 from lapwing.query.quote import CONFIDENCE, Quote
@@ -39,11 +38,12 @@ def searched(batch: Sequence[Quote], access: Access) -> dict[Question, Release]:
 
 def settled(request: Request, answers: Mapping[Question, Release], access: Access) -> tuple[Request, tuple[str, ...]]:
     """Return a question with the bounds that its searches found, at the price that was said, and notes on them."""
-    results = findings(request.plan, answers)
-    bounds, able = bounds_of(results), access.engine.capabilities
+    results, able = findings(request.plan, answers), access.engine.capabilities
+    bounds = {measure: finding.bounds for measure, finding in results.items()}
     plan = bind(request.text, access.catalog, access.public, request.parameters, bounds, able)
     priced = calibrate_found(plan, access.catalog.budget, request.priced)
-    return replace(request, plan=plan, priced=priced), notes_of_found(plan, results)
+    notes = tuple(_note(search, results[search.bounded]) for search in plan.searches)
+    return replace(request, plan=plan, priced=priced), notes
 
 
 def stored_searches(priced: Quote, ledger: Ledger) -> dict[Question, Release]:
@@ -54,10 +54,7 @@ def stored_searches(priced: Quote, ledger: Ledger) -> dict[Question, Release]:
 
 def findings(plan: Plan, answers: Mapping[Question, Release]) -> dict[Bounded, ApproximateBounds]:
     """Return the bounds that a plan's searches found."""
-    results: dict[Bounded, ApproximateBounds] = {}
-    for search in plan.searches:
-        results[search.bounded] = _finding(search, answers[search.question])
-    return results
+    return {search.bounded: _finding(search, answers[search.question]) for search in plan.searches}
 
 
 def _finding(search: Search, answer: Release) -> ApproximateBounds:
@@ -66,16 +63,6 @@ def _finding(search: Search, answer: Release) -> ApproximateBounds:
     (counts,) = answer.values[0].tolist()
     follows = bounds_from_counts if search.total is None else bound_from_counts
     return follows(counts, answer.mechanisms[0], search.magnitudes)
-
-
-def bounds_of(results: Mapping[Bounded, ApproximateBounds]) -> dict[Bounded, ValueBounds]:
-    """Return the bounds alone."""
-    return {measure: finding.bounds for measure, finding in results.items()}
-
-
-def notes_of_found(plan: Plan, results: Mapping[Bounded, ApproximateBounds]) -> tuple[str, ...]:
-    """Say which bounds were found, and what they may leave out."""
-    return tuple(_note(search, results[search.bounded]) for search in plan.searches)
 
 
 def _note(search: Search, finding: ApproximateBounds) -> str:
