@@ -9,7 +9,7 @@ order of the rows. The gain is lost if the sample becomes known, or its size whe
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol, TypeVar, final, overload
+from typing import Any, ClassVar, TypeVar, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,24 +25,6 @@ Row = TypeVar("Row")
 Scalar = TypeVar("Scalar", bound=np.generic)
 Output = TypeVar("Output")
 Amplified = TypeVar("Amplified", PureDP, ApproxDP)
-
-
-class Sample(Protocol):
-    """A way of drawing a sample: the neighbours that it protects, each row's chance, and the draw."""
-
-    neighbouring: ClassVar[str]
-
-    def draw(self, rows: int, entropy: Entropy) -> NDArray[np.int64]:
-        """Return the indices of a sample of so many rows, ascending."""
-        ...
-
-    def amplified(self, inner: Amplified) -> Amplified:
-        """Return the loss of a mechanism on the sample, from its loss towards a unit of the sample."""
-        ...
-
-    def inner(self, wanted: Amplified) -> Amplified:
-        """Return the largest loss towards a unit of the sample whose amplified loss is at most the wanted one."""
-        ...
 
 
 @final
@@ -126,7 +108,7 @@ class Subsampled:
     """
 
     name: ClassVar[str] = "subsampled"
-    sample: Sample
+    sample: PoissonSample | FixedSizeSample
 
     def __post_init__(self) -> None:
         if not isinstance(self.sample, PoissonSample | FixedSizeSample):

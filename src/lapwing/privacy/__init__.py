@@ -64,34 +64,27 @@ if TYPE_CHECKING:
 
 # No name may be that of a module of this package, whose import would put the module in its place.
 _HOMES = {
-    "advanced_composition": ("advanced_budget", "advanced_loss"),
-    "amplification": ("poisson", "poisson_inner", "without_replacement", "without_replacement_inner"),
-    "calibration": ("analytic_gaussian_sigma_up", "loss_for"),
-    "certified_curve": ("Interval",),
-    "combined_pairs": ("MixturePair", "SubsampledPair"),
-    "discrete_pairs": ("DiscreteGaussianPair", "DiscreteLaplacePair"),
-    "filters": ("Account", "Granted", "Refused", "charge", "fits"),
-    "listing": ("Listed", "listed"),
-    "loss_distribution": ("LossDistribution", "compose"),
-    "neighbours": ("replaced",),
-    "odometers": ("Odometer", "Reading", "as_if_cap"),
-    "pairs": (
-        "ApproximatePair",
-        "BoundedRangePair",
-        "GaussianPair",
-        "LaplacePair",
-        "Pair",
-        "RandomizedResponsePair",
-    ),
-    "plans": ("Choice", "Planned", "cheapest", "choices", "discrete_laplace", "gaussian", "laplace", "scales_for"),
-    "parts": ("PartsAccount",),
-    "profile": ("Profile",),
-    "running": ("RunningLoss", "nothing_yet"),
-    "wallet": ("Slot", "Wallet"),
-    "loss_points": ("LossPoint", "distribution_of", "losses_of"),
-    "statements": ("ProfilePoint", "Statement", "profiles_of", "statements_of"),
+    "advanced_composition": "advanced_budget advanced_loss",
+    "amplification": "poisson poisson_inner without_replacement without_replacement_inner",
+    "calibration": "analytic_gaussian_sigma_up loss_for",
+    "certified_curve": "Interval",
+    "combined_pairs": "MixturePair SubsampledPair",
+    "discrete_pairs": "DiscreteGaussianPair DiscreteLaplacePair",
+    "filters": "Account Granted Refused charge fits",
+    "listing": "Listed listed",
+    "loss_distribution": "LossDistribution compose",
+    "neighbours": "replaced",
+    "odometers": "Odometer Reading as_if_cap",
+    "pairs": "ApproximatePair BoundedRangePair GaussianPair LaplacePair Pair RandomizedResponsePair",
+    "plans": "Choice Planned cheapest choices discrete_laplace gaussian laplace scales_for",
+    "parts": "PartsAccount",
+    "profile": "Profile",
+    "running": "RunningLoss nothing_yet",
+    "wallet": "Slot Wallet",
+    "loss_points": "LossPoint distribution_of losses_of",
+    "statements": "ProfilePoint Statement profiles_of statements_of",
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = sorted(_HOME_OF)
 

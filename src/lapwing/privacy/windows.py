@@ -4,9 +4,10 @@ Everything here is a guess in floats. A poor one widens the interval and cannot 
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple, Protocol, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +78,7 @@ class Cumulants:
             total += count * law.log_moments(tilts)
         return total
 
-    def _least(self, objective: "Objective") -> tuple[float, float]:
+    def _least(self, objective: Callable[[FloatArray, FloatArray], FloatArray]) -> tuple[float, float]:
         """Return the tilt where an objective of (tilt, log M) is least, and its value; refined twice."""
         values = objective(_TILTS, self.coarse)
         best = int(np.nanargmin(values))
@@ -165,13 +166,6 @@ def _reach(need: float, smoothing: float) -> float:
     for _ in range(4):
         reach = max(1.05 / w, math.exp((need - math.log(math.pi * reach)) / ORDER) * 1.1 / w)
     return reach
-
-
-class Objective(Protocol):
-    """A function of tilts and log M there."""
-
-    def __call__(self, tilts: FloatArray, logs: FloatArray) -> FloatArray:
-        """Return its values."""
 
 
 @final
