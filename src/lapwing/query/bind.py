@@ -30,14 +30,13 @@ from lapwing.query.expressions.rows import RowScope, is_column, same_name
 from lapwing.query.expressions.types import Real
 from lapwing.query.from_clause.scope import Scope as From
 from lapwing.query.from_clause.scope import bind_from, rows_of
-from lapwing.query.measures import Count, CountUnits, Key, Measure, Sum, argument_of
+from lapwing.query.measures import Count, CountUnits, Key, Measure, Sum, argument_of, declared_values
 from lapwing.query.plan import Plan, Question, without_unread
 from lapwing.query.relations.contribution import PriceRequest, check_options, with_limits
-from lapwing.query.relations.declared_values import declared_values
 from lapwing.query.relations.domains import listed_by, values_of
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.relations.public_rows import NOTHING_PUBLIC, PublicFacts
-from lapwing.query.relations.relation import Selection, units_of_row
+from lapwing.query.relations.relation import ProtectedRows, Selection, units_of_row
 from lapwing.query.text.parameters import Parameters
 from lapwing.query.text.parse import parse
 
@@ -207,9 +206,10 @@ def _key(node: exp.Expression, rows: RowScope, selection: Selection, facts: Publ
     expression = rows.column(node) if is_column(node) else bind_expression(node, rows)
     if isinstance(expression, Literal):
         raise rows.refusal(node, "GROUP BY takes columns, not constants", "Leave it out.")
-    domain = declared_values(expression, selection.relation)
+    relation = selection.relation
+    domain = declared_values(expression, relation.table) if isinstance(relation, ProtectedRows) else None
     if domain is None:
-        domain = values_of(expression, selection.relation, facts)
+        domain = values_of(expression, relation, facts)
     if domain is None and not isinstance(expression.type, Real):
         domain = listed_by(selection, expression)
     if domain is not None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+from lapwing.catalog.model import Table
 from lapwing.mechanisms.trees import sizes_of
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, written_in
 from lapwing.query.expressions.types import Fixed
@@ -177,6 +178,29 @@ def argument_of(measure: Measure) -> Expression | None:
 
 
 # ---- keys ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Domain:
+    """The public values of an expression, in order; `other` stands for every value not listed, NULL included."""
+
+    listed: tuple[Constant, ...]
+    other: str | None = None
+
+
+def declared_values(expression: Expression, table: Table) -> Domain | None:
+    """Return the values that the catalog declares for a column of a table; None if there are none."""
+    column = table.column(expression.name) if isinstance(expression, ColumnReference) else None
+    if column is None or not column.values:
+        return None
+    return Domain(listed=tuple(map(constant, column.values)), other=column.other)
+
+
+def constant(value: object) -> Constant:
+    """Return a declared value as plans hold it: numbers are fractions."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Fraction(value)
+    return value  # type: ignore[return-value]  # the catalog has checked it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

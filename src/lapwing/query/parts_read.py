@@ -25,8 +25,8 @@ from collections.abc import Mapping, Sequence
 from lapwing.catalog.digests import value_text
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, Literal, Operation
 from lapwing.query.expressions.normal_forms import FALSE, TRUE
+from lapwing.query.measures import constant
 from lapwing.query.plan import Question
-from lapwing.query.relations.declared_values import constant
 from lapwing.query.relations.public_rows import PublicRows
 from lapwing.query.relations.relation import Definition, ProtectedRows, Relation, Selection
 

@@ -29,7 +29,7 @@ from lapwing.engines.duckdb.files import File, Stamp
 from lapwing.errors import DataFault, InvalidParameter
 from lapwing.query.expressions.expression import ColumnReference, Constant, column_type
 from lapwing.query.expressions.types import Fixed, Real
-from lapwing.query.relations.declared_values import constant
+from lapwing.query.measures import constant
 
 MEMORY: Final = 1_000_000_000  # bytes
 SECONDS: Final = 600.0

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, Literal, Operation, columns_of
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Plain, Real, Type
-from lapwing.query.relations.declared_values import Domain, declared_values
+from lapwing.query.measures import Domain, declared_values
 from lapwing.query.relations.images import MAX_VALUES, image, range_of
 from lapwing.query.relations.public_rows import PublicFacts, PublicRows
 from lapwing.query.relations.relation import Definition, ProtectedRows, Relation, Selection
@@ -106,7 +106,7 @@ def _any_of(chosen: Sequence[Expression], relation: Relation, facts: PublicFacts
 def _of_column(column: ColumnReference, relation: Relation, facts: PublicFacts) -> Domain | None:
     """Follow a column down to where it is declared or made."""
     if isinstance(relation, ProtectedRows):
-        return declared_values(column, relation)
+        return declared_values(column, relation.table)
     parts = [_defined(definition, facts) for definition in relation.definitions(column)]
     return parts[0] if len(parts) == 1 else _of_parts(parts) if parts else None
 
