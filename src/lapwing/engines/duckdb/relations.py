@@ -294,10 +294,10 @@ def _joined_by_unit(node: "UnitJoin", unit: str) -> str:
     ours = f"(SELECT {_items(own)} {selected(node.source)}) AS ours"
     theirs = f"(SELECT {_items([f'{theirs_unit} AS {holder}', *added, *right])} {selected(node.other)}) AS theirs"
     equal = "".join(f" AND ours.{shared}{i} = theirs.{shared}{i}" for i in range(len(node.on)))
-    where = "" if node.where is None else f" AND ({expression(node.where)})"
+    condition = "" if node.condition is None else f" AND ({expression(node.condition)})"
     further = [identifier(column.name) for column in node.added] if node.kind in ("inner", "left") else []
     shown = [*(f"ours.{name}" for name in (unit, *columns)), *(f"theirs.{name}" for name in further)]
-    on = f"ours.{unit} = theirs.{holder}{equal}{where}"
+    on = f"ours.{unit} = theirs.{holder}{equal}{condition}"
     return f"(SELECT {_items(shown)} FROM {ours} {node.kind.upper()} JOIN {theirs} ON {on})"
 
 

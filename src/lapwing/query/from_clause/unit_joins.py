@@ -154,7 +154,7 @@ def _asking(result: Input, where: Expression | None) -> Input:
     """Return a join in which a pair matches only where a condition holds, as in ON; it does not filter the result."""
     relation = result.selection.relation
     if isinstance(relation, UnitJoin):
-        relation = replace(relation, where=where)
+        relation = replace(relation, condition=where)
     return replace(result, selection=Selection(relation=relation))
 
 

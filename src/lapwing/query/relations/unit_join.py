@@ -26,7 +26,7 @@ UnitJoinKind = Choice["inner", "left", "semi", "anti"]
 class UnitJoin(TwoSources):
     """A selection's rows joined with others of their unit, on equalities, where a condition on the pair is true.
 
-    Args: where: over the source's columns and the added ones, for the kinds in which it is not a condition on the
+    Args: condition: over the source's columns and the added ones, for the kinds in which it is not a condition on the
         result; matches: the most rows of the other side that a row of the source equals, matched: the most rows of the
         source that one of the other side equals, both within a unit.
     """
@@ -34,15 +34,15 @@ class UnitJoin(TwoSources):
     kind: UnitJoinKind
     matches: int
     matched: int
-    where: Expression | None = None
+    condition: Expression | None = None
 
     construct = "joins of a unit's rows"
 
     def __str__(self) -> str:
         pairs = "".join(f" AND {left} = {right}" for left, right in self.on)
-        where = f" AND {self.where}" if self.where is not None else ""
+        condition = f" AND {self.condition}" if self.condition is not None else ""
         other = f"{named(self.added, self.shown)} FROM {self.other}"
-        return f"({self.source} {self.kind.upper()} JOIN ({other}) ON unit{pairs}{where})"
+        return f"({self.source} {self.kind.upper()} JOIN ({other}) ON unit{pairs}{condition})"
 
     @property
     def uses(self) -> tuple[str, ...]:
@@ -63,11 +63,6 @@ class UnitJoin(TwoSources):
             return own
         unmatched = own if self.kind == "left" else 0
         return min(own * max(1, self.matches), other * self.matched + unmatched)
-
-    @property
-    def condition(self) -> Expression | None:
-        """The condition on the pair."""
-        return self.where
 
     def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
         """Return what is shown of the other side, or the source's column."""
