@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from enum import StrEnum
 from fractions import Fraction
 from math import inf, isfinite
 from pathlib import Path
@@ -21,7 +20,7 @@ from lapwing.cli import figures
 from lapwing.cli.characters import to_json
 from lapwing.cli.charts import HELP, require_chart, write_chart
 from lapwing.cli.console import Fitted, labelled, new_table, note, on_terminal, print_text, show, text
-from lapwing.cli.options import FRACTION, TableFormat, UsualFormat, amount, number, reader
+from lapwing.cli.options import FRACTION, NeighbouringOption, TableFormat, UsualFormat, amount, number, reader
 from lapwing.errors import InvalidParameter
 from lapwing.plots import plot_of
 
@@ -48,13 +47,6 @@ Each may add rate=…, of a Poisson sample, and neighbouring=…, if its numbers
 for another relation than the list."""
 
 
-class Relation(StrEnum):
-    """How two neighbouring data sets differ."""
-
-    add_remove = "add_remove"
-    replace_one = "replace_one"
-
-
 def command(
     mechanisms: Annotated[
         list[str],
@@ -71,8 +63,8 @@ def command(
         amount(reader("--epsilon", "0 or more", lambda value: value >= 0), "Instead: state the delta at this epsilon."),
     ] = None,
     neighbouring: Annotated[
-        Relation, typer.Option(help="Whether a unit is added or removed, or replaced by another.")
-    ] = Relation.add_remove,
+        NeighbouringOption, typer.Option(help="Whether a unit is added or removed, or replaced by another.")
+    ] = NeighbouringOption.add_remove,
     form: UsualFormat = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help=f"{HELP} Of the profile and the loss.")] = None,
 ) -> None:
@@ -81,7 +73,7 @@ def command(
         raise InvalidParameter("Give either --delta, to see epsilon, or --epsilon, to see delta: such as --delta 1e-6.")
     require_chart(plot)
     parts = [read(text) for text in mechanisms]
-    relation: Neighbouring = "replace_one" if neighbouring is Relation.replace_one else "add_remove"
+    relation: Neighbouring = "replace_one" if neighbouring is NeighbouringOption.replace_one else "add_remove"
     statements = lw.privacy.statements_of(parts, delta=delta, epsilon=epsilon, neighbouring=relation)
     drawn = plot_of(parts, neighbouring=relation) if plot is not None else None
     match form or (TableFormat.table if on_terminal() else TableFormat.csv):
@@ -145,8 +137,8 @@ def as_page(
 ) -> list[RenderableType]:
     """Return the statements for people: upper bounds rounded up, a lower bound rounded down."""
     at_epsilon = f"delta at epsilon {float(epsilon or 0):g}"
-    given = at_epsilon if delta is None else f"epsilon at delta {figures.delta(delta)}"
-    table = new_table("method", given, "holds", "because", numbers=[given])
+    column = at_epsilon if delta is None else f"epsilon at delta {figures.delta(delta)}"
+    table = new_table("method", column, "holds", "because", numbers=[column])
     for statement in statements:
         value = statement.delta if delta is None else statement.epsilon
         if statement.refused or value is None:
@@ -206,6 +198,6 @@ def as_document(parts: Sequence["Listed"], statements: Sequence["Statement"], ne
 
 
 NEIGHBOURS: Final = {
-    Relation.add_remove: "data sets that differ by one unit added or removed",
-    Relation.replace_one: "data sets that differ by one unit replaced by another",
+    NeighbouringOption.add_remove: "data sets that differ by one unit added or removed",
+    NeighbouringOption.replace_one: "data sets that differ by one unit replaced by another",
 }

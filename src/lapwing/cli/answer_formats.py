@@ -61,8 +61,8 @@ def with_margins(values: Sequence["Cell"], low: "EndArray", high: "EndArray") ->
 
 def _with_ends(value: "Cell", low: date | None, high: date | None) -> Text:
     """Return a noisy date or time with its interval, which need not be as long before it as after it."""
-    known = low is not None and high is not None
-    return Text.assemble(plain(value), (f" {plain(low)} … {plain(high)}" if known else "", "cyan"))
+    bounded = low is not None and high is not None
+    return Text.assemble(plain(value), (f" {plain(low)} … {plain(high)}" if bounded else "", "cyan"))
 
 
 def as_csv(answer: "AnswerShown", confidence: Fraction, written: Callable[[str], str] = str) -> str:

@@ -87,25 +87,25 @@ def _facts(view: "BudgetView", name: str) -> list[tuple[str, str]]:
 
 def _raised(view: "BudgetView") -> list[tuple[str, str]]:
     """Return what holds of a budget that was raised, and whether the data set is closed."""
-    found = []
+    facts = []
     if view.raised is not None:
         was = ", then ".join(figures.epsilon(epsilon) for epsilon, _ in view.earlier)
         sure = f"epsilon {figures.size(view.raised.epsilon)}, delta {figures.delta(view.raised.delta)}"
-        found.append(("raised", f"it was epsilon {was}; {view.raised.holds}, what is proven is {sure}"))
+        facts.append(("raised", f"it was epsilon {was}; {view.raised.holds}, what is proven is {sure}"))
     if view.closed:
-        found.append(("closed", "nothing is charged any more; what was bought stays free"))
-    return found
+        facts.append(("closed", "nothing is charged any more; what was bought stays free"))
+    return facts
 
 
 def _policy(view: "BudgetView") -> list[tuple[str, str]]:
     """Return what a service lets its caller do of what remains."""
-    found = [("yours", figures.allowance(one, view.total)) for one in view.allowances]
+    facts = [("yours", figures.allowance(one, view.total)) for one in view.allowances]
     if view.most is not None:
         part = figures.share(float(view.most.amount / view.total.amount))
-        found.append(("at once", f"one question may cost at most {part} of the budget"))
+        facts.append(("at once", f"one question may cost at most {part} of the budget"))
     if view.stopped_by_curator:
-        found.append(("stopped", "by the curator: no new question is answered; what was bought stays free"))
-    return found
+        facts.append(("stopped", "by the curator: no new question is answered; what was bought stays free"))
+    return facts
 
 
 def _spent(view: "BudgetView") -> list[tuple[str, str]]:

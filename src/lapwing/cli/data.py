@@ -72,11 +72,11 @@ def faults(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CAT
     faults stop the data set until `lapwing data resume`.
     """
     with lw.connect(catalog) as session:
-        found, stopped = session.faults(), session.budget().stopped
+        rows, stopped = session.faults(), session.budget().stopped
     if form is Report.json:
-        print_text(to_json({"faults": [_document(fault) for fault in found], "stopped": stopped}))
-    elif found:
-        show(*_page(found, stopped))
+        print_text(to_json({"faults": [_document(fault) for fault in rows], "stopped": stopped}))
+    elif rows:
+        show(*_page(rows, stopped))
     else:
         print_text("No question has failed since the curator last looked.\n")
 
@@ -126,14 +126,14 @@ def _confirm(name: str) -> None:
         raise InvalidParameter("That is another name. Nothing was changed.")
 
 
-def _page(found: "tuple[FaultRow, ...]", stopped: bool) -> "list[RenderableType]":
+def _page(rows: "tuple[FaultRow, ...]", stopped: bool) -> "list[RenderableType]":
     table = new_table("time (UTC)", "who", "what", "question")
-    for fault in found:
+    for fault in rows:
         first = fault.charges[0]
         more = f" and {len(fault.charges) - 1} more" if len(fault.charges) > 1 else ""
         when = fault.time[:16].replace("T", " ")
         table.add_row(text(when), text(first.principal), text(CAUSES[fault.cause]), text(f"{first.question}{more}"))
-    effect = "The data set is stopped. Once you have looked, `lapwing data resume`." if stopped else _left(len(found))
+    effect = "The data set is stopped. Once you have looked, `lapwing data resume`." if stopped else _left(len(rows))
     return [Fitted(table), Text(), text(effect)]
 
 

@@ -59,10 +59,13 @@ def command(
 
 def as_page(preview: "Preview", neighbouring: str) -> list[RenderableType]:
     """Return a preview for people."""
+    columns = new_table("column", "± at 95 %", "rests on", numbers=["± at 95 %"])
+    for column in preview.columns:
+        columns.add_row(text(column.name), _promise(column), text(", ".join(column.rests_on)))
     return [
         labelled(*_facts(preview, neighbouring)),
         Text(),
-        _columns(preview),
+        Fitted(columns),
         Text(),
         _measures(preview),
         Text(),
@@ -98,7 +101,8 @@ def _cost(preview: "Preview") -> str:
         return "free: the answer was bought before"
     if preview.refusal is not None:
         return f"it would be refused: {preview.refusal}"
-    return f"{share(preview.share_of_remaining)} of what is left; {_such(preview.fits)}"
+    more = "1 such question fits" if preview.fits == 1 else f"{preview.fits:,} such questions fit"
+    return f"{share(preview.share_of_remaining)} of what is left; {more}"
 
 
 def _parts(parts: Sequence["PartPreview"]) -> str:
@@ -107,21 +111,10 @@ def _parts(parts: Sequence["PartPreview"]) -> str:
     return f"{names(named)} of the data, no others"
 
 
-def _such(count: int) -> str:
-    return "1 such question fits" if count == 1 else f"{count:,} such questions fit"
-
-
 NEIGHBOURING: Final = {
     "add_remove": "present or absent with all its rows",
     "replace_one": "replaced by any other with all its rows",
 }
-
-
-def _columns(preview: "Preview") -> RenderableType:
-    table = new_table("column", "± at 95 %", "rests on", numbers=["± at 95 %"])
-    for column in preview.columns:
-        table.add_row(text(column.name), _promise(column), text(", ".join(column.rests_on)))
-    return Fitted(table)
 
 
 def _promise(column: "ColumnPreview") -> Text:

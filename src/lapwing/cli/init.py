@@ -15,7 +15,7 @@ import typer
 
 from lapwing.cli.characters import visible
 from lapwing.cli.console import complain, labelled, note, rendered
-from lapwing.cli.options import DEFAULT_CATALOG, above_zero, amount, part_of_one
+from lapwing.cli.options import DEFAULT_CATALOG, NeighbouringOption, above_zero, amount, part_of_one
 from lapwing.errors import CatalogError, InvalidParameter
 
 if TYPE_CHECKING:
@@ -40,13 +40,6 @@ class Measure(StrEnum):
     pure = "pure"
     gdp = "gdp"
     zcdp = "zcdp"
-
-
-class Neighbouring(StrEnum):
-    """When two data sets differ by one privacy unit."""
-
-    add_remove = "add_remove"
-    replace_one = "replace_one"
 
 
 def command(
@@ -90,8 +83,8 @@ def command(
         ),
     ] = None,
     neighbouring: Annotated[
-        Neighbouring, typer.Option(help="Hide whether a unit is present, or which unit it is.")
-    ] = Neighbouring.add_remove,
+        NeighbouringOption, typer.Option(help="Hide whether a unit is present, or which unit it is.")
+    ] = NeighbouringOption.add_remove,
     delta_keys: Annotated[
         Fraction | None, amount(part_of_one("--delta-keys"), "The part of delta for private group keys.")
     ] = None,
@@ -146,31 +139,31 @@ def command(
     complain(visible(_next(drafted.catalog, output), keep="\n"))
 
 
-def _advised(catalog: "Catalog", questions: int, given: Measure | None) -> tuple[str, str]:
+def _advised(catalog: "Catalog", questions: int, fixed: Measure | None) -> tuple[str, str]:
     """Return the measure that serves so many questions best, unless one is given, and the comparison for people."""
     from lapwing.cli import measure_advice as advice  # here: only with --questions
 
     advised = advice.advise(catalog, questions)
-    taken = given.value if given else advised[0].kind
-    verdict = advice.verdict(advised, taken, catalog.budget, given=given is not None)
+    taken = fixed.value if fixed else advised[0].kind
+    verdict = advice.verdict(advised, taken, catalog.budget, given=fixed is not None)
     page = rendered(sys.stderr, *advice.as_page(catalog, questions, advised), labelled(("measure", verdict)))
     return taken, page.removesuffix("\n")
 
 
-def bounds_of(given: Sequence[str] | None) -> dict[str, tuple[str, str]]:
+def bounds_of(texts: Sequence[str] | None) -> dict[str, tuple[str, str]]:
     """Read repeated `COLUMN=LOWER:UPPER` texts."""
-    return _pairs("--bounds", given, _bounds)
+    return _pairs("--bounds", texts, _bounds)
 
 
-def values_of(given: Sequence[str] | None) -> dict[str, list[str]]:
+def values_of(texts: Sequence[str] | None) -> dict[str, list[str]]:
     """Read repeated `COLUMN=A,B` texts."""
-    return _pairs("--values", given, _values)
+    return _pairs("--values", texts, _values)
 
 
-def _pairs(option: str, given: Sequence[str] | None, read: Callable[[str, str], Content]) -> dict[str, Content]:
+def _pairs(option: str, texts: Sequence[str] | None, read: Callable[[str, str], Content]) -> dict[str, Content]:
     """Read repeated `COLUMN=…` texts; no bound holds a `=`, so that before the last one the name of a column may."""
     pairs: dict[str, Content] = {}
-    for text in given or ():
+    for text in texts or ():
         column, equals, rest = text.rpartition("=") if option == "--bounds" else text.partition("=")
         if not column or not equals:
             raise InvalidParameter(f"{option} {text[:80]!r} names no column; write {SHAPES[option]}.")

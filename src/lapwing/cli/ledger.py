@@ -1,5 +1,7 @@
 """`lapwing ledger`: the durable record of what was spent."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -54,11 +56,8 @@ def verify(
     if file is not None:
         _verify_copy(file)
         return
-    described, book = _opened(catalog)
-    try:
+    with _opened(catalog) as (described, book):
         entries = book.verify()
-    finally:
-        book.close()
     print_text(f"{visible(described.ledger_path.name)}: {entries:,} entries, an unbroken chain.\n")
 
 
@@ -70,15 +69,12 @@ def export(
     """Write all entries, one a line, as JSON that `lapwing ledger verify --file` checks. As secret as the ledger."""
     from lapwing.ledger import exporting
 
-    _, book = _opened(catalog)
-    try:
+    with _opened(catalog) as (_, book):
         if file is None:
             for line in exporting.lines(book.entries()):
                 print_text(line)
             return
         state = exporting.write(book.entries(), file)
-    finally:
-        book.close()
     note("written", f"{state.sequence:,} entries to {file}, the newest {state.hash}")
 
 
@@ -90,11 +86,8 @@ def backup(
     """Copy the ledger to a file while others use it, and check the copy. It has the form of an export."""
     from lapwing.ledger import exporting
 
-    _, book = _opened(catalog)
-    try:
+    with _opened(catalog) as (_, book):
         state = exporting.write(book.entries(), file, newer=True)
-    finally:
-        book.close()
     note("written", f"{state.sequence:,} entries to {file}, the newest {state.hash}")
 
 
@@ -142,8 +135,9 @@ def _verify_copy(file: Path) -> None:
     )
 
 
-def _opened(catalog: Path) -> "tuple[Catalog, Ledger]":
-    """Open the ledger of a catalog, if there is one."""
+@contextmanager
+def _opened(catalog: Path) -> Iterator[tuple["Catalog", "Ledger"]]:
+    """Open the ledger of a catalog, if there is one, and close it at the end."""
     from lapwing.catalog.toml import load  # here, so that `lapwing --help` loads no engine
     from lapwing.ledger.opening import is_begun, open_ledger
     from lapwing.opening import registration
@@ -151,4 +145,8 @@ def _opened(catalog: Path) -> "tuple[Catalog, Ledger]":
     described = load(catalog)
     if not is_begun(described.ledger, described.folder):
         raise LedgerFault(f"There is no ledger {described.ledger_path.name} yet; the first question makes it.")
-    return described, open_ledger(described.ledger, described.folder, registration(described))
+    book = open_ledger(described.ledger, described.folder, registration(described))
+    try:
+        yield described, book
+    finally:
+        book.close()

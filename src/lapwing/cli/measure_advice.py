@@ -22,9 +22,9 @@ def advise(catalog: Catalog, questions: int) -> tuple[Choice, ...]:
     neighbourings (`query.stability`). All get the same noise, and together they take the whole budget.
     """
     budget = catalog.budget
-    found = choices(questions, catalog.tables[0].max_rows_per_unit, budget.epsilon, budget.delta - budget.delta_keys)
+    every = choices(questions, catalog.tables[0].max_rows_per_unit, budget.epsilon, budget.delta - budget.delta_keys)
     best: dict[str, Choice] = {}
-    for choice in found:
+    for choice in every:
         best.setdefault(choice.kind, choice)
     return tuple(best.values())
 

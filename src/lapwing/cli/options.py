@@ -101,6 +101,13 @@ class Report(StrEnum):
     json = "json"
 
 
+class NeighbouringOption(StrEnum):
+    """When two data sets differ by one privacy unit."""
+
+    add_remove = "add_remove"
+    replace_one = "replace_one"
+
+
 CatalogFile = Annotated[
     Path,
     typer.Option(

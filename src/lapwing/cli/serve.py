@@ -119,8 +119,8 @@ def command(
     )
     usual = [] if data else [Path(os.environ.get("LAPWING_CATALOG", DEFAULT_CATALOG))]
     paths = sources or usual
-    given = {"--epsilon": epsilon, "--delta": delta, "--max-rows": max_rows, "--bounds": bounds, "--values": values}
-    beside = [option for option, value in given.items() if value is not None]
+    described = {"--epsilon": epsilon, "--delta": delta, "--max-rows": max_rows, "--bounds": bounds, "--values": values}
+    beside = [option for option, value in described.items() if value is not None]
     if privacy_unit is None and beside:
         raise InvalidParameter(f"{beside[0]} goes with --privacy-unit and a file of data; a catalog says it itself.")
     if privacy_unit is None and any(path.suffix in DATA for path in paths):

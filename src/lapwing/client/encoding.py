@@ -1,4 +1,4 @@
-"""The bodies of requests: amounts as exact texts, and values that JSON has not with their types."""
+"""The bodies of requests: amounts as exact texts, and values that JSON does not have with their types."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
@@ -35,9 +35,9 @@ def _sql_body(text: str, parameters: Parameters) -> dict[str, object]:
     return {"sql": text, "parameters": [_parameter(value) for value in parameters]}
 
 
-def amounts(**given: Number | None) -> dict[str, object]:
+def amounts(**prices: Number | None) -> dict[str, object]:
     """Return prices."""
-    return {name: None if value is None else _amount(value, name) for name, value in given.items()}
+    return {name: None if value is None else _amount(value, name) for name, value in prices.items()}
 
 
 def new_key() -> str:

@@ -117,8 +117,8 @@ class RemoteSession:
         names = tuple(self._relations)
         if name not in names:
             raise unknown("table", name, names)
-        found = self._relations[name]
-        relation = Named(name=name, names=tuple(found["columns"]), unit=found["unit"])
+        facts = self._relations[name]
+        relation = Named(name=name, names=tuple(facts["columns"]), unit=facts["unit"])
         return Table(relation=relation, asker=self, taken=names)
 
     def explain(

@@ -1,4 +1,4 @@
-"""What a larger budget would promise, beside what is promised now: shown before anything is raised; also as JSON."""
+"""What a larger budget would promise, beside what is promised now, to be seen before it is raised; also as JSON."""
 
 import math
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""Whether an observed figure agrees with a predicted one, at a confidence that many checks together can bear.
+"""Whether an observed figure agrees with a predicted one, with a confidence that is high enough for many checks.
 
-One check errs with probability `RISK` at most, so that a run of all experiments hardly ever errs. Of shares that is
-proven for every number of trials; of means it rests on the normal law of many.
+One check errs with probability `RISK` at most, so that a run of all experiments hardly ever errs. For shares that is
+proven for every number of trials; for means it rests on the normal law of many trials.
 """
 
 from dataclasses import dataclass

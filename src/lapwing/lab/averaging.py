@@ -81,13 +81,13 @@ def _repeated(epsilon: float, attackers: int) -> Part:
     attackers = min(attackers, 20_000_000 // guessing)
     right = int((_log_odds(epsilon, guessing, attackers) > 0).sum())
     sure = int((_log_odds(epsilon, knowing, attackers) > LEVEL).sum())
-    wanted, half = beyond(epsilon, guessing, 0.0), beyond(epsilon, knowing, LEVEL)
+    expected, half = beyond(epsilon, guessing, 0.0), beyond(epsilon, knowing, LEVEL)
     at = f"at ε = {epsilon:g}"
     checks = [
-        share(f"guesses right after {guessing:,} answers {at}", wanted, right, attackers),
+        share(f"guesses right after {guessing:,} answers {at}", expected, right, attackers),
         share(f"posteriors above 0.95 after {knowing:,} answers {at}", half, sure, attackers),
     ]
-    return _row(FRESH, epsilon, guessing, guessing, None, wanted, right / attackers, 1.0), checks
+    return _row(FRESH, epsilon, guessing, guessing, None, expected, right / attackers, 1.0), checks
 
 
 def _log_odds(epsilon: float, repeats: int, attackers: int) -> Floats:
@@ -110,28 +110,28 @@ def _stored(epsilon: Fraction, asked: int) -> Part:
     different = len({figure for answer in answers for figure in answer.rows()[0].values()})
     with_bob, without = drawn(mechanism, 1, DRAWS), drawn(mechanism, 0, DRAWS)
     right = int((with_bob >= 1).sum() + (without < 1).sum())
-    wanted, at = at_most(float(epsilon)), f"at ε = {float(epsilon):g}"
+    expected, at = at_most(float(epsilon)), f"at ε = {float(epsilon):g}"
     checks = [
         exactly(f"different answers to {asked:,} times the same {at}", 1, different),
         exactly(f"cost of the repeats {at}", 0, float(sum(answer.cost.amount for answer in answers))),
-        share(f"guesses right by that one answer {at}", wanted, right, 2 * DRAWS),
+        share(f"guesses right by that one answer {at}", expected, right, 2 * DRAWS),
     ]
-    return _row(SAME, float(epsilon), asked, different, charged, wanted, right / (2 * DRAWS), wanted), checks
+    return _row(SAME, float(epsilon), asked, different, charged, expected, right / (2 * DRAWS), expected), checks
 
 
 def _fresh(epsilon: Fraction, attackers: int) -> Part:
     """Ask Lapwing the same in other words until it refuses, and let attackers guess by the majority of such answers."""
     budget = budget_for(epsilon)
     bought, charged, mechanism = _until_refused(budget, epsilon)
-    wanted, most = by_majority(float(epsilon), bought), at_most(charged)
+    expected, most = by_majority(float(epsilon), bought), at_most(charged)
     right = _majorities(mechanism, bought, attackers)
     at = f"at ε = {float(epsilon):g}"
     checks = [
         exactly(f"answers in other words by a budget of {float(budget):g} {at}", budget // epsilon, bought),
-        share(f"guesses right by all of them {at}", wanted, right, attackers),
+        share(f"guesses right by all of them {at}", expected, right, attackers),
         share(f"bound of guesses right by all of them {at}", most, right, attackers, "at most"),
     ]
-    return _row(OTHER, float(epsilon), bought, bought, charged, wanted, right / attackers, most), checks
+    return _row(OTHER, float(epsilon), bought, bought, charged, expected, right / attackers, most), checks
 
 
 def _until_refused(budget: Fraction, epsilon: Fraction) -> tuple[int, float, DiscreteLaplace]:

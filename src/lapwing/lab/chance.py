@@ -1,8 +1,8 @@
-"""The chance that makes experiments: who is in a world, what a naive target adds. It protects nobody."""
+"""Randomness for experiments: who is in a world, and what a naive target adds. It protects nobody."""
 
 import numpy as np
 
 
 def generator() -> np.random.Generator:
-    """Return a new generator, begun by the operating system. What Lapwing releases never comes from one."""
+    """Return a new generator, seeded by the operating system. What Lapwing releases never comes from one."""
     return np.random.default_rng()

@@ -37,8 +37,8 @@ def protected_students(epsilon: Number, table: pa.Table | None = None, **named: 
     with TemporaryDirectory(prefix="lapwing-lab-") as folder:
         file = Path(folder) / "students.parquet"
         pq.write_table(students() if table is None else table, file)
-        given = {"bounds": BOUNDS, "domains": DOMAINS, "max_rows_per_unit": 1, **named}
-        with protect(file, privacy_unit="id", epsilon=epsilon, **given) as session:
+        settings = {"bounds": BOUNDS, "domains": DOMAINS, "max_rows_per_unit": 1, **named}
+        with protect(file, privacy_unit="id", epsilon=epsilon, **settings) as session:
             yield session
 
 

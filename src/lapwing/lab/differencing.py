@@ -138,10 +138,10 @@ def _naive() -> list[Part]:
     parts: list[Part] = []
     for secret in (CHEATED, SCHOLARSHIP):
         right = 0
-        for wanted, table in zip((secret.value, 0), _worlds(secret), strict=True):
+        for value, table in zip((secret.value, 0), _worlds(secret), strict=True):
             whole = exact_total(table, secret.column, "Notepad")
             rest = exact_total(table, secret.column, "Notepad", without=BOB)
-            right += whole is not None and rest is not None and whole - rest == wanted
+            right += whole is not None and rest is not None and whole - rest == value
         row = _row("exact totals", secret.name, 1, 2, 1.0, right / 2, 1.0)
         parts.append((row, [exactly(f"guesses right, exact totals, {secret.name}", 1, right / 2)]))
     return parts
@@ -160,8 +160,8 @@ def _lapwing(secret: Secret, pairs: int, epsilon: Fraction, repeats: int, draws:
         parts.append(_guessed("Lapwing", secret, pairs, (seen[0], seen[1]), epsilon))
     drawn = [_sums(noise, bob * pairs, pairs, draws) for bob in (secret.value, 0)]
     row, checks = _guessed("Lapwing's noise", secret, pairs, (drawn[0], drawn[1]), epsilon)
-    wanted = scale_of(secret, pairs, float(epsilon))
-    checks.append(exactly(f"scale of noise, {_what(secret, pairs)}", wanted, float(noise.scale), wanted * 1e-9))
+    expected = scale_of(secret, pairs, float(epsilon))
+    checks.append(exactly(f"scale of noise, {_what(secret, pairs)}", expected, float(noise.scale), expected * 1e-9))
     return [*parts, (row, checks)]
 
 
@@ -185,13 +185,13 @@ def _guessed(target: str, secret: Secret, pairs: int, seen: tuple[Integers, Inte
     yes, no = (2 * each - pairs * secret.value for each in seen)
     guesses = yes.size + no.size
     right = int((yes > 0).sum() + (no < 0).sum()) + int((yes == 0).sum() + (no == 0).sum()) // 2
-    wanted, most = predicted(secret, pairs, float(epsilon)), at_most(float(epsilon))
+    expected, most = predicted(secret, pairs, float(epsilon)), at_most(float(epsilon))
     what = f"{target}, {_what(secret, pairs)}"
     checks = [
-        share(f"guesses right, {what}", wanted, right, guesses),
+        share(f"guesses right, {what}", expected, right, guesses),
         share(f"bound of guesses right, {what}", most, right, guesses, "at most"),
     ]
-    return _row(target, secret.name, pairs, guesses, wanted, right / guesses, most), checks
+    return _row(target, secret.name, pairs, guesses, expected, right / guesses, most), checks
 
 
 def _what(secret: Secret, pairs: int) -> str:

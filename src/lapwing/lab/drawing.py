@@ -13,8 +13,8 @@ LINE: Final[Specification] = {"type": "line", "color": "black"}
 
 def numeric(field: str | None = None, title: str | None = None, **more: Any) -> Specification:
     """Return a channel of numbers; `more` is what else Vega-Lite says of one, such as scale and axis."""
-    known = {"field": field, "title": title}
-    return {"type": "quantitative", **{name: value for name, value in known.items() if value is not None}, **more}
+    parts = {"field": field, "title": title}
+    return {"type": "quantitative", **{name: value for name, value in parts.items() if value is not None}, **more}
 
 
 def nominal(field: str, **more: Any) -> Specification:

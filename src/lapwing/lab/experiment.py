@@ -1,7 +1,7 @@
-"""What an experiment is: a question about differential privacy, tried out, with the prediction beside what came.
+"""What an experiment is: a question about differential privacy, tried out, with predicted beside observed figures.
 
-An experiment draws from the operating system like everything else, so each run differs. What it says of a run is a
-`Check`: a predicted figure, the observed one, and how far they may be apart by chance.
+An experiment draws its randomness from the operating system like everything else, so each run differs. What it says of
+a run is a `Check`: a predicted figure, the observed one, and how far apart chance may put them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

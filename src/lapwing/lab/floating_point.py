@@ -86,11 +86,11 @@ def _naive(scale: float, draws: int) -> list[Part]:
     """Try for each answer from one world whether the other can give it, and look at the last bits."""
     parts: list[Part] = []
     for true, other in ((0.0, 1.0), (1.0, 0.0)):
-        given = laplace_in_doubles(true, scale, draws)
-        own = int((~can_give(given, true, scale)).sum())
-        excluded = int((~can_give(given, other, scale)).sum())
+        outputs = laplace_in_doubles(true, scale, draws)
+        own = int((~can_give(outputs, true, scale)).sum())
+        excluded = int((~can_give(outputs, other, scale)).sum())
         likely = multiples(scale) if true == 0 else 1.0
-        fine = int((np.rint(given / UNIT) == given / UNIT).sum())
+        fine = int((np.rint(outputs / UNIT) == outputs / UNIT).sum())
         predicted = impossible(true, other, scale)
         checks = [
             exactly(f"answers to {true:g} that {true:g} cannot give", 0, own / draws),
@@ -126,14 +126,14 @@ def _lapwing(epsilon: Fraction, draws: int) -> list[Part]:
     return parts
 
 
-def _excluded(noise: DiscreteLaplace, given: NDArray[np.int64], others: NDArray[np.int64], other: int) -> float:
+def _excluded(noise: DiscreteLaplace, answers: NDArray[np.int64], others: NDArray[np.int64], other: int) -> float:
     """Return which share of answers the other world did not give, though it gives each 30 times on average at least.
 
     One that is to be expected 30 times is missed with probability e⁻³⁰.
     """
     r = exp(-1 / float(noise.scale))
-    often = others.size * (1 - r) / (1 + r) * r ** np.abs(given - other).astype(np.float64) >= 30
-    return float((often & ~np.isin(given, others)).mean())
+    often = others.size * (1 - r) / (1 + r) * r ** np.abs(answers - other).astype(np.float64) >= 30
+    return float((often & ~np.isin(answers, others)).mean())
 
 
 _row = columns(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_REPEATS: Final = 5_000
-"""An attack goes on for so long; fresh noise withstands it at an ε below 0.047."""
+"""An attack ends after so many answers; fresh noise withstands it at an ε below 0.047."""
 CELLS: Final = 32
 """Of the grid, from 0 to the largest term."""
 
@@ -41,17 +41,17 @@ def beyond(epsilon: float, repeats: int, level: float) -> float:
     return float(law @ np.clip(places + 0.5 - level * CELLS / epsilon, 0.0, 1.0))
 
 
-def least_repeats(epsilon: float, level: float, wanted: float) -> int | None:
+def least_repeats(epsilon: float, level: float, chance: float) -> int | None:
     """Return after how many answers P(S > level) is at least what is wanted; None if that takes too many."""
     most = 1
-    while beyond(epsilon, most, level) < wanted:
+    while beyond(epsilon, most, level) < chance:
         if most >= MOST_REPEATS:
             return None
         most = min(2 * most, MOST_REPEATS)
     least = most // 2
     while most - least > 1:
         middle = (least + most) // 2
-        least, most = (least, middle) if beyond(epsilon, middle, level) >= wanted else (middle, most)
+        least, most = (least, middle) if beyond(epsilon, middle, level) >= chance else (middle, most)
     return most
 
 

@@ -91,13 +91,13 @@ def _engine(epsilon: Fraction) -> dict[tuple[int, str], float]:
         (MANY, "singly"): "SELECT COUNT(*) AS n FROM students WHERE editor = 'Vim' AND gender = 'f' AND month = 1",
         (MANY, "at once"): f"SELECT {keys}, COUNT(*) AS n FROM students WHERE editor <> 'Sublime' GROUP BY {keys}",
     }
-    found = {}
+    half_widths = {}
     with protected_students(4 * epsilon, table, domains={**DOMAINS, "month": MONTHS}) as session:
         for (cells, how), question in questions.items():
             answer = session.sql(question, epsilon=epsilon / cells if how == "singly" else epsilon)
             low, high = answer.interval(Fraction(95, 100))["n"]
-            found[cells, how] = float(high[0] - low[0]) / 2
-    return found
+            half_widths[cells, how] = float(high[0] - low[0]) / 2
+    return half_widths
 
 
 def _plot(rows: list[Row]) -> Plot:

@@ -37,7 +37,7 @@ BLOCK: Final = 50
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Noise:
+class CountNoise:
     """A noise to try: what adds it, P(|x| > h) for whole h, and the bound that the union bound gives for k of them."""
 
     name: str
@@ -91,11 +91,11 @@ def run(settings: Settings) -> Finding:
     )
 
 
-def laplace(epsilon: Fraction) -> Noise:
+def laplace(epsilon: Fraction) -> CountNoise:
     """Return the noise of counts of which everybody is in one."""
     rate = float(epsilon)
     q = exp(-rate)
-    return Noise(
+    return CountNoise(
         name="Laplace",
         mechanism=DiscreteLaplace(scale=1 / epsilon),
         tail=lambda h: 2 * exp(-rate * (h + 1)) / (1 + q),
@@ -103,10 +103,10 @@ def laplace(epsilon: Fraction) -> Noise:
     )
 
 
-def _gaussian(epsilon: Fraction) -> Noise:
+def _gaussian(epsilon: Fraction) -> CountNoise:
     mechanism = RoundedGaussian.for_loss(loss_for("gdp", epsilon, DELTA), ONE_NAME_EACH)
     sigma = float(mechanism.sigma)
-    return Noise(
+    return CountNoise(
         name="Gaussian",
         mechanism=mechanism,
         tail=lambda h: erfc((h + 0.5) / (sigma * sqrt(2))),
@@ -117,14 +117,14 @@ def _gaussian(epsilon: Fraction) -> Noise:
 
 def _largest(mechanism: Mechanism, counts: np.ndarray, runs: int) -> np.ndarray:
     """Return the largest error of the first 1, 10, … counts, a row for each run."""
-    found = []
+    rows = []
     for _ in range(runs // BLOCK):
         errors = np.abs(mechanism.release(np.tile(counts, (BLOCK, 1))) - counts)
-        found.append(np.stack([errors[:, :k].max(axis=1) for k in SIZES], axis=1))
-    return np.concatenate(found)
+        rows.append(np.stack([errors[:, :k].max(axis=1) for k in SIZES], axis=1))
+    return np.concatenate(rows)
 
 
-def _compared(noise: Noise, k: int, largest: np.ndarray) -> Part:
+def _compared(noise: CountNoise, k: int, largest: np.ndarray) -> Part:
     """Compare the law of the largest of k errors, at its 95 % and about its middle, and the bound."""
     reach, middle, bound = noise.quantile(k, 1 - BETA), noise.quantile(k, 0.5), noise.bound(k)
     within = int((largest <= reach).sum())
@@ -148,7 +148,7 @@ def _compared(noise: Noise, k: int, largest: np.ndarray) -> Part:
     return row, checks
 
 
-def largest_error(what: str, noise: Noise, k: int, observed: float) -> Check:
+def largest_error(what: str, noise: CountNoise, k: int, observed: float) -> Check:
     """Compare the largest of k errors with what its exact law allows, on both sides; its median is the prediction."""
     low, median, high = (noise.quantile(k, probability) for probability in (RISK / 2, 0.5, 1 - RISK / 2))
     return Check(what=what, predicted=median, observed=observed, low=low, high=high)
@@ -164,7 +164,7 @@ def _textbook(epsilon: Fraction) -> list[Check]:
     return checks
 
 
-def _engine(epsilon: Fraction, noise: Noise) -> tuple[int, list[Check]]:
+def _engine(epsilon: Fraction, noise: CountNoise) -> tuple[int, list[Check]]:
     """Ask the real engine for all counts at once; return the largest error, which the exact law must allow."""
     counted = surnames()
     names = np.repeat(np.array(list(counted)), list(counted.values()))
@@ -181,7 +181,7 @@ def _engine(epsilon: Fraction, noise: Noise) -> tuple[int, list[Check]]:
     return largest, checks
 
 
-def _plot(noise: Noise, largest: np.ndarray, rows: list[Row]) -> Plot:
+def _plot(noise: CountNoise, largest: np.ndarray, rows: list[Row]) -> Plot:
     """Draw the law of the largest of 10,000 errors with what came, and how the 95 % grow with the number of counts."""
     k = SIZES[-1]
     first, last = int(largest.min()) - 1, int(largest.max()) + 1

@@ -83,11 +83,12 @@ def _naive() -> list[Part]:
     ]
 
 
-def _certain(target: str, attack: str, shown: list[object], wanted: float) -> Part:
+def _certain(target: str, attack: str, shown: list[object], expected: float) -> Part:
     """Return how often one is right by figures without noise: always, or where both are the same, half of the time."""
     with_bob, without = shown
     right = 0.5 if with_bob == without else 1.0
-    return _row(target, attack, 2, wanted, right, 1.0), [exactly(f"guesses right, {target}, {attack}", wanted, right)]
+    check = exactly(f"guesses right, {target}, {attack}", expected, right)
+    return _row(target, attack, 2, expected, right, 1.0), [check]
 
 
 def _worlds() -> tuple[pa.Table, pa.Table]:
@@ -122,15 +123,15 @@ def _attacked(target: str, seen: Seen, epsilon: Fraction) -> list[Part]:
     ]
 
 
-def _guessed(target: str, attack: str, figures: tuple[Figures, Figures], wanted: float, most: float) -> Part:
+def _guessed(target: str, attack: str, figures: tuple[Figures, Figures], expected: float, most: float) -> Part:
     with_bob, without = figures
     guesses = with_bob.size + without.size
     right = int((with_bob >= 1).sum() + (without < 1).sum())
     checks = [
-        share(f"guesses right, {target}, {attack}", wanted, right, guesses),
+        share(f"guesses right, {target}, {attack}", expected, right, guesses),
         share(f"bound of guesses right, {target}, {attack}", most, right, guesses, "at most"),
     ]
-    return _row(target, attack, guesses, wanted, right / guesses, most), checks
+    return _row(target, attack, guesses, expected, right / guesses, most), checks
 
 
 _row = columns("target", "attack", "guesses", "right, predicted", "right, observed", "right, at most")

@@ -125,9 +125,9 @@ def _textbook() -> list[Check]:
         "between two worlds": (by_odds(0.5, 2.0), (0.12, 0.88)),
     }
     return [
-        exactly(f"an even chance at ε = 1, {name}, {end}", wanted, found, 0.005)
+        exactly(f"an even chance at ε = 1, {name}, {end}", figure, value, 0.005)
         for name, (ends, figures) in printed.items()
-        for end, wanted, found in zip(("low", "high"), figures, ends, strict=True)
+        for end, figure, value in zip(("low", "high"), figures, ends, strict=True)
     ]
 
 

@@ -152,10 +152,10 @@ def _asked(epsilon: Fraction, groups: Groups, runs: int) -> Part:
     for _ in range(runs):
         bits = generator().integers(0, 2, BITS)
         with protected_students(epsilon, _table(bits)) as session:
-            given = _answers(session, groups, epsilon)
+            answers = _answers(session, groups, epsilon)
             refused += is_refused(session, MORE, epsilon / ASKED)
-        right += int((groups.decode(given) == bits).sum())
-        inside += int((np.abs(given - groups.counts(bits)) <= scale).sum())
+        right += int((groups.decode(answers) == bits).sum())
+        inside += int((np.abs(answers - groups.counts(bits)) <= scale).sum())
     likely = 1 - 2 * exp(-(int(scale) + 1) / scale) / (1 + exp(-1 / scale))
     checks = [
         exactly("refused when the budget is spent", runs, refused),

@@ -45,7 +45,7 @@ def noisy_max_laplace(scores: NDArray[np.int64], scale: float) -> Floats:
     # Ties are rare where the noise is wide; a few marks are then as good as all.
     marks, weights = _rule(scores.size // 2 + 1 if scale < _WIDE else 4)
     reach = ceil(_FAR * scale)
-    found = np.zeros(levels.size)
+    law = np.zeros(levels.size)
     # Of very wide noise every so many values will do: the law then adds up to 1 within 10^−5.
     stride = max(1, int(scale / _WIDEST))
     values = np.arange(int(levels.max()) - reach, int(levels.max()) + reach + 1, stride)
@@ -55,8 +55,8 @@ def noisy_max_laplace(scores: NDArray[np.int64], scale: float) -> Floats:
         for mark, weight in zip(marks, weights, strict=True):
             below = _log_below(away, scale, mark)
             all_others = (below * many).sum(axis=1, keepdims=True) - below
-            found += weight * np.exp(here + all_others).sum(axis=0)
-    return np.asarray(stride * found[level_of])
+            law += weight * np.exp(here + all_others).sum(axis=0)
+    return np.asarray(stride * law[level_of])
 
 
 def by_permutations(heads: Sequence[Fraction]) -> list[Fraction]:

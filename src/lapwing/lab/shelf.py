@@ -53,20 +53,20 @@ def run(name: str, *, epsilon: Number | None = None, against: Target = "both", s
         `lapwing` or `both`; short: fewer repeats.
     Raises: InvalidParameter for an experiment that is not there, an ε out of range, or an unknown target.
     """
-    known = experiments()
-    if name not in known:
-        raise InvalidParameter(f"There is no experiment {name!r:.40}; there are {', '.join(known)}.")
+    by_name = experiments()
+    if name not in by_name:
+        raise InvalidParameter(f"There is no experiment {name!r:.40}; there are {', '.join(by_name)}.")
     if against not in ("naive", "lapwing", "both"):
         raise InvalidParameter(f"against is {against!r:.40}; it must be naive, lapwing or both.")
-    return known[name].run(Settings(epsilon=_epsilon(epsilon), against=against, short=short))
+    return by_name[name].run(Settings(epsilon=_epsilon(epsilon), against=against, short=short))
 
 
-def _epsilon(given: Number | None) -> Fraction | None:
-    if given is None:
+def _epsilon(value: Number | None) -> Fraction | None:
+    if value is None:
         return None
-    amount = exact(given, "epsilon")
+    amount = exact(value, "epsilon")
     if not 0 < amount <= _LARGEST_EPSILON:
-        raise InvalidParameter(f"epsilon is {given}; it must be above 0, and {_LARGEST_EPSILON} at most.")
+        raise InvalidParameter(f"epsilon is {value}; it must be above 0, and {_LARGEST_EPSILON} at most.")
     if 10**_PLACES % amount.denominator:
-        raise InvalidParameter(f"epsilon is {given}; it must be a decimal of {_PLACES} places at most, as a budget is.")
+        raise InvalidParameter(f"epsilon is {value}; it must be a decimal of {_PLACES} places at most, as a budget is.")
     return amount

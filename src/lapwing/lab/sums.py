@@ -106,17 +106,17 @@ def _hidden(noise: DiscreteLaplace, epsilon: Fraction, draws: int) -> list[tuple
     """Draw answers about Bob from the engine's noise."""
     name, scale, reach = "Bob's, Lapwing", float(noise.scale), floor(1 / epsilon)
     answers, without = drawn(noise, BOBS_SCHOLARSHIP, draws), drawn(noise, 0, draws)
-    wanted = LARGEST_SCHOLARSHIP / float(epsilon)
+    expected, figure = LARGEST_SCHOLARSHIP / float(epsilon), "scale of the noise"
     return [
-        _row(name, scale, exactly(f"scale of the noise, {name}", wanted, scale, 1e-9 * wanted), "scale of the noise"),
+        _row(name, scale, exactly(f"{figure}, {name}", expected, scale, 1e-9 * expected), figure),
         _near(name, scale, answers, reach, within(reach, scale)),
         *_told_apart(name, scale, answers, without, at_most(float(epsilon))),
     ]
 
 
-def _near(name: str, scale: float, answers: Answers, reach: float, wanted: float) -> tuple[Row, Check]:
+def _near(name: str, scale: float, answers: Answers, reach: float, expected: float) -> tuple[Row, Check]:
     near = int((np.abs(answers - BOBS_SCHOLARSHIP) <= reach).sum())
-    return _row(name, scale, share(f"within ±{reach:g}, {name}", wanted, near, answers.size), f"within ±{reach:g}")
+    return _row(name, scale, share(f"within ±{reach:g}, {name}", expected, near, answers.size), f"within ±{reach:g}")
 
 
 def _told_apart(

@@ -172,9 +172,9 @@ def _engine(population: Population, epsilon: Fraction, runs: int) -> Part:
     for _ in range(runs):
         people = population.people(2 * MEMBERS)
         members = generator().integers(0, 2, 2 * MEMBERS).astype(bool)
-        given = _counts(people[members], epsilon)
-        inside += int((np.abs(given - people[members].sum(axis=0)) <= scale).sum())
-        y = population.centred(given / MEMBERS)
+        counts = _counts(people[members], epsilon)
+        inside += int((np.abs(counts - people[members].sum(axis=0)) <= scale).sum())
+        y = population.centred(counts / MEMBERS)
         t = population.statistic(y, people)
         right += int(((t > population.midpoint()) == members).sum())
         for place, group in enumerate((members, ~members)):
@@ -207,18 +207,18 @@ _row = columns("target", "statistic", "groups", "accused", "predicted", "observe
 
 
 def _conclusion(rows: list[Row], epsilon: float) -> str:
-    found = {row["target"]: 100 * float(row["observed"] or 0) for row in rows if row["statistic"] == INNER}
+    shares = {row["target"]: 100 * float(row["observed"] or 0) for row in rows if row["statistic"] == INNER}
     accused = {row["target"]: 100 * float(row["accused"] or 0) for row in rows if row["statistic"] == INNER}
     said = []
-    if "exact means" in found:
+    if "exact means" in shares:
         said.append(
-            f"From {ATTRIBUTES:,} exact means over {MEMBERS} people, {found['exact means']:.1f} % of the members are "
+            f"From {ATTRIBUTES:,} exact means over {MEMBERS} people, {shares['exact means']:.1f} % of the members are "
             f"found, and {accused['exact means']:.1f} % of the others are wrongly accused: a table of nothing but "
             "means tells who is in it."
         )
-    if OURS in found:
+    if OURS in shares:
         said.append(
-            f"With the means of Lapwing's counts at ε = {epsilon:g} together, {found[OURS]:.1f} % "
+            f"With the means of Lapwing's counts at ε = {epsilon:g} together, {shares[OURS]:.1f} % "
             f"are found, and {accused[OURS]:.1f} % of the others accused. The bound is "
             f"{100 * min(1.0, exp(epsilon) * ALPHA):.3g} %."
         )

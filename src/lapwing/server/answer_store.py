@@ -150,15 +150,9 @@ class AnswerStore:
 
 
 def _record(row: tuple[Any, ...]) -> AnswerRecord:
-    id_, person, dataset, created, request, document, arrow = row
+    fields = dict(zip(_COLUMNS.split(", "), row, strict=True))
     return AnswerRecord(
-        id=id_,
-        person=person,
-        dataset=dataset,
-        created=created,
-        request=json.loads(request),
-        document=json.loads(document),
-        arrow=arrow,
+        **{**fields, "request": json.loads(fields["request"]), "document": json.loads(fields["document"])}
     )
 
 

@@ -61,7 +61,7 @@ EXAMPLES: Final = {
 
 
 class TypedValue(Body):
-    """A value that JSON has not: give one of these."""
+    """A value that JSON does not have: give one of these."""
 
     date: Annotated[Text, Field(max_length=40)] | None = None
     timestamp: Annotated[Text, Field(max_length=40)] | None = None
@@ -70,10 +70,10 @@ class TypedValue(Body):
 
     def value(self) -> object:
         """Return the value."""
-        given = {name: text for name, text in self.model_dump().items() if text is not None}
-        if len(given) != 1:
+        typed = {name: text for name, text in self.model_dump().items() if text is not None}
+        if len(typed) != 1:
             raise InvalidParameter('A value of a parameter has one type, like {"date": "2026-12-31"}.')
-        ((name, text),) = given.items()
+        ((name, text),) = typed.items()
         try:
             read_as: Callable[[str], object] = READERS[name]
             return read_as(text)
@@ -106,8 +106,8 @@ class PricedBody(SqlBody):
 
     def prices(self) -> dict[str, Number | None]:
         """Return what the price is asked by; JSON's numbers as they are, so that messages show what was sent."""
-        given = {"epsilon": self.epsilon, "error": self.error, "delta": self.delta}
-        return {name: read(amount, name) if isinstance(amount, str) else amount for name, amount in given.items()}
+        amounts = {"epsilon": self.epsilon, "error": self.error, "delta": self.delta}
+        return {name: read(amount, name) if isinstance(amount, str) else amount for name, amount in amounts.items()}
 
 
 class QueryBody(PricedBody):

@@ -74,17 +74,17 @@ def _value(path: tuple[str, ...], value: Any) -> str:
 
 def _typed(place: str, value: Mapping[str, Any]) -> str:
     """Return a date, a time or a number that was written as an object."""
-    wanted = 'write one of {"date": "2026-12-31"}, {"timestamp": "2026-12-31T12:00:00"}, {"decimal": "0.10"}'
+    remedy = 'write one of {"date": "2026-12-31"}, {"timestamp": "2026-12-31T12:00:00"}, {"decimal": "0.10"}'
     if len(value) != 1 or not value.keys() <= READERS.keys() or not all(isinstance(v, str) for v in value.values()):
-        refuse(place, f"is an object that stands for no value; {wanted}")
+        refuse(place, f"is an object that stands for no value; {remedy}")
     ((kind, text),) = value.items()
     try:
-        found = READERS[kind](text[:100])
-        if not isinstance(found, Decimal) or found.is_finite():
-            return spelling.value(found)
+        typed = READERS[kind](text[:100])
+        if not isinstance(typed, Decimal) or typed.is_finite():
+            return spelling.value(typed)
     except (ValueError, ArithmeticError):
         pass
-    return refuse(place, f"is no {kind}; {wanted}")
+    return refuse(place, f"is no {kind}; {remedy}")
 
 
 def _key(key: str) -> str:

@@ -32,11 +32,11 @@ def room() -> int:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return MOST
-    wanted = MOST + KEPT if hard == resource.RLIM_INFINITY else min(MOST + KEPT, hard)
-    if soft < wanted:
+    target = MOST + KEPT if hard == resource.RLIM_INFINITY else min(MOST + KEPT, hard)
+    if soft < target:
         with suppress(OSError, ValueError):  # it stays as it is
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-            soft = wanted
+            resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
+            soft = target
     return min(MOST, max(soft - KEPT, soft // 4))
 
 

@@ -103,12 +103,12 @@ class Datasets:
 
         Raises: InvalidParameter.
         """
-        for known in self.everything():
-            if known.name.casefold() == catalog.name.casefold():
+        for served in self.everything():
+            if served.name.casefold() == catalog.name.casefold():
                 raise InvalidParameter(
                     f"Two data sets have the name {catalog.name}; change dataset.name in one catalog."
                 )
-            if known.ledger == ledger_of(catalog):
+            if served.ledger == ledger_of(catalog):
                 raise InvalidParameter(
                     f"The data set {catalog.name} shares its ledger with another that is served, and shares of the "
                     "budget are given by data set. Put the tables into one catalog."
@@ -123,18 +123,18 @@ class Datasets:
 
         Raises: NotFound, the same for one that is hidden and one that is not there.
         """
-        found = self.known(caller, name)
-        if found is None:
+        served = self.known(caller, name)
+        if served is None:
             self.look()  # whether it is hidden or not there, so that both take the same time
-            found = self.known(caller, name)
-        if found is None:
+            served = self.known(caller, name)
+        if served is None:
             raise missing("data set")
-        return found
+        return served
 
     def known(self, caller: Caller, name: str) -> ServedDataset | None:
         """Return a data set that somebody may see and that is served already; wait for none that is being opened."""
-        found = self._served.get(name)
-        return found if found is not None and self._sees(caller, name) else None
+        served = self._served.get(name)
+        return served if served is not None and self._sees(caller, name) else None
 
     def all_visible(self, caller: Caller) -> list[ServedDataset]:
         """Return all data sets that somebody may see: those with a grant, and to auditors and curators all."""

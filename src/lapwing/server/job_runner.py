@@ -116,8 +116,8 @@ class JobRunner:
                 raise Interrupted(charged=False)
         except (NotAuthorised, NotFound) as refused:
             self._end(id_, "failed", problem_of(refused), charged=False)
-        except RepeatedProblem as known:
-            self._end(id_, "failed", known.document, charged=True)
+        except RepeatedProblem as repeated:
+            self._end(id_, "failed", repeated.document, charged=True)
         except Interrupted as stopped:
             self._end(id_, "cancelled", problem_of(stopped), charged=stopped.charged)
         except LapwingError as error:

@@ -67,13 +67,13 @@ class JobStore:
         id_, created = credentials.new_name(), datetime.now(UTC).isoformat(timespec="microseconds")
         self._end_lost()
         with self._store.transaction() as connection:
-            known = _of_key(connection, person, key)
-            if known is not None:
-                if (known.dataset, known.request) != (dataset, request):
+            job = _of_key(connection, person, key)
+            if job is not None:
+                if (job.dataset, job.request) != (dataset, request):
                     raise KeyConflict(
                         "This Idempotency-Key was sent with another request. Nothing was charged. Send a new key."
                     )
-                return known, False
+                return job, False
             connection.execute(
                 "INSERT INTO queries (id, person, dataset, created, request, key, status, holder, seen)"
                 " VALUES (?, ?, ?, ?, ?, ?, 'waiting', ?, ?)",
@@ -186,7 +186,7 @@ def done(id_: str, connection: StoreConnection, answer: str) -> bool:
 
 
 def lost(status: Status) -> ServiceFault:
-    """Return what became of a question whose process ended."""
+    """Return the error of a question whose process ended."""
     if status == "waiting":
         return ServiceFault("The service ended before the question had its turn. Nothing was charged. Ask again.")
     return ServiceFault(
@@ -219,15 +219,7 @@ def _required(connection: StoreConnection, id_: str) -> Job:
 
 
 def _job(row: tuple[Any, ...]) -> Job:
-    id_, person, dataset, created, request, status, stopping, answer, problem = row
-    return Job(
-        id=id_,
-        person=person,
-        dataset=dataset,
-        created=created,
-        request=json.loads(request),
-        status=status,
-        stopping=bool(stopping),
-        answer=answer,
-        problem=None if problem is None else json.loads(problem),
-    )
+    fields = dict(zip(_COLUMNS.split(", "), row, strict=True))
+    problem = None if fields["problem"] is None else json.loads(fields["problem"])
+    read = {"request": json.loads(fields["request"]), "stopping": bool(fields["stopping"]), "problem": problem}
+    return Job(**{**fields, **read})

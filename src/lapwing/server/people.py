@@ -21,7 +21,6 @@ from lapwing.server.store import Store, StoreConnection, now
 Role = Literal["curator", "analyst", "auditor"]
 Right = Literal["read", "ask", "audit", "admin"]
 
-ROLES: Final = get_args(Role)
 RIGHTS: Final = get_args(Right)
 RIGHTS_OF: Final[dict[str, frozenset[Right]]] = {
     "analyst": frozenset({"read", "ask"}),
@@ -144,8 +143,8 @@ class People:
                 _join(connection, name, team)
             if not connection.execute("SELECT 1 FROM people WHERE role = 'curator' AND active = 1").fetchone():
                 raise InvalidParameter("This would leave no curator; make somebody else one first.")
-            given = {"role": role, "active": active, "team": team, "leave_team": leave_team or None}
-            changed = {what: value for what, value in given.items() if value is not None}
+            changes = {"role": role, "active": active, "team": team, "leave_team": leave_team or None}
+            changed = {what: value for what, value in changes.items() if value is not None}
             note(connection, by, "person changed", name, **changed, password=kept is not None)
         return self.named(name)
 
@@ -189,8 +188,8 @@ class People:
     ) -> tuple[str, Token]:
         """Return a token for who knows the password, of all their rights or of these scopes."""
         kept, role = self._proven(name, password)
-        wanted = RIGHTS_OF[role] if scopes is None else scopes
-        return self.issue(name, label=label, scopes=wanted, seconds=seconds, by=name, proven=kept)
+        rights = RIGHTS_OF[role] if scopes is None else scopes
+        return self.issue(name, label=label, scopes=rights, seconds=seconds, by=name, proven=kept)
 
     # ---- Tokens ----
 
@@ -234,8 +233,8 @@ class People:
         """Return the tokens of somebody, the newest first."""
         with self._store.reading() as connection:
             _person(connection, name)
-            found = connection.execute("SELECT id FROM tokens WHERE person = ? ORDER BY rowid DESC", (name,)).fetchall()
-            return tuple(_token(connection, id_) for (id_,) in found)
+            ids = connection.execute("SELECT id FROM tokens WHERE person = ? ORDER BY rowid DESC", (name,)).fetchall()
+            return tuple(_token(connection, id_) for (id_,) in ids)
 
     def revoke(self, id_: str, *, of: str, by: str) -> None:
         """End a token.
@@ -272,7 +271,7 @@ class People:
 
 
 def missing(what: str) -> NotFound:
-    """Return the one error of what is not there, or is hidden."""
+    """Return the error of something that is not there or is hidden: the same for both."""
     return NotFound(f"There is no such {what}, or none that you may see.")
 
 
@@ -290,9 +289,9 @@ def team_named(connection: StoreConnection, name: str) -> str:
     Raises: InvalidParameter if it cannot be one.
     """
     checked(name, "The name of a team")
-    known = "SELECT team FROM memberships UNION SELECT team FROM team_shares"
-    found = connection.execute(f"SELECT team FROM ({known}) AS known WHERE lower(team) = ?", (name.lower(),)).fetchone()
-    return str(found[0]) if found else name
+    teams = "SELECT team FROM memberships UNION SELECT team FROM team_shares"
+    first = connection.execute(f"SELECT team FROM ({teams}) AS known WHERE lower(team) = ?", (name.lower(),)).fetchone()
+    return str(first[0]) if first else name
 
 
 def _join(connection: StoreConnection, name: str, team: str | None) -> None:
@@ -307,13 +306,11 @@ def _join(connection: StoreConnection, name: str, team: str | None) -> None:
 
 
 def _token(connection: StoreConnection, id_: str) -> Token:
-    row = connection.execute(
-        "SELECT id, person, label, scopes, created, expires, revoked FROM tokens WHERE id = ?", (id_,)
-    ).fetchone()
-    scopes = tuple(right for right in RIGHTS if right in row[3].split())
-    return Token(
-        id=row[0], person=row[1], label=row[2], scopes=scopes, created=row[4], expires=row[5], revoked=bool(row[6])
-    )
+    names = "id, person, label, scopes, created, expires, revoked"
+    row = connection.execute(f"SELECT {names} FROM tokens WHERE id = ?", (id_,)).fetchone()
+    fields = dict(zip(names.split(", "), row, strict=True))
+    scopes = tuple(right for right in RIGHTS if right in fields["scopes"].split())
+    return Token(**{**fields, "scopes": scopes, "revoked": bool(fields["revoked"])})
 
 
 def _ordered(rights: Collection[Right]) -> list[Right]:

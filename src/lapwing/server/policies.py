@@ -216,16 +216,16 @@ def _allowances(connection: StoreConnection, dataset: str, person: str, policy: 
     if not _may_ask(connection, person, granted=grant is not None):  # or not any more, since the request was let in
         return (_own(person, Fraction(0)),)
     teams = connection.execute("SELECT team FROM memberships WHERE person = ?", (person,))  # now, or ever
-    found = [
+    allowances = [
         Allowance(holder=f"the team {team}", names=_members(connection, team), share=shares[team])
         for (team,) in teams.fetchall()
         if team in shares
     ]
     if grant is not None and grant.share is not None:
-        found.append(_own(person, grant.share))
-    elif policy.division == "split" and not found:
-        found.append(_own(person, Fraction(0)))
-    return tuple(found)
+        allowances.append(_own(person, grant.share))
+    elif policy.division == "split" and not allowances:
+        allowances.append(_own(person, Fraction(0)))
+    return tuple(allowances)
 
 
 def _may_ask(connection: StoreConnection, person: str, *, granted: bool) -> bool:

@@ -147,7 +147,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
-        places = [_place(found) for found in error.errors()[:MOST_PLACES]]
+        places = [_place(fault) for fault in error.errors()[:MOST_PLACES]]
         detail = f"The request is not as the description says. {'; '.join(places)}."
         return response(problem("invalid_request", 422, detail.encode("ascii", "replace").decode()[:2000]))
 
@@ -168,8 +168,8 @@ def install(app: FastAPI) -> None:
 def _allowed(app: FastAPI, path: str) -> list[str]:
     """Return the methods that a path allows, by the description of all requests."""
     described = app.openapi()["paths"].items()
-    known = (methods for template, methods in described if re.fullmatch(re.sub(r"{[^}]*}", "[^/]+", template), path))
-    return sorted({method.upper() for methods in known for method in methods})
+    matching = (methods for template, methods in described if re.fullmatch(re.sub(r"{[^}]*}", "[^/]+", template), path))
+    return sorted({method.upper() for methods in matching for method in methods})
 
 
 def _plainly(error: HTTPException, allowed: str | None) -> str:
@@ -181,11 +181,11 @@ def _plainly(error: HTTPException, allowed: str | None) -> str:
     return f"{error.detail}."
 
 
-def _place(found: Mapping[str, Any]) -> str:
+def _place(fault: Mapping[str, Any]) -> str:
     """Say what is wrong with a request, and where."""
-    if found["type"] == "json_invalid":
-        return f"The body is not JSON, from character {int(found['loc'][-1]) + 1} on"
-    return ".".join(map(str, found["loc"])) + f": {found['msg']}"
+    if fault["type"] == "json_invalid":
+        return f"The body is not JSON, from character {int(fault['loc'][-1]) + 1} on"
+    return ".".join(map(str, fault["loc"])) + f": {fault['msg']}"
 
 
 def internal() -> Problem:

@@ -192,7 +192,9 @@ def routes(service: Service) -> APIRouter:
         view = served.session.budget()
         limits = service.policies.limits(served.name, caller.name, served.session.price)
         allowances = tuple(_allowance(allowance, view) for allowance in limits.allowances)
-        own = _own_view(view, caller)
+        # Of others the caller may know the total alone.
+        spending = {name: spent for name, spent in view.spending.items() if caller.may("audit") or name == caller.name}
+        own = replace(view, history=_own_history(view, caller), spending=spending)
         within = replace(own, allowances=allowances, most=limits.most, stopped_by_curator=limits.stopped)
         return json_response(account_document(within))
 
@@ -231,12 +233,6 @@ def _relations(session: Session) -> list[dict[str, Any]]:
 
 def _own_history(view: BudgetView, caller: Caller) -> tuple[HistoryRow, ...]:
     return tuple(row for row in view.history if caller.may("audit") or row.principal == caller.name)
-
-
-def _own_view(view: BudgetView, caller: Caller) -> BudgetView:
-    """Return a budget with what the caller may know of others: the total."""
-    spending = {name: spent for name, spent in view.spending.items() if caller.may("audit") or name == caller.name}
-    return replace(view, history=_own_history(view, caller), spending=spending)
 
 
 def _allowance(allowance: Allowance, view: BudgetView) -> AllowanceView:

@@ -126,10 +126,10 @@ class DatasetRegistry:
             if len(self._folders) > 1:
                 raise InvalidParameter(f"Say in which folder the data are: one of {listed}. Nothing was changed.")
             return self._folders[0]
-        found = [known for known in self._folders if str(known) == folder]
-        if not found:
+        matching = [one for one in self._folders if str(one) == folder]
+        if not matching:
             raise InvalidParameter(f"The folder is none of this service's, which are {listed}. Nothing was changed.")
-        return found[0]
+        return matching[0]
 
 
 def resolved(folders: Sequence[Path]) -> tuple[Path, ...]:
@@ -153,7 +153,7 @@ def registered_sessions(folders: Sequence[Path]) -> NewSessions:
     failed: dict[Path, int] = {}
 
     def found(served: Sequence[Catalog]) -> Iterator[Session]:
-        known = list(served)
+        catalogs = list(served)
         for path in _listed(allowed):
             if path.name.removesuffix(SUFFIX) in {catalog.name for catalog in served}:
                 continue
@@ -164,9 +164,9 @@ def registered_sessions(folders: Sequence[Path]) -> NewSessions:
                 failed[path] = written
                 catalog = load(path)
                 require_inside(catalog, allowed)
-                require_apart(catalog, known)  # who may write into the folder can put any catalog there
+                require_apart(catalog, catalogs)  # who may write into the folder can put any catalog there
                 session = open_session(catalog)
-                known.append(catalog)
+                catalogs.append(catalog)
                 del failed[path]
                 yield session
             except LapwingError as error:
@@ -203,17 +203,17 @@ def require_inside(catalog: Catalog, folders: Sequence[Path]) -> None:
             refuse(place, f"there is no file {spelling.text(source)} in the folder of the data; check the name")
 
 
-def _end_of(place: str, given: str, base: Path, folders: Sequence[Path], *, endings: tuple[str, ...]) -> Path:
+def _end_of(place: str, source: str, base: Path, folders: Sequence[Path], *, endings: tuple[str, ...]) -> Path:
     """Return where a path leads in the end, if that is inside of these folders."""
-    shown = spelling.text(given)
-    if "://" in given:
+    shown = spelling.text(source)
+    if "://" in source:
         refuse(place, f"{shown} is an address; only files in the folders of the service may be named")
-    if PATTERN & set(given):
-        refuse(place, f"{shown} has {' '.join(sorted(PATTERN & set(given)))}, as patterns have; name one file")
-    if not given.lower().endswith(endings):
+    if PATTERN & set(source):
+        refuse(place, f"{shown} has {' '.join(sorted(PATTERN & set(source)))}, as patterns have; name one file")
+    if not source.lower().endswith(endings):
         refuse(place, f"{shown} does not end in {' or '.join(endings)}")
     try:
-        path = (base / given).resolve()
+        path = (base / source).resolve()
     except (OSError, RuntimeError, ValueError):
         refuse(place, f"{shown} leads nowhere, as links in a circle do; name a file")
     if not is_inside(path, folders) or not path.name.lower().endswith(endings):

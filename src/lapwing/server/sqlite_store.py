@@ -108,8 +108,8 @@ class SqliteStore:
     def _prepare(self) -> None:
         connection = self._writer
         connection.execute("PRAGMA trusted_schema = OFF")
-        known = connection.execute("PRAGMA application_id").fetchone()[0]
-        if known != APPLICATION and connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]:
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        if application != APPLICATION and connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]:
             raise InvalidParameter(f"{self.path.name} is a database of another program; name another file by --people.")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")

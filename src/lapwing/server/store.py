@@ -73,8 +73,8 @@ class Store(Protocol):
 def migrations(kind: Kind) -> list[str]:
     """Return the steps of the schema, in order: each is applied once, with its number, in one transaction."""
     folder = files("lapwing.server") / "schema" / kind
-    found = sorted((entry.name, entry.read_text("utf-8")) for entry in folder.iterdir() if entry.name.endswith(".sql"))
-    return [text for _, text in found]
+    steps = sorted((entry.name, entry.read_text("utf-8")) for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    return [text for _, text in steps]
 
 
 def now() -> str:

@@ -63,10 +63,10 @@ def command(
         raise Stopped(f"Interrupted; the demo in {fresh} stays as far as it went, with a budget of its own.") from None
 
 
-def fresh_folder(wanted: Path) -> Path:
+def fresh_folder(first: Path) -> Path:
     """Make a folder that was not there: the one that is wanted, or the first free one of `-2`, `-3` and so on."""
     for number in range(1, MOST_FOLDERS):
-        folder = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
+        folder = first if number == 1 else first.with_name(f"{first.name}-{number}")
         try:
             folder.mkdir(parents=True)
         except FileExistsError:
@@ -76,7 +76,7 @@ def fresh_folder(wanted: Path) -> Path:
                 f"The folder {folder} cannot be made: {error.strerror}. Choose another --folder."
             ) from None
         return folder
-    raise InvalidParameter(f"There are {MOST_FOLDERS} demos beside {wanted}; remove some, or choose another --folder.")
+    raise InvalidParameter(f"There are {MOST_FOLDERS} demos beside {first}; remove some, or choose another --folder.")
 
 
 def _play(number: int, scene: Scene, session: "Session") -> None:
@@ -121,7 +121,7 @@ def executable(folder: Path) -> str:
     program = Path(sys.argv[0])
     if program.name == "__main__.py":
         return f"{shlex.quote(sys.executable)} -m lapwing"
-    found = shutil.which(program.name)
-    if found is not None and program.exists() and os.path.samefile(found, program):
+    path = shutil.which(program.name)
+    if path is not None and program.exists() and os.path.samefile(path, program):
         return shlex.quote(program.name)
     return shlex.quote(os.path.relpath(program, folder))

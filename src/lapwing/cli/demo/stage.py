@@ -89,8 +89,8 @@ def beside_truth(answer: "Answer", facts: Sequence[Mapping[str, Fact]]) -> tuple
     intervals = answer.interval()
     keys = [name for name in answer.columns if name not in intervals]
     extra = [name for name in facts[0] if name not in answer.columns]
-    known: dict[tuple[object, ...], Mapping[str, Fact]] = {tuple(fact[key] for key in keys): fact for fact in facts}
-    rows = [(row, known.get(tuple(row[key] for key in keys), {})) for row in answer.rows()]
+    fact_of: dict[tuple[object, ...], Mapping[str, Fact]] = {tuple(fact[key] for key in keys): fact for fact in facts}
+    rows = [(row, fact_of.get(tuple(row[key] for key in keys), {})) for row in answer.rows()]
     table = new_table(*answer.columns, numbers=intervals)
     for name in (*intervals, *extra):
         label = name if len(intervals) + len(extra) > 1 else ""

@@ -16,6 +16,6 @@ def truth(query: str) -> list[dict[str, Fact]]:
 
     with duckdb.connect() as connection:
         connection.read_parquet(str(rand_hie_data())).create_view("rand_hie")
-        found = connection.execute(query)
-        names = [column[0] for column in found.description]
-        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+        result = connection.execute(query)
+        names = [column[0] for column in result.description]
+        return [dict(zip(names, row, strict=True)) for row in result.fetchall()]

@@ -73,26 +73,26 @@ def command(
         raise InvalidParameter("--plot is for one experiment; of all, --html FOLDER makes a page with every chart.")
     names = list(lw.lab.experiments()) if name == ALL else [name]
     shown = form or (TableFormat.table if on_terminal() else TableFormat.csv)
-    found: dict[str, Finding] = {}
+    findings: dict[str, Finding] = {}
     for each in names:
-        found[each] = lw.lab.run(each, epsilon=epsilon, against=against.value, short=short)
+        findings[each] = lw.lab.run(each, epsilon=epsilon, against=against.value, short=short)
         if shown is TableFormat.table:
-            show(text(f"{each}: {lw.lab.experiments()[each].title}", "bold"), *as_tables(found[each]))
+            show(text(f"{each}: {lw.lab.experiments()[each].title}", "bold"), *as_tables(findings[each]))
     if shown is TableFormat.csv:
-        print_text(as_csv(found))
+        print_text(as_csv(findings))
     if shown is TableFormat.json:
-        print_text(to_json([as_document(each, finding) for each, finding in found.items()]))
-    for each, finding in found.items():
+        print_text(to_json([as_document(each, finding) for each, finding in findings.items()]))
+    for each, finding in findings.items():
         for check in finding.checks:
             if not check.holds:
                 note("surprise", f"{each}: {check.what} is {check.observed:.6g}; predicted was {check.predicted:.6g}")
     if plot is not None:
-        write_chart(found[name].plot, plot)
+        write_chart(findings[name].plot, plot)
     if html is not None:
         html.mkdir(parents=True, exist_ok=True)
-        (html / "index.html").write_text(as_page(found), encoding="utf-8")
+        (html / "index.html").write_text(as_page(findings), encoding="utf-8")
         note("written", str(html / "index.html"))
-    return None if all(finding.holds for finding in found.values()) else SURPRISED
+    return None if all(finding.holds for finding in findings.values()) else SURPRISED
 
 
 def _list() -> None:

@@ -48,12 +48,12 @@ def written(cell: str | int | float | None) -> str:
     return f"{cell:,}" if isinstance(cell, int) else cell
 
 
-def as_csv(found: "Mapping[str, Finding]") -> str:
+def as_csv(findings: "Mapping[str, Finding]") -> str:
     """Return the checks of findings, a line each: what everything has in common."""
     lines = io.StringIO()
     writer = csv.writer(lines)
     writer.writerow(("experiment", "checked", "kind", "predicted", "observed", "low", "high", "holds"))
-    for name, finding in found.items():
+    for name, finding in findings.items():
         for check in finding.checks:
             ends = (value if isfinite(value) else "" for value in (check.low, check.high))
             writer.writerow(
@@ -68,22 +68,21 @@ def as_document(name: str, finding: "Finding") -> dict[str, object]:
         "experiment": name,
         "holds": finding.holds,
         "rows": [dict(row) for row in finding.rows],
-        "checks": [_check(check) for check in finding.checks],
+        "checks": [
+            {
+                "what": check.what,
+                "kind": check.kind,
+                "predicted": check.predicted,
+                "observed": check.observed,
+                "low": check.low if isfinite(check.low) else None,
+                "high": check.high if isfinite(check.high) else None,
+                "holds": check.holds,
+            }
+            for check in finding.checks
+        ],
         "conclusion": finding.conclusion,
         "sample": finding.sample,
         "plot": finding.plot.to_dict(),
-    }
-
-
-def _check(check: "Check") -> dict[str, object]:
-    return {
-        "what": check.what,
-        "kind": check.kind,
-        "predicted": check.predicted,
-        "observed": check.observed,
-        "low": check.low if isfinite(check.low) else None,
-        "high": check.high if isfinite(check.high) else None,
-        "holds": check.holds,
     }
 
 
@@ -102,11 +101,11 @@ section { break-inside: avoid-page; margin-top: 3rem; }
 """
 
 
-def as_page(found: "Mapping[str, Finding]") -> str:
+def as_page(findings: "Mapping[str, Finding]") -> str:
     """Return a page with each finding: what it asks, its tables, its chart, what it shows."""
     titles = {name: experiment.title for name, experiment in lw.lab.experiments().items()}
-    contents = "".join(f'<li><a href="#{name}">{escape(name)}</a>: {escape(titles[name])}</li>' for name in found)
-    sections = "".join(_section(name, titles[name], finding) for name, finding in found.items())
+    contents = "".join(f'<li><a href="#{name}">{escape(name)}</a>: {escape(titles[name])}</li>' for name in findings)
+    sections = "".join(_section(name, titles[name], finding) for name, finding in findings.items())
     return (
         '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'

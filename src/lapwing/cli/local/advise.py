@@ -83,7 +83,9 @@ def _check_within(goal: Goal, below: Fraction, why: str) -> None:
 
 def _show(advice: "Advice | MeanAdvice", error: str, needed: str, form: Report) -> None:
     if form is Report.json:
-        print_text(to_json(_document(advice)))
+        options = [_option(option) for option in advice.options]
+        document = {"epsilon": float(advice.epsilon), "respondents": advice.respondents, "options": options}
+        print_text(to_json(document))
     else:
         show(Fitted(_table(advice, error)))
     if needed:
@@ -108,14 +110,8 @@ def _table(advice: "Advice | MeanAdvice", error: str) -> Table:
     return table
 
 
-def _document(advice: "Advice | MeanAdvice") -> dict[str, object]:
-    """Return the same for programs; thresholds of 64 bits are texts."""
-    options = [_option(option) for option in advice.options]
-    return {"epsilon": float(advice.epsilon), "respondents": advice.respondents, "options": options}
-
-
 def _option(option: "Option | MeanOption") -> dict[str, object]:
-    """Return one mechanism; for shares its name in a task and its steps, too, as two share one."""
+    """Return one mechanism, thresholds of 64 bits as texts; for shares also its name in a task, which two may share."""
     of_shares = isinstance(option, lw.local.Option)
     return {
         "name": option.name,

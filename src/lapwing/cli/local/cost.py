@@ -1,4 +1,4 @@
-"""`lapwing local cost`: what the same question costs that is answered every day with fresh noise."""
+"""`lapwing local cost`: what it costs to answer the same question every day with fresh noise."""
 
 from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN

@@ -17,10 +17,6 @@ def _binary_ratio(parameters: Parameters, count: int) -> Fraction:
     return max(either(Fraction(yes, no)), either(Fraction(WHOLE - yes, WHOLE - no)))
 
 
-def _draw_binary(parameters: Parameters, count: int, true: int, read: Read) -> int:
-    return int(coin(parameters["threshold_yes"] if true else parameters["threshold_no"], read))
-
-
 def as_digits(bits: int, count: int) -> str:
     """Return so many bits as hexadecimal digits: bit i is bit i mod 8 of byte ⌊i/8⌋."""
     return bits.to_bytes(-(-count // 8), "little").hex()
@@ -68,7 +64,7 @@ FREQUENCY_RULES: Final[Mapping[str, Rule[int]]] = {
     "binary": Rule(
         ranges=lambda count: {"threshold_yes": THRESHOLDS, "threshold_no": THRESHOLDS},
         ratio=_binary_ratio,
-        draw=_draw_binary,
+        draw=lambda parameters, count, true, read: int(coin(parameters[f"threshold_{'yes' if true else 'no'}"], read)),
     ),
     "k-ary": Rule(
         ranges=lambda count: {"threshold": THRESHOLDS},

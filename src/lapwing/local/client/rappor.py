@@ -32,8 +32,6 @@ MOST_HASHES: Final = 16
 """A digest has so many bytes."""
 MOST_COHORTS: Final = 1 << 10
 """Every report names the device's cohort, for ever: with many cohorts, few devices share one, and it is a name."""
-SECRET_BITS: Final = 32
-"""Of a pattern of which the permanent response may come from a secret: a byte of HMAC-SHA256 for each."""
 
 MOST_CURVE: Final = 1 << 10
 """Reports times hashes up to which a device computes `ratio_after`; for more, `ratio_for_ever` is near."""

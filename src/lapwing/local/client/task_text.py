@@ -69,7 +69,7 @@ def has_long_keys(text: str) -> bool:
 
     No task has one, and of n parts a reader takes n² steps.
     """
-    bare = _TEXTS.sub(lambda found: "" if found[0].startswith("#") else '""', text)
+    bare = _TEXTS.sub(lambda match: "" if match[0].startswith("#") else '""', text)
     return _THREE_PARTS.search(bare) is not None
 
 

@@ -1,4 +1,4 @@
-"""Where many words fall under many hash functions: the arithmetic of the client, a whole array at a time."""
+"""The buckets of many words under many hash functions: the client's arithmetic, a whole array at a time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
-"""Prefix extending, the reports: which words people have, when nobody knows what to ask for.
+"""Prefix extending, the reports: they tell which words people have when nobody can list the candidates.
 
 Theory of operation. Respondents are in groups, one a length of prefixes, drawn by their devices. The shortest prefixes
 are few, so all are tried; those with the most support are kept, and extended by all combinations of the next bits; and
-so on up to whole words (`prefix_search`). The groups that come last, if there are any, did not take part in the search.
-So their reports do not favour the words that it chose, and intervals are from them alone.
+so on up to whole words (`prefix_search`). The last groups, if there are any, take no part in the search. So their
+reports do not favour the words that it chose, and the intervals rest on them alone.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The search for unknown words in reports of prefixes, and what is known of those that were found."""
+"""The search for unknown words in reports of prefixes, and estimates for the words that it finds."""
 
 import codecs
 import unicodedata

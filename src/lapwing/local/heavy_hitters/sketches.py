@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from math import prod
-from typing import ClassVar, Final, Protocol, Self, final
+from typing import ClassVar, Final, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,6 @@ from lapwing.local.client.heavy_hitters import MOST_BUCKETS, MOST_ORDER, SEEDS
 from lapwing.local.client.rules import response_ratio
 from lapwing.local.frequencies.frequency_estimate import FrequencyEstimate, estimate
 from lapwing.local.frequencies.randomizer import (
-    Randomizer,
     Rates,
     Reports,
     Transitions,
@@ -57,21 +56,6 @@ FUNCTIONS: Final = 1 << 14
 BUCKETS: Final = 1 << 10
 ORDER: Final = BUCKETS.bit_length() - 1
 _CELLS_AT_ONCE: Final = 1 << 22
-
-
-class Sketch(Randomizer, Protocol):
-    """A randomizer whose functions all reports share."""
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The candidates."""
-
-    def among(self, words: Sequence[str]) -> Self:
-        """Return the same for these candidates."""
-
-    @property
-    def shared(self) -> Fraction:
-        """What the draw of the functions adds to the variance of a share f, at most, divided by (1 − f)²."""
 
 
 @final
@@ -445,7 +429,9 @@ def _parity(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.bitwise_count(numbers).astype(np.int64) & 1
 
 
-def estimate_sketch(mechanism: Sketch, reports: Reports, words: Sequence[str]) -> FrequencyEstimate:
+def estimate_sketch(
+    mechanism: CountMeanSketch | HadamardSketch, reports: Reports, words: Sequence[str]
+) -> FrequencyEstimate:
     """Return what reports say about the share of each candidate, with intervals that cover the draw of the functions.
 
     Raises: InvalidParameter for reports of another mechanism, or for candidates that nothing tells apart.

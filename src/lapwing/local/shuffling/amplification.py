@@ -1,4 +1,4 @@
-"""What shuffling saves: local reports of which nobody learns who sent which, bounded from above and from below.
+"""What shuffling saves when nobody learns who sent which local report: bounds from above and from below.
 
 Each of n people runs the same randomizer R on a value of their own; a trusted shuffler permutes the reports. Neighbours
 differ by one person's value (replace_one), x against y. X, Y are the laws of R(x), R(y); p = e^ε₀ is the most by which
@@ -87,7 +87,7 @@ class Amplified(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Local:
-    """What is known of a randomizer.
+    """What the bounds need of a randomizer.
 
     Args: ratio: p, or more. share: α, or more. rates: how often a report supports x, if x is true and if y is, of it or
         of another with the same ε₀. pair: the same of two values.

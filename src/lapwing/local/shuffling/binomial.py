@@ -1,4 +1,4 @@
-"""Binomial laws as tables of floats, with a proof of how far off they are.
+"""Binomial laws as tables of floats, with a proof of how far off they may be.
 
 Theory of operation. The chance of one number, the likeliest, comes from ball arithmetic. Those of its neighbours follow
 by P(j+1) = P(j)·(n−j)/(j+1)·q/(1−q), outwards, so that they fall. A table holds about ten standard deviations on each
@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binomial:
-    """How many of n tosses fall heads, but for very rare numbers.
+    """The number of heads in n tosses, without its rarest values.
 
     Args: first: the least number of the table. mass: the chances from there on. below, above: at least the chance of
         less, and of more. far: at least E[(X − last)₊].

@@ -1,4 +1,4 @@
-"""Simulated respondents, any number of them: reports are drawn and counted in blocks, and no block is kept."""
+"""Any number of simulated respondents: reports are drawn and counted in blocks, and no block is kept."""
 
 import numpy as np
 from numpy.typing import NDArray
