@@ -1,7 +1,5 @@
 """`lapwing account`: what a list of mechanisms loses together, by every method that is valid for it."""
 
-import csv
-import io
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -20,6 +18,7 @@ from lapwing.cli import figures
 from lapwing.cli.characters import to_json
 from lapwing.cli.charts import HELP, require_chart, write_chart
 from lapwing.cli.console import Fitted, labelled, new_table, note, on_terminal, print_text, show, text
+from lapwing.cli.local.output import as_csv
 from lapwing.cli.options import FRACTION, NeighbouringOption, TableFormat, UsualFormat, amount, number, reader
 from lapwing.errors import InvalidParameter
 from lapwing.plots import plot_of
@@ -80,7 +79,7 @@ def command(
         case TableFormat.table:
             show(*as_page(statements, delta, epsilon))
         case TableFormat.csv:
-            print_text(as_csv(statements))
+            print_text(as_csv([asdict(statement) for statement in statements]))
         case TableFormat.json:
             print_text(to_json(as_document(parts, statements, relation)))
     note("for", f"{NEIGHBOURS[neighbouring]}.")
@@ -169,20 +168,6 @@ def rounded(value: float, direction: str) -> str:
         return "∞"
     digits = Context(prec=4, rounding=direction).create_decimal(Decimal(value))
     return f"{digits:f}" if 1e-3 <= value < 1e6 or not value else figures.delta(Fraction(digits))
-
-
-def as_csv(statements: Sequence["Statement"]) -> str:
-    """Return the statements as CSV with a header; what a method does not say is empty."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, fieldnames=list(asdict(statements[0])), lineterminator="\n")
-    writer.writeheader()
-    for statement in statements:
-        writer.writerow({name: _cell(value) for name, value in asdict(statement).items()})
-    return out.getvalue()
-
-
-def _cell(value: object) -> str:
-    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def as_document(parts: Sequence["Listed"], statements: Sequence["Statement"], neighbouring: str) -> dict[str, object]:

@@ -9,7 +9,7 @@ from rich.text import Text
 import lapwing as lw
 from lapwing.cli.characters import to_json, visible
 from lapwing.cli.console import Fitted, complain, new_table, print_text, show, text
-from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Report, ReportFormat
+from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Report, ReportFormat, examples
 from lapwing.errors import InvalidParameter
 from lapwing.ledger.faults import FAULTS_ALLOWED
 
@@ -18,25 +18,13 @@ if TYPE_CHECKING:
 
     from lapwing.ledger.reading import FaultRow
 
-EXAMPLE: Final = """\b
-Examples:
-  lapwing data accept
-  lapwing data faults"""
-ACCEPT: Final = """\b
-Example:
-  lapwing data accept"""
-FAULTS: Final = """\b
-Example:
-  lapwing data faults --format json"""
-RESUME: Final = """\b
-Example:
-  lapwing data resume"""
-CLOSE: Final = """\b
-Example:
-  lapwing data close --yes"""
 CAUSES: Final = {"fault": "failed", "death": "process died"}
 
-app = typer.Typer(help="The data behind the catalog (for the curator).", epilog=EXAMPLE, rich_markup_mode=None)
+app = typer.Typer(
+    help="The data behind the catalog (for the curator).",
+    epilog=examples("lapwing data accept", "lapwing data faults"),
+    rich_markup_mode=None,
+)
 
 
 @app.callback()
@@ -44,7 +32,7 @@ def data() -> None:
     """Look after the data behind the catalog (for the curator)."""
 
 
-@app.command(epilog=ACCEPT, short_help="Make the data as they are now the current version.")
+@app.command(epilog=examples("lapwing data accept"), short_help="Make the data as they are now the current version.")
 def accept(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     """Make the data as they are now the current version: changed data are refused until then.
 
@@ -64,7 +52,10 @@ def accept(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
         print_text("The data set stays stopped, as too many questions failed: see `lapwing data faults`.\n")
 
 
-@app.command(epilog=FAULTS, short_help="Show the questions that failed after they were charged.")
+@app.command(
+    epilog=examples("lapwing data faults --format json"),
+    short_help="Show the questions that failed after they were charged.",
+)
 def faults(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     """Show the questions that failed, or whose process died, after they were charged and since you last looked.
 
@@ -81,7 +72,9 @@ def faults(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CAT
         print_text("No question has failed since the curator last looked.\n")
 
 
-@app.command(epilog=RESUME, short_help="Say that the faults were looked at, and answer questions again.")
+@app.command(
+    epilog=examples("lapwing data resume"), short_help="Say that the faults were looked at, and answer questions again."
+)
 def resume(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     """Say that the faults were looked at, and answer questions again.
 
@@ -97,7 +90,7 @@ def resume(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
         print_text("No question has failed since the curator last looked; nothing was changed.\n")
 
 
-@app.command(epilog=CLOSE, short_help="Close the data set for ever.")
+@app.command(epilog=examples("lapwing data close --yes"), short_help="Close the data set for ever.")
 def close(
     yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
     catalog: CatalogFile = DEFAULT_CATALOG,

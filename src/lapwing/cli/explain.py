@@ -1,6 +1,5 @@
 """`lapwing explain`: what a question would cost and how good its answer would be, free of charge."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -15,7 +14,7 @@ from lapwing.cli.figures import epsilon as epsilon_text
 from lapwing.cli.question import pointing_at, require_at_most_one, text_of, values_of
 
 if TYPE_CHECKING:
-    from lapwing.preview import ColumnPreview, PartPreview, Preview, SelectionPreview
+    from lapwing.preview import ColumnPreview, Preview, SelectionPreview
 
 EXAMPLE: Final = """\b
 Examples:
@@ -84,13 +83,14 @@ def _facts(preview: "Preview", neighbouring: str) -> list[tuple[str, str]]:
             cells = f"{count:,} cells, each with its own noise"
     price += f", and delta {delta(preview.delta)} for the keys" if preview.delta else ""
     chosen = preview.selection
+    parts = [f"{part.part} ({loss(part.spent)} spent, {loss(part.remaining)} left)" for part in preview.parts or ()]
     return [
         ("protects", f"{preview.unit}, {NEIGHBOURING[neighbouring]}"),
         ("bounds", preview.bound),
         ("answer", cells),
         ("price", price),
         *([] if chosen is None else [("of this", f"{share(chosen.price_share)} for the {_chosen(chosen)}")]),
-        *([] if preview.parts is None else [("charged to", _parts(preview.parts))]),
+        *([] if preview.parts is None else [("charged to", f"{names(parts)} of the data, no others")]),
         ("cost", _cost(preview)),
     ]
 
@@ -103,12 +103,6 @@ def _cost(preview: "Preview") -> str:
         return f"it would be refused: {preview.refusal}"
     more = "1 such question fits" if preview.fits == 1 else f"{preview.fits:,} such questions fit"
     return f"{share(preview.share_of_remaining)} of what is left; {more}"
-
-
-def _parts(parts: Sequence["PartPreview"]) -> str:
-    """Name the parts that a question is charged to, each with what is left for it."""
-    named = [f"{part.part} ({loss(part.spent)} spent, {loss(part.remaining)} left)" for part in parts]
-    return f"{names(named)} of the data, no others"
 
 
 NEIGHBOURING: Final = {

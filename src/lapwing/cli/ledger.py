@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lapwing.cli import figures
 from lapwing.cli.characters import visible
 from lapwing.cli.console import note, print_text
-from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile
+from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, examples
 from lapwing.errors import InvalidParameter, LedgerFault
 
 if TYPE_CHECKING:
@@ -18,25 +18,12 @@ if TYPE_CHECKING:
     from lapwing.ledger.curating import Declared
     from lapwing.ledger.ledger import Ledger
 
-EXAMPLE: Final = """\b
-Examples:
-  lapwing ledger verify --catalog visits.lapwing.toml
-  lapwing ledger backup visits.ledger.jsonl"""
-VERIFY: Final = """\b
-Examples:
-  lapwing ledger verify --catalog visits.lapwing.toml
-  lapwing ledger verify --file visits.ledger.jsonl"""
-EXPORT: Final = """\b
-Example:
-  lapwing ledger export visits.ledger.jsonl"""
-BACKUP: Final = """\b
-Example:
-  lapwing ledger backup visits.ledger.jsonl"""
-RESTORE: Final = """\b
-Example:
-  lapwing ledger restore visits.ledger.jsonl"""
 
-app = typer.Typer(help="The record of what was spent.", epilog=EXAMPLE, rich_markup_mode=None)
+app = typer.Typer(
+    help="The record of what was spent.",
+    epilog=examples("lapwing ledger verify --catalog visits.lapwing.toml", "lapwing ledger backup visits.ledger.jsonl"),
+    rich_markup_mode=None,
+)
 
 
 @app.callback()
@@ -44,7 +31,11 @@ def ledger() -> None:
     """Look after the record of what was spent."""
 
 
-@app.command(epilog=VERIFY)
+@app.command(
+    epilog=examples(
+        "lapwing ledger verify --catalog visits.lapwing.toml", "lapwing ledger verify --file visits.ledger.jsonl"
+    )
+)
 def verify(
     file: Annotated[
         Path | None,
@@ -61,7 +52,7 @@ def verify(
     print_text(f"{visible(described.ledger_path.name)}: {entries:,} entries, an unbroken chain.\n")
 
 
-@app.command(epilog=EXPORT)
+@app.command(epilog=examples("lapwing ledger export visits.ledger.jsonl"))
 def export(
     file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="Standard output unless given.")] = None,
     catalog: CatalogFile = DEFAULT_CATALOG,
@@ -78,7 +69,7 @@ def export(
     note("written", f"{state.sequence:,} entries to {file}, the newest {state.hash}")
 
 
-@app.command(epilog=BACKUP)
+@app.command(epilog=examples("lapwing ledger backup visits.ledger.jsonl"))
 def backup(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="An older copy of the same ledger is replaced.")],
     catalog: CatalogFile = DEFAULT_CATALOG,
@@ -91,7 +82,7 @@ def backup(
     note("written", f"{state.sequence:,} entries to {file}, the newest {state.hash}")
 
 
-@app.command(epilog=RESTORE)
+@app.command(epilog=examples("lapwing ledger restore visits.ledger.jsonl"))
 def restore(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A copy, as `lapwing ledger backup` writes it.")],
     newest: Annotated[

@@ -86,6 +86,11 @@ def amount(read: Callable[[str], Fraction], about: str, *names: str, **more: Any
     return typer.Option(*names, parser=read, metavar="NUMBER", help=about, **more)
 
 
+def examples(*lines: str) -> str:
+    """Return the end of a command's help; typer folds no line after a backspace."""
+    return "\n".join(["\b", "Example:" if len(lines) == 1 else "Examples:", *(f"  {line}" for line in lines)])
+
+
 class TableFormat(StrEnum):
     """How rows are written."""
 

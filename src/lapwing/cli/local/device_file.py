@@ -67,7 +67,11 @@ def device(
         columns=COLUMNS,
         document=lambda: _document(revealed),
     )
-    _notes(revealed)
+    note("in all", f"{_said(revealed.epsilon())} since {revealed.began}, {ALWAYS}.")
+    if revealed.epsilon() != revealed.epsilon_unchanged():
+        note("less", f"{_said(revealed.epsilon_unchanged())} {UNCHANGED}.")
+    if revealed.limit is not None:
+        note("limit", f"epsilon {plain(revealed.limit)}: a report beyond it is refused.")
     if plot is not None:
         write_chart(revealed_over_days(revealed), plot)
 
@@ -165,14 +169,6 @@ def _document(revealed: "Device") -> dict[str, Any]:
         "epsilon_unchanged": plain(revealed.epsilon_unchanged()),
         "reported": _records(revealed),
     }
-
-
-def _notes(revealed: "Device") -> None:
-    note("in all", f"{_said(revealed.epsilon())} since {revealed.began}, {ALWAYS}.")
-    if revealed.epsilon() != revealed.epsilon_unchanged():
-        note("less", f"{_said(revealed.epsilon_unchanged())} {UNCHANGED}.")
-    if revealed.limit is not None:
-        note("limit", f"epsilon {plain(revealed.limit)}: a report beyond it is refused.")
 
 
 def _said(epsilon: Decimal | None) -> str:

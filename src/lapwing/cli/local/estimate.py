@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -17,7 +17,6 @@ from lapwing.cli.options import AS_USUAL, amount, between
 from lapwing.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from lapwing.local import Collected
     from lapwing.local.client import Task
 
 EXAMPLE: Final = """\b
@@ -67,7 +66,10 @@ def estimate(
     with reports.open("rb") as file_of_reports:
         lines = iter(lambda: file_of_reports.readline(MOST_LINE), b"")
         collected = lw.local.collect_for(lw.local.mechanism_of(asked.asked), asked, lines)
-    _complain_of(collected)
+    for line in collected.rejected[:SHOWN_REASONS]:
+        complain(f"line {line.line} rejected: {line.reason}")
+    if len(collected.rejected) > SHOWN_REASONS:
+        complain(f"and {len(collected.rejected) - SHOWN_REASONS:,} more lines rejected")
     most = reports_in(collected)
     if most and not 0 <= forged <= most:
         raise InvalidParameter(f"--forged is {forged}; it must be from 0 to {most:,}, the number of reports.")
@@ -80,11 +82,3 @@ def read_task(file: Path) -> "Task":
     Raises: QueryRefused if it is none, or lies.
     """
     return lw.local.read_task(file.read_bytes().decode("utf-8", errors="replace"))
-
-
-def _complain_of(collected: "Collected[Any]") -> None:
-    rejected = collected.rejected
-    for line in rejected[:SHOWN_REASONS]:
-        complain(f"line {line.line} rejected: {line.reason}")
-    if len(rejected) > SHOWN_REASONS:
-        complain(f"and {len(rejected) - SHOWN_REASONS:,} more lines rejected")
