@@ -89,7 +89,7 @@ def test_a_catalog_that_cannot_be_written_is_said(visits: Path, run: Run, monkey
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(amending, "_put", full)
+    monkeypatch.setattr(amending, "draft_of", full)
     outcome = run("budget", "raise", "--epsilon", "4", "--yes")
     assert outcome.status == 2
     assert "write epsilon = 4 and delta = 1e-6 into its section [budget]" in outcome.err
