@@ -329,6 +329,7 @@ def test_a_million_reports() -> None:
     assert amplified_delta(4, 10**6, Fraction(str(bounds.lower))).lower >= 1e-6 * (1 - 1e-9)
 
 
+@pytest.mark.long
 def test_a_mechanism_hides_better_than_any_must() -> None:
     general = amplified_epsilon(4, 10**4, MILLIONTH).upper
     many = amplified_epsilon(KaryResponse.for_epsilon(4, 100), 10**4, MILLIONTH)
