@@ -120,7 +120,7 @@ def agree(asked: Question, values: Mapping[Measure, Any]) -> bool:
     return can_be_true({m: sets.split(v) for m, v in values.items()}, limits(asked.measures), sets)
 
 
-@pytest.mark.parametrize("seed", numbers(2, 20))
+@pytest.mark.parametrize("seed", numbers(1, 20))
 @pytest.mark.parametrize("clause", CLAUSES)
 def test_all_conditions_hold_once_and_for_all(clause: str, seed: int) -> None:
     asked = question(clause)

@@ -134,7 +134,7 @@ def test_the_law_of_a_loss_runs_inside_its_band() -> None:
 
 
 def test_both_directions_are_drawn_where_they_differ() -> None:
-    cells = panels(listed("laplace", 5, epsilon=1, rate=0.1))[1]["data"]["values"]
+    cells = panels(listed("laplace", 1, epsilon=1, rate=0.1))[1]["data"]["values"]
     assert {cell["direction"] for cell in cells} == {"remove", "add"}
 
 

@@ -21,6 +21,7 @@ from lapwing.engines.duckdb.cleaned import Pass
 from lapwing.errors import DataFault, QueryRefused
 from lapwing.query.bind import bind
 from lapwing.query.measures import Sum
+from tests.support.effort import is_long
 from tests.support.engines import physical
 from tests.support.engines.tables import run
 
@@ -68,6 +69,7 @@ CONDITIONS = {
         "x IS NOT NULL",
     ],
 }
+SHORT = {"double", "text", "timestamp_us_wide_zoned"}
 RICH = {"int64", "double", "text", "sheet", "decimal38_0", "date32_wide", "timestamp_us_wide_zoned", "boolean"}
 KINDS = {"integer": "number", "decimal": "number", "float": "number", "string": "text"}
 
@@ -129,7 +131,8 @@ def answered(text: str, catalog: Catalog) -> bool:
 def test_nothing_raises(catalog: Catalog, engine: DuckDB) -> None:
     """A file is refused as a whole, for its types, or every question about it is answered.
 
-    Every file is cleaned as every type; what comes after is the same for all files, so the richest of them do.
+    Every file is cleaned as every type; what comes after is the same for all files, so the richest of them do, and in
+    the short run three of these.
     """
     unreadable = []
     asked: dict[Column, list[str]] = {}
@@ -139,7 +142,7 @@ def test_nothing_raises(catalog: Catalog, engine: DuckDB) -> None:
         except DataFault:
             unreadable.append(table.name)
             continue
-        if table.source.split(".")[0] in RICH:
+        if table.source.split(".")[0] in (RICH if is_long() else SHORT):
             (column,) = table.columns
             for text in asked.setdefault(column, asked.get(column) or questions(table, catalog)):
                 run(engine, bind(text.format(table.name), catalog).question)

@@ -4,6 +4,7 @@ The engine believes these statistics, which leave NaN out and say of a row group
 whether one row counts could depend on its neighbours.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,8 @@ CONDITIONS = {
 DECLARED = {"x": ('{ type = "float" }', '{ type = "float", lower = 0, upper = 10 }'), "s": ('{ type = "string" }',)}
 
 
-def believed(folder: Path) -> list[tuple[str, Any, object]]:
-    """Return the questions that are answered otherwise when the footer has statistics."""
-    found = []
+def believed(folder: Path) -> Iterator[tuple[str, Any, object]]:
+    """Yield the questions that are answered otherwise when the footer has statistics."""
     for name, contents in (("x", FLOATS), ("s", TEXTS)):
         for declared in DECLARED[name]:
             for values in contents:
@@ -43,16 +43,15 @@ def believed(folder: Path) -> list[tuple[str, Any, object]]:
                     answers.append([ask(engine, described, f"{select} {where}") for where in CONDITIONS[name]])
                     engine.close()
                 pairs = zip(CONDITIONS[name], *answers, strict=True)
-                found += [(declared, where, values) for where, with_them, without in pairs if with_them != without]
-    return found
+                yield from ((declared, where, values) for where, with_them, without in pairs if with_them != without)
 
 
 def test_statistics_of_the_file_change_nothing(tmp_path: Path) -> None:
-    assert believed(tmp_path) == []
+    assert list(believed(tmp_path)) == []
 
 
 @pytest.mark.parametrize("optimizer", ["statistics_propagation", "filter_pushdown"])
 def test_an_engine_that_believes_them_is_found(optimizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     others = tuple(name for name in lockdown.DISABLED_OPTIMIZERS if name != optimizer)
     monkeypatch.setattr(lockdown, "DISABLED_OPTIMIZERS", others)
-    assert believed(tmp_path)
+    assert any(believed(tmp_path))
