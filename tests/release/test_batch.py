@@ -13,6 +13,7 @@ from lapwing.ledger.ledger import Ledger
 from lapwing.query import joint_price
 from lapwing.release import release
 from lapwing.session import Session
+from tests.support.effort import one_in
 from tests.support.release.small import BUDGETS, GDP, PURE, opened, row, shown, write
 
 EVERYBODY = [row(n, plan="ab"[n % 2], age=n % 3, town=["Ulm", "Rom"][n % 2]) for n in range(80)]
@@ -23,7 +24,7 @@ AVERAGE = "SELECT plan, AVG(age) AS a FROM visits GROUP BY plan"
 BY_TOWN = "SELECT town, COUNT(*) AS n FROM visits GROUP BY town"
 
 
-@pytest.fixture(params=BUDGETS)
+@pytest.fixture(params=one_in(3, BUDGETS))
 def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Session]:
     with opened(tmp_path, EVERYBODY, budget=BUDGETS[request.param]) as found:
         yield found

@@ -28,6 +28,7 @@ from lapwing.query.quote import Quote
 from lapwing.release import searches
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.session import Session
+from tests.support.effort import one_in
 from tests.support.release.found_laws import EPSILON, laws, loss
 from tests.support.release.small import BUDGETS, GDP, PURE, catalog, exact, opened, row, shown
 
@@ -38,7 +39,7 @@ SUM = f"SELECT SUM(code, {AUTO}) AS s FROM visits"
 AVERAGE = f"SELECT plan, AVG(code, {AUTO}) AS a FROM visits GROUP BY plan"
 
 
-@pytest.fixture(params=BUDGETS)
+@pytest.fixture(params=one_in(3, BUDGETS))
 def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Session]:
     with opened(tmp_path, PEOPLE, budget=BUDGETS[request.param]) as found:
         yield found

@@ -25,6 +25,7 @@ from lapwing.query.quote import Quote
 from lapwing.query.stability import SensitivityBound, of_question
 from lapwing.release import payload, restoring
 from lapwing.release.payload import ChosenMeasure, Content
+from tests.support.effort import one_in
 from tests.support.release.found_laws import EPSILON, Values, laws_of, loss
 from tests.support.release.small import BUDGETS, PURE, Row, catalog, opened, row, shown
 
@@ -34,7 +35,7 @@ BY_PLAN = PAIRS.replace("SELECT", "SELECT a.plan,") + " GROUP BY a.plan"
 PEOPLE = [row(n, code=n // 5, plan="ab"[n % 2]) for n in range(5_000)]  # each meets the four others of a code
 
 
-@pytest.fixture(params=BUDGETS)
+@pytest.fixture(params=one_in(3, BUDGETS))
 def session(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[lw.Session]:
     with opened(tmp_path, PEOPLE, budget=BUDGETS[request.param]) as session:
         yield session

@@ -25,6 +25,7 @@ from lapwing.query.quote import Quote
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.session import Session
+from tests.support.effort import one_in
 from tests.support.release.found_laws import EPSILON, laws, loss
 from tests.support.release.small import BUDGETS, GDP, catalog, exact, opened, row, shown
 
@@ -36,7 +37,7 @@ MANY = 64
 """Rows that a person may have; three are there."""
 
 
-@pytest.fixture(params=BUDGETS)
+@pytest.fixture(params=one_in(3, BUDGETS))
 def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Session]:
     with opened(tmp_path, PEOPLE, budget=BUDGETS[request.param], most=MANY) as found:
         yield found
