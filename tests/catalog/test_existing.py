@@ -77,7 +77,7 @@ def others(found: Existing, unit: int) -> Existing:
     return [(whose, row) for whose, row in found if whose != unit]
 
 
-@examples(150, 2000)
+@examples(50, 2000)
 @given(rows(unique=True), SMALL)
 def test_to_remove_a_unit_is_to_remove_its_rows_everywhere(data: Data, unit: int) -> None:
     for table in TABLES:
@@ -86,7 +86,7 @@ def test_to_remove_a_unit_is_to_remove_its_rows_everywhere(data: Data, unit: int
         assert bag(existing(table, cascaded(data, unit), digest)) == left
 
 
-@examples(150, 2000)
+@examples(50, 2000)
 @given(rows(unique=False), SMALL)
 def test_keys_that_are_not_unique_let_no_unit_touch_another(data: Data, unit: int) -> None:
     """What the linked tables say is then held fixed: only whether a unit is in the root is hidden."""

@@ -27,7 +27,7 @@ def require_covered(value: float, below: float, above: float, show: Callable[...
     assert high - slack <= shown + margin
 
 
-@examples(300)
+@examples(100, 3_000)
 @given(value=values, below=reaches, above=reaches)
 def test_what_is_shown_contains_the_interval(value: float, below: float, above: float) -> None:
     require_covered(value, below, above, noisy)
@@ -39,7 +39,7 @@ def test_rounding_to_nearest_would_be_found(monkeypatch: pytest.MonkeyPatch) -> 
         require_covered(2.9134, 0.431, 0.431, noisy)
 
 
-@examples(200)
+@examples(70, 2_000)
 @given(value=st.floats(1e-6, 1e12))
 def test_a_size_is_rounded_up(value: float) -> None:
     shown = float(size(value).replace(",", ""))

@@ -305,7 +305,7 @@ VALUES = st.one_of(
 )  # fmt: skip
 
 
-@examples(100)
+@examples(40, 1_000)
 @given(values=st.lists(VALUES, min_size=1, max_size=4))
 def test_any_value_is_one_constant_or_refused_without_showing_it(values: list[object]) -> None:
     text = f"SELECT COUNT(*) FROM t WHERE x IN ({','.join('?' * len(values))})"

@@ -24,6 +24,7 @@ from lapwing.engines.duckdb.stored_rows import kept_rows
 from lapwing.errors import CatalogError
 from lapwing.query import stability
 from lapwing.release.cells import cells_of
+from tests.support.effort import one_in
 from tests.support.engines.tables import digests
 from tests.support.release.small import GDP, PURE, SCHEMA, Row, catalog, exact, opened, priced, row, shown
 
@@ -147,7 +148,7 @@ def test_a_row_is_in_its_own_part(connection: duckdb.DuckDBPyConnection) -> None
     assert kept(connection, table, rows) == {0: Counter({("a", 1, 1): 2, ("b", 1, 1): 1})}
 
 
-@pytest.mark.parametrize("budget", [GDP, PURE])
+@pytest.mark.parametrize("budget", one_in(2, [GDP, PURE]))
 def test_a_unit_moves_a_question_by_no_more_than_its_bound(tmp_path: Path, budget: str) -> None:
     facts: dict[str, Any] = {"part": "plan", "most": 2, "budget": budget}
     text = "SELECT plan, COUNT(*) AS n, SUM(age) AS s FROM visits GROUP BY plan"
