@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import sqlite3
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -40,6 +41,7 @@ def in_a_process(work: Callable[..., Any], *arguments: object) -> Any:
 def on_a_full_disk(folder: Path) -> dict[str, Any]:
     """Run a service, let no file grow for a while, and return what is told then and afterwards."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    sys.dont_write_bytecode = True  # a module that is first imported now would be compiled into a file that is cut off
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     with serving(service_in(folder)) as world:
         world.query("alice")
