@@ -10,6 +10,7 @@ import duckdb
 import pytest
 
 from lapwing.errors import QueryRefused
+from tests.support.effort import is_long
 
 FILE = Path(__file__).parents[2] / "benchmarks" / "tpch.py"
 REFUSED = {"02", "17"}
@@ -59,8 +60,9 @@ def test_the_list_has_all_questions() -> None:
 
 
 def test_all_but_two_are_answered(worlds: dict[str, Any], plain: duckdb.DuckDBPyConnection) -> None:
+    """Or one in three of them in the short run, with the two."""
     refused = set()
-    for asked in tpch.questions(LIST):
+    for asked in tpch.questions(LIST) if is_long() else tpch.questions(LIST)[1::3]:
         try:
             rows = worlds[asked.unit].answer(asked.text)
         except QueryRefused:
