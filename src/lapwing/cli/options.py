@@ -172,7 +172,7 @@ Dataset = Annotated[
 
 
 def open_session(catalog: Path, server: str | None, dataset: str | None) -> "Session | RemoteSession":
-    """Open the session that is meant."""
+    """Open a session on a catalog, or on a data set of a server."""
     if server is None:
         if dataset is not None:
             raise InvalidParameter("--dataset goes with --server; a catalog has one data set.")

@@ -56,7 +56,7 @@ def require_at_most_one(epsilon: Fraction | None, error: Fraction | None) -> Non
 def values_of(texts: Sequence[str]) -> Sequence[object] | Mapping[str, object]:
     """Read the values of a question's parameters: in order for `?`, or as name=value for `$name`.
 
-    A value is a TOML value (30, 1.5, true, 2024-12-31, "text"); what is none is a text.
+    A value is a TOML value (30, 1.5, true, 2024-12-31, "text"); anything else is taken as a text.
     """
     named = [_NAMED.fullmatch(text) for text in texts]
     if all(named) and named:

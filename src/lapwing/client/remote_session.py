@@ -103,7 +103,7 @@ class RemoteSession:
     def pending(self, id: str) -> Pending:
         """Return a question that was submitted, by its id; also in another program, or after an end of the server.
 
-        Raises: NotFound if there is none of this id that one may see.
+        Raises: NotFound if there is none of this id, or none that one may see.
         """
         return Pending(self._connection, self._connection.get(f"/v1/queries/{quote(id, safe='')}"))
 
@@ -148,14 +148,14 @@ class RemoteSession:
     def guarantee(self) -> Page:
         """Return what the data set promises, as a page to be printed; free.
 
-        Who may see the ledger, by the right `audit`, sees who may ask and the seal of its newest entry too.
+        With the right `audit` to see the ledger, it also names who may ask, and the seal of the newest entry.
         """
         return page_from(self._connection.get(f"{self._path}/guarantee"))
 
     def answer(self, id: str) -> RemoteAnswer:
         """Open an answer again, for nothing.
 
-        Raises: NotFound if there is none of this id that one may see.
+        Raises: NotFound if there is none of this id, or none that one may see.
         """
         return RemoteAnswer(self._connection, self._connection.get(f"/v1/answers/{quote(id, safe='')}"))
 
@@ -210,7 +210,7 @@ class RemoteSession:
     def ledger_entries(self) -> Iterator[Entry]:
         """Yield all entries of the ledger, for a copy (`lapwing.ledger.exporting`); as secret as the ledger is.
 
-        For who may see it, by the right `audit`. They were not looked at: `exporting.write` and `verified` do.
+        It takes the right `audit`. The entries are not checked here: `exporting.write` and `verified` do that.
         """
         return exporting.read(self._connection.lines(f"{self._path}/ledger"))
 

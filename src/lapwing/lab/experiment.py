@@ -33,7 +33,7 @@ def columns(*names: str) -> Callable[..., Row]:
 class Settings:
     """How an experiment is run.
 
-    Args: epsilon: in the place of its own; against: what an attack is tried on; short: fewer repeats, for a quick look.
+    Args: epsilon: instead of its own; against: what an attack is tried on; short: fewer repeats, for a quick look.
     """
 
     epsilon: Fraction | None = None

@@ -92,7 +92,7 @@ def run(settings: Settings) -> Finding:
 
 
 def laplace(epsilon: Fraction) -> CountNoise:
-    """Return the noise of counts of which everybody is in one."""
+    """Return the noise of counts, where everybody is in one of them."""
     rate = float(epsilon)
     q = exp(-rate)
     return CountNoise(

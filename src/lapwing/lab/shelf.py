@@ -49,7 +49,7 @@ def experiments() -> Mapping[str, Experiment]:
 def run(name: str, *, epsilon: Number | None = None, against: Target = "both", short: bool = False) -> Finding:
     """Run one experiment.
 
-    Args: epsilon: in the place of its own, above 0 and 20 at most; against: what an attack is tried on, `naive`,
+    Args: epsilon: instead of its own, above 0 and 20 at most; against: what an attack is tried on, `naive`,
         `lapwing` or `both`; short: fewer repeats.
     Raises: InvalidParameter for an experiment that is not there, an ε out of range, or an unknown target.
     """

@@ -124,7 +124,7 @@ def _noise(epsilon: Fraction) -> DiscreteLaplace:
 
 
 def _means(members: Bits, epsilon: Fraction | None) -> Floats:
-    """Return exact means, or those of noisy counts, of which everybody knows the number of members."""
+    """Return exact means, or noisy counts over the number of members, which everybody knows."""
     if epsilon is None:
         return exact_means(members)
     counts = members.sum(axis=0, dtype=np.int64)

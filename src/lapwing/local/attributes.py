@@ -39,7 +39,7 @@ class OneAttribute(Mechanism):
         return max(mechanism.ratio for mechanism in self.each)
 
     def read(self, said: object) -> tuple[int, Hashable]:
-        """Return the attribute's number and what is said of it."""
+        """Return the attribute's number and the report on it."""
         number, report = list_of(said, 2, "a list of 2: an attribute, and what is said of it")
         chosen = number_below(number, len(self.each), "the first number of r")
         return chosen, self.each[chosen].read(report)

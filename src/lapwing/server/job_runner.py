@@ -89,7 +89,7 @@ class JobRunner:
         return self._executor.queue.ahead(live.person, live.turn.result())
 
     def close(self) -> None:
-        """Stop looking; to be called when the queue is closed."""
+        """Stop looking; call it once the queue is closed."""
         self._ending.set()
         if self._beating is not None:
             self._beating.join()

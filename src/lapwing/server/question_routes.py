@@ -220,7 +220,7 @@ def answer_document(record: AnswerRecord) -> dict[str, Any]:
 
 
 async def hung_up(request: Request) -> None:
-    """Wait until the caller has closed the connection; to be called when the body was read."""
+    """Wait until the caller has closed the connection; call it once the body was read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 

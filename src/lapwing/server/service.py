@@ -60,7 +60,7 @@ class Service:
 
     def __init__(self, people: str | Path | None, sessions: Sequence[Session], settings: ServiceSettings) -> None:
         self.settings = settings
-        registered = registered_sessions(settings.folders)  # a folder that is not there is said before anything is made
+        registered = registered_sessions(settings.folders)  # a missing folder is refused before anything is made
         usual = people_of(sessions[0].catalog) if sessions else settings.folders[0] / USUAL
         self.store = open_store(people or usual)
         self.people = People(self.store)
@@ -91,7 +91,7 @@ class Service:
 
 
 def people_of(catalog: Catalog) -> str:
-    """Return where the people of a service are kept unless it is said: where the ledger of a data set is kept."""
+    """Return where the people of a service are kept by default: where the ledger of a data set is kept."""
     place = place_of(catalog.ledger)
     return place.address if place.store == "postgres" else str(catalog.ledger_path.parent / USUAL)
 

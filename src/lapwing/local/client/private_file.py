@@ -68,7 +68,7 @@ def _check_mode(handle: int) -> None:
 
 
 def put(path: str, content: bytes) -> None:
-    """Put a new file in the place of the old one, durably; the caller holds the lock.
+    """Replace the file by a new one, durably; the caller holds the lock.
 
     A draft that a crash or somebody else left is removed, not written into: others might read it.
     """

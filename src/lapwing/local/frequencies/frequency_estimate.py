@@ -109,7 +109,7 @@ class FrequencyEstimate:
         return z * np.sqrt(q * (1 - q) / self.reports / (p - q) ** 2 + self.shared)
 
     def forged(self, reports: int) -> tuple[Shares, Shares]:
-        """Return how far so many forged reports, in the place of honest ones, move each raw share down and up at most.
+        """Return how far so many forged reports, instead of honest ones, can move each raw share down and up.
 
         A report adds (1 − q)/(p − q)/n or −q/(p − q)/n to a raw share. An honest one adds 1/n on average if the value
         is true, and else 0: so a forged one takes p/(p − q)/n at most, or adds (1 − q)/(p − q)/n.

@@ -87,7 +87,7 @@ class MeanEstimate:
         return self.square - min(max(mean_square - rounding, u**2), u), 0.0, 0.0
 
     def forged(self, reports: int) -> tuple[float, float]:
-        """Return how far so many forged reports, in the place of honest ones, move the raw mean down and up at most.
+        """Return how far so many forged reports, instead of honest ones, can move the raw mean down and up.
 
         A report has a position from the least to the greatest; an honest one is from 0 to 1 on average.
         """

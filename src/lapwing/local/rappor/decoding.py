@@ -8,8 +8,8 @@ N_c solve that. They are linear in the reports, so right on average if all texts
 average over the hash functions.
 
 Few candidates are measured with all reports. Many could not be told apart, as there are only m(k − 1) equations: half
-of the cohorts choose some, by the non-negative LASSO, and the other half measure those. So what is said of them is not
-bent by their having been chosen. Halves of the reports would not do: a candidate that looks like another text by chance
+of the cohorts choose some, by the non-negative LASSO, and the other half measure those. So their estimates are not
+biased by the choice. Halves of the reports would not do: a candidate that looks like another text by chance
 would look like it in both.
 """
 
@@ -84,7 +84,7 @@ def decode(mechanism: Rappor, reports: Reports, candidates: Sequence[str]) -> Ra
     """Return what reports say about the share of each candidate.
 
     Args: candidates: texts that may occur, as many as a million; they are taken in Unicode's form NFC, as devices take
-            answers. What is none of them is unallocated.
+            answers. The share of all other texts is unallocated.
     Raises: InvalidParameter for no reports, for no candidates or one that is there twice, or for candidates that look
         the same in every cohort.
     """

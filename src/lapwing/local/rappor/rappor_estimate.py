@@ -52,7 +52,7 @@ class RapporEstimate:
 
     @property
     def few(self) -> bool:
-        """Whether there are too few reports for the normal law: then nothing has an interval, and nothing is seen."""
+        """Whether there are too few reports for the normal law; then no text has an interval or is seen."""
         return self.reports < FEW
 
     @property
@@ -80,7 +80,7 @@ class RapporEstimate:
         return self.raw - reach, self.raw + reach
 
     def significance(self, correction: Correction = "bonferroni") -> Shares:
-        """Return how likely noise alone gives a share as large, corrected for how many texts were measured; 1 of few.
+        """Return the chance that noise alone gives a share as large, corrected for the number of texts; 1 if few.
 
         One-sided, by the normal law. With Bonferroni's, all texts below 0.05 are there with 95 % confidence; with that
         of Benjamini and Hochberg about 5 % of them are not: it holds for independent shares, and these nearly are.
@@ -103,7 +103,7 @@ class RapporEstimate:
         return corrected
 
     def forged(self, reports: int) -> Shares:
-        """Return how far so many reports, forged in the cohorts of as many honest ones, move each raw share at most."""
+        """Return how far so many reports, forged in the cohorts of as many honest ones, can move each raw share."""
         return whole_number(reports, "reports", most=self.reports) * self.reach
 
     def rows(
