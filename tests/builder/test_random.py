@@ -18,7 +18,7 @@ from lapwing.builder.values import Value
 from lapwing.query.plan import Plan
 from lapwing.query.text.parse import parse
 from tests.support.builder.world import World, same
-from tests.support.effort import examples
+from tests.support.effort import examples, is_long
 
 col = lw.col
 
@@ -204,7 +204,7 @@ def test_random_chains(world: World) -> None:
             assert first == second, f"{answer}\n{text}"
 
     law()
-    assert len(answered) > 20  # the law would be empty if most were refused
+    assert len(answered) > (50 if is_long() else 20)  # the law would be empty if most were refused
 
 
 @st.composite
