@@ -128,8 +128,7 @@ class SharedRows:
         capacity = level // grid
         weights = np.minimum(self.weights // grid, capacity)
         loads_of = [np.bincount(owner, weights=weights, minlength=self.count) for owner in self.owners]
-        # The least bound on the value of the program, and the place in a row that it is of.
-        most, tight = min((int(np.minimum(load, capacity).sum()), place) for place, load in enumerate(loads_of))
+        most, tight = _most(loads_of, capacity)
         few = _few(self.owners[tight], loads_of[tight], _AMPLE[0] * capacity + _AMPLE[1] * int(weights.max(initial=0)))
         within = slack(level, self.units.shape[1]) // grid
         if 2 * len(few) < len(weights) and self._packed(few, weights, capacity, within) == most:
@@ -159,6 +158,11 @@ def _owners(units: Integers, place: Integers, count: int) -> Integers:
     first = there[units].argmax(axis=1)
     owners: Integers = units[np.arange(len(units)), first]
     return owners
+
+
+def _most(loads_of: Sequence[NDArray[Any]], capacity: int) -> tuple[int, int]:
+    """Return the least bound on the value of a program, and the place in a row that it is of."""
+    return min((int(np.minimum(load, capacity).sum()), place) for place, load in enumerate(loads_of))
 
 
 def _few(owners: Integers, loads_of: NDArray[Any], enough: int) -> Integers:
