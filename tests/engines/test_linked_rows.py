@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import duckdb
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from lapwing.catalog import Column, Table
 from lapwing.catalog.table import Link
@@ -19,6 +19,11 @@ from tests.support.engines.linked import Bag, defined, found, put, source_of
 from tests.support.query import composed
 
 MANY = examples(20, 600)
+A_LEAF: Data = {  # one that exists, three times: few random ones meet a parent that meets one
+    "root": [{"k": 2, "site": 1, "who": 0}, {"k": 1, "site": 2, "who": None}],
+    "child": [{"k": 2, "day": 0, "of": 2}, {"k": 3, "day": 0, "of": 1}],
+    "leaf": [{"of": 2, "day": 0, "n": 0}, {"of": 2, "day": 0, "n": 1}, {"of": 2, "day": 0, "n": 1}],
+}
 
 
 @pytest.fixture
@@ -33,6 +38,7 @@ def others(rows: Bag, unit: int) -> Bag:
 
 @MANY
 @given(rows(unique=True))
+@example(A_LEAF)
 def test_rows_exist_by_the_definition(data: Data) -> None:
     with composed.connect() as connection:
         put(connection, TABLES, data)
@@ -42,6 +48,7 @@ def test_rows_exist_by_the_definition(data: Data) -> None:
 
 @MANY
 @given(rows(unique=False))
+@example(A_LEAF)
 def test_a_row_with_several_parents_exists_once_for_each(data: Data) -> None:
     with composed.connect() as connection:
         put(connection, TABLES, data)

@@ -183,7 +183,8 @@ def test_conditions(catalog: Catalog, engine: duckdb.DuckDBPyConnection, text: s
         node = bind(QUESTION.format(text), catalog).question.where
     except QueryRefused:
         return
-    assert node is not None
+    if node is None:  # what is always true, as 1 <= 1, is no condition
+        node = TRUE
     assert differences(text, node, engine) == []
 
 

@@ -43,8 +43,15 @@ def found(
 
 
 def defined(connection: duckdb.DuckDBPyConnection, table: Table, data: Data) -> Bag:
-    """Return the rows that exist by the definition, in the order in which an engine keeps them."""
-    return bag(existing(table, data, order_of(connection, table.lineage)))
+    """Return the rows that exist by the definition, in the order in which an engine keeps them.
+
+    Columns that are not declared are no part of a row: nobody can ask for them, and no order looks at them.
+    """
+    declared = {
+        one.name: [{column.name: row[column.name] for column in one.columns} for row in data[one.name]]
+        for one in table.lineage
+    }
+    return bag(existing(table, declared, order_of(connection, table.lineage)))
 
 
 def order_of(connection: duckdb.DuckDBPyConnection, tables: Sequence[Table]) -> Callable[[Hashable, Row], object]:
