@@ -1,7 +1,7 @@
 """What mechanisms that choose by score share: reading scores, what a range of scores costs, and what a loss allows."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -101,8 +101,7 @@ def pure_within(loss: Loss) -> Fraction:
     if isinstance(loss, PureDP):
         return loss.epsilon
     near = pure_epsilon_down(loss.kind, loss.amount)
-    unit = dyadic_unit(near, SCALE_BITS)
-    return unit * largest(lambda n: PureDP(n * unit).to_kind(loss.kind) <= loss, guess=math.floor(near / unit))
+    return _largest(lambda epsilon: PureDP(epsilon).to_kind(loss.kind) <= loss, near)
 
 
 def range_within(loss: Loss) -> Fraction:
@@ -114,10 +113,13 @@ def range_within(loss: Loss) -> Fraction:
     if isinstance(loss, PureDP):
         return loss.epsilon
     near = bounded_range_down(loss.kind, loss.amount)
+    return _largest(lambda eta: bounded_range_amount(loss.kind, eta) <= loss.amount, near)
+
+
+def _largest(test: Callable[[Fraction], bool], near: Fraction) -> Fraction:
+    """Return the largest number of about 45 binary digits that passes a test which fails beyond some number."""
     unit = dyadic_unit(near, SCALE_BITS)
-    return unit * largest(
-        lambda n: bounded_range_amount(loss.kind, n * unit) <= loss.amount, guess=math.floor(near / unit)
-    )
+    return unit * largest(lambda n: test(n * unit), guess=math.floor(near / unit))
 
 
 def scale_for_range(loss: Loss, sensitivity: ScoreSensitivity) -> Fraction:
