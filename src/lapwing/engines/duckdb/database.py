@@ -56,7 +56,13 @@ class Query:
 
     def columns(self, query: str, take: "Callable[[pa.RecordBatchReader], Taken]") -> Taken:
         """Return what a function makes of the columns of a query, which come in pieces."""
-        return cast(Taken, self._run(query, lambda cursor, text: take(cursor.sql(text).to_arrow_reader(BATCH))))
+
+        def taken(cursor: duckdb.DuckDBPyConnection, text: str) -> Taken:
+            # Closed whatever happens: a reader that stays open refuses the cursor's next query, which may be another's.
+            with cursor.sql(text).to_arrow_reader(BATCH) as reader:
+                return take(reader)
+
+        return cast(Taken, self._run(query, taken))
 
 
 @final
@@ -100,6 +106,11 @@ class Database:
         cursor = self._reporting if first else self.connection.cursor()
         try:
             yield Query(partial(self._run, cursor))
+        except BaseException:
+            if first:  # whatever it still has open goes with it, so that the next question finds nothing of this one
+                self._reporting, broken = self.connection.cursor(), cursor
+                broken.close()
+            raise
         finally:
             if first:
                 self._free.release()
@@ -116,7 +127,10 @@ class Database:
                 progress.report(cursor.query_progress() / 100)
                 if pressed or time.monotonic() > deadline:
                     cursor.interrupt()
-            return future.result()
+            try:
+                return future.result()
+            finally:
+                del future  # its error holds this frame: with it, what the query had open would stay until a collection
 
     @contextmanager
     def _worker(self) -> Iterator[ThreadPoolExecutor]:
