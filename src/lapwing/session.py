@@ -1,9 +1,9 @@
 """What an analyst holds: one data set, its engine, its ledger."""
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, final
 
 from lapwing.answer import Answer
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class Session:
     """Ask questions of one protected data set. Thread-safe.
 
-    Made by `lapwing.connect` and `lapwing.protect`.
+    Made by `lapwing.connect` and `lapwing.protect`, for the process that makes it: a forked child opens its own.
     """
 
     def __init__(
@@ -67,10 +67,12 @@ class Session:
         self._plans = plans if plans is not None else PlanCache[tuple[Plan, Quote]]()
         self._origin = origin  # that this one was made from
         self._closed = False
+        self._process = os.getpid()  # DuckDB's threads do not survive a fork: in a child it would hang, once charged
 
     def _require_open(self) -> None:
-        if self._closed:
-            raise InvalidParameter("This session is closed; open another with lapwing.connect. Nothing was charged.")
+        if self._closed or os.getpid() != self._process:
+            why = "is closed" if self._closed else "was opened before a fork and works in the parent alone"
+            raise InvalidParameter(f"This session {why}; open another with lapwing.connect. Nothing was charged.")
 
     def sql(
         self,
@@ -193,9 +195,7 @@ class Session:
 
         self._require_open()
         if assuming_count is not None and (isinstance(assuming_count, bool) or assuming_count < 1):
-            raise InvalidParameter(
-                f"assuming_count is {assuming_count!r}; it must be a whole number of rows from 1 up."
-            )
+            raise InvalidParameter(f"assuming_count is {assuming_count!r}; write a whole number of rows from 1 up.")
         state = self._state()  # first, as it may bring another budget, and with it another price
         request = self._planned(text, parameters, epsilon, error, delta)
         return explain(request, state, self._access(), assuming_count)
@@ -295,9 +295,10 @@ class Session:
     def settle(self) -> bool:
         """Write down what the ledger could not write when it happened, if anything; return whether nothing is left.
 
-        The next question does it too. For a program that may be idle then: until it is written, others who ask the same
-        wait.
+        The next question does it too. For a program that is idle then: until it is written, who asks the same waits.
         """
+        if not self._closed:
+            self._require_open()
         return self._closed or self._ledger.settle()
 
     def acting_for(self, principal: str, limits: LimitsNow | None = None) -> Self:
@@ -312,16 +313,15 @@ class Session:
     def close(self) -> None:
         """Let go of the engine and the ledger; the session answers nothing any more."""
         self._closed = True
-        self._engine.close()
-        self._public.close()
-        self._ledger.close()
+        if os.getpid() == self._process:  # in a child they are the parent's, and DuckDB would end the process
+            self._engine.close()
+            self._public.close()
+            self._ledger.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
