@@ -5,6 +5,9 @@ application reads it from memory. So a slow or endless sender holds a connection
 
 A request that a proxy and this process could read differently is refused: one with a header of `ONCE` twice, or with
 both a length and a transfer coding. The connection ends then, as nobody knows whose request the rest of it would be.
+
+So is one that holds a NUL, U+0000, wherever it is: PostgreSQL keeps no text with it, and C ends a text there. Here is
+the one place that all which is sent passes, so that both kinds of store are told the same texts.
 """
 
 import asyncio
@@ -38,6 +41,8 @@ HEADERS: Final = (
 ONCE: Final = (b"authorization", b"content-length", b"content-type", b"host", b"idempotency-key", b"transfer-encoding")
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _DIGITS: Final = re.compile(rb"[0-9]{1,15}")
+_ESCAPED_NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+"""As JSON writes it: after an even number of backslashes, which stand for themselves."""
 
 
 @final
@@ -97,6 +102,9 @@ class RequestMiddleware:
             return await refused("request_timeout", 408, detail, Connection="close")
         if body is None:
             return await refused("request_too_large", 413, f"A request may have at most {self._most_bytes:,} bytes.")
+        if _has_nul(scope["path"], scope["query_string"], body):
+            detail = "The request holds the character NUL (U+0000), which no text may hold. Send it without."
+            return await refused("invalid_request", 400, detail)
         read = False
 
         async def reading() -> Message:
@@ -137,3 +145,14 @@ def _ambiguous(names: Sequence[bytes]) -> str:
     if b"content-length" in names and b"transfer-encoding" in names:
         twice.append("length and transfer coding")
     return ", ".join(twice)
+
+
+def _has_nul(path: str, query: bytes, body: bytes) -> bool:
+    r"""Tell whether a request holds the character NUL, written in whatever way.
+
+    >>> _has_nul("/", b"", rb'{"a": "\u0000"}'), _has_nul("/", b"", rb'{"a": "\\u0000"}'), _has_nul("/", b"x=%00", b"")
+    (True, False, True)
+    """
+    if "\0" in path or b"%00" in query or b"\0" in body:
+        return True
+    return rb"\u0000" in body and _ESCAPED_NUL.search(body) is not None

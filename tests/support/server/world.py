@@ -113,7 +113,8 @@ def opened(where: Path, **facts: Any) -> Session:
     return open_session(described, entropy=StreamEntropy(where.name))
 
 
-on_both = pytest.mark.parametrize("people", ["sqlite", pytest.param("postgres", marks=pytest.mark.long)], indirect=True)
+BOTH_STORES: Final = ("sqlite", pytest.param("postgres", marks=pytest.mark.long))
+on_both = pytest.mark.parametrize("people", BOTH_STORES, indirect=True)
 """Runs a test on a service whose people are kept in a file, and in the long run on one where they are in PostgreSQL."""
 
 
