@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, overload
 
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.table import Column
+from lapwing.catalog.text_files import is_text
 from lapwing.catalog.toml import load, write
 from lapwing.engines import digests, open_engine
 from lapwing.errors import CatalogMismatch, InvalidParameter
@@ -21,7 +22,7 @@ from lapwing.privacy.measures import Number
 from lapwing.session import Session
 
 if TYPE_CHECKING:
-    from lapwing.catalog.infer import Edge
+    from lapwing.catalog.draft import Edge
     from lapwing.client import RemoteSession
 
 
@@ -112,6 +113,7 @@ def protect(
     epsilon: Number,
     delta: Number = 0,
     max_rows_per_unit: int | None = None,
+    types: Mapping[str, str] | None = None,
     bounds: Mapping[str, tuple["Edge", "Edge"]] | None = None,
     domains: Mapping[str, Sequence[object]] | None = None,
     measure: str | None = None,
@@ -119,20 +121,25 @@ def protect(
 ) -> Session:
     """Put one file behind differential privacy, keeping catalog and ledger beside it.
 
-    The curator's call: bounds and domains must be public knowledge; taken from the data they are outside the guarantee.
+    The curator's call: types, bounds and domains must be public knowledge; taken from the data they are outside the
+    guarantee.
 
     Args:
         source: a Parquet or CSV file; the table is named after it.
         privacy_unit: the column that says whose row it is, or "row".
         epsilon, delta: the budget of everything ever asked; delta = 0 for pure differential privacy.
         max_rows_per_unit: rows of a unit beyond it do not exist for any question.
-        bounds: public (lower, upper) of numeric columns. domains: public values of columns to group by. Left out for a
-            file that is protected already, they stay as its catalog has them.
+        types: of columns of a CSV file, which holds none: `integer`, `float`, `boolean`, `string`, `date`, `timestamp`,
+            or `decimal:0.01` with its step. A column without one is text: no row is read to guess it.
+        bounds: public (lower, upper) of numeric columns. domains: public values of columns to group by. What is left
+            out for a file that is protected already stays as its catalog has it; so do types.
 
     Raises: CatalogMismatch if the file, or another of the same stem, is already protected with another unit, epsilon,
-        delta or measure; nothing is changed then. Bounds and domains may change: the ledger stays.
+        delta or measure; nothing is changed then. Types, bounds and domains may change: the ledger stays.
     """
-    from lapwing.catalog.infer import draft  # here: it loads Arrow, which no session needs
+    # Here: they load Arrow, which no session needs.
+    from lapwing.catalog.draft import draft
+    from lapwing.catalog.file_columns import spelled
 
     path = Path(source)
     beside = path.parent / f"{path.stem}.lapwing.toml"
@@ -140,12 +147,14 @@ def protect(
     known = before.tables[0].columns if before is not None else ()
     listed = {c.name: c.values for c in known if c.values is not None and c.type != "boolean"}
     bounded = {c.name: (c.lower, c.upper) for c in known if c.lower is not None and c.upper is not None}
+    typed = {c.name: spelled(c) for c in known} if is_text(path) else {}
     drafted = draft(
         path,
         privacy_unit=privacy_unit,
         epsilon=epsilon,
         delta=delta,
         max_rows_per_unit=max_rows_per_unit,
+        types=typed if types is None else types,
         bounds=bounded if bounds is None else bounds,
         values=listed if domains is None else domains,
         measure=measure,
@@ -154,24 +163,27 @@ def protect(
     if before is not None:
         _require_same(before, drafted)
         rows = drafted.tables[0].max_rows_per_unit
-        if bounds is None and domains is None and rows == before.tables[0].max_rows_per_unit:
+        if types is None and bounds is None and domains is None and rows == before.tables[0].max_rows_per_unit:
             return open_session(before)
-        drafted = _updated(before, drafted)
+        drafted = _updated(before, drafted, types or {})
     session = open_session(replace(drafted, file=beside))
     if before != drafted:
         write(drafted, beside, overwrite=True)
     return session
 
 
-def _updated(before: Catalog, drafted: Catalog) -> Catalog:
-    """Return a catalog with the bounds, values and rows of a new draft, and all else that it said before."""
+def _updated(before: Catalog, drafted: Catalog, types: Mapping[str, str]) -> Catalog:
+    """Return a catalog with the types, bounds, values and rows of a new draft, and all else that it said before."""
     known = {column.name: column for column in before.tables[0].columns}
-    columns = tuple(_merged(known.get(column.name), column) for column in drafted.tables[0].columns)
+    columns = tuple(
+        _merged(known.get(column.name), column, step_given=":" in types.get(column.name, ""))
+        for column in drafted.tables[0].columns
+    )
     table = replace(before.tables[0], columns=columns, max_rows_per_unit=drafted.tables[0].max_rows_per_unit)
     return before.with_table(table)
 
 
-def _merged(before: Column | None, drafted: Column) -> Column:
+def _merged(before: Column | None, drafted: Column, *, step_given: bool) -> Column:
     if before is None or before.type != drafted.type:
         return drafted
     same = (before.lower, before.upper) == (drafted.lower, drafted.upper)
@@ -179,7 +191,7 @@ def _merged(before: Column | None, drafted: Column) -> Column:
         before,
         lower=drafted.lower,
         upper=drafted.upper,
-        step=before.step if same else drafted.step,
+        step=before.step if same and not step_given else drafted.step,
         values=drafted.values,
         other=before.other if drafted.values is not None else None,
     )

@@ -7,7 +7,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet
 
-from lapwing.catalog.infer import draft
+from lapwing.catalog.draft import draft
 from lapwing.catalog.toml import load
 from lapwing.datasets import rand_hie_catalog, rand_hie_data
 

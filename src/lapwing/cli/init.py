@@ -1,19 +1,18 @@
 """`lapwing init`: draft a catalog from the names and types in a file, and what the curator says in public."""
 
-import csv
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
 from enum import StrEnum
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import typer
 
 from lapwing.cli.characters import visible
+from lapwing.cli.column_options import bounds_of, types_line, types_of, values_of
 from lapwing.cli.console import complain, labelled, note, rendered
 from lapwing.cli.options import DEFAULT_CATALOG, NeighbouringOption, above_zero, amount, part_of_one
 from lapwing.errors import CatalogError, InvalidParameter
@@ -26,12 +25,13 @@ Example:
   lapwing init visits.parquet --privacy-unit person_id --epsilon 3 --delta 1e-6 \\
       --max-rows 5 --bounds cost=0:5000 --bounds age=0:110 --values plan=a,b \\
       --questions 40
+  lapwing init visits.csv --privacy-unit person_id --epsilon 3 --max-rows 5 \\
+      --types age=integer,cost=decimal:0.01,day=date --bounds age=0:110
 
 \b
-Bounds, values and --max-rows must be public knowledge: taken from the data they
-are outside the guarantee. Rows are not read."""
-
-Content = TypeVar("Content")
+Types, bounds, values and --max-rows must be public knowledge: taken from the data
+they are outside the guarantee. Rows are not read; for a CSV file without --types,
+which is refused, the first rows are, to show you a draft of them."""
 
 
 class Measure(StrEnum):
@@ -62,6 +62,13 @@ def command(
         int | None,
         typer.Option(
             metavar="K", help="Rows of a unit beyond it do not exist for any question; needed unless the unit is a row."
+        ),
+    ] = None,
+    types: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=TYPE,…",
+            help="Types of a CSV file, which holds none; columns not named are text. May be repeated.",
         ),
     ] = None,
     bounds: Annotated[
@@ -96,12 +103,13 @@ def command(
     ] = DEFAULT_CATALOG,
     force: Annotated[bool, typer.Option("--force", help="Overwrite a catalog that is there.")] = False,
 ) -> None:
-    """Write a catalog for a file: names and types from the file, everything else from you.
+    """Write a catalog for a file: names from the file, and types from a Parquet file; everything else from you.
 
-    Reads no row of a Parquet file; a CSV file holds no types, so they are guessed from its first rows.
+    Reads no row. A CSV file holds no types: without --types it is refused, and a draft of them is shown.
     """
-    from lapwing.catalog.infer import draft  # here, so that `lapwing --help` loads no file reader
+    from lapwing.catalog.draft import draft  # here, so that `lapwing --help` loads no file reader
     from lapwing.catalog.model import ROW
+    from lapwing.catalog.text_files import is_text
     from lapwing.catalog.toml import write
 
     if source.is_dir():
@@ -112,12 +120,15 @@ def command(
         )
     if output.exists() and not force:
         raise CatalogError(f"{output} exists already; nothing was changed. Choose another --output, or add --force.")
+    if types is None and is_text(source):
+        _refuse_without_types(source)
     drafting = partial(
         draft,
         source,
         privacy_unit=privacy_unit,
         epsilon=epsilon,
         max_rows_per_unit=max_rows,
+        types=types_of(types),
         bounds=bounds_of(bounds),
         values=values_of(values),
         neighbouring=neighbouring.value,
@@ -139,6 +150,21 @@ def command(
     complain(visible(_next(drafted.catalog, output), keep="\n"))
 
 
+def _refuse_without_types(source: Path) -> NoReturn:
+    """Show a draft of the types of a CSV file, and leave it to the curator to say them: rows may not decide them."""
+    from lapwing.catalog.file_columns import guessed_types  # here: see above
+
+    guessed = guessed_types(source)
+    told = {name: kind for name, kind in guessed.items() if kind != "string"} or dict(list(guessed.items())[:1])
+    complain(f"A draft of types, guessed from the first rows of {source.name}. One row may have decided it: judge")
+    complain("each by what the column is for, not by what it holds.")
+    complain(f"  --types {visible(shlex.quote(types_line(told)))}")
+    raise InvalidParameter(
+        f"--types is missing: {source.name} holds no types, as no CSV file does, and its rows must not decide them. "
+        "Nothing was written. Say them, as in the draft above or otherwise; a column that is not named is text."
+    )
+
+
 def _advised(catalog: "Catalog", questions: int, fixed: Measure | None) -> tuple[str, str]:
     """Return the measure that serves so many questions best, unless one is given, and the comparison for people."""
     from lapwing.cli import measure_advice as advice  # here: only with --questions
@@ -148,54 +174,6 @@ def _advised(catalog: "Catalog", questions: int, fixed: Measure | None) -> tuple
     verdict = advice.verdict(advised, taken, catalog.budget, given=fixed is not None)
     page = rendered(sys.stderr, *advice.as_page(catalog, questions, advised), labelled(("measure", verdict)))
     return taken, page.removesuffix("\n")
-
-
-def bounds_of(texts: Sequence[str] | None) -> dict[str, tuple[str, str]]:
-    """Read repeated `COLUMN=LOWER:UPPER` texts."""
-    return _pairs("--bounds", texts, _bounds)
-
-
-def values_of(texts: Sequence[str] | None) -> dict[str, list[str]]:
-    """Read repeated `COLUMN=A,B` texts."""
-    return _pairs("--values", texts, _values)
-
-
-def _pairs(option: str, texts: Sequence[str] | None, read: Callable[[str, str], Content]) -> dict[str, Content]:
-    """Read repeated `COLUMN=…` texts; no bound holds a `=`, so that before the last one the name of a column may."""
-    pairs: dict[str, Content] = {}
-    for text in texts or ():
-        column, equals, rest = text.rpartition("=") if option == "--bounds" else text.partition("=")
-        if not column or not equals:
-            raise InvalidParameter(f"{option} {text[:80]!r} names no column; write {SHAPES[option]}.")
-        if column in pairs:
-            raise InvalidParameter(f"{option} is given twice for {column!r}; give it once.")
-        pairs[column] = read(text, rest)
-    return pairs
-
-
-SHAPES: Final = {"--bounds": "COLUMN=LOWER:UPPER, like cost=0:5000", "--values": "COLUMN=A,B, like plan=a,b"}
-
-
-def _bounds(text: str, rest: str) -> tuple[str, str]:
-    """Split at the middle colon, so that times of day may be bounds too."""
-    parts = rest.split(":")
-    middle = len(parts) // 2
-    if len(parts) % 2 or not parts[0] or not parts[-1]:
-        raise InvalidParameter(f"--bounds {text[:80]!r} is not a pair; write {SHAPES['--bounds']}.")
-    return ":".join(parts[:middle]), ":".join(parts[middle:])
-
-
-def _values(text: str, rest: str) -> list[str]:
-    """Split at commas; a value that holds one stands in double quotes, as in CSV."""
-    try:
-        rows = list(csv.reader([rest], strict=True))
-    except csv.Error:
-        raise InvalidParameter(
-            f"--values {text[:80]!r} has a double quote without its partner; quote whole values, like 'plan=\"a,b\",c'."
-        ) from None
-    if len(rows) != 1 or not rows[0]:
-        raise InvalidParameter(f"--values {text[:80]!r} lists nothing; write {SHAPES['--values']}.")
-    return rows[0]
 
 
 def _next(catalog: "Catalog", output: Path) -> str:

@@ -9,8 +9,8 @@ from typing import Annotated, Final
 import typer
 
 import lapwing as lw
+from lapwing.cli.column_options import bounds_of, types_of, values_of
 from lapwing.cli.console import complain
-from lapwing.cli.init import bounds_of, values_of
 from lapwing.cli.options import DEFAULT_CATALOG, above_zero, amount, part_of_one
 from lapwing.errors import InvalidParameter
 
@@ -89,6 +89,10 @@ def command(
     epsilon: Annotated[Fraction | None, amount(above_zero("--epsilon"), "With a file: its budget.")] = None,
     delta: Annotated[Fraction | None, amount(part_of_one("--delta"), "With a file: its delta.")] = None,
     max_rows: Annotated[int | None, typer.Option(metavar="K", help="With a file: rows of a unit.")] = None,
+    types: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=TYPE,…", help="With a CSV file: its types; columns not named are text."),
+    ] = None,
     bounds: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN=LOWER:UPPER", help="With a file: public bounds.")
     ] = None,
@@ -119,7 +123,8 @@ def command(
     )
     usual = [] if data else [Path(os.environ.get("LAPWING_CATALOG", DEFAULT_CATALOG))]
     paths = sources or usual
-    described = {"--epsilon": epsilon, "--delta": delta, "--max-rows": max_rows, "--bounds": bounds, "--values": values}
+    amounts = {"--epsilon": epsilon, "--delta": delta, "--max-rows": max_rows}
+    described = {**amounts, "--types": types, "--bounds": bounds, "--values": values}
     beside = [option for option, value in described.items() if value is not None]
     if privacy_unit is None and beside:
         raise InvalidParameter(f"{beside[0]} goes with --privacy-unit and a file of data; a catalog says it itself.")
@@ -137,6 +142,7 @@ def command(
             epsilon=epsilon,
             delta=delta or 0,
             max_rows_per_unit=max_rows,
+            types=None if types is None else types_of(types),
             bounds=None if bounds is None else bounds_of(bounds),
             domains=None if values is None else values_of(values),
         ).close()

@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 import lapwing as lw
+from lapwing.catalog.text_files import delimiter, header, is_text
 from lapwing.cli.answer_formats import Format
 from lapwing.cli.charts import HELP, require_chart, write_chart
 from lapwing.cli.console import new_table, note, text
@@ -201,8 +202,6 @@ def _panel(rows: Sequence[dict[str, Any]], names: Sequence[str], x: str, title: 
 
 # A column of a file, counted: all that a simulation needs of it.
 
-DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
-
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,28 +256,24 @@ def read_column(source: Path, column: str, values: Sequence[str] | None) -> Colu
 
 
 def _read(source: Path, column: str) -> "pyarrow.ChunkedArray":
-    suffix = source.suffix.lower()
-    names, read = _text(source, DELIMITERS[suffix]) if suffix in DELIMITERS else _parquet(source)
+    names, read = _text(source) if is_text(source) else _parquet(source)
     if column not in names:
         raise InvalidParameter(f"There is no column {column!r:.60}; there are {', '.join(names[:20])}.")
     return read(column)
 
 
-def _text(source: Path, delimiter: str) -> tuple[Sequence[str], "Callable[[str], pyarrow.ChunkedArray]"]:
+def _text(source: Path) -> tuple[Sequence[str], "Callable[[str], pyarrow.ChunkedArray]"]:
     from pyarrow import csv as table
     from pyarrow import string
-
-    with source.open(encoding="utf-8-sig", newline="") as lines:
-        names = next(csv.reader(lines, delimiter=delimiter), [])
 
     def read(column: str) -> "pyarrow.ChunkedArray":
         options = table.ConvertOptions(
             include_columns=[column], column_types={column: string()}, null_values=[""], strings_can_be_null=True
         )
-        shape = table.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+        shape = table.ParseOptions(delimiter=delimiter(source), newlines_in_values=True)
         return table.read_csv(source, parse_options=shape, convert_options=options)[column]
 
-    return names, read
+    return header(source), read
 
 
 def _parquet(source: Path) -> tuple[Sequence[str], "Callable[[str], pyarrow.ChunkedArray]"]:

@@ -2,18 +2,16 @@
 
 import csv
 from pathlib import Path
-from typing import Final
 
 import duckdb
 
 from lapwing.catalog.model import Catalog, PublicTable, Table
+from lapwing.catalog.text_files import delimiter, header, is_text
 from lapwing.engines.duckdb.cleaned import Location, clean, unit_value
 from lapwing.engines.duckdb.files import File, readable
 from lapwing.engines.duckdb.link_keys import linked_columns
 from lapwing.engines.duckdb.literals import text
 from lapwing.errors import DataFault
-
-TEXT_SUFFIXES: Final = {".csv", ".tsv"}
 
 
 def described(
@@ -42,11 +40,10 @@ def described(
 
 def metadata(path: Path, connection: duckdb.DuckDBPyConnection) -> tuple[int, list[str]]:
     """Return the number of rows (used to plan passes, never shown) and the names of the columns."""
-    if _is_text(path):
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            names = next(csv.reader(file, delimiter=_delimiter(path)), [])
+    if is_text(path):
+        names = header(path)
         # A row takes at least two bytes a column: an upper bound on their number without reading them.
-        return path.stat().st_size // max(2 * len(names), 1), names
+        return path.stat().st_size // (2 * len(names)), names
     # By the engine that reads the rows afterwards; a Parquet library of its own takes longer to load than to ask.
     cursor, source = connection.cursor(), text(str(path))
     ((rows,),) = cursor.execute(f"SELECT num_rows FROM parquet_file_metadata({source})").fetchall()
@@ -91,10 +88,10 @@ def rows_of(path: Path, file: File) -> int:
 
     The engine's own does not mind a quote that is never closed: it drops what follows, to the end of the file.
     """
-    if not _is_text(path):
+    if not is_text(path):
         return file.rows
     with path.open(newline="", encoding="utf-8-sig") as content:
-        lines = csv.reader(content, delimiter=_delimiter(path), strict=True)
+        lines = csv.reader(content, delimiter=delimiter(path), strict=True)
         alone = len(next(lines)) == 1  # then an empty line is a row that is NULL
         return sum(1 for line in lines if line or alone)
 
@@ -105,20 +102,12 @@ def relation(path: Path, names: list[str]) -> str:
     Text is read as text, by the rules of RFC 4180 and by one reader: nothing is guessed, padded or skipped, so that no
     line can swallow its neighbours unseen.
     """
-    if not _is_text(path):
+    if not is_text(path):
         return f"read_parquet({text(str(path))}, hive_partitioning = false)"
     columns = ", ".join(f"{text(name)}: 'VARCHAR'" for name in names)
-    options = f"auto_detect = false, header = true, delim = {text(_delimiter(path))}, quote = '\"', escape = '\"'"
+    options = f"auto_detect = false, header = true, delim = {text(delimiter(path))}, quote = '\"', escape = '\"'"
     strict = "nullstr = '', parallel = false, hive_partitioning = false"
     return f"read_csv({text(str(path))}, {options}, {strict}, columns = {{{columns}}})"
-
-
-def _is_text(path: Path) -> bool:
-    return path.suffix.casefold() in TEXT_SUFFIXES
-
-
-def _delimiter(path: Path) -> str:
-    return "\t" if path.suffix.casefold() == ".tsv" else ","
 
 
 def read_through(table: Table, source: Location) -> str:

@@ -1,107 +1,32 @@
-"""A first draft of a catalog from a data file: its names and types, and what the curator adds.
+"""A first draft of a catalog from a data file: the names and types that it declares, and what the curator adds.
 
-Bounds, values and the budget never come from the data: the caller gives them, or they are left out and the questions
-that need them are refused. Of a Parquet file only the schema in the footer is read, neither rows nor the footer's
-statistics. A CSV file holds no types, so they are guessed from its first block of rows, and a note says so. Messages
-never contain what Arrow says about a broken file, because that may quote a row.
+Bounds, values and the budget never come from the data, nor do the types of a CSV file: the caller gives them, or they
+are left out and the questions that need them are refused. No row is read (`file_columns`).
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from numbers import Integral
 from pathlib import Path
-from typing import cast, final
-
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
+from typing import NoReturn, cast, final
 
 from lapwing.catalog import spelling
 from lapwing.catalog.column_checks import NUMERIC
+from lapwing.catalog.file_columns import FileColumn, read_columns
 from lapwing.catalog.model import ROW, Budget, Catalog, Table
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.table import Bound, Column, Value
 from lapwing.catalog.toml import default_measure
-from lapwing.errors import DataFault, InvalidParameter
+from lapwing.errors import InvalidParameter
 from lapwing.privacy.measures import Number, exact
 
 LARGEST_DELTA = Fraction(1, 10**5)
 
 Edge = Number | date | str
-
-
-# ---- what a file declares --------------------------------------------------------------------------------------------
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileColumn:
-    """A column as a file declares it; `type` is None if the catalog has no such type."""
-
-    name: str
-    type: str | None
-    step: Fraction | None
-    stored_as: str
-
-
-def read_columns(source: Path) -> tuple[tuple[FileColumn, ...], tuple[str, ...]]:
-    """Return the columns of a Parquet or CSV file, and notes on how they were found.
-
-    Raises: DataFault if the file is missing, unreadable, or of another kind.
-    """
-    readers = {".parquet": lambda path: (pa.parquet.read_schema(path), ()), ".csv": _csv_schema, ".tsv": _csv_schema}
-    reader = readers.get(source.suffix.lower())
-    if reader is None:
-        raise DataFault(f"{source.name} is not of a known kind; give a file whose name ends in .parquet, .csv or .tsv.")
-    if not source.is_file():
-        raise DataFault(f"There is no file {source}; check the path.")
-    try:
-        schema, notes = reader(source)
-    except (OSError, pa.ArrowException, UnicodeDecodeError):
-        kind = source.suffix.lower().removeprefix(".")
-        raise DataFault(
-            f"{source.name} cannot be read as {kind}: it is damaged, cut off, of another kind, or not yours to read; "
-            "check the file."
-        ) from None
-    return tuple(_file_column(field) for field in schema), notes
-
-
-def _csv_schema(source: Path) -> tuple[pa.Schema, tuple[str, ...]]:
-    delimiter = "\t" if source.suffix.lower() == ".tsv" else ","
-    with pa.csv.open_csv(source, parse_options=pa.csv.ParseOptions(delimiter=delimiter)) as reader:
-        return reader.schema, (
-            f"{source.name}: a CSV file holds no types; they were guessed from the first rows, check them.",
-        )
-
-
-def _file_column(field: pa.Field) -> FileColumn:
-    usable = bool(field.name) and spelling.storable(field.name)
-    kind = next((kind for is_of, kind in _TYPES if is_of(field.type)), None) if usable else None
-    step = Fraction(10) ** -field.type.scale if kind == "decimal" else None
-    return FileColumn(name=field.name, type=kind, step=step, stored_as=str(field.type) if usable else "unnamed")
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    value = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(value) or pa.types.is_large_string(value) or pa.types.is_string_view(value))
-
-
-_TYPES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
-    (pa.types.is_integer, "integer"),
-    (pa.types.is_decimal, "decimal"),
-    (pa.types.is_floating, "float"),
-    (pa.types.is_boolean, "boolean"),
-    (_is_text, "string"),
-    (pa.types.is_date, "date"),
-    (pa.types.is_timestamp, "timestamp"),
-)
-
-
-# ---- the draft -------------------------------------------------------------------------------------------------------
 
 
 @final
@@ -120,6 +45,7 @@ def draft(
     epsilon: Number,
     delta: Number = 0,
     max_rows_per_unit: int | None = None,
+    types: Mapping[str, str] | None = None,
     bounds: Mapping[str, tuple[Edge, Edge]] | None = None,
     values: Mapping[str, Sequence[object]] | None = None,
     measure: str | None = None,
@@ -128,9 +54,11 @@ def draft(
     people: int | None = None,
     folder: Path | None = None,
 ) -> Draft:
-    """Draft a catalog of one table from the names and types in a Parquet or CSV file.
+    """Draft a catalog of one table from the names in a Parquet or CSV file, and the types that Parquet declares.
 
     Args: source: the file; the table is named after it, the ledger is `<stem>.lapwing.db` beside the catalog.
+        types: column → type, for a CSV file, which has none: as in a catalog, or `decimal:0.01` with its step. A column
+            that is not named is text.
         bounds: column → (lower, upper); `values`: column → public keys. A text is read as the column's type.
         max_rows_per_unit: required unless the privacy unit is "row".
         people: a public figure of how many privacy units there are; it only judges delta and is not stored.
@@ -140,8 +68,9 @@ def draft(
         missing or unreadable.
     """
     budget = _budget(epsilon, delta, delta_keys, measure, neighbouring)
-    columns, notes = read_columns(source)
     with within(f"{source.name}: "):
+        columns = read_columns(source, types or {})
+        _check_known("types", types or {}, columns)
         _check_known("bounds", bounds or {}, columns)
         _check_known("values", values or {}, columns)
         table = _table(source, folder, privacy_unit, max_rows_per_unit, columns, bounds or {}, values or {})
@@ -153,7 +82,7 @@ def draft(
         tables=(table,),
         folder=(folder or source.parent).absolute(),
     )
-    return Draft(catalog=catalog, notes=(*notes, *_table_notes(table, columns), *_delta_notes(budget.delta, people)))
+    return Draft(catalog=catalog, notes=(*_table_notes(table, columns), *_delta_notes(budget.delta, people)))
 
 
 def table_name(source: Path) -> str:
@@ -190,7 +119,7 @@ def _table(
         refuse(f"{place}.max_rows_per_unit", reason)
     with within(f"{place}."):
         columns = tuple(
-            _column(column.name, column.type, column.step, bounds.get(column.name), values.get(column.name))
+            _column(column, column.type, bounds.get(column.name), values.get(column.name))
             for column in file_columns
             if column.type is not None
         )
@@ -239,12 +168,23 @@ def _names(columns: Sequence[FileColumn]) -> str:
     return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
 
 
-def _column(
-    name: str, kind: str, step: Fraction | None, bounds: tuple[Edge, Edge] | None, values: Sequence[object] | None
-) -> Column:
+def _column(column: FileColumn, kind: str, bounds: tuple[Edge, Edge] | None, values: Sequence[object] | None) -> Column:
+    name = column.name
+    if column.untyped and bounds is not None:
+        _refuse_untyped(name, "which has no bounds; give")
+    if kind == "decimal" and column.step is None and bounds is not None:
+        refuse(f"columns.{spelling.key(name)}.step", "missing; give it with the type, like decimal:0.01")
     lower, upper = (None, None) if bounds is None else _edges(name, kind, bounds)
     listed = None if values is None else _listed(name, kind, values)
-    return Column(name=name, type=kind, lower=lower, upper=upper, step=step, values=listed)
+    if column.untyped and not all(isinstance(value, str) for value in listed or ()):
+        _refuse_untyped(name, "and its values must be texts; write them so, or give")
+    return Column(name=name, type=kind, lower=lower, upper=upper, step=column.step, values=listed)
+
+
+def _refuse_untyped(name: str, what: str) -> NoReturn:
+    why = f"a CSV file holds no types and none was given, so it is text, {what} its type"
+    example = f"like --types {spelling.key(name)}=integer, or types={{{name!r}: 'integer'}} in Python"
+    refuse(f"columns.{spelling.key(name)}", f"{why}, {example}")
 
 
 def _edges(name: str, kind: str, bounds: object) -> tuple[Bound, Bound]:
@@ -309,6 +249,9 @@ def _table_notes(table: Table, columns: Sequence[FileColumn]) -> Iterable[str]:
     left_out = [f"{spelling.key(column.name)} ({column.stored_as})" for column in columns if column.type is None]
     if left_out:
         yield f"Left out, because a catalog has no such type: {', '.join(left_out)}."
+    untyped = [spelling.key(column.name) for column in columns if column.untyped]
+    if untyped:
+        yield f"Text, as a CSV file holds no types and none was given: {', '.join(untyped)}."
     asked = [column for column in table.columns if column.name != table.privacy_unit]
     unbounded = [spelling.key(column.name) for column in asked if column.numeric and not column.bounded]
     if unbounded:

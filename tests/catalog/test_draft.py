@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from lapwing.catalog import Catalog, Column
-from lapwing.catalog.infer import Draft, draft, table_name
+from lapwing.catalog.draft import Draft, draft, table_name
 from lapwing.catalog.toml import dumps, loads
 from lapwing.errors import CatalogError, DataFault, InvalidParameter, LapwingError
 
@@ -122,20 +122,118 @@ def test_statistics_are_never_read(parquet: Path, tmp_path: Path) -> None:
     assert dumps(drafted(parquet).catalog) == dumps(drafted(other).catalog)
 
 
+VISITS = b"person_id,cost,plan,day,nothing,\np1,1.5,a,2020-01-01,,\np2,2,b,2020-01-02,,\n"
+TYPES = {"cost": "decimal:0.01", "day": "date", "nothing": "integer"}
+
+
+def csv(folder: Path, content: bytes = VISITS, name: str = "visits.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+def types_of(drafted: Draft) -> dict[str, str]:
+    return {column.name: column.type for column in drafted.catalog.tables[0].columns}
+
+
 def test_csv(tmp_path: Path) -> None:
-    path = tmp_path / "2024 visits.csv"
-    path.write_text("person_id,cost,plan,day,nothing,\np1,1.5,a,2020-01-01,,\np2,2,b,2020-01-02,,\n", encoding="utf-8")
-    result = drafted(path, bounds={"cost": (0, 10)})
+    result = drafted(csv(tmp_path, name="2024 visits.csv"), types=TYPES, bounds={"cost": (0, 10)})
     table = result.catalog.tables[0]
     assert (table.name, table.source) == ("t_2024_visits", "2024 visits.csv")
     assert result.catalog.ledger == "sqlite:2024 visits.lapwing.db"
-    assert [(column.name, column.type) for column in table.columns] == [
-        ("person_id", "string"), ("cost", "float"), ("plan", "string"), ("day", "date"),
-    ]  # fmt: skip
-    assert result.notes[:2] == (
-        "2024 visits.csv: a CSV file holds no types; they were guessed from the first rows, check them.",
-        'Left out, because a catalog has no such type: nothing (null), "" (unnamed).',
+    assert types_of(result) == {
+        "person_id": "string", "cost": "decimal", "plan": "string", "day": "date", "nothing": "integer",
+    }  # fmt: skip
+    assert by_name(result.catalog)["cost"].step == Fraction(1, 100)
+    assert result.notes[:3] == (
+        'Left out, because a catalog has no such type: "" (unnamed).',
+        "Text, as a CSV file holds no types and none was given: person_id, plan.",
+        "Without bounds, hence not for SUM and AVG: nothing.",
     )
+
+
+def test_a_csv_file_without_types_is_text(tmp_path: Path) -> None:
+    result = drafted(csv(tmp_path), values={"cost": ["2", "1.5"]})
+    assert set(types_of(result).values()) == {"string"}
+    assert by_name(result.catalog)["cost"].values == ("2", "1.5")
+
+
+def test_all_types_of_a_catalog_can_be_given(tmp_path: Path) -> None:
+    names = ("integer", "decimal", "float", "boolean", "string", "date", "timestamp")
+    path = csv(tmp_path, ",".join(["person_id", *names]).encode() + b"\n")
+    assert types_of(drafted(path, types={name: name for name in names})) == {"person_id": "string"} | {
+        name: name for name in names
+    }
+    steps = drafted(path, types={"integer": "integer:10", "float": "float:0.5"}, bounds={"integer": (0, 100)}).catalog
+    assert (by_name(steps)["integer"].step, by_name(steps)["float"].step) == (Fraction(10), Fraction(1, 2))
+
+
+@pytest.mark.parametrize("rows", [b"", b"x,\xff\xfe,,,,\n", b'"', b"1,2\n1,2,3\n", b"5.5,a,,soon,0,\n"])
+def test_rows_of_csv_are_never_read(tmp_path: Path, rows: bytes) -> None:
+    names = VISITS.splitlines()[0] + b"\n"
+    assert drafted(csv(tmp_path, names + rows), types=TYPES) == drafted(csv(tmp_path), types=TYPES)
+
+
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        (b"\xef\xbb\xbfperson_id,cost\n", ["person_id", "cost"]),
+        (b'person_id,"a,""b"\r\n1,2\r\n', ["person_id", 'a,"b']),
+        (b'person_id,"a\nb"\n', ["person_id", "a\nb"]),
+        (b"person_id;cost,x", ["person_id;cost", "x"]),
+        ("person_id,Größe\n".encode(), ["person_id", "Größe"]),
+    ],
+)
+def test_the_first_line_of_csv_holds_the_names(tmp_path: Path, content: bytes, names: list[str]) -> None:
+    assert list(types_of(drafted(csv(tmp_path, content), privacy_unit=names[0]))) == names
+
+
+def test_tabs_stand_between_the_fields_of_tsv(tmp_path: Path) -> None:
+    assert list(types_of(drafted(csv(tmp_path, b"person_id\ta,b\n", "visits.TSV")))) == ["person_id", "a,b"]
+
+
+TEXT = "a CSV file holds no types and none was given, so it is text, "
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"bounds": {"cost": (0, 1)}},
+            f"tables.visits.columns.cost: {TEXT}which has no bounds; give its type, like --t",
+        ),
+        ({"values": {"cost": [1]}}, f"tables.visits.columns.cost: {TEXT}and its values must be texts; write them so,"),
+        ({"types": {"cost": "number"}}, 'types.cost: "number" is unknown; write one of integer, decimal, float,'),
+        ({"types": {"cost": "Integer"}}, 'types.cost: "Integer" is unknown'),
+        ({"types": {"cost": 1}}, "types.cost: 1 is not a text; write one like 'integer' or 'decimal:0.01'"),
+        ({"types": {"costs": "float"}}, 'types: there is no column "costs"; the columns are person_id, cost,'),
+        ({"types": {"": "float"}}, 'types: the column "" has a type that a catalog cannot hold'),
+        ({"types": {"day": "date:1"}}, 'types.day: "date:1" has a step, which is for numbers; write date'),
+        ({"types": {"cost": "decimal:"}}, 'types.cost: "decimal:" has a step that is not a number'),
+        ({"types": {"cost": "decimal:nan"}}, "types.cost: NaN is not a number that can be counted with"),
+        ({"types": {"cost": "decimal:0"}}, "tables.visits.columns.cost.step: 0 is not allowed"),
+        (
+            {"types": {"cost": "string"}, "bounds": {"cost": (0, 1)}},
+            "tables.visits.columns.cost.lower: a string column",
+        ),
+        (
+            {"types": {"cost": "decimal"}, "bounds": {"cost": (0, 1)}},
+            "tables.visits.columns.cost.step: missing; give it with the type, like decimal:0.01",
+        ),
+        ({"types": {"person_id": "float"}}, 'tables.visits.privacy_unit: "person_id" is of type float'),
+    ],
+)
+def test_refusals_of_csv(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(CatalogError) as caught:
+        drafted(csv(tmp_path), **changes)
+    assert str(caught.value).startswith(f"visits.csv: {message}")
+
+
+def test_parquet_declares_its_types(parquet: Path) -> None:
+    with pytest.raises(
+        CatalogError, match=r"^visits\.parquet: types: visits\.parquet declares its types; leave them out"
+    ):
+        drafted(parquet, types={"cost": "integer"})
 
 
 @pytest.mark.parametrize(
@@ -228,7 +326,13 @@ def cut(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("suffix", "content"),
-    [(".parquet", b"person_id"), (".parquet", b""), (".csv", b""), (".csv", b"a,b\n1,2\nsecret,3,4\n")],
+    [
+        (".parquet", b"person_id"),
+        (".parquet", b""),
+        (".csv", b""),
+        (".csv", b'a,"b\n1,2\nsecret,3'),
+        (".csv", b"a,\xff\n"),
+    ],
 )
 def test_a_damaged_file(tmp_path: Path, suffix: str, content: bytes) -> None:
     path = tmp_path / f"visits{suffix}"

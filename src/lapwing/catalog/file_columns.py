@@ -1,0 +1,173 @@
+"""The columns of a data file: their names and types, as the file declares them or as the curator does.
+
+Of a Parquet file only the schema in the footer is read, neither rows nor the footer's statistics. A CSV file declares
+names and no types, and its rows may not decide them: whether a column is of integers or of floats decides steps, and
+with them sensitivities and prices, and one person's 5.5 among integers would show in both. So the curator gives types
+(`--types`, `types=`), and a column without one is text.
+
+Types can be guessed from the first rows, for a curator's eyes: see `guessed_types`. Messages never contain what Arrow
+says about a broken file, because that may quote a row.
+"""
+
+import csv
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from pathlib import Path
+from typing import Final, final
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from lapwing.catalog import spelling
+from lapwing.catalog.column_checks import NUMERIC, TYPES
+from lapwing.catalog.place import refuse, within
+from lapwing.catalog.table import Column
+from lapwing.catalog.text_files import delimiter, header, is_text
+from lapwing.errors import CatalogError, DataFault
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileColumn:
+    """A column as a file or its curator declares it; `type` is None if the catalog has no such type.
+
+    Args: stored_as: the file's own name for its type. untyped: whether it is text because nobody said what it is.
+    """
+
+    name: str
+    type: str | None
+    step: Fraction | None
+    stored_as: str
+    untyped: bool = False
+
+
+def read_columns(source: Path, types: Mapping[str, str]) -> tuple[FileColumn, ...]:
+    """Return the columns of a Parquet or CSV file.
+
+    Args: types: of columns of a CSV file, as `type_of` reads them; the others are text.
+    Guarantee: a function of a Parquet file's schema, or of a CSV file's first line and `types`.
+    Raises: DataFault if the file is missing, unreadable, or of another kind. CatalogError, starting with `types`, for
+        types that cannot be meant.
+    """
+    with _readable(source):
+        if not is_text(source):
+            schema = pa.parquet.read_schema(source)
+            if types:
+                refuse("types", f"{source.name} declares its types; leave them out, or change them in the catalog")
+            return tuple(_file_column(field) for field in schema)
+        names = header(source)
+    return tuple(_text_column(name, types.get(name)) for name in names)
+
+
+@contextmanager
+def _readable(source: Path) -> Iterator[None]:
+    """Turn what files may raise into our fault, which quotes none of their rows."""
+    if not is_text(source) and source.suffix.lower() != ".parquet":
+        raise DataFault(f"{source.name} is not of a known kind; give a file whose name ends in .parquet, .csv or .tsv.")
+    if not source.is_file():
+        raise DataFault(f"There is no file {source}; check the path.")
+    try:
+        yield
+    except (OSError, pa.ArrowException, UnicodeError, csv.Error):
+        kind = source.suffix.lower().removeprefix(".")
+        raise DataFault(
+            f"{source.name} cannot be read as {kind}: it is damaged, cut off, of another kind, or not yours to read; "
+            "check the file."
+        ) from None
+
+
+# ---- what Parquet declares -------------------------------------------------------------------------------------------
+
+
+def _file_column(field: pa.Field) -> FileColumn:
+    usable = _usable(field.name)
+    kind = _type_of_arrow(field.type) if usable else None
+    step = Fraction(10) ** -field.type.scale if kind == "decimal" else None
+    return FileColumn(name=field.name, type=kind, step=step, stored_as=str(field.type) if usable else "unnamed")
+
+
+def _usable(name: str) -> bool:
+    return bool(name) and spelling.storable(name)
+
+
+def _type_of_arrow(kind: pa.DataType) -> str | None:
+    return next((name for is_of, name in _ARROW_TYPES if is_of(kind)), None)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(value) or pa.types.is_large_string(value) or pa.types.is_string_view(value))
+
+
+_ARROW_TYPES: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
+    (pa.types.is_integer, "integer"),
+    (pa.types.is_decimal, "decimal"),
+    (pa.types.is_floating, "float"),
+    (pa.types.is_boolean, "boolean"),
+    (_is_text, "string"),
+    (pa.types.is_date, "date"),
+    (pa.types.is_timestamp, "timestamp"),
+)
+
+
+# ---- what the curator says of CSV ------------------------------------------------------------------------------------
+
+
+def type_of(text: str) -> tuple[str, Fraction | None]:
+    """Read a type: one of the catalog's, and for a number its step too, as in `decimal:0.01`.
+
+    Raises: CatalogError, without a place.
+    """
+    kind, colon, step = text.partition(":")
+    if kind not in TYPES:
+        raise CatalogError(f"{spelling.text(text)} is unknown; write one of {', '.join(TYPES)}, or one like {_DECIMAL}")
+    if not colon:
+        return kind, None
+    if kind not in NUMERIC:
+        raise CatalogError(f"{spelling.text(text)} has a step, which is for numbers; write {kind}")
+    try:
+        return kind, spelling.exact(Decimal(step))
+    except InvalidOperation:
+        raise CatalogError(
+            f"{spelling.text(text)} has a step that is not a number; write one like {_DECIMAL}"
+        ) from None
+
+
+_DECIMAL: Final = "decimal:0.01"
+
+
+def spelled(column: Column) -> str:
+    """Spell the type of a column as `type_of` reads it: a decimal with its step, if it has one."""
+    decimal = column.type == "decimal" and column.step is not None
+    return f"decimal:{spelling.value(column.step)}" if decimal else column.type
+
+
+def _text_column(name: str, text: object) -> FileColumn:
+    if not _usable(name):
+        return FileColumn(name=name, type=None, step=None, stored_as="unnamed")
+    if text is not None and not isinstance(text, str):
+        refuse(f"types.{spelling.key(name)}", f"{text!r} is not a text; write one like 'integer' or {_DECIMAL!r}")
+    with within(f"types.{spelling.key(name)}: "):
+        kind, step = ("string", None) if text is None else type_of(text)
+    return FileColumn(name=name, type=kind, step=step, stored_as="text", untyped=text is None)
+
+
+# ---- a draft for the curator's eyes ----------------------------------------------------------------------------------
+
+
+def guessed_types(source: Path) -> dict[str, str]:
+    """Guess the types of the columns of a CSV file from its first rows, spelled as `type_of` reads them.
+
+    Guarantee: none. One person's row may decide what is guessed. So it is shown to the curator, who judges it by what
+        the columns are for and says the types; nothing else may use it.
+    Raises: DataFault if the file is missing or unreadable.
+    """
+    with _readable(source):
+        shape = pa.csv.ParseOptions(delimiter=delimiter(source), newlines_in_values=True)
+        with pa.csv.open_csv(source, parse_options=shape) as reader:
+            fields = [field for field in reader.schema if _usable(field.name)]
+    return {field.name: _type_of_arrow(field.type) or "string" for field in fields}
