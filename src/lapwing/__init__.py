@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from lapwing.client import RemoteAnswer as RemoteAnswer
     from lapwing.client import RemoteSession as RemoteSession
     from lapwing.errors import AllowanceExhausted as AllowanceExhausted
+    from lapwing.errors import AnswerDropped as AnswerDropped
     from lapwing.errors import BudgetExhausted as BudgetExhausted
     from lapwing.errors import CatalogError as CatalogError
     from lapwing.errors import CatalogMismatch as CatalogMismatch
@@ -104,8 +105,8 @@ _HOMES = {
     ),
     "builder.values": "col interval literal",
     "errors": (
-        "AllowanceExhausted BudgetExhausted CatalogError CatalogMismatch DataChanged DataFault DataStopped "
-        "EngineFault EntropyFault Fault Interrupted InvalidParameter KeyConflict LapwingError LedgerFault "
+        "AllowanceExhausted AnswerDropped BudgetExhausted CatalogError CatalogMismatch DataChanged DataFault "
+        "DataStopped EngineFault EntropyFault Fault Interrupted InvalidParameter KeyConflict LapwingError LedgerFault "
         "NotAuthorised NotFound QueryRefused ServiceFault TooManyRequests"
     ),
 }

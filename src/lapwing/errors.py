@@ -107,6 +107,13 @@ class KeyConflict(LapwingError):
     exit_status = 2
 
 
+class AnswerDropped(LapwingError):
+    """The server kept this answer no longer than its operator lets it; nothing was charged."""
+
+    code = "answer_dropped"
+    exit_status = 2
+
+
 class TooManyRequests(LapwingError):
     """Who asks has sent too many requests in too short a time; nothing was charged."""
 

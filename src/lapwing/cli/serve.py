@@ -80,6 +80,16 @@ def command(
         float,
         typer.Option(metavar="N", min=0, help="Requests a second of one person at one worker; 0 for no limit."),
     ] = 50.0,
+    keep_answers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="DAYS",
+            min=1,
+            max=36_500,
+            help="For how long answers can be opened again; for ever, unless given.",
+            show_default=False,
+        ),
+    ] = None,
     grace: Annotated[
         int, typer.Option(metavar="SECONDS", min=0, help="For open requests, when the service ends.")
     ] = 30,
@@ -119,6 +129,7 @@ def command(
         threads=threads or max(2, os.cpu_count() or 2),
         rate=rate,
         workers=workers,
+        keep_answers=keep_answers,
         folders=tuple(data or ()),
     )
     usual = [] if data else [Path(os.environ.get("LAPWING_CATALOG", DEFAULT_CATALOG))]

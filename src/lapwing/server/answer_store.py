@@ -3,6 +3,10 @@
 An answer is opened again by its id, for nothing and byte for byte, whatever became of data or catalog. Its id is
 random, but whoever holds it must also have the right to it.
 
+An answer may be dropped some days after it was bought, if the operator says so. Then the request, the document and the
+stream are gone, and what stays is whose it was, so that its owner is told that it was dropped. A key outlives its
+answer: it is never forgotten that a request with it was charged, so nothing is charged a second time by it.
+
 An idempotency key belongs to a person. It is written down before a request begins, and again with what came of it. If
 whoever holds the lock of a key finds it begun and not finished, the process that began it has died: nobody knows
 whether it charged, so nothing is charged again (`server.execution`).
@@ -10,6 +14,7 @@ whether it charged, so nothing is charged again (`server.execution`).
 
 import json
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -20,18 +25,22 @@ from lapwing.answer import Answer
 from lapwing.catalog.model import Catalog
 from lapwing.server import credentials
 from lapwing.server.problems import Problem
-from lapwing.server.store import Store, StoreConnection, now
+from lapwing.server.store import Store, StoreConnection, time_text
 
 MOST: Final = 1024
 LARGEST: Final = 1 << 16
 """Bytes of an answer that is remembered."""
-_COLUMNS: Final = "id, person, dataset, created, request, document, arrow"
+_COLUMNS: Final = "id, person, dataset, created, request, document, arrow, dropped"
+MOST_DROPPED: Final = 200
+"""Answers that are dropped in one transaction, which others wait for."""
+BOUGHT_TOGETHER: Final = f"SELECT {_COLUMNS} FROM answers WHERE substr(id, 1, 32) = ?"  # as the index says it
+DAY: Final = 86_400
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRecord:
-    """An answer as it was shown: the request that bought it, its document, and its Arrow stream."""
+    """An answer as it was shown: the request that bought it, its document, and its Arrow stream; empty if `dropped`."""
 
     id: str
     person: str
@@ -40,6 +49,7 @@ class AnswerRecord:
     request: Mapping[str, Any]
     document: Mapping[str, Any]
     arrow: bytes
+    dropped: bool
 
 
 @final
@@ -68,10 +78,13 @@ class IdempotencyRecord:
 
 @final
 class AnswerStore:
-    """The kept answers of a service, and the keys of requests."""
+    """The kept answers of a service, and the keys of requests.
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    Args: days: for which an answer is kept; None for ever. clock: seconds since 1970.
+    """
+
+    def __init__(self, store: Store, days: int | None = None, clock: Callable[[], float] = time.time) -> None:
+        self._store, self._days, self._clock = store, days, clock
 
     def keep(
         self, new: Sequence[NewAnswer], *, person: str, dataset: str, key: str | None, also: AlsoCommit | None = None
@@ -80,42 +93,59 @@ class AnswerStore:
 
         The others bear the id of the first, with their place.
         """
-        first, created = credentials.new_name(), now()
+        first, created = credentials.new_name(), time_text(self._clock())
         ids = [first, *(f"{first}.{place}" for place in range(1, len(new)))]
         rows = [
-            (id_, person, dataset, created, json.dumps(one.request), json.dumps(one.document), one.arrow)
+            (id_, person, dataset, created, json.dumps(one.request), json.dumps(one.document), one.arrow, 0)
             for id_, one in zip(ids, new, strict=True)
         ]
         with self._store.transaction() as connection:
             for row in rows:
-                connection.execute(f"INSERT INTO answers ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+                connection.execute(f"INSERT INTO answers ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
             if key is not None:
                 connection.execute("UPDATE requests SET answer = ? WHERE person = ? AND key = ?", (first, person, key))
             if also is not None:
                 also(connection, first)
-        return tuple(map(_record, rows))
+        return tuple(map(self._record, rows))
 
     def bought_with(self, id_: str) -> tuple[AnswerRecord, ...]:
         """Return the answer of an id and those that were bought together with it, in their order."""
         with self._store.reading() as connection:
-            rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM answers WHERE id = ? OR id LIKE ?", (id_, f"{id_}.%")
-            ).fetchall()
-        return tuple(sorted(map(_record, rows), key=lambda record: int(record.id.partition(".")[2] or 0)))
+            rows = connection.execute(BOUGHT_TOGETHER, (id_,)).fetchall()
+        return tuple(sorted(map(self._record, rows), key=lambda record: int(record.id.partition(".")[2] or 0)))
 
     def find(self, id_: str) -> AnswerRecord | None:
         """Return an answer by its id."""
         with self._store.reading() as connection:
             row = connection.execute(f"SELECT {_COLUMNS} FROM answers WHERE id = ?", (id_,)).fetchone()
-        return None if row is None else _record(row)
+        return None if row is None else self._record(row)
+
+    def is_kept(self, record: AnswerRecord) -> bool:
+        """Tell whether an answer has not been dropped since it was read."""
+        return not record.dropped and record.created >= self.kept_since
+
+    def drop_old(self) -> int:
+        """Drop answers that are kept for longer than they are to be, some at a time; return how many these were."""
+        with self._store.transaction() as connection:
+            dropped = connection.execute(
+                "UPDATE answers SET request = '{}', document = '{}', arrow = ?, dropped = 1 WHERE id IN"
+                " (SELECT id FROM answers WHERE dropped = 0 AND created < ? LIMIT ?)",
+                (b"", self.kept_since, MOST_DROPPED),
+            )
+            return dropped.rowcount
+
+    @property
+    def kept_since(self) -> str:
+        """What was bought before this is dropped, whether it is still there or not; empty if nothing is."""
+        return "" if self._days is None else time_text(self._clock() - self._days * DAY)
 
     def of(self, person: str, dataset: str, most: int) -> list[dict[str, object]]:
         """Return what somebody has bought of a data set, the newest first, without the answers themselves."""
         with self._store.reading() as connection:
             rows = connection.execute(
-                "SELECT id, created, request FROM answers WHERE person = ? AND dataset = ?"
-                " ORDER BY created DESC, rowid DESC LIMIT ?",
-                (person, dataset, most),
+                "SELECT id, created, request FROM answers WHERE person = ? AND dataset = ? AND dropped = 0"
+                " AND created >= ? ORDER BY created DESC, rowid DESC LIMIT ?",
+                (person, dataset, self.kept_since, most),
             ).fetchall()
         return [{"id": id_, "created": created, "request": json.loads(request)} for id_, created, request in rows]
 
@@ -148,12 +178,12 @@ class AnswerStore:
             row = (json.dumps(problem), person, key)
             connection.execute("UPDATE requests SET problem = ? WHERE person = ? AND key = ?", row)
 
-
-def _record(row: tuple[Any, ...]) -> AnswerRecord:
-    fields = dict(zip(_COLUMNS.split(", "), row, strict=True))
-    return AnswerRecord(
-        **{**fields, "request": json.loads(fields["request"]), "document": json.loads(fields["document"])}
-    )
+    def _record(self, row: tuple[Any, ...]) -> AnswerRecord:
+        fields = dict(zip(_COLUMNS.split(", "), row, strict=True))
+        if fields["dropped"] or fields["created"] < self.kept_since:
+            return AnswerRecord(**{**fields, "request": {}, "document": {}, "arrow": b"", "dropped": True})
+        read = {"request": json.loads(fields["request"]), "document": json.loads(fields["document"])}
+        return AnswerRecord(**{**fields, **read, "dropped": False})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

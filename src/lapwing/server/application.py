@@ -31,7 +31,7 @@ def application(service: Service, address: str) -> RequestMiddleware:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        service.settler.start()
+        service.start()
         yield
         service.close()
 

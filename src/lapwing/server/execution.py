@@ -14,7 +14,8 @@ A request with an idempotency key takes the lock of its key, and then
 1. finds nothing: the key is written down as begun, and the question is asked. An answer is kept together with the key,
    in one transaction. If nothing was charged the key is forgotten; if the price is paid and there is no answer, that is
    written down, and is what a second request is told.
-2. finds an answer, or that it failed: this is what came of the key, and nothing is asked.
+2. finds an answer, or that it failed: this is what came of the key, and nothing is asked. So it is if the answer has
+   been dropped, as the operator keeps answers for some days only: then the caller is told that.
 3. finds that it began, and no more. Whoever began it is dead, as nobody has the lock. If the ledger has the answer, it
    is served for nothing, by a session that can be charged nothing. If not, nobody knows whether it was charged, and it
    is not asked again: the caller is told to look at the history, and to use a new key.
@@ -226,6 +227,8 @@ class QuestionExecutor:
         if earlier.problem is not None:
             raise RepeatedProblem(earlier.problem)
         records = () if earlier.answer is None else self._answers.bought_with(earlier.answer)
+        if any(record.dropped for record in records):  # paid for: neither asked nor charged again
+            raise dropped()
         if records:
             return records
         try:
@@ -256,7 +259,7 @@ class QuestionExecutor:
         requests, catalog = requests_of(body), session.catalog
         single = answers[0] if key is None and claim is None and len(answers) == 1 else None
         recent = None if single is None else self._recent.find(caller.name, served.name, requests[0], single, catalog)
-        if recent is not None:
+        if recent is not None and self._answers.is_kept(recent):
             return (recent,)
         new = [
             NewAnswer(
@@ -275,6 +278,14 @@ class QuestionExecutor:
         if single is not None:
             self._recent.note(single, catalog, records[0])
         return records
+
+
+def dropped() -> errors.AnswerDropped:
+    """Return the error of an answer that is not kept any more."""
+    return errors.AnswerDropped(
+        "The answer was dropped, as this service keeps answers for a time that its operator has set. Nothing was "
+        "charged. Ask the question again, with a new key: while data and catalog are the same, that is free."
+    )
 
 
 def was_charged(error: errors.LapwingError) -> bool | None:

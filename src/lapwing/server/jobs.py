@@ -32,6 +32,8 @@ from lapwing.server.store import Store, StoreConnection
 Status = Literal["waiting", "running", "done", "failed", "cancelled"]
 SILENT: Final = 30
 """Seconds after which a holder that did not say that it is there is dead."""
+MOST_DROPPED: Final = 500
+"""Questions that are removed in one transaction, which others wait for."""
 _COLUMNS: Final = "id, person, dataset, created, request, status, stopping, answer, problem"
 
 
@@ -106,6 +108,19 @@ class JobStore:
                 f"SELECT {_COLUMNS} FROM queries {whose} ORDER BY created DESC, id LIMIT ?", (*values, most)
             ).fetchall()
         return [_job(row) for row in rows]
+
+    def drop_old(self, since: str) -> int:
+        """Remove some questions that have ended and were queued before a time; return how many.
+
+        The key of one that may have been charged is known to `answers` for ever, so it is not asked again.
+        """
+        with self._store.transaction() as connection:
+            removed = connection.execute(
+                "DELETE FROM queries WHERE id IN (SELECT id FROM queries"
+                " WHERE status IN ('done', 'failed', 'cancelled') AND created < ? LIMIT ?)",
+                (since, MOST_DROPPED),
+            )
+            return removed.rowcount
 
     # ---- What becomes of it ----
 

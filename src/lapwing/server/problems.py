@@ -27,6 +27,7 @@ STATUS: Final[Mapping[type[errors.LapwingError], int]] = {
     errors.NotAuthorised: 403,
     errors.NotFound: 404,
     errors.KeyConflict: 409,
+    errors.AnswerDropped: 410,
     errors.DataChanged: 409,
     errors.DataStopped: 409,
     errors.BudgetExhausted: 409,

@@ -21,6 +21,7 @@ from lapwing.privacy.amounts import probability, read
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.bodies import BatchBody, ExplainBody, QueryBody
 from lapwing.server.datasets import DatasetDocument, ServedDataset, schema_document
+from lapwing.server.execution import dropped
 from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
 from lapwing.server.responses import ARROW, described_by, json_response
@@ -39,6 +40,7 @@ MAY_ASK: Final = may_raise(
     errors.DataChanged,
     errors.DataStopped,
     errors.KeyConflict,
+    errors.AnswerDropped,
     errors.Interrupted,
     errors.DataFault,
     errors.EngineFault,
@@ -46,7 +48,9 @@ MAY_ASK: Final = may_raise(
     errors.ServiceFault,
     errors.TooManyRequests,
 )
-MAY_REOPEN: Final = may_raise(errors.DataChanged, errors.InvalidParameter, errors.ServiceFault, errors.TooManyRequests)
+MAY_REOPEN: Final = may_raise(
+    errors.AnswerDropped, errors.DataChanged, errors.InvalidParameter, errors.ServiceFault, errors.TooManyRequests
+)
 
 
 class DatasetName(TypedDict):
@@ -111,7 +115,10 @@ def routes(service: Service) -> APIRouter:
         record = await run_in_threadpool(service.answers.find, answer)  # it may be long
         if record is None or not (record.person == caller.name or caller.may("audit")):
             raise missing("answer")
-        return await visible(caller, record.dataset), record
+        served = await visible(caller, record.dataset)
+        if record.dropped:
+            raise dropped()
+        return served, record
 
     @router.get("/datasets")
     def list_datasets(caller: Caller = reader) -> list[DatasetName]:

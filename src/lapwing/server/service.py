@@ -20,6 +20,7 @@ from lapwing.server.metrics import Metrics
 from lapwing.server.people import People
 from lapwing.server.policies import Policies
 from lapwing.server.registration import DatasetRegistry, registered_sessions
+from lapwing.server.retention import Retention
 from lapwing.server.sqlite_store import SqliteStore
 from lapwing.server.store import Store
 from lapwing.session import Session
@@ -37,8 +38,8 @@ class ServiceSettings:
     Args: most_bytes: of a request; request_seconds: until it has arrived; answer_seconds: until a request stops waiting
         for its answer; threads: questions at once; rate: requests a second of one person, strangers: of an address
             without a valid token, logins among them; 0 for no limit. workers: processes among which the limit of
-            strangers is divided, so that more of them make no more guesses. folders: in which data sets may be
-            registered (`server.registration`).
+            strangers is divided, so that more of them make no more guesses. keep_answers: days for which answers are
+            kept, None for ever. folders: in which data sets may be registered (`server.registration`).
     """
 
     most_bytes: int = 1 << 20
@@ -48,6 +49,7 @@ class ServiceSettings:
     rate: float = 50.0
     strangers: float = 1.0
     workers: int = 1
+    keep_answers: int | None = None
     folders: tuple[Path, ...] = ()
 
 
@@ -65,7 +67,7 @@ class Service:
         self.store = open_store(people or usual)
         self.people = People(self.store)
         self.policies = Policies(self.store)
-        self.answers = AnswerStore(self.store)
+        self.answers = AnswerStore(self.store, settings.keep_answers)
         self.metrics = Metrics()
         self.callers = Callers(self.people, settings.rate, settings.strangers, settings.workers)
         self.datasets = Datasets(sessions, self.policies, registered)
@@ -80,12 +82,19 @@ class Service:
         self.jobs = JobStore(self.store)
         self.job_runner = JobRunner(self.jobs, self.executor, self.people, self.datasets)
         self.settler = LedgerSettler(self.datasets)
+        self.retention = Retention(self.answers, self.jobs)
+
+    def start(self) -> None:
+        """Begin what a service does by itself, beside what it is asked."""
+        self.settler.start()
+        self.retention.start()
 
     def close(self) -> None:
         """Wait for what is under way, and close everything."""
         self.executor.close()
         self.job_runner.close()
         self.settler.close()
+        self.retention.close()
         self.datasets.close()
         self.store.close()
 

@@ -7,6 +7,7 @@ one that only reads sees what was committed before it began, and waits for nobod
 The ledger is held while a policy is read (`ledger.allowances`), so nothing here may ask a ledger for anything.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
@@ -79,4 +80,9 @@ def migrations(kind: Kind) -> list[str]:
 
 def now() -> str:
     """Return the time in UTC, for people."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    return time_text(time.time())
+
+
+def time_text(seconds: float) -> str:
+    """Return a time, in seconds since 1970, as the store has it: in UTC, for people; a later one is a greater text."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
