@@ -37,7 +37,7 @@ def later(world: World, days: float) -> None:
 @pytest.mark.parametrize("swept", [False, True])
 def test_an_answer_that_is_too_old_is_gone_and_says_so(keeping: World, swept: bool) -> None:
     bought = keeping.query("alice", **KEY).document["id"]
-    queued = keeping.connect("alice").submit(QUESTION["sql"], epsilon=0.5)
+    queued = keeping.connect("alice").submit(str(QUESTION["sql"]), epsilon=0.5)
     assert queued.wait(20).id
     later(keeping, DAYS - 0.01)
     assert keeping.service.answers.drop_old() == 0

@@ -1,5 +1,7 @@
 """`lapwing serve` as a process: it starts in one line, answers the command line, and ends when it is told to."""
 
+import asyncio
+import html
 import http.client
 import json
 import os
@@ -10,10 +12,12 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import lapwing as lw
+from lapwing.server import listener
 from tests.support.cli.command import Run, write_visits
 from tests.support.server.world import World
 
@@ -93,6 +97,13 @@ def test_from_a_file_to_an_answer(tmp_path: Path, run: Run, monkeypatch: pytest.
         (["--epsilon", "1"], "--epsilon goes with --privacy-unit"),
         (["visits.parquet", "--privacy-unit", "person_id"], "--epsilon"),
         (["--host", "256.1.1.1", "--behind-proxy"], "listening"),
+        (["--public-url", "http://dp.example.org"], "unencrypted"),
+        (["--public-url", "https://carol:secret@dp.example.org"], "no address"),
+        (["--public-url", "https://dp.example.org/lapwing"], "without name, path"),
+        (["--public-url", "https://dp.example.org?x=1"], "no address"),
+        (["--public-url", "https://dp.example.org:99999"], "no address"),
+        (["--public-url", "dp.example.org"], "https://dp.example.org"),
+        (["--public-url", "https://dp.example.org';curl evil"], "no address"),
         (["none.toml"], "none.toml"),
         ([], "LAPWING_CURATOR_PASSWORD"),
         (["lapwing.toml", "lapwing.toml"], "two data sets"),
@@ -127,6 +138,49 @@ class Links(HTMLParser):
         self.tags.add(tag)
         self.found += [value for name, value in attrs if name in ("src", "href") and value]
         self.places |= {f"#{value}" for name, value in attrs if name == "id"}
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ({}, "http://127.0.0.1:8000"),
+        ({"host": "::1", "port": 80}, "http://[::1]:80"),
+        ({"public_url": "https://dp.example.org/"}, "https://dp.example.org"),
+        ({"public_url": "https://[2001:db8::1]:8443", "behind_proxy": True}, "https://[2001:db8::1]:8443"),
+        ({"public_url": "http://localhost:8080", "behind_proxy": True}, "http://localhost:8080"),
+        ({"behind_proxy": True}, "https://ADDRESS"),
+        ({"host": "0.0.0.0", "behind_proxy": True}, "https://ADDRESS"),
+        ({"host": "::", "behind_proxy": True}, "https://ADDRESS"),
+    ],
+)
+def test_pages_name_the_address_at_which_callers_find_the_service(
+    shared: World, said: dict[str, Any], shown: str
+) -> None:
+    place = listener.Endpoint(**said)
+    assert place.callers_address == shown
+    pages = list(pages_of(shared, place))
+    assert all(f"curl {shown}/v1/" in page or f" {shown}/v1/" in page for page in pages)
+    assert f'lw.connect("{shown}"' in pages[0]
+    if shown != place.address:
+        assert not any("127.0.0.1" in page or "0.0.0.0" in page for page in pages)
+
+
+def pages_of(world: World, place: listener.Endpoint) -> Iterator[str]:
+    """Yield the pages of a service that is at a place."""
+    app: Any = listener.server(world.service, place).config.app
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    for path in ("/", "/docs"):
+        asyncio.run(
+            app({"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": []}, receive, send)
+        )
+        yield html.unescape(sent[-1]["body"].decode())
 
 
 @pytest.mark.parametrize("path", ["/", "/docs"])

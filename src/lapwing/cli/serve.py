@@ -61,6 +61,14 @@ def command(
     behind_proxy: Annotated[
         bool, typer.Option("--behind-proxy", help="A proxy on this machine speaks TLS with the callers.")
     ] = False,
+    public_url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where callers find it, for the pages that tell them; needed behind a proxy, as https://dp.example.org.",
+            show_default=False,
+        ),
+    ] = None,
     max_request: Annotated[int, typer.Option(metavar="BYTES", min=1024, help="The largest request.")] = 1 << 20,
     request_time: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="For a request to arrive.")] = 10.0,
     answer_time: Annotated[
@@ -120,7 +128,13 @@ def command(
             f"The service needs {missing.name}, which is not installed. Run `pip install 'lapwing[server]'`."
         ) from None
     endpoint = listener.Endpoint(
-        host=host, port=port, certificate=tls_cert, key=tls_key, behind_proxy=behind_proxy, grace=grace
+        host=host,
+        port=port,
+        certificate=tls_cert,
+        key=tls_key,
+        behind_proxy=behind_proxy,
+        public_url=public_url,
+        grace=grace,
     )
     settings = ServiceSettings(
         most_bytes=max_request,
@@ -167,7 +181,9 @@ def command(
                 _say(f"{curator} was made the curator; the people are in {service.store.name}")
                 log("curator made", person=curator)
             names = [served.name for served in service.datasets.everything()]
-            _say(f"Serving {', '.join(names)} at {endpoint.address}")
+            _say(f"Serving {', '.join(names)} at {endpoint.callers_address}")
+            if endpoint.callers_address == listener.UNSAID:
+                _say("Say by --public-url where callers find it: its pages name no address to send tokens to.")
             log("serving", datasets=names)
             if workers == 1:
                 listener.run(service, endpoint)

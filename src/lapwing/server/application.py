@@ -26,7 +26,7 @@ OPEN: Final = ("/v1/login", "/healthz")
 def application(service: Service, address: str) -> RequestMiddleware:
     """Return the application of a service, which it closes when it ends.
 
-    Args: address: at which callers find it, for the page that tells them.
+    Args: address: at which callers find it, for the pages that tell them.
     """
 
     @asynccontextmanager

@@ -2,6 +2,7 @@
 
 import gc
 import ipaddress
+import re
 import signal
 import socket
 import threading
@@ -21,6 +22,9 @@ from lapwing.server.problems import place_of
 from lapwing.server.service import Service
 
 IDLE_SECONDS: Final = 60
+PUBLIC: Final = re.compile(r"(https?)://([A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::([0-9]{1,5}))?/?")
+UNSAID: Final = "https://ADDRESS"
+"""Stands on the pages where the address of the service is not known."""
 
 
 @final
@@ -28,8 +32,8 @@ IDLE_SECONDS: Final = 60
 class Endpoint:
     """Where a service listens.
 
-    Args: behind_proxy: whether a proxy on this machine speaks TLS with the callers; grace: seconds that requests under
-        way have to end in.
+    Args: behind_proxy: whether a proxy on this machine speaks TLS with the callers; public_url: at which callers find
+        it, if that is not where it listens; grace: seconds that requests under way have to end in.
     """
 
     host: str = "127.0.0.1"
@@ -37,6 +41,7 @@ class Endpoint:
     certificate: Path | None = None
     key: Path | None = None
     behind_proxy: bool = False
+    public_url: str | None = None
     grace: int = 30
 
     def __post_init__(self) -> None:
@@ -51,15 +56,29 @@ class Endpoint:
                 "proxy on this machine speaks TLS with the callers, --behind-proxy."
             )
 
+        if self.public_url is not None:
+            _require_public(self.public_url)
+
     def at(self, door: socket.socket) -> "Endpoint":
         """Return the place with the port that a socket has: with port 0 the system chose it."""
         return replace(self, port=door.getsockname()[1])
 
     @property
     def address(self) -> str:
-        """The address of the service, for people."""
+        """Where the service listens, as an address."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if self.certificate else 'http'}://{host}:{self.port}"
+
+    @property
+    def callers_address(self) -> str:
+        """The address to which callers send tokens, as pages and messages show it.
+
+        It is what the operator says, or else where the service listens. Behind a proxy, or at all addresses of a
+        machine, that is not where callers find it, and nothing is shown that they could send a token to.
+        """
+        if self.public_url is not None:
+            return self.public_url.rstrip("/")
+        return UNSAID if self.behind_proxy or _is_any(self.host) else self.address
 
 
 def run(service: Service, place: Endpoint) -> None:
@@ -127,7 +146,7 @@ def server(
     """
     open_log(worker)
     config = uvicorn.Config(
-        application(service, place.address),
+        application(service, place.callers_address),
         host=place.host,
         port=place.port,
         http=connections.protocol(service.settings.request_seconds, connections.room()),
@@ -145,6 +164,26 @@ def server(
         callback_notify=ready,
     )
     return uvicorn.Server(config)
+
+
+def _require_public(url: str) -> None:
+    """Refuse what is no address that callers can send tokens to."""
+    parts = PUBLIC.fullmatch(url)
+    if parts is None or not 0 < int(parts[3] or 443) < 1 << 16:
+        raise InvalidParameter(
+            f"--public-url is {url[:100]!r}, which is no address of a service: write one like https://dp.example.org, "
+            "with a port if it has one, and without name, path or question mark."
+        )
+    if parts[1] == "http" and not _is_loopback(parts[2].strip("[]")):
+        raise InvalidParameter(f"Tokens would go to {parts[2]} unencrypted. Give --public-url an address with https.")
+
+
+def _is_any(host: str) -> bool:
+    """Tell whether a host stands for all addresses of this machine."""
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
 
 
 def _is_loopback(host: str) -> bool:
