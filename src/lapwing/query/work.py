@@ -1,0 +1,386 @@
+"""How much one unit can make an engine do: a cost model, from a plan and the catalog alone.
+
+Whoever waits for an answer learns how long it took. If one unit could multiply that time, its presence could be read
+off the clock, at no price. So for people whose clock is not trusted the work that a unit can cause is bounded: it is at
+most `MULTIPLE` times that of reading the rows which the unit has in the tables of the question.
+
+The work is a number of nominal nanoseconds, from public facts: the rows that a unit can have in every node of the plan
+(`rows_per_unit`), the lengths of texts (`max_length`), what each function, join, sort and window costs (measured by
+`benchmarks/work.py`, which also tries to beat the model), and how often the engine runs it all. It is a model and no
+proof: engines reorder and cache, machines differ. What stands behind it is a deadline, not this number.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from math import log2
+from typing import Final, cast
+
+from lapwing.query.expressions.automata import Use, automaton_of
+from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation, walk
+from lapwing.query.expressions.strings import length_of
+from lapwing.query.expressions.types import TEXT
+from lapwing.query.expressions.weight import COPIES
+from lapwing.query.measures import Count, CountDistinct, CountUnits, Distribution, Key, Measure, Sum
+from lapwing.query.plan import Plan, Question
+from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate
+from lapwing.query.relations.public_join import PublicJoin
+from lapwing.query.relations.relation import ProtectedRows, Relation, Selection
+from lapwing.query.relations.set_operations import DistinctRows, Union
+from lapwing.query.relations.unit_join import UnitJoin
+from lapwing.query.relations.windowed import Window, Windowed
+
+MULTIPLE: Final = 256
+"""A unit may cost so many times what reading its own rows costs, for people whose clock is not trusted."""
+ALWAYS: Final = 1e6
+"""Or a millisecond, where that is more: what a unit with one row costs is lost in what any question costs."""
+READING: Final = 400
+"""Nominal nanoseconds that it takes to read, clean and bound a row."""
+LONGEST: Final = 256
+"""Bytes of a text, where no column says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """Nominal nanoseconds: the most that one unit can cost, and what reading its own rows costs."""
+
+    most: float
+    reading: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times as much as reading its rows a unit can cost."""
+        return self.most / self.reading
+
+    @property
+    def excessive(self) -> bool:
+        """Whether that is more than people may ask for whose clock is not trusted."""
+        return self.most > max(ALWAYS, MULTIPLE * self.reading)
+
+
+def work_of(plan: Plan) -> Work:
+    """Return the work of a plan: of its question, and of the searches before it."""
+    parts = [work(question) for question in (plan.question, *(search.question for search in plan.searches))]
+    return Work(most=sum(part.most for part in parts), reading=parts[0].reading)
+
+
+def work(question: Question) -> Work:
+    """Return how much one unit can make an engine do for a question whose rows belong to one unit each."""
+    reading = READING * sum(table.max_rows_per_unit for table in question.tables)
+    return Work(most=_Estimate(question).total(), reading=reading)
+
+
+# ---- functions over one row ------------------------------------------------------------------------------------------
+# Nanoseconds of a call, given the bytes of each of its arguments and of its value.
+
+Bytes = list[float]
+Cost = Callable[[Operation, Bytes], float]
+
+
+def _flat(nanoseconds: float, a_byte: float = 0.0) -> Cost:
+    """Return a cost for every call, and one for every byte of its texts."""
+    return lambda _node, sizes: nanoseconds + a_byte * sum(sizes[:-1])
+
+
+def _written(nanoseconds: float, a_byte: float) -> Cost:
+    """Return a cost for every call, and one for every byte of texts that it reads or writes."""
+    return lambda _node, sizes: nanoseconds + a_byte * sum(sizes)
+
+
+def _sought(_node: Operation, sizes: Bytes) -> float:
+    text, part = sizes[0], sizes[1]
+    return 40 + text * (10 + part / 8)
+
+
+def _like(node: Operation, sizes: Bytes) -> float:
+    """Where a part between two % has _, it is compared at every place of the text."""
+    parts = str(cast(Literal, node.arguments[1]).value).split("%")
+    longest = max((len(part) for part in parts if "_" in part), default=0)
+    folded = 16 if node.function == "like_any_case" else 0
+    return 40 + sizes[0] * (8 + folded + 2 * longest)
+
+
+KNOWN_STATE: Final = 12
+BUILT_PLACE: Final = 60
+BY_PLACE: Final = 125
+CAPTURED: Final = 60
+A_MATCH: Final = 400
+
+
+def _searched(node: Operation, sizes: Bytes) -> float:
+    """Count what a regular expression costs at every byte of a text."""
+    flags, use = _pattern_of(node)
+    found = automaton_of(str(cast(Literal, node.arguments[1]).value), flags, use)
+    text = sizes[0] + 1
+    if found.states is None:
+        return text * (BY_PLACE * (found.size + 1)) * (text if use == "all" else 2 if use == "first" else 1)
+    passes = 1 if use in ("occurs", "fully") else 2
+    total = 200 + text * KNOWN_STATE * passes
+    if use == "all":
+        beyond = text if found.overrun is None else min(text, found.overrun)
+        total += text * (A_MATCH + KNOWN_STATE * beyond)
+    if node.function == "extracted" and cast(Literal, node.arguments[2]).value:
+        match = text if found.longest is None else min(text, 4 * found.longest)
+        total += match * CAPTURED * (found.size + 1)
+    return total
+
+
+def _pattern_of(node: Operation) -> tuple[str, Use]:
+    flags = str(cast(Literal, node.arguments[-1]).value)
+    match node.function:
+        case "matches":
+            return flags, "occurs"
+        case "fully_matches":
+            return flags, "fully"
+        case "substituted" if "g" in flags:
+            return flags, "all"
+    return flags, "first"
+
+
+_CHEAP = (
+    "rescale", "to_real", "to_fixed", "add", "subtract", "multiply", "divide", "negate", "absolute", "round_to",
+    "floor_to", "from_boolean", "is_null", "and", "or", "not", "not_negative", "above_zero", "not_zero", "steps_of",
+    "sign", "day_number", "microsecond_number", "to_date", "to_timestamp", "shift_days", "add_days",
+    "add_microseconds", "square_root",
+)  # fmt: skip
+_COMPARING = (
+    "least", "greatest", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "member", "between",
+    "distinct", "coalesce", "case", "null_if", "starts_with", "ends_with",
+)  # fmt: skip
+_CALENDAR = ("part", "truncate", "last_day", "difference", "add_months", "month_name", "day_name", "in_calendar")
+_ELEMENTARY = (
+    "logarithm", "logarithm_2", "logarithm_10", "exponential", "power", "sine", "cosine", "arc_tangent", "magnitude",
+    "remainder", "quotient", "truncate_to",
+)  # fmt: skip
+
+COSTS: Final[Mapping[str, Cost]] = {
+    **dict.fromkeys(_CHEAP, _flat(25)),
+    **dict.fromkeys(_COMPARING, _flat(25, 0.5)),
+    **dict.fromkeys(_CALENDAR, _flat(80)),
+    **dict.fromkeys(_ELEMENTARY, _flat(100)),
+    "make_date": _flat(500),
+    "formatted": _flat(200, 20),
+    "written": _flat(200),
+    "try_number": _flat(120, 4),
+    "try_integer": _flat(120, 4),
+    "try_date": _flat(300, 4),
+    "try_timestamp": _flat(500, 4),
+    "upper": _flat(50, 16),
+    "lower": _flat(50, 16),
+    "reverse": _flat(50, 28),
+    "trim": _flat(50, 16),
+    "substring": _flat(50, 2),
+    "left": _flat(50, 2),
+    "right": _flat(50, 4),
+    "pad_left": _written(50, 16),
+    "pad_right": _written(50, 16),
+    "replace": _written(50, 25),
+    "split_part": _written(50, 25),
+    "concat": _written(50, 1),
+    "concat_strict": _written(50, 1),
+    "concat_ws": _written(50, 1),
+    "length": _flat(25, 1),
+    "contains": _sought,
+    "position": _sought,
+    "like": _like,
+    "like_any_case": _like,
+    "matches": _searched,
+    "fully_matches": _searched,
+    "extracted": _searched,
+    "substituted": _searched,
+}
+"""What every function of `library` costs, by the name that plans give it."""
+
+COLUMN: Final = 3
+"""What becomes a column is printed so often, as it is kept inside its bounds, and a CASE shares nothing."""
+PRINTED: Final = 2
+"""A key, or what is measured, is printed so often: in a condition, and where it is used."""
+
+# ---- nodes -----------------------------------------------------------------------------------------------------------
+
+SCANNED: Final = 60
+HASHED: Final = 200
+SORTED: Final = 60
+PAIRED: Final = 40
+WINDOWED: Final = 1200
+CARRIED: Final = 12
+A_TEXT_BYTE: Final = 1.0
+HELD: Final = 1200
+
+AGGREGATES: Final[Mapping[str, float]] = {
+    "count": 20, "count_distinct": 500, "sum": 40, "average": 80, "least": 40, "greatest": 40, "all": 20, "any": 20,
+}  # fmt: skip
+"""What an aggregate over the rows of a unit costs a row."""
+WINDOWS: Final[Mapping[str, float]] = {
+    **dict.fromkeys(("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"), 60),
+    **dict.fromkeys(("lag", "lead", "first_value", "last_value", "nth_value"), 150),
+    "count": 150, "count_distinct": 1500, "sum": 200, "average": 400, "least": 200, "greatest": 200, "all": 200,
+    "any": 200,
+}  # fmt: skip
+"""What a window function costs a row, beside the sort; with a frame of its own, times the logarithm of its rows."""
+MEASURES: Final[Mapping[type[Measure], float]] = {
+    Count: 20, CountUnits: 400, CountDistinct: 500, Sum: 60, Distribution: 300,
+}  # fmt: skip
+"""What a measure costs a row, beside its argument."""
+
+
+class _Estimate:
+    """The work of one question; what several relations share is counted where it is computed."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self.longest = float(LONGEST)
+        self._sizes: dict[int, float] = {}
+
+    def total(self) -> float:
+        question = self.question
+        numbers, total = question.numbers, 0.0
+        if numbers:
+            total += sum(self._asked(part, numbers) for part in question.parts)
+        for distribution in question.distributions:
+            total += sum(self._asked(part, (distribution,)) for part in question.parts)
+        if question.private_keys:
+            rows = question.selection.rows_per_unit
+            total += self._selected(question.selection) + self._keys(question.keys, rows)
+            total += rows * (HELD + self._texts(key.expression for key in question.private_keys))
+        return total
+
+    def _asked(self, question: Question, measures: Iterable[Measure]) -> float:
+        """Return the work of one query: rows, keys and measures."""
+        rows = question.selection.rows_per_unit
+        total = self._selected(question.selection) + self._keys(question.keys, rows)
+        for measure in measures:
+            argument = measure.where if isinstance(measure, CountUnits) else measure.argument
+            cost = MEASURES[type(measure)]
+            if argument is not None:
+                total += PRINTED * self._computed(argument, rows)
+                cost += self._texts([argument]) if isinstance(measure, CountDistinct) else 0
+            if measure.clamp is not None:
+                cost += HASHED
+            total += rows * cost
+        return total
+
+    def _keys(self, keys: Iterable[Key], rows: int) -> float:
+        total = 0.0
+        for key in keys:
+            total += PRINTED * self._computed(key.expression, rows)
+            total += rows * (HASHED + self._texts([key.expression]) + 5 * min(256, len(key.values or ())))
+        return total
+
+    def _selected(self, selection: Selection) -> float:
+        """Return the work of the rows of a selection: the condition is asked of all rows of the relation."""
+        relation = selection.relation
+        total = sum(map(self._selected, relation.sources)) + self._made(relation)
+        if selection.where is not None:
+            total += self._computed(selection.where, relation.rows_per_unit)
+        return total
+
+    def _made(self, relation: Relation) -> float:
+        """Return the work of a node itself."""
+        rows = [source.rows_per_unit for source in relation.sources]
+        if isinstance(relation, UnitJoin):
+            return self._joined(relation)
+        computed = zip(relation.computed, rows, strict=True)
+        total = COLUMN * sum(self._computed(value, count) for values, count in computed for value in values)
+        match relation:
+            case ProtectedRows():
+                return relation.rows_per_unit * (SCANNED + CARRIED * len(relation.columns))
+            case PublicJoin():
+                pairs = relation.rows_per_unit
+                return total + rows[0] * HASHED + pairs * (PAIRED + CARRIED * len(relation.columns))
+            case Union():
+                return total + sum(rows) * CARRIED * len(relation.columns)
+            case DistinctRows():
+                return total + rows[0] * (2 * HASHED + 2 * self._texts(relation.expressions))
+            case PerUnit():
+                aggregates = sum(map(self._aggregate, relation.aggregates))
+                return total + rows[0] * (HASHED + self._texts(relation.groups) + aggregates)
+            case FirstRows():
+                return total + self._sorted(rows[0], relation.columns)
+            case FirstGroups():
+                return total + self._sorted(rows[0], [key.expression for key in relation.keys])
+            case Windowed():
+                positions = sum(window.positional for window in relation.windows) > 1
+                total += self._sorted(rows[0], relation.source.relation.columns) if positions else 0
+                return total + sum(self._window(window, relation, rows[0]) for window in relation.windows)
+        raise TypeError(f"no work is known of {type(relation).__name__}")
+
+    def _joined(self, join: UnitJoin) -> float:
+        """Return the work of a join: both sides, and the pairs that its equalities make, before its condition."""
+        own, other = join.source.rows_per_unit, join.other.rows_per_unit
+        total = COLUMN * sum(self._computed(left, own) + self._computed(right, other) for left, right in join.on)
+        total += COLUMN * sum(self._computed(value, other) for value in join.shown)
+        keys = self._texts(side for pair in join.on for side in pair)
+        pairs = min(own * max(1, join.matches), other * max(1, join.matched))
+        total += (own + other) * (HASHED + keys) + pairs * (PAIRED + keys + CARRIED * len(join.columns))
+        return total + (0.0 if join.condition is None else self._computed(join.condition, pairs))
+
+    def _aggregate(self, aggregate: UnitAggregate) -> float:
+        text = [] if aggregate.argument is None else [aggregate.argument]
+        return AGGREGATES[aggregate.function] + self._texts(text)
+
+    def _window(self, window: Window, relation: Windowed, rows: int) -> float:
+        """Return the work of a window: a sort, and its function over the rows of a frame."""
+        ordered: list[Expression] = [*window.partition, *(term.value for term in window.order)]
+        if window.positional:
+            ordered += relation.source.relation.columns
+        cost = WINDOWS[window.function] + self._texts(window.arguments)
+        if window.frame is not None or window.order:
+            cost *= 1 + log2(max(1, rows))
+        return self._sorted(rows, ordered) + rows * (WINDOWED + cost)
+
+    def _sorted(self, rows: int, by: Iterable[Expression]) -> float:
+        ordered = list(by)
+        return rows * (HASHED + (SORTED + self._texts(ordered)) * log2(rows + 1) + CARRIED * len(ordered))
+
+    # ---- expressions -------------------------------------------------------------------------------------------------
+
+    def _texts(self, expressions: Iterable[Expression]) -> float:
+        """Return what hashing or comparing the texts among expressions costs a row."""
+        return A_TEXT_BYTE * sum(self._bytes(value) for value in expressions if value.type == TEXT)
+
+    def _computed(self, expression: Expression, rows: int) -> float:
+        """Return the work of an expression over so many rows, and of what the engine builds for it once."""
+        return rows * self._cost(expression, {}) + self._built(expression, rows)
+
+    def _cost(self, node: Expression, known: dict[int, float]) -> float:
+        """Return the cost of an expression for one row, with what is computed several times counted as often."""
+        if not isinstance(node, Operation):
+            return 1.0
+        if id(node) not in known:
+            copies = COPIES.get(node.function, ())
+            sizes = [self._bytes(argument) for argument in node.arguments]
+            own = COSTS[node.function](node, [*sizes, self._bytes(node)])
+            known[id(node)] = own + sum(
+                (copies[i] if i < len(copies) else 1) * self._cost(argument, known)
+                for i, argument in enumerate(node.arguments)
+            )
+        return known[id(node)]
+
+    def _built(self, expression: Expression, rows: int) -> float:
+        """Return what building automata costs: each state once, when a text first leads to it."""
+        total = 0.0
+        for node in walk(expression):
+            if isinstance(node, Operation) and COSTS[node.function] is _searched:
+                found = automaton_of(str(cast(Literal, node.arguments[1]).value), *_pattern_of(node))
+                if found.states:
+                    reached = min(1.0, rows * self._bytes(node.arguments[0]) / found.states)
+                    total += BUILT_PLACE * found.places * reached
+        return total
+
+    def _bytes(self, node: Expression) -> float:
+        """Return the most bytes of a text; 0 of anything else."""
+        if node.type != TEXT:
+            return 0.0
+        if isinstance(node, Literal):
+            return float(len(str(node.value).encode()))
+        if isinstance(node, ColumnReference):
+            return self.longest
+        if id(node) not in self._sizes:  # the question holds the node, so that no other takes its place
+            self._sizes[id(node)] = self._bytes_of(node)
+        return self._sizes[id(node)]
+
+    def _bytes_of(self, node: Operation) -> float:
+        length = length_of(node)
+        plain = all(str(part.value).isascii() for part in walk(node) if isinstance(part, Literal))
+        columns = any(isinstance(part, ColumnReference) and part.type == TEXT for part in walk(node))
+        return length.constant * (1 if plain else 4) + max(length.factor, int(columns)) * self.longest
