@@ -48,8 +48,9 @@ from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
 from lapwing.query.expressions.magnitudes import ValueBounds
 from lapwing.query.joint_price import calibrate_found
-from lapwing.query.plan import Question, Search
+from lapwing.query.plan import Question
 from lapwing.query.quote import Quote
+from lapwing.query.search import Search
 from lapwing.release.cells import cells_of, columns_of, exact_values
 from lapwing.release.release import add_noise
 

@@ -17,7 +17,7 @@ from lapwing.ledger.entries import Entry
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.owners import owners_of
 from lapwing.ledger.raising import require_expected
-from lapwing.ledger.reading import FaultRow
+from lapwing.ledger.reading import FaultRow, HistoryRow
 from lapwing.ledger.state import State
 from lapwing.privacy.amounts import exact
 from lapwing.privacy.measures import Loss, Number
@@ -200,10 +200,17 @@ class Session:
         request = self._planned(text, parameters, epsilon, error, delta)
         return explain(request, state, self._access(), assuming_count)
 
-    def budget(self) -> BudgetView:
-        """Return what was granted, spent and is left, with the history of charges."""
+    def budget(self, *, history: bool = True) -> BudgetView:
+        """Return what was granted, spent and is left, with the history of charges, which takes longer as it grows."""
         self._require_open()
-        return budget_view(self._state(), self._ledger.history())
+        return budget_view(self._state(), self.history() if history else ())
+
+    def history(
+        self, *, after: int = 0, most: int | None = None, principal: str | None = None
+    ) -> tuple[HistoryRow, ...]:
+        """Return charges in order: at most so many, after one of this `sequence`, of everybody or one principal."""
+        self._require_open()
+        return self._ledger.history(after=after, most=most, principal=principal)
 
     def guarantee(self, asking: Sequence[str] = (), *, sealed: bool = False) -> "Page":
         """Return what the data set promises, as a page to be printed; free.
@@ -214,7 +221,7 @@ class Session:
         from lapwing.guarantee import page_of
 
         self._require_open()
-        return page_of(self.catalog, self._state(), self._ledger.history(), asking, sealed=sealed)
+        return page_of(self.catalog, self._state(), self._ledger.number_of_charges(), asking, sealed=sealed)
 
     def raised(self, *, was: tuple[Number, Number], epsilon: Number, delta: Number) -> "Raise":
         """Return what a larger budget would promise, beside what is promised now; free, and nothing is changed.
@@ -259,7 +266,7 @@ class Session:
 
     def _state(self) -> State:
         """Return the ledger's state; a budget that others have raised is the catalog's from then on."""
-        state, budget = self._ledger.state(), self.catalog.budget
+        state, budget = self._ledger.seen(), self.catalog.budget
         now = state.registration.epsilon, state.registration.delta
         if now != (budget.epsilon, budget.delta):
             self.catalog = replace(self.catalog, budget=replace(budget, epsilon=now[0], delta=now[1]))
@@ -291,6 +298,11 @@ class Session:
         """
         self._require_open()
         return self._ledger.resume(self._principal)
+
+    def await_charges(self) -> None:
+        """Return once every charge that was being made at the time of the call is written down."""
+        self._require_open()
+        self._ledger.state()
 
     def settle(self) -> bool:
         """Write down what the ledger could not write when it happened, if anything; return whether nothing is left.

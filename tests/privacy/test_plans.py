@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from lapwing.errors import InvalidParameter
-from lapwing.privacy.calibration import analytic_gaussian_sigma_up, loss_for
+from lapwing.privacy.analytic_gaussian import analytic_gaussian_sigma_up
+from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.filters import Account, Granted, charge
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from lapwing.privacy.plans import Planned, cheapest, choices, discrete_laplace, gaussian, laplace, scales_for

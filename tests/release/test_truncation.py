@@ -20,8 +20,8 @@ from lapwing.query.aggregates.truncation import THRESHOLD_SHARE, threshold_from_
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
 from lapwing.query.expressions.magnitudes import ValueBounds
-from lapwing.query.plan import Search
 from lapwing.query.quote import Quote
+from lapwing.query.search import Search
 from lapwing.query.stability import SensitivityBound, of_question
 from lapwing.release import payload, restoring
 from lapwing.release.payload import ChosenMeasure, Content

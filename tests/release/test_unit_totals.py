@@ -20,9 +20,10 @@ from lapwing.query.calibrate import calibrate
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.magnitudes import magnitudes_of
 from lapwing.query.expressions.types import Fixed
-from lapwing.query.plan import Plan, Search
+from lapwing.query.plan import Plan
 from lapwing.query.quote import Quote
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit
+from lapwing.query.search import Search
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.session import Session
 from tests.support.effort import one_in

@@ -15,7 +15,6 @@ from lapwing.budget import BudgetView, budget_view
 from lapwing.catalog import spelling
 from lapwing.catalog.model import Budget, Catalog, Column, PublicTable, Table
 from lapwing.guarantee.meaning import GROUPS, LEVELS, odds_factor_up, power_up, towards_group
-from lapwing.ledger.reading import HistoryRow
 from lapwing.ledger.state import State
 from lapwing.privacy.additive import Loss
 from lapwing.privacy.amount_texts import short
@@ -68,14 +67,13 @@ class Page:
     sections: tuple[PageSection, ...]
 
 
-def page_of(
-    catalog: Catalog, state: State, history: Sequence[HistoryRow], asking: Sequence[str] = (), *, sealed: bool = False
-) -> Page:
+def page_of(catalog: Catalog, state: State, charges: int, asking: Sequence[str] = (), *, sealed: bool = False) -> Page:
     """Return the guarantee of a data set, as it is now.
 
-    Args: asking: who may ask, in sentences; sealed: whether to show the hash of the ledger's newest entry.
+    Args: charges: how many there were; asking: who may ask, in sentences; sealed: whether to show the hash of the
+        ledger's newest entry.
     """
-    view = budget_view(state, tuple(history))
+    view = budget_view(state, ())
     head = Head(ledger=catalog.ledger_path.name, sequence=state.sequence, hash=state.hash if sealed else None)
     date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
     budget = replace(catalog.budget, epsilon=view.epsilon, delta=view.delta)  # as the ledger has it
@@ -83,7 +81,7 @@ def page_of(
         _promise(catalog, view),
         _meaning(budget, view.total),
         _groups(budget, view.total),
-        _spent(view),
+        _spent(view, charges),
         *map(_protected, catalog.tables),
         *map(_public, catalog.public_tables),
         PageSection(title="Who may ask", paragraphs=tuple(asking) or WHO_READS),
@@ -200,7 +198,7 @@ def _groups(budget: Budget, total: Loss) -> PageSection:
     return PageSection(title="Several units together", paragraphs=(text,), table=tuple(rows))
 
 
-def _spent(view: BudgetView) -> PageSection:
+def _spent(view: BudgetView, charges: int) -> PageSection:
     sign = AMOUNTS[view.total.kind]
     rows = [
         ("", sign, "share"),
@@ -211,8 +209,7 @@ def _spent(view: BudgetView) -> PageSection:
         parts = list(view.parts.items())
         rows += [(f"spent of {_named(part)}", short(loss.amount), "") for part, loss in parts[:MOST_VALUES]]
         rows += [(f"and {len(parts) - MOST_VALUES} parts more", "", "")] if len(parts) > MOST_VALUES else []
-    count = len(view.history)
-    asked = {0: "No question was", 1: "One question was"}.get(count, f"{count:,} questions were")
+    asked = {0: "No question was", 1: "One question was"}.get(charges, f"{charges:,} questions were")
     paragraphs = [f"{asked} charged, up to version {view.version} of the data."]
     if view.spent.amount:
         cap, whenever = view.as_if_cap, view.whenever

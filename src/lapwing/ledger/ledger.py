@@ -24,6 +24,7 @@ from lapwing.ledger.parts import Parts
 from lapwing.ledger.reading import FaultRow, HistoryRow
 from lapwing.ledger.registration import Registration
 from lapwing.ledger.settling import Debt, Settled, settled
+from lapwing.ledger.snapshots import Snapshots
 from lapwing.ledger.state import State
 from lapwing.ledger.store import Chain, Log, Presence
 from lapwing.ledger.transitions import answering, charging, fold
@@ -44,9 +45,10 @@ class Ledger:
         out of reach, read-only or full; nothing is reported as charged then.
     """
 
-    def __init__(self, chain: Chain, presence: Presence) -> None:
+    def __init__(self, chain: Chain, presence: Presence, snapshots: Snapshots | None = None) -> None:
         self._chain = chain
         self._presence = presence
+        self._snapshots = snapshots if snapshots is not None else Snapshots(chain)
         # What could not be written when it happened: paid from the front, with the ledger held.
         self._owed: list[Debt] = []
         # Charges that were handed out here and have not ended. Of any other one under our name, nobody was told.
@@ -63,6 +65,7 @@ class Ledger:
         *,
         parts: Parts | None = None,
         owners: Owners = NOBODY,
+        snapshots: Snapshots | None = None,
     ) -> Self:
         """Open the ledger that a store keeps, registering it if it has no entry yet.
 
@@ -73,12 +76,17 @@ class Ledger:
         except BaseException:
             chain.close()
             raise
-        return cls(chain, presence)
+        return cls(chain, presence, snapshots)
 
     def state(self) -> State:
-        """Return what all entries so far add up to."""
+        """Return what all entries so far add up to, holding the ledger: every charge that was being made is in it."""
         with self._chain.transaction() as transaction:
             return transaction.state
+
+    def seen(self) -> State:
+        """Return what all entries so far add up to, without holding anybody up."""
+        with self._snapshots.taken() as snapshot:
+            return snapshot.state
 
     def accept(self, digests: Mapping[str, str], principal: str, owners: Owners = NOBODY) -> int:
         """Make these data the current version, and return its number (`administration.accept`)."""
@@ -251,10 +259,16 @@ class Ledger:
         """Yield the entries that there are now, in order; others go on meanwhile (`reading.entries`)."""
         return reading.entries(self._chain)
 
-    def history(self) -> tuple[HistoryRow, ...]:
-        """Return all charges, in the order in which they were made."""
-        with self._chain.transaction() as transaction:
-            return reading.history(transaction.log)
+    def history(
+        self, *, after: int = 0, most: int | None = None, principal: str | None = None
+    ) -> tuple[HistoryRow, ...]:
+        """Return charges, in the order in which they were made, without holding anybody up (`reading.history`)."""
+        return reading.history(self._snapshots, after=after, most=most, principal=principal)
+
+    def number_of_charges(self) -> int:
+        """Return how many charges there are, without holding anybody up."""
+        with self._snapshots.taken() as snapshot:
+            return snapshot.log.number_of_charges()
 
     def verify(self) -> int:
         """Walk the whole chain anew, check the store page by page, and return the number of entries.
@@ -266,6 +280,7 @@ class Ledger:
     def close(self) -> None:
         """Close the store, and let go of the name unless questions are under way. A later operation opens it again."""
         self.settle()  # while it can: once the name is gone, what is under way by it looks like a death
+        self._snapshots.close()
         with self._chain.closed() as askers:  # no charge begins in between, which would bear a name that is dropped
             self._presence.drop(unless=askers)
 

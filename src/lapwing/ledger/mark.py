@@ -66,13 +66,13 @@ class HeldMark:
 
         Raises: LedgerFault if it is not in its one form.
         """
-        found = _FORM.fullmatch(os.pread(self._descriptor, 4096, 0))
-        if not found:
+        mark = read_text(os.pread(self._descriptor, 4096, 0))
+        if mark is None:
             raise LedgerFault(
                 f"The mark {self._name} is damaged, so the ledger may have been rolled back. Nothing is answered. "
                 f"{RESTORE}"
             )
-        return Mark(int(found[1]), found[2].decode())
+        return mark
 
     def advance(self, mark: Mark) -> None:
         """Move the mark to a committed entry; the caller has read it and moves it only forwards."""
@@ -117,6 +117,12 @@ def _lock(descriptor: int, name: str, seconds: float) -> None:
 def text_of(mark: Mark) -> bytes:
     """Return the mark in its one form."""
     return b"lapwing mark 1 %020d %s\n" % (mark.sequence, mark.hash.encode())
+
+
+def read_text(text: bytes) -> Mark | None:
+    """Return the mark that `text_of` wrote, None if it is not in that form."""
+    found = _FORM.fullmatch(text)
+    return Mark(int(found[1]), found[2].decode()) if found else None
 
 
 @final

@@ -12,10 +12,12 @@ from lapwing.ledger.mark import path_of as mark_of
 from lapwing.ledger.owners import Owners
 from lapwing.ledger.parts import Parts
 from lapwing.ledger.registration import Registration
+from lapwing.ledger.snapshots import Snapshots
 from lapwing.ledger.sqlite.chain import SqliteChain
 from lapwing.ledger.sqlite.file import followed
 from lapwing.ledger.sqlite.presence import FilePresence
-from lapwing.ledger.store import Chain, Presence
+from lapwing.ledger.sqlite.reader import SqliteReader
+from lapwing.ledger.store import Chain, Presence, Reader
 
 PATIENCE: Final = 10.0
 """Seconds to wait for other users of the ledger before that is a fault."""
@@ -40,16 +42,20 @@ def open_ledger(
     file = followed(folder / place.file)
     chain: Chain
     presence: Presence
+    reader: Reader
     if place.store == "postgres":
         with client_of(place.ledger):
             from lapwing.ledger.postgres.chain import PostgresChain  # an optional extra
             from lapwing.ledger.postgres.presence import PostgresPresence
+            from lapwing.ledger.postgres.reader import PostgresReader
         chain = PostgresChain(place.address, place.ledger, file, patience)
         presence = PostgresPresence(place.address, place.ledger, patience)
+        reader = PostgresReader(place.address, place.ledger, patience)
     else:
-        chain, presence = SqliteChain(file, patience), FilePresence(file)
+        chain, presence, reader = SqliteChain(file, patience), FilePresence(file), SqliteReader(file, patience)
     chain.prepare()
-    return Ledger.opened(chain, presence, registration, parts=parts, owners=owners)
+    snapshots = Snapshots(chain, file, reader)
+    return Ledger.opened(chain, presence, registration, parts=parts, owners=owners, snapshots=snapshots)
 
 
 def is_begun(name: str, folder: Path) -> bool:

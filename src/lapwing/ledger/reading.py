@@ -1,6 +1,7 @@
 """What people read in a ledger: its history, the faults that stand, and whether every entry is what Lapwing wrote."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
@@ -8,6 +9,7 @@ from typing import Final, final
 
 from lapwing.ledger.entries import Charge, Entry, broken
 from lapwing.ledger.faults import COUNTED, Cause
+from lapwing.ledger.snapshots import Snapshot, Snapshots
 from lapwing.ledger.state import State
 from lapwing.ledger.store import Chain, Log
 from lapwing.ledger.transitions import fold
@@ -63,12 +65,54 @@ def entries(chain: Chain) -> Iterator[Entry]:
         since += len(page)
 
 
-def history(log: Log) -> tuple[HistoryRow, ...]:
-    """Return all charges, in the order in which they were made."""
-    answered = log.answered()
-    causes = {charge: entry.contents()["cause"] for entry in log.of_kind("unanswered") for charge in _charges_of(entry)}
-    charges = log.of_kind("charge")
-    return tuple(_row(entry, str(entry.sequence) in answered, causes.get(entry.sequence)) for entry in charges)
+def history(
+    snapshots: Snapshots, *, after: int = 0, most: int | None = None, principal: str | None = None
+) -> tuple[HistoryRow, ...]:
+    """Return charges, in the order in which they were made; others go on meanwhile.
+
+    Args: after: a sequence, only those that come after it; most: at most so many; principal: those of one name alone.
+    """
+    rows: list[HistoryRow] = []
+    last: int | None = None
+    while most is None or len(rows) < most:
+        room = PAGE if most is None else min(PAGE, most - len(rows))
+        with snapshots.taken() as snapshot:
+            last = snapshot.state.sequence if last is None else last  # what is charged meanwhile is not waited for
+            charges = list(islice(_charges_by(principal, snapshot.log.of_kind("charge", since=after + 1)), room))
+            rows += _rows([entry for entry in charges if entry.sequence <= last], snapshot)
+        if len(charges) < room or charges[-1].sequence > last:
+            break
+        after = charges[-1].sequence
+    return tuple(rows)
+
+
+def _charges_by(principal: str | None, charges: Iterator[Entry]) -> Iterator[Entry]:
+    if principal is None:
+        return charges
+    # Looking for a text in an entry takes a tenth of the time that reading it does, and most are somebody else's.
+    named = json.dumps(principal)
+    return (entry for entry in charges if named in entry.body and entry.contents()["principal"] == principal)
+
+
+def _rows(charges: Sequence[Entry], snapshot: Snapshot) -> Iterator[HistoryRow]:
+    """Yield charges with what became of them."""
+    answered = snapshot.log.answered([entry.sequence for entry in charges])
+    ended = [entry.sequence for entry in charges if entry.sequence not in answered]
+    causes = _causes([charge for charge in ended if charge not in snapshot.state.under_way], snapshot.log)
+    for entry in charges:
+        yield _row(entry, answered=entry.sequence in answered, unanswered=causes.get(entry.sequence))
+
+
+def _causes(ended: Sequence[int], log: Log) -> dict[int, Cause]:
+    """Return why charges ended without an answer, as far as that is known."""
+    causes: dict[int, Cause] = {}
+    left = set(ended)
+    for entry in log.of_kind("unanswered", since=min(ended)) if ended else ():
+        causes.update({charge: entry.contents()["cause"] for charge in _charges_of(entry)})
+        left.difference_update(_charges_of(entry))
+        if not left:  # mostly it comes soon after the charge
+            break
+    return causes
 
 
 def faults(log: Log) -> tuple[FaultRow, ...]:
@@ -77,8 +121,7 @@ def faults(log: Log) -> tuple[FaultRow, ...]:
     counted = [
         entry for entry in log.of_kind("unanswered") if entry.sequence > looked and COUNTED[entry.contents()["cause"]]
     ]
-    rows = {row.sequence: row for row in history(log)} if counted else {}
-    return tuple(_fault(entry, rows) for entry in counted)
+    return tuple(_fault(entry, log) for entry in counted)
 
 
 def verify(chain: Chain) -> int:
@@ -117,13 +160,14 @@ def _charges_of(entry: Entry) -> tuple[int, ...]:
     return (int(entry.subject), *entry.contents().get("also", ()))
 
 
-def _fault(entry: Entry, rows: Mapping[int, HistoryRow]) -> FaultRow:
+def _fault(entry: Entry, log: Log) -> FaultRow:
     cause: Cause = entry.contents()["cause"]
-    charges = tuple(rows[charge] for charge in _charges_of(entry))
-    return FaultRow(sequence=entry.sequence, time=entry.time, cause=cause, charges=charges)
+    charges = (log.entry(charge) for charge in _charges_of(entry))
+    rows = tuple(_row(charge, answered=False, unanswered=cause) for charge in charges if charge is not None)
+    return FaultRow(sequence=entry.sequence, time=entry.time, cause=cause, charges=rows)
 
 
-def _row(entry: Entry, answered: bool, unanswered: Cause | None) -> HistoryRow:
+def _row(entry: Entry, *, answered: bool, unanswered: Cause | None) -> HistoryRow:
     charge = Charge.from_record(entry.contents())
     return HistoryRow(
         sequence=entry.sequence,

@@ -30,8 +30,16 @@ class Log(Protocol):
         """Return one entry, if there is one."""
         ...
 
-    def of_kind(self, kind: Kind) -> Iterator[Entry]:
-        """Yield all entries of a kind, in order."""
+    def of_kind(self, kind: Kind, *, since: int = 1) -> Iterator[Entry]:
+        """Yield all entries of a kind, from a sequence on, in order."""
+        ...
+
+    def answered(self, charges: Collection[int]) -> frozenset[int]:
+        """Return those of the charges that have an answer."""
+        ...
+
+    def number_of_charges(self) -> int:
+        """Return how many charges there are."""
         ...
 
     def charges(self, subject: str, *, since: int) -> Iterator[Entry]:
@@ -44,10 +52,6 @@ class Log(Protocol):
 
     def answer(self, charge: int) -> Entry | None:
         """Return the answer of a charge, if there is one."""
-        ...
-
-    def answered(self) -> frozenset[str]:
-        """Return the subjects of all answers: the charges that have one."""
         ...
 
     def require_sound(self) -> None:
@@ -80,6 +84,18 @@ class Chain(Protocol):
 
     def close(self) -> None:
         """Let go of file or connection. A later operation takes it again."""
+        ...
+
+
+class Reader(Protocol):
+    """A way to look at a ledger that holds nobody up, for any number of threads."""
+
+    def log(self) -> AbstractContextManager[Log]:
+        """Give the entries as they were at one moment since the call."""
+        ...
+
+    def close(self) -> None:
+        """Let go of file or connection. A later look takes it again."""
         ...
 
 

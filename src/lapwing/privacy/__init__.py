@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lapwing.privacy.amplification import poisson_inner as poisson_inner
     from lapwing.privacy.amplification import without_replacement as without_replacement
     from lapwing.privacy.amplification import without_replacement_inner as without_replacement_inner
-    from lapwing.privacy.calibration import analytic_gaussian_sigma_up as analytic_gaussian_sigma_up
+    from lapwing.privacy.analytic_gaussian import analytic_gaussian_sigma_up as analytic_gaussian_sigma_up
     from lapwing.privacy.calibration import loss_for as loss_for
     from lapwing.privacy.certified_curve import Interval as Interval
     from lapwing.privacy.combined_pairs import MixturePair as MixturePair
@@ -66,7 +66,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "advanced_composition": "advanced_budget advanced_loss",
     "amplification": "poisson poisson_inner without_replacement without_replacement_inner",
-    "calibration": "analytic_gaussian_sigma_up loss_for",
+    "analytic_gaussian": "analytic_gaussian_sigma_up",
+    "calibration": "loss_for",
     "certified_curve": "Interval",
     "combined_pairs": "MixturePair SubsampledPair",
     "discrete_pairs": "DiscreteGaussianPair DiscreteLaplacePair",

@@ -12,14 +12,13 @@ from decimal import Decimal
 from fractions import Fraction
 from math import prod
 from threading import Lock
-from typing import Final, Generic, TypeVar, final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar, final
 
 from lapwing.catalog.model import Catalog, Table
 from lapwing.errors import QueryRefused
 from lapwing.query.derivation.derived import Derived, Output, OutputOrder
 from lapwing.query.expressions.expression import ColumnReference, Expression, columns_of
-from lapwing.query.expressions.magnitudes import Magnitudes
-from lapwing.query.measures import Count, Distribution, Key, Measure, NumberMeasure, Sum, argument_of
+from lapwing.query.measures import Distribution, Key, Measure, NumberMeasure, argument_of
 from lapwing.query.relations.contribution import PriceRequest
 from lapwing.query.relations.per_unit import FirstGroups
 from lapwing.query.relations.relation import (
@@ -33,6 +32,9 @@ from lapwing.query.relations.relation import (
     units_of_row,
 )
 from lapwing.query.text.parameters import Parameters
+
+if TYPE_CHECKING:
+    from lapwing.query.search import Search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,34 +167,6 @@ def without_unread(selection: Selection, keys: Sequence[Key], measures: Sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
-    """A question of its own whose answer gives bounds for another: how many rows there are of each class of a value.
-
-    For rows that several units share there are no classes: the question then chooses among the candidates.
-
-    Args:
-        magnitudes: the candidates, one for each class.
-        name: what is bounded, for people.
-        total: the measure, if what a unit adds to a group in all is bounded; the rows counted are units in groups then.
-    """
-
-    question: Question
-    magnitudes: Magnitudes
-    name: str
-    total: Count | Sum | None = None
-
-    @property
-    def measure(self) -> Distribution:
-        """What the question measures."""
-        return self.question.distributions[0]
-
-    @property
-    def bounded(self) -> Distribution | Count | Sum:
-        """The key of the search among those of its plan: what is measured, or the total that is bounded."""
-        return self.measure if self.total is None else self.total
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """A bound question and how its answer is shown.
 
@@ -211,7 +185,7 @@ class Plan:
     offset: int = 0
     asked: PriceRequest = field(default_factory=PriceRequest)
     explain: bool = False
-    searches: tuple[Search, ...] = ()
+    searches: "tuple[Search, ...]" = ()
     unsettled: frozenset[Measure] = frozenset()
 
     def require_answerable(self) -> None:

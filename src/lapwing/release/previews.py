@@ -10,8 +10,9 @@ from lapwing.query.aggregates.approximate_bounds import margin_of
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import MeasureValue, NoisyCells, Output, keys_of, measures_of
 from lapwing.query.measures import Measure
-from lapwing.query.plan import Plan, Search
+from lapwing.query.plan import Plan
 from lapwing.query.quote import CONFIDENCE, NoisyMeasure, Quote
+from lapwing.query.search import Search
 from lapwing.query.selections import ChoiceQuote
 from lapwing.release.rare_notes import units_needed
 

@@ -19,8 +19,9 @@ from lapwing.query.aggregates.unit_totals import bound_from_counts
 from lapwing.query.bind import bind
 from lapwing.query.derivation.derived import MeasureValue as Shown
 from lapwing.query.joint_price import calibrate_found, share_of_searches
-from lapwing.query.plan import Plan, Question, Search
+from lapwing.query.plan import Plan, Question
 from lapwing.query.quote import CONFIDENCE, Quote
+from lapwing.query.search import Search
 from lapwing.release.release import release_all
 from lapwing.release.request import Access, Release, Request
 from lapwing.release.restoring import stored_answer

@@ -222,7 +222,7 @@ def routes(service: Service) -> APIRouter:
     def grant(dataset: str, name: str, body: ShareBody, caller: Caller = curator) -> None:
         """Let somebody ask, with a share of the budget or without one of their own."""
         served = datasets.visible(caller, dataset)
-        view = served.session.budget()
+        view = served.session.budget(history=False)
         policies.grant(served.name, name, body.exactly(), view.spending, view.total, by=caller.name)
         served.settle()
 
@@ -242,7 +242,7 @@ def routes(service: Service) -> APIRouter:
     def give_team(dataset: str, team: str, body: ShareBody, caller: Caller = curator) -> None:
         """Give a team a share of the budget, or with null take it away."""
         served = datasets.visible(caller, dataset)
-        view = served.session.budget()
+        view = served.session.budget(history=False)
         policies.give_team(served.name, team, body.exactly(), view.spending, view.total, by=caller.name)
         served.settle()
 
@@ -259,7 +259,7 @@ def routes(service: Service) -> APIRouter:
         most = None if body.most_epsilon is None else number(body.most_epsilon, "most_epsilon")
         if most is not None and not served.session.price(most).amount > 0:
             raise InvalidParameter("most_epsilon must be above 0.")
-        view = served.session.budget()
+        view = served.session.budget(history=False)
         chosen = policies.divide(served.name, body.division, most, view.spending, view.total, by=caller.name)
         served.settle()
         return _document(chosen)

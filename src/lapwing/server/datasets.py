@@ -50,7 +50,7 @@ class ServedDataset:
         A charge reads the policy and is written down while it holds the ledger. So once somebody else has held the
         ledger after a policy was changed, every charge that is still to come is decided by the new one.
         """
-        self.session.budget()
+        self.session.await_charges()
 
     def for_nothing(self, person: str) -> Session:
         """Return a session to which nothing can be charged: what was bought before is free."""

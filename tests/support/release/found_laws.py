@@ -14,8 +14,8 @@ from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
 from lapwing.query.expressions.magnitudes import Magnitudes, ValueBounds
 from lapwing.query.joint_price import calibrate_found
-from lapwing.query.plan import Search
 from lapwing.query.quote import Quote
+from lapwing.query.search import Search
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.release.release import add_noise
 from tests.support.enumeration import Law, law_of

@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from threading import Lock
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 import duckdb
 
@@ -44,9 +44,6 @@ from lapwing.engines.duckdb.stored_rows import Layers, gathered, held
 from lapwing.errors import DataFault, EngineFault
 from lapwing.query.capabilities import Capabilities
 from lapwing.query.plan import Question
-
-if TYPE_CHECKING:
-    pass
 
 MEMORY: Final = 1_000_000_000  # bytes
 SECONDS: Final = 600.0

@@ -3,7 +3,7 @@
 What may be long is read in pages, so that neither memory nor the time of a statement grows with the ledger.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final, final
 
 from lapwing.ledger.entries import Entry, Kind
@@ -39,9 +39,21 @@ class PostgresLog:
         """Return one entry, if there is one."""
         return next(self._pages("AND sequence = %s", sequence), None)
 
-    def of_kind(self, kind: Kind) -> Iterator[Entry]:
-        """Yield all entries of a kind, in order."""
-        return self._pages("AND kind = %s", kind)
+    def of_kind(self, kind: Kind, *, since: int = 1) -> Iterator[Entry]:
+        """Yield all entries of a kind, from a sequence on, in order."""
+        return self._pages("AND kind = %s", kind, since=since)
+
+    def answered(self, charges: Collection[int]) -> frozenset[int]:
+        """Return those of the charges that have an answer."""
+        statement = "SELECT subject FROM lapwing.entries WHERE ledger = %s AND kind = 'answer' AND subject = ANY(%s)"
+        found = self._connection.execute(statement, (self._ledger, list(map(str, charges))))
+        return frozenset(int(subject) for (subject,) in found)
+
+    def number_of_charges(self) -> int:
+        """Return how many charges there are."""
+        statement = "SELECT count(*) FROM lapwing.entries WHERE ledger = %s AND kind = 'charge'"
+        found = self._connection.execute(statement, (self._ledger,)).fetchone()
+        return 0 if found is None else int(found[0])
 
     def charges(self, subject: str, *, since: int) -> Iterator[Entry]:
         """Yield the charges that are filed under a subject, from a sequence on, in order."""
@@ -54,11 +66,6 @@ class PostgresLog:
     def answer(self, charge: int) -> Entry | None:
         """Return the answer of a charge, if there is one."""
         return next(self._pages("AND kind = 'answer' AND subject = %s", str(charge)), None)
-
-    def answered(self) -> frozenset[str]:
-        """Return the subjects of all answers: the charges that have one."""
-        statement = "SELECT subject FROM lapwing.entries WHERE ledger = %s AND kind = 'answer'"
-        return frozenset(subject for (subject,) in self._connection.execute(statement, (self._ledger,)))
 
     def require_sound(self) -> None:
         """Check that the tables are those that Lapwing made."""

@@ -33,7 +33,7 @@ under way, its connection closed), so a child inherits only values and opens its
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, final
@@ -88,9 +88,19 @@ class SqliteLog:
         """Return one entry, if there is one."""
         return next(self._read(f"{_SELECT} WHERE sequence = ?", sequence), None)
 
-    def of_kind(self, kind: Kind) -> Iterator[Entry]:
-        """Yield all entries of a kind, in order."""
-        return self._read(f"{_SELECT} WHERE kind = ? ORDER BY sequence", kind)
+    def of_kind(self, kind: Kind, *, since: int = 1) -> Iterator[Entry]:
+        """Yield all entries of a kind, from a sequence on, in order."""
+        return self._read(f"{_SELECT} WHERE kind = ? AND sequence >= ? ORDER BY sequence", kind, since)
+
+    def answered(self, charges: Collection[int]) -> frozenset[int]:
+        """Return those of the charges that have an answer."""
+        places = ", ".join("?" * len(charges))
+        statement = f"SELECT subject FROM entries WHERE kind = 'answer' AND subject IN ({places})"
+        return frozenset(int(subject) for (subject,) in self._connection.execute(statement, list(map(str, charges))))
+
+    def number_of_charges(self) -> int:
+        """Return how many charges there are."""
+        return int(self._connection.execute("SELECT count(*) FROM entries WHERE kind = 'charge'").fetchone()[0])
 
     def charges(self, subject: str, *, since: int) -> Iterator[Entry]:
         """Yield the charges that are filed under a subject, from a sequence on, in order."""
@@ -104,11 +114,6 @@ class SqliteLog:
     def answer(self, charge: int) -> Entry | None:
         """Return the answer of a charge, if there is one."""
         return next(self._read(f"{_SELECT} WHERE kind = 'answer' AND subject = ?", str(charge)), None)
-
-    def answered(self) -> frozenset[str]:
-        """Return the subjects of all answers: the charges that have one."""
-        found = self._connection.execute("SELECT subject FROM entries WHERE kind = 'answer'")
-        return frozenset(subject for (subject,) in found)
 
     def require_sound(self) -> None:
         """Check every page and index of the file.

@@ -3,8 +3,8 @@
 How large a number is may not be public, or only a limit that is far too high. Then a fifth of the price buys its
 bounds, and the rest the question with these bounds. The candidates are public (`magnitudes`), and each row is in one
 class between two of them, or in none. The numbers of rows in all classes are a `Distribution` of one level, without
-keys: a question of its own (`plan.Search`), priced, charged, answered and stored like any other, whose noise is that of
-K rows a unit. From its answer follow the bounds: they reach to the outermost classes in which more rows are counted
+keys: a question of its own (`query.search`), priced, charged, answered and stored like any other, whose noise is that
+of K rows a unit. From its answer follow the bounds: they reach to the outermost classes in which more rows are counted
 than noise alone explains, and contain 0. So they are post-processing, public once released, and the question with these
 bounds is one with numbers for bounds.
 

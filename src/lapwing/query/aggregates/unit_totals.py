@@ -5,7 +5,7 @@ times the most that a row adds. Then a fifth of the price buys a bound τ, and t
 adds to a group is kept inside [−τ, τ]. The candidates are public, a ladder of doublings up to the limit
 (`magnitudes`). Each unit is in one class between two of them for every group that it adds to, that of the size of what
 it adds there. How many there are in each class, all groups together, is a `Distribution` of one level, over a relation
-that has one row for each unit and group: a question of its own (`plan.Search`), priced, charged, answered and stored
+that has one row for each unit and group: a question of its own (`query.search`), priced, charged, answered and stored
 like any other. One bound is found for all groups, as one scale of noise is added to all. Of grouping sets it is found
 over the keys that all of them have, whose groups are no smaller than those of any set; so it holds for all.
 
@@ -47,10 +47,11 @@ from lapwing.query.expressions import arithmetic, conversion, logic
 from lapwing.query.expressions.expression import Expression, Literal, written_in
 from lapwing.query.expressions.magnitudes import Magnitudes, ValueBounds, class_of, magnitudes_of
 from lapwing.query.measures import Count, Distribution, Key, Sum
-from lapwing.query.plan import Question, Search
+from lapwing.query.plan import Question
 from lapwing.query.relations.fresh_columns import fresh
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate, UnitFunction
 from lapwing.query.relations.relation import Selection, pruned
+from lapwing.query.search import Search
 
 DOUBT: Final = 400
 """One over the probability with which noise alone makes the next class believed."""
