@@ -113,8 +113,9 @@ def test_a_cancel_that_refunds_is_found(world: World, monkeypatch: pytest.Monkey
     before, history = ledger.state(), ledger.history()
     document = stopped_midway(world, monkeypatch)
     is_paid_and_untold(world, document)
-    monkeypatch.setattr(type(ledger), "state", lambda self: before)
-    monkeypatch.setattr(type(ledger), "history", lambda self: history)
+    for state in ("state", "seen"):
+        monkeypatch.setattr(type(ledger), state, lambda self: before)
+    monkeypatch.setattr(type(ledger), "history", lambda self, **_: history)
     with pytest.raises(AssertionError):
         is_paid_and_untold(world, document)
 

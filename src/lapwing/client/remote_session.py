@@ -15,7 +15,7 @@ from lapwing.catalog.model import Budget
 from lapwing.client.encoding import amounts, batch_body, catalog_body, new_key, question_body
 from lapwing.client.remote_answer import Pending, RemoteAnswer
 from lapwing.client.transport import ServerConnection
-from lapwing.documents.budget_document import account_of, faults_of
+from lapwing.documents.budget_document import account_of, faults_of, history_of
 from lapwing.documents.preview_document import preview_of
 from lapwing.errors import CatalogError, InvalidParameter
 from lapwing.guarantee import Page
@@ -23,7 +23,7 @@ from lapwing.guarantee.raise_preview import Raise, raise_of
 from lapwing.guarantee.rendering import page_from
 from lapwing.ledger import exporting
 from lapwing.ledger.entries import Entry
-from lapwing.ledger.reading import FaultRow
+from lapwing.ledger.reading import FaultRow, HistoryRow
 from lapwing.preview import Preview
 from lapwing.privacy.amounts import Number, read
 from lapwing.privacy.measures import Loss
@@ -32,6 +32,8 @@ from lapwing.query.text.parameters import Parameters
 
 WRITTEN: Final = "written"
 """What a server says of its catalog when it has the new budget."""
+PAGE: Final = 1_000
+"""Charges that are asked for at a time: as many as a server lists."""
 
 
 @final
@@ -135,9 +137,22 @@ class RemoteSession:
         body = question_body(text, parameters, epsilon, error, delta) | {"assuming_count": assuming_count}
         return preview_of(self._connection.post(f"{self._path}/explain", body))
 
-    def budget(self) -> BudgetView:
-        """Return what was granted, spent and is left, with the history of one's own charges."""
-        return account_of(self._connection.get(f"{self._path}/budget"))
+    def budget(self, *, history: bool = True) -> BudgetView:
+        """Return what was granted, spent and is left; with the history of one's own charges, which comes in pages."""
+        account = self._connection.get(f"{self._path}/budget")
+        return account_of(account, self.history() if history else ())
+
+    def history(self, *, after: int = 0, most: int | None = None) -> tuple[HistoryRow, ...]:
+        """Return one's own charges, to curators and auditors everybody's, as `Session.history` does; free."""
+        rows: list[HistoryRow] = []
+        while most is None or len(rows) < most:
+            limit = PAGE if most is None else min(PAGE, most - len(rows))
+            page = history_of(self._connection.get(f"{self._path}/history?limit={limit}&after={after}"))
+            rows += page
+            if len(page) < limit:
+                break
+            after = page[-1].sequence
+        return tuple(rows)
 
     def price(self, epsilon: Number) -> Loss:
         """Return the loss that a question's `epsilon` is charged."""

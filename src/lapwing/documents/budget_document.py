@@ -90,7 +90,7 @@ class FaultDocument(TypedDict):
     charges: list[ChargeDocument]
 
 
-class BudgetDocument(TypedDict):
+class StandingDocument(TypedDict):
     """What is granted, spent and left; `allowances` bind the caller, `most` is what one question may cost at most."""
 
     total: Record
@@ -115,13 +115,18 @@ class BudgetDocument(TypedDict):
     most: Record | None
     earlier: list[GuaranteeDocument]
     raised: ReadingDocument | None
-    more_like_the_last: int | None
     parts: list[PartDocument] | None
+
+
+class BudgetDocument(StandingDocument):
+    """A budget with the charges that were made, and how many more at the price of the last it would hold."""
+
+    more_like_the_last: int | None
     history: list[ChargeDocument]
 
 
-class AccountDocument(BudgetDocument):
-    """A budget, and all that a client needs to make the same view of it; `allowances` and `most` bind the caller."""
+class AccountDocument(StandingDocument):
+    """A budget, and all but the history that a client needs to make the same view of it."""
 
     readings: dict[str, ReadingDocument]
     spending: dict[str, SpentDocument]
@@ -129,7 +134,16 @@ class AccountDocument(BudgetDocument):
 
 
 def budget_document(view: BudgetView) -> BudgetDocument:
-    """Return a budget."""
+    """Return a budget with its history."""
+    last = view.history[-1] if view.history else None
+    return {
+        **_standing(view),
+        "more_like_the_last": None if last is None else view.fits(last.loss, last.parts),
+        "history": [history_document(row) for row in view.history],
+    }
+
+
+def _standing(view: BudgetView) -> StandingDocument:
     return {
         "total": view.total.to_record(),
         "spent": view.spent.to_record(),
@@ -153,9 +167,7 @@ def budget_document(view: BudgetView) -> BudgetDocument:
         "most": None if view.most is None else view.most.to_record(),
         "earlier": [{"epsilon": written(epsilon), "delta": written(delta)} for epsilon, delta in view.earlier],
         "raised": None if view.raised is None else _reading_document(view.raised),
-        "more_like_the_last": view.fits(view.history[-1].loss, view.history[-1].parts) if view.history else None,
         "parts": None if view.by_part is None else _parts_document(view, view.by_part),
-        "history": [history_document(row) for row in view.history],
     }
 
 
@@ -198,10 +210,10 @@ def history_document(row: HistoryRow) -> ChargeDocument:
 
 
 def account_document(view: BudgetView) -> AccountDocument:
-    """Return a budget with all that `account_of` needs to make the same view of it."""
+    """Return a budget with all that `account_of` needs, beside its history, to make the same view of it."""
     by_part = view.by_part
     return {
-        **budget_document(view),
+        **_standing(view),
         "readings": {"as_if_cap": _reading_document(view.as_if_cap), "whenever": _reading_document(view.whenever)},
         "spending": {
             name: {"amount": written(spent.amount), "delta": written(spent.delta)}
@@ -236,7 +248,7 @@ def fault_document(fault: FaultRow) -> FaultDocument:
     }
 
 
-def account_of(document: Mapping[str, Any]) -> BudgetView:
+def account_of(document: Mapping[str, Any], history: tuple[HistoryRow, ...]) -> BudgetView:
     """Read what `account_document` wrote."""
     total, readings, division = from_record(document["total"]), document["readings"], document["division"]
     parts, raised = document["parts"] or (), document["raised"]
@@ -249,7 +261,7 @@ def account_of(document: Mapping[str, Any]) -> BudgetView:
         as_if_cap=_reading_of(readings["as_if_cap"]),
         whenever=_reading_of(readings["whenever"]),
         version=document["version"],
-        history=history_of(document["history"]),
+        history=history,
         delta_keys=read(document["delta_keys"], "delta_keys"),
         delta_keys_spent=read(document["delta_keys_spent"], "delta_keys_spent"),
         by_part=None if division is None else _division_of(total, division),

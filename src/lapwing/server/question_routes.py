@@ -16,7 +16,6 @@ from lapwing.documents.answer_document import AnswerDocument, ConsistentDocument
 from lapwing.documents.budget_document import AccountDocument, ChargeDocument, account_document, history_document
 from lapwing.documents.preview_document import PreviewDocument, preview_document
 from lapwing.ledger.allowances import Allowance
-from lapwing.ledger.reading import HistoryRow
 from lapwing.privacy.amounts import probability, read
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.bodies import BatchBody, ExplainBody, QueryBody
@@ -31,6 +30,8 @@ from lapwing.session import Session
 MOST_LISTED: Final = 1_000
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x20-\x7e]+$")]
 Confidence = Annotated[str | None, Query(max_length=50, description="Of the intervals; as it was asked unless given.")]
+Limit = Annotated[int, Query(ge=1, le=MOST_LISTED, description="The most that are listed.")]
+After = Annotated[int, Query(ge=0, description="The `sequence` after which the list begins.")]
 BY_ACCEPT: Final = "The answer, as JSON or as an Arrow stream, by the Accept header."
 MAY_ASK: Final = may_raise(
     errors.QueryRefused,
@@ -196,20 +197,21 @@ def routes(service: Service) -> APIRouter:
     def budget(dataset: str, caller: Caller = reader) -> Response:
         """Say what is granted, spent and left, and what of it the caller may use."""
         served = service.datasets.visible(caller, dataset)
-        view = served.session.budget()
+        view = served.session.budget(history=False)
         limits = service.policies.limits(served.name, caller.name, served.session.price)
         allowances = tuple(_allowance(allowance, view) for allowance in limits.allowances)
         # Of others the caller may know the total alone.
         spending = {name: spent for name, spent in view.spending.items() if caller.may("audit") or name == caller.name}
-        own = replace(view, history=_own_history(view, caller), spending=spending)
-        within = replace(own, allowances=allowances, most=limits.most, stopped_by_curator=limits.stopped)
-        return json_response(account_document(within))
+        own = replace(view, spending=spending, allowances=allowances)
+        return json_response(account_document(replace(own, most=limits.most, stopped_by_curator=limits.stopped)))
 
     @router.get("/datasets/{dataset}/history", responses=described_by(list[ChargeDocument]))
-    def history(dataset: str, caller: Caller = reader) -> Response:
-        """List one's own charges; to auditors and curators, everybody's."""
+    def history(dataset: str, caller: Caller = reader, limit: Limit = MOST_LISTED, after: After = 0) -> Response:
+        """List one's own charges, to auditors and curators everybody's, in order: those after a `sequence`, a page."""
         served = service.datasets.visible(caller, dataset)
-        return json_response([history_document(row) for row in _own_history(served.session.budget(), caller)])
+        whose = None if caller.may("audit") else caller.name
+        rows = served.session.history(after=after, most=limit, principal=whose)
+        return json_response([history_document(row) for row in rows])
 
     return router
 
@@ -236,10 +238,6 @@ def _relations(session: Session) -> list[dict[str, Any]]:
     """Return what a question may begin with: the columns of every table and view, and which of them is the unit."""
     begun = [session.table(name).relation for name in names_of(session.catalog)]
     return [{"name": one.name, "columns": one.names, "unit": one.unit} for one in begun if isinstance(one, Named)]
-
-
-def _own_history(view: BudgetView, caller: Caller) -> tuple[HistoryRow, ...]:
-    return tuple(row for row in view.history if caller.may("audit") or row.principal == caller.name)
 
 
 def _allowance(allowance: Allowance, view: BudgetView) -> AllowanceView:
