@@ -1,47 +1,81 @@
-"""Nobody waits for a data set that is being opened but who asks for it: the service goes on answering all others."""
+"""Budgets, histories, pages and grants are looked at while somebody else holds the ledger, and hold nobody up."""
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
-from lapwing.server.datasets import Datasets, ServedDataset
-from lapwing.server.people import Caller
+from lapwing.ledger.ledger import Ledger
+from lapwing.ledger.snapshots import Snapshots
 from tests.support.server.world import World
 
-
-def answered_while_another_is_opened(world: World, monkeypatch: pytest.MonkeyPatch, *, seconds: float) -> bool:
-    """Ask for a data set that takes long to be opened; tell whether the service answers others meanwhile."""
-    opening, opened = threading.Event(), threading.Event()
-
-    def slow(self: Datasets) -> None:
-        opening.set()
-        assert opened.wait(600)
-
-    monkeypatch.setattr(Datasets, "look", slow)
-    with ThreadPoolExecutor() as pool:
-        try:
-            waiting = pool.submit(world.query, "alice", None, "new")
-            assert opening.wait(60)
-            others = pool.submit(world.ask, "GET", "/v1/answers/none", "alice")
-            return others.result(timeout=seconds).status == 404
-        except TimeoutError:
-            return False
-        finally:
-            opened.set()
-            assert waiting.result(timeout=60).status == 404
+OK, EMPTY, INVALID = 200, 204, 422
 
 
-def test_others_are_answered_while_a_data_set_is_opened(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert answered_while_another_is_opened(world, monkeypatch, seconds=60)
+def counted(number: int) -> dict[str, object]:
+    return {"sql": f"SELECT COUNT(*) AS n FROM visits WHERE cost > {number}", "epsilon": 0.01}
 
 
-def test_twin_a_service_that_opens_it_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = Datasets.known
+@contextmanager
+def held(ledger: Ledger) -> Iterator[None]:
+    begun, end = threading.Event(), threading.Event()
 
-    def looked(self: Datasets, caller: Caller, name: str) -> ServedDataset | None:
-        self.look()
-        return known(self, caller, name)
+    def hold() -> None:
+        with ledger._chain.transaction():
+            begun.set()
+            end.wait(60)
 
-    monkeypatch.setattr(Datasets, "known", looked)
-    assert not answered_while_another_is_opened(world, monkeypatch, seconds=2)
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert begun.wait(60)
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("look", ["budget", "history", "guarantee", "grants", "policy"])
+def test_a_look_waits_for_nobody(look: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.query("alice")
+    path, ledger = f"/v1/datasets/open/{look}", world.session()._ledger
+    before = world.ask("GET", path, "carol")
+    assert before.status == OK
+    chain: Any = ledger._chain
+    for impatient in (chain, chain._turn):
+        monkeypatch.setattr(impatient, "_patience", 0.05)
+    with held(ledger):
+        during = world.ask("GET", path, "carol")
+        assert (during.status, during.document) == (OK, before.document)
+        assert world.query("alice", counted(0)).status != OK
+
+
+def test_twin_a_look_that_holds_the_ledger_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Snapshots, "_read", lambda self, stack: None)
+    with pytest.raises(AssertionError):
+        test_a_look_waits_for_nobody("budget", world, monkeypatch)
+
+
+def test_a_budget_reads_no_charge(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So it takes as long after a hundred thousand as after one."""
+    world.query("alice")
+    before = world.ask("GET", "/v1/datasets/open/budget", "alice").document
+    monkeypatch.delattr(Ledger, "history")
+    assert world.ask("GET", "/v1/datasets/open/budget", "alice").document == before
+    assert world.ask("PUT", "/v1/datasets/open/teams/nurses", "carol", {"share": 0.5}).status == EMPTY
+    assert world.ask("GET", "/v1/datasets/open/guarantee", "alice").status == OK
+
+
+def test_pages_of_the_history(world: World) -> None:
+    for number in range(5):
+        world.query("alice", counted(number))
+    path = "/v1/datasets/open/history"
+    whole = world.ask("GET", path, "alice").document
+    assert len(whole) == 5
+    first = world.ask("GET", f"{path}?limit=2", "alice").document
+    rest = world.ask("GET", f"{path}?after={first[-1]['sequence']}", "alice").document
+    assert first + rest == whole
+    assert world.ask("GET", f"{path}?limit=0", "alice").status == INVALID
+    assert world.ask("GET", f"{path}?after=-1", "alice").status == INVALID

@@ -97,8 +97,10 @@ def _charges_by(principal: str | None, charges: Iterator[Entry]) -> Iterator[Ent
 def _rows(charges: Sequence[Entry], snapshot: Snapshot) -> Iterator[HistoryRow]:
     """Yield charges with what became of them."""
     answered = snapshot.log.answered([entry.sequence for entry in charges])
-    ended = [entry.sequence for entry in charges if entry.sequence not in answered]
-    causes = _causes([charge for charge in ended if charge not in snapshot.state.under_way], snapshot.log)
+    # Of a charge that bears no asker's name nobody ever wrote down why it has no answer: only old ledgers have such.
+    named = [entry.sequence for entry in charges if entry.contents().get("asker") is not None]
+    ended = [charge for charge in named if charge not in answered and charge not in snapshot.state.under_way]
+    causes = _causes(ended, snapshot.log)
     for entry in charges:
         yield _row(entry, answered=entry.sequence in answered, unanswered=causes.get(entry.sequence))
 
