@@ -93,7 +93,7 @@ class Callers:
 
         Raises: TooManyRequests.
         """
-        self._strangers.take(_network(request.client.host if request.client else ""))
+        self._strangers.take(_network(address_of(request)))
 
     @contextmanager
     def pricing(self, caller: Caller) -> Iterator[None]:
@@ -130,6 +130,11 @@ class Callers:
             return demanded(request)
 
         return demanded_at_once if self._people.near else demanded
+
+
+def address_of(request: Request) -> str:
+    """Return the address that a request comes from, as this process or the proxy before it says."""
+    return request.client.host[:100] if request.client else ""
 
 
 def _network(address: str) -> str:

@@ -6,7 +6,8 @@ import sys
 from typing import Final
 
 from lapwing.errors import InvalidParameter
-from lapwing.server.credentials import LONGEST, SHORTEST
+from lapwing.server.credentials import SHORTEST
+from lapwing.server.passwords import require_good
 from lapwing.server.people import People, checked
 
 NAME: Final = "LAPWING_CURATOR"
@@ -42,8 +43,10 @@ def ensure_curator(people: People) -> str | None:
 def _is_made(people: People, name: str) -> bool:
     """Ask for a password, and make the curator; say what is wrong with the password, if anything is."""
     password = getpass.getpass("Password: ")
-    if not SHORTEST <= len(password) <= LONGEST:
-        sys.stderr.write(f"The password must have from {SHORTEST} to {LONGEST} characters.\n")
+    try:
+        require_good(password, name)
+    except InvalidParameter as refused:
+        sys.stderr.write(f"{refused}\n")
         return False
     if password != getpass.getpass("The same again: "):
         sys.stderr.write("The two passwords differ.\n")

@@ -32,6 +32,14 @@ class Metrics:
             "lapwing_questions_total", "Questions by outcome.", ("dataset", "outcome"), registry=self._registry
         )
 
+        self._failed_logins = Counter(
+            "lapwing_failed_logins_total", "Logins with a wrong name or password.", registry=self._registry
+        )
+
+    def count_failed_login(self) -> None:
+        """Count a login with a wrong name or password."""
+        self._failed_logins.inc()
+
     def count_request(self, method: str, route: str, status: int) -> None:
         """Count a request."""
         self._requests.labels(method, route, str(status)).inc()

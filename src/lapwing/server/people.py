@@ -16,6 +16,7 @@ from typing import Final, Literal, final, get_args
 from lapwing.errors import InvalidParameter, NotAuthorised, NotFound
 from lapwing.server import credentials
 from lapwing.server.audit_log import note
+from lapwing.server.passwords import require_good
 from lapwing.server.store import Store, StoreConnection, now
 
 Role = Literal["curator", "analyst", "auditor"]
@@ -105,7 +106,7 @@ class People:
     def add(self, name: str, role: Role, password: str | None, *, by: str, team: str | None = None) -> Person:
         """Add somebody; without a password only tokens that a curator makes let them in."""
         checked(name, "The name of a person")
-        kept = None if password is None else credentials.password_hash(password)
+        kept = None if password is None else _kept(password, name)
         with self._store.transaction() as connection:
             if connection.execute("SELECT 1 FROM people WHERE lower(name) = ?", (name.lower(),)).fetchone():
                 raise InvalidParameter(f"There is somebody of the name {name} already, in these or other cases.")
@@ -127,7 +128,7 @@ class People:
         leave_team: bool = False,
     ) -> Person:
         """Change what is given; a new password or a closed person revokes all of their tokens."""
-        kept = None if password is None else credentials.password_hash(password)
+        kept = None if password is None else _kept(password, name)
         with self._store.transaction() as connection:
             _person(connection, name)
             for column, value in (
@@ -268,6 +269,15 @@ class People:
         id_, name, role, scopes = row
         rights = RIGHTS_OF[role] & {right for right in RIGHTS if right in scopes.split()}
         return Caller(name=name, role=role, rights=rights, token=id_)
+
+
+def _kept(password: str, name: str) -> str:
+    """Return what is kept of a new password of somebody.
+
+    Raises: InvalidParameter if it is none that may be chosen; TooManyRequests.
+    """
+    require_good(password, name)
+    return credentials.password_hash(password)
 
 
 def missing(what: str) -> NotFound:

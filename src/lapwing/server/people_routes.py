@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field, StrictBool, StrictFloat, StrictInt
 
 from lapwing.errors import InvalidParameter, NotAuthorised, TooManyRequests
+from lapwing.server.authentication import address_of
 from lapwing.server.bodies import Body, Name, Text
 from lapwing.server.people import DAY, RIGHTS, Caller, Person, Right, Role, Token
 from lapwing.server.problems import may_raise
@@ -97,7 +98,7 @@ class IssuedToken(BaseModel):
 def routes(service: Service) -> APIRouter:
     """Return the routes."""
     router = APIRouter(prefix="/v1")
-    people, callers = service.people, service.callers
+    people, callers, failed_logins = service.people, service.callers, service.failed_logins
     anybody = Depends(callers.caller)
     curator = Depends(callers.demand("admin"))
 
@@ -105,7 +106,11 @@ def routes(service: Service) -> APIRouter:
     def login(body: LoginBody, request: Request) -> IssuedToken:
         """Get a token for a name and a password."""
         callers.stranger(request)
-        secret, token = people.login(body.name, body.password, body.scopes, body.label, body.hours * HOUR)
+        try:
+            secret, token = people.login(body.name, body.password, body.scopes, body.label, body.hours * HOUR)
+        except NotAuthorised:
+            failed_logins.note(body.name, address_of(request))
+            raise
         return IssuedToken(token=secret, **_facts(token))
 
     @router.get("/me", tags=["people"])
@@ -118,7 +123,11 @@ def routes(service: Service) -> APIRouter:
     def change_password(body: PasswordBody, request: Request, caller: Caller = anybody) -> None:
         """Change one's own password; all of one's tokens end."""
         callers.stranger(request)
-        people.require_password(caller.name, body.password)
+        try:
+            people.require_password(caller.name, body.password)
+        except NotAuthorised:
+            failed_logins.note(caller.name, address_of(request), by=caller.name)
+            raise
         people.change(caller.name, password=body.new_password, by=caller.name)
 
     @router.get("/me/tokens", tags=["people"])

@@ -13,6 +13,7 @@ from lapwing.server.answer_store import AnswerStore
 from lapwing.server.authentication import Callers
 from lapwing.server.datasets import Datasets
 from lapwing.server.execution import QuestionExecutor
+from lapwing.server.failed_logins import FailedLogins
 from lapwing.server.job_runner import JobRunner
 from lapwing.server.jobs import JobStore
 from lapwing.server.log import log
@@ -70,6 +71,7 @@ class Service:
         self.answers = AnswerStore(self.store, settings.keep_answers)
         self.metrics = Metrics()
         self.callers = Callers(self.people, settings.rate, settings.strangers, settings.workers)
+        self.failed_logins = FailedLogins(self.store, self.metrics, settings.workers)
         self.datasets = Datasets(sessions, self.policies, registered)
         self.registry = DatasetRegistry(settings.folders, self.datasets, self.store)
         self.executor = QuestionExecutor(
