@@ -14,7 +14,7 @@ from lapwing.builder.table import Table
 from lapwing.catalog.model import Budget
 from lapwing.client.encoding import amounts, batch_body, catalog_body, new_key, question_body
 from lapwing.client.remote_answer import Pending, RemoteAnswer
-from lapwing.client.transport import ServerConnection
+from lapwing.client.transport import PAGE, ServerConnection
 from lapwing.documents.budget_document import account_of, faults_of, history_of
 from lapwing.documents.preview_document import preview_of
 from lapwing.errors import CatalogError, InvalidParameter
@@ -32,8 +32,6 @@ from lapwing.query.text.parameters import Parameters
 
 WRITTEN: Final = "written"
 """What a server says of its catalog when it has the new budget."""
-PAGE: Final = 1_000
-"""Charges that are asked for at a time: as many as a server lists."""
 
 
 @final
@@ -45,7 +43,7 @@ class RemoteSession:
 
     def __init__(self, connection: ServerConnection, dataset: str | None = None) -> None:
         self._connection = connection
-        seen = [str(served["name"]) for served in self._connection.get("/v1/datasets")]
+        seen = [str(served["name"]) for served in self._connection.listed("/v1/datasets", "name")]
         if dataset is None and len(seen) != 1:
             listed = f"one of {', '.join(seen)}" if seen else "none, as you may see none; ask the curator"
             raise InvalidParameter(
@@ -181,7 +179,7 @@ class RemoteSession:
 
     def faults(self) -> tuple[FaultRow, ...]:
         """Return the questions that failed after their charge since the curator last looked. For the curator."""
-        return faults_of(self._connection.get(f"{self._path}/faults"))
+        return faults_of(self._connection.listed(f"{self._path}/faults", "sequence"))
 
     def resume(self) -> int:
         """Say that the faults were looked at, and return how many they were. The curator's act."""

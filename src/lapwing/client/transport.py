@@ -15,7 +15,7 @@ import ssl
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast, final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from lapwing import errors
 from lapwing.errors import Interrupted, InvalidParameter, LapwingError, QueryRefused, ServiceFault
@@ -23,6 +23,8 @@ from lapwing.errors import Interrupted, InvalidParameter, LapwingError, QueryRef
 ARROW: Final = "application/vnd.apache.arrow.stream"
 LINES: Final = "application/x-ndjson"
 SECONDS: Final = 300.0
+PAGE: Final = 1_000
+"""Items of a list that are asked for at a time: as many as a server lists."""
 MOST_BYTES: Final = 1 << 30
 BUSY: Final = (429, 503)
 MOST_WAITS: Final = 5
@@ -65,6 +67,18 @@ class ServerConnection:
     def get(self, path: str) -> Any:
         """Return the document at a path."""
         return json.loads(self._asked("GET", path))
+
+    def listed(self, path: str, name: str) -> list[Any]:
+        """Return all items of a list, which comes in pages.
+
+        Args: name: the field of an item by which a page begins after it.
+        """
+        items: list[Any] = self.get(f"{path}?limit={PAGE}")
+        page = items
+        while len(page) == PAGE:
+            page = self.get(f"{path}?limit={PAGE}&after={quote(str(page[-1][name]), safe='')}")
+            items += page
+        return items
 
     def post(self, path: str, body: Mapping[str, object], key: str | None = None) -> Any:
         """Send a document and return the one that answers it."""

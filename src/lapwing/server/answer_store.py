@@ -24,6 +24,7 @@ from typing import Any, Final, final
 from lapwing.answer import Answer
 from lapwing.catalog.model import Catalog
 from lapwing.server import credentials
+from lapwing.server.listing import no_such_item
 from lapwing.server.problems import Problem
 from lapwing.server.store import Store, StoreConnection, time_text
 
@@ -139,13 +140,25 @@ class AnswerStore:
         """What was bought before this is dropped, whether it is still there or not; empty if nothing is."""
         return "" if self._days is None else time_text(self._clock() - self._days * DAY)
 
-    def of(self, person: str, dataset: str, most: int) -> list[dict[str, object]]:
-        """Return what somebody has bought of a data set, the newest first, without the answers themselves."""
+    def of(self, person: str, dataset: str, most: int, after: str | None = None) -> list[dict[str, object]]:
+        """Return what somebody has bought of a data set, the newest first, without the answers themselves.
+
+        Args: most: that are returned; after: the id of the one after which they begin.
+        Raises: InvalidParameter if there is none of this id.
+        """
+        older = ""
+        values: tuple[object, ...] = (person, dataset, self.kept_since)
         with self._store.reading() as connection:
+            if after is not None:
+                known = "SELECT 1 FROM answers WHERE id = ? AND person = ? AND dataset = ?"
+                if not connection.execute(known, (after, person, dataset)).fetchone():
+                    raise no_such_item()
+                older = " AND (created, rowid) < (SELECT created, rowid FROM answers WHERE id = ?)"
+                values = (*values, after)
             rows = connection.execute(
                 "SELECT id, created, request FROM answers WHERE person = ? AND dataset = ? AND dropped = 0"
-                " AND created >= ? ORDER BY created DESC, rowid DESC LIMIT ?",
-                (person, dataset, self.kept_since, most),
+                f" AND created >= ?{older} ORDER BY created DESC, rowid DESC LIMIT ?",
+                (*values, most),
             ).fetchall()
         return [{"id": id_, "created": created, "request": json.loads(request)} for id_, created, request in rows]
 

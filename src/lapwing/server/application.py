@@ -40,6 +40,7 @@ def application(service: Service, address: str) -> RequestMiddleware:
         version=__version__,
         description=ABOUT,
         docs_url=None,
+        openapi_url=None,  # its route would take whatever query parameters are sent
         redoc_url=None,
         redirect_slashes=False,  # its redirects would lead to whatever host the request names
         lifespan=lifespan,

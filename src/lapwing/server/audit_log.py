@@ -28,10 +28,12 @@ def sealed(*fields: object) -> str:
     return sha256(json.dumps(fields).encode()).hexdigest()
 
 
-def lines(connection: StoreConnection) -> Iterator[dict[str, object]]:
-    """Yield all lines, in order."""
-    names = _COLUMNS.split(", ")
-    for row in connection.execute(f"SELECT {_COLUMNS} FROM audit ORDER BY sequence"):
+def lines(connection: StoreConnection, after: int = 0, most: int | None = None) -> Iterator[dict[str, object]]:
+    """Yield the lines after one, in order; all of them, or so many."""
+    names, limit = _COLUMNS.split(", "), "" if most is None else f" LIMIT {most:d}"
+    for row in connection.execute(
+        f"SELECT {_COLUMNS} FROM audit WHERE sequence > ? ORDER BY sequence{limit}", (after,)
+    ):
         line = dict(zip(names, row, strict=True))
         yield line | {"details": json.loads(line["details"])}
 

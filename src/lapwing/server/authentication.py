@@ -16,6 +16,7 @@ from typing import Any, Final, final
 from fastapi import Request
 
 from lapwing.errors import NotAuthorised, TooManyRequests
+from lapwing.server.listing import require_known_parameters
 from lapwing.server.people import MEANINGS, UNKNOWN, Caller, People, Right
 
 MOST_BUCKETS: Final = 10_000
@@ -74,7 +75,7 @@ class Callers:
     def caller(self, request: Request) -> Caller:
         """Return who asks.
 
-        Raises: NotAuthorised, TooManyRequests.
+        Raises: NotAuthorised, TooManyRequests; HTTPException for a query parameter that the request does not take.
         """
         kind, _, secret = request.headers.get("authorization", "").partition(" ")
         try:
@@ -86,6 +87,7 @@ class Callers:
             raise
         request.state.caller = caller
         self._known.take(caller.name)
+        require_known_parameters(request)  # here, after who asks is known, as every request with a token comes this way
         return caller
 
     def stranger(self, request: Request) -> None:

@@ -5,7 +5,7 @@ from fractions import Fraction
 from itertools import chain
 from typing import Annotated, Any, Final, Literal, NotRequired
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
 from pydantic import BaseModel, Field, StrictBool
 
@@ -21,6 +21,7 @@ from lapwing.privacy.amounts import written
 from lapwing.server import audit_log, metrics
 from lapwing.server.bodies import Amount, Body, Text, number
 from lapwing.server.datasets import DatasetDocument, ServedDataset, schema_document
+from lapwing.server.listing import PageOf, cut
 from lapwing.server.people import Caller
 from lapwing.server.policies import Division, Policies, Policy
 from lapwing.server.problems import may_raise
@@ -33,6 +34,10 @@ BY_ACCEPT: Final = "The page, as JSON or as HTML, by the Accept header."
 EXPORT: Final[dict[int | str, dict[str, Any]]] = {
     200: {"description": "An entry a line, as JSON.", "content": {LINES: {}}}
 }
+
+
+MostLines = Annotated[int | None, Query(ge=1, le=10**6, description="Lines at most.")]
+After = Annotated[int, Query(ge=0, le=10**12, description="The `sequence` after which the lines begin.")]
 
 
 class DatasetBody(Body):
@@ -286,10 +291,12 @@ def routes(service: Service) -> APIRouter:
         return Version(version=version)
 
     @router.get("/v1/datasets/{dataset}/faults", tags=["admin"], responses=described_by(list[FaultDocument]))
-    def faults(dataset: str, caller: Caller = curator) -> Response:
+    def faults(dataset: str, request: Request, page: PageOf, caller: Caller = curator) -> Response:
         """List the questions that failed after their charge, since the curator last looked."""
         served = datasets.visible(caller, dataset)
-        return json_response([fault_document(fault) for fault in served.session.faults()])
+        faults = page.start(served.session.faults(), lambda fault: fault.sequence)
+        shown, headers = cut(request, page.limit, faults, lambda fault: fault.sequence)
+        return json_response([fault_document(fault) for fault in shown], headers)
 
     @router.post("/v1/datasets/{dataset}/resume", tags=["admin"])
     def resume(dataset: str, caller: Caller = curator) -> SeenFaults:
@@ -301,11 +308,12 @@ def routes(service: Service) -> APIRouter:
         return SeenFaults(faults=count)
 
     @router.get("/v1/audit", tags=["audit"], response_class=Response, responses={200: {"content": {LINES: {}}}})
-    def audit(caller: Caller = auditor) -> Response:
-        """Export the audit log: a JSON document a line, each sealed over the one before."""
+    def audit(request: Request, caller: Caller = auditor, limit: MostLines = None, after: After = 0) -> Response:
+        """Export the audit log: a JSON document a line, each sealed over the one before; all of it unless limited."""
         with store.reading() as connection:  # which others wait for: no longer than it takes to read
-            lines = list(audit_log.lines(connection))
-        return Response("".join(json.dumps(line) + "\n" for line in lines), media_type=LINES)
+            lines = list(audit_log.lines(connection, after, None if limit is None else limit + 1))
+        shown, headers = cut(request, limit or len(lines), lines, lambda line: line["sequence"])
+        return Response("".join(json.dumps(line) + "\n" for line in shown), media_type=LINES, headers=headers)
 
     @router.get("/metrics", tags=["audit"], response_class=PlainTextResponse)
     def show_metrics(caller: Caller = auditor) -> PlainTextResponse:

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any, Final
 
-from fastapi import APIRouter, FastAPI
-from fastapi.responses import HTMLResponse, PlainTextResponse, Response
+from fastapi import APIRouter, Depends, FastAPI
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from lapwing import __version__
 from lapwing.guarantee.rendering import PRINT
+from lapwing.server.listing import require_known_parameters
 from lapwing.server.service import Service
 
 Operation = Mapping[str, Any]
@@ -75,7 +76,7 @@ lapwing budget</pre>
 
 def routes(app: FastAPI, service: Service, address: str) -> APIRouter:
     """Return the routes that take no token."""
-    router = APIRouter()
+    router = APIRouter(dependencies=[Depends(require_known_parameters)])
     home = _page("Lapwing", HOME.format(base=escape(address), question=QUESTION, version=__version__))
 
     @router.get("/", response_class=HTMLResponse, include_in_schema=False)
@@ -85,6 +86,10 @@ def routes(app: FastAPI, service: Service, address: str) -> APIRouter:
     @router.get("/docs", response_class=HTMLResponse, include_in_schema=False)
     def requests() -> HTMLResponse:
         return HTMLResponse(_page("Lapwing: all requests", "\n".join(request_reference(app.openapi(), address))))
+
+    @router.get("/openapi.json", include_in_schema=False)
+    def described() -> JSONResponse:
+        return JSONResponse(app.openapi())
 
     @router.get("/style.css", include_in_schema=False)
     def style() -> Response:

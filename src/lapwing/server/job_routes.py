@@ -2,15 +2,16 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from typing_extensions import TypedDict
 
 from lapwing.errors import InvalidParameter, KeyConflict, NotAuthorised, QueryRefused
 from lapwing.server.bodies import QueryBody
 from lapwing.server.jobs import Job, Status
+from lapwing.server.listing import PageOf, cut
 from lapwing.server.people import Caller, missing
 from lapwing.server.problems import Problem, may_raise
-from lapwing.server.question_routes import MOST_LISTED, Key
+from lapwing.server.question_routes import Key
 from lapwing.server.responses import described_by, json_response
 from lapwing.server.service import Service
 
@@ -75,12 +76,13 @@ def routes(service: Service) -> APIRouter:
         return json_response(document(job), {"Location": f"/v1/queries/{job.id}"}, status=202)
 
     @router.get("/queries", responses=described_by(list[QueuedQuestion]))
-    def list_queued(caller: Caller = reader, everybody: Everybody = False) -> Response:
+    def list_queued(request: Request, page: PageOf, caller: Caller = reader, everybody: Everybody = False) -> Response:
         """List one's own queued questions, the newest first."""
         if everybody and not caller.may("audit"):
             raise NotAuthorised("To see the questions of others takes the right `audit`.")
-        jobs = service.jobs.of(None if everybody else caller.name, MOST_LISTED)
-        return json_response([document(job) for job in jobs])
+        jobs = service.jobs.of(None if everybody else caller.name, page.most, page.after)
+        shown, headers = cut(request, page.limit, jobs, lambda job: job.id)
+        return json_response([document(job) for job in shown], headers)
 
     @router.get("/queries/{query}", responses=described_by(QueuedQuestion))
     def status(query: str, caller: Caller = reader) -> Response:

@@ -132,8 +132,7 @@ class JobRunner:
         Raises: NotAuthorised, NotFound.
         """
         person = self._people.named(caller.name)
-        revoked = any(token.revoked for token in self._people.tokens(caller.name) if token.id == caller.token)
-        if revoked or not person.active or "ask" not in RIGHTS_OF[person.role]:
+        if self._people.is_revoked(caller.token) or not person.active or "ask" not in RIGHTS_OF[person.role]:
             raise NotAuthorised("Who asked may ask no longer. Nothing was charged.")
         now = Caller(name=person.name, role=person.role, rights=caller.rights, token=caller.token)
         self._datasets.visible(now, served.name)

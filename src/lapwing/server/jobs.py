@@ -25,6 +25,7 @@ from typing import Any, Final, Literal, final
 from lapwing.errors import Interrupted, KeyConflict, ServiceFault
 from lapwing.server import credentials
 from lapwing.server.audit_log import note
+from lapwing.server.listing import no_such_item
 from lapwing.server.people import missing
 from lapwing.server.problems import Problem, problem_of
 from lapwing.server.store import Store, StoreConnection
@@ -99,13 +100,26 @@ class JobStore:
         with self._store.reading() as connection:
             return _required(connection, id_)
 
-    def of(self, person: str | None, most: int) -> list[Job]:
-        """Return somebody's questions, or everybody's, the newest first."""
-        whose, values = ("", ()) if person is None else ("WHERE person = ?", (person,))
+    def of(self, person: str | None, most: int, after: str | None = None) -> list[Job]:
+        """Return somebody's questions, or everybody's, the newest first.
+
+        Args: most: that are returned; after: the id of the one after which they begin.
+        Raises: InvalidParameter if there is none of this id.
+        """
+        whose, values = ("1 = 1", tuple[str, ...]()) if person is None else ("person = ?", (person,))
+        older = ""
+        place: tuple[str, ...] = ()
         self._end_lost()
         with self._store.reading() as connection:
+            if after is not None:
+                known = f"SELECT created FROM queries WHERE {whose} AND id = ?"
+                row = connection.execute(known, (*values, after)).fetchone()
+                if row is None:
+                    raise no_such_item()
+                older, place = " AND (created < ? OR (created = ? AND id > ?))", (row[0], row[0], after)
             rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM queries {whose} ORDER BY created DESC, id LIMIT ?", (*values, most)
+                f"SELECT {_COLUMNS} FROM queries WHERE {whose}{older} ORDER BY created DESC, id LIMIT ?",
+                (*values, *place, most),
             ).fetchall()
         return [_job(row) for row in rows]
 

@@ -16,6 +16,7 @@ from typing import Final, Literal, final, get_args
 from lapwing.errors import InvalidParameter, NotAuthorised, NotFound
 from lapwing.server import credentials
 from lapwing.server.audit_log import note
+from lapwing.server.listing import MOST, no_such_item
 from lapwing.server.passwords import require_good
 from lapwing.server.store import Store, StoreConnection, now
 
@@ -142,7 +143,7 @@ class People:
                 connection.execute("UPDATE tokens SET revoked = 1 WHERE person = ?", (name,))
             if team is not None or leave_team:
                 _join(connection, name, team)
-            if not connection.execute("SELECT 1 FROM people WHERE role = 'curator' AND active = 1").fetchone():
+            if not _has_curator(connection):
                 raise InvalidParameter("This would leave no curator; make somebody else one first.")
             changes = {"role": role, "active": active, "team": team, "leave_team": leave_team or None}
             changed = {what: value for what, value in changes.items() if value is not None}
@@ -163,9 +164,23 @@ class People:
             names = connection.execute("SELECT name FROM people ORDER BY name").fetchall()
             return tuple(_person(connection, name) for (name,) in names)
 
+    def listed(self, most: int, after: str | None = None) -> tuple[Person, ...]:
+        """Return so many people, by name, after one of them.
+
+        Raises: InvalidParameter if there is nobody of this name.
+        """
+        with self._store.reading() as connection:
+            if after is not None and not _is_person(connection, after):
+                raise no_such_item()
+            rows = connection.execute(
+                "SELECT name FROM people WHERE name > ? ORDER BY name LIMIT ?", (after or "", most)
+            ).fetchall()
+            return tuple(_person(connection, name) for (name,) in rows)
+
     def has_curator(self) -> bool:
         """Tell whether there is a curator."""
-        return any(person.role == "curator" and person.active for person in self.all())
+        with self._store.reading() as connection:
+            return _has_curator(connection)
 
     def require_password(self, name: str, password: str) -> Role:
         """Return the role of who knows the password.
@@ -230,12 +245,29 @@ class People:
             note(connection, by, "token made", name, token=id_, label=label, scopes=_ordered(scopes))
             return secret, _token(connection, id_)
 
-    def tokens(self, name: str) -> tuple[Token, ...]:
-        """Return the tokens of somebody, the newest first."""
+    def tokens(self, name: str, most: int = MOST, after: str | None = None) -> tuple[Token, ...]:
+        """Return so many tokens of somebody, the newest first, after one of them.
+
+        Raises: NotFound; InvalidParameter if they have none of this id.
+        """
         with self._store.reading() as connection:
             _person(connection, name)
-            ids = connection.execute("SELECT id FROM tokens WHERE person = ? ORDER BY rowid DESC", (name,)).fetchall()
+            if after is not None and not _has_token(connection, after, of=name):
+                raise no_such_item()
+            older, values = (
+                ("", ()) if after is None else (" AND rowid < (SELECT rowid FROM tokens WHERE id = ?)", (after,))
+            )
+            ids = connection.execute(
+                f"SELECT id FROM tokens WHERE person = ?{older} ORDER BY rowid DESC LIMIT ?", (name, *values, most)
+            ).fetchall()
             return tuple(_token(connection, id_) for (id_,) in ids)
+
+    def is_revoked(self, id_: str) -> bool:
+        """Tell whether a token was revoked."""
+        with self._store.reading() as connection:
+            return (
+                connection.execute("SELECT 1 FROM tokens WHERE id = ? AND revoked = 1", (id_,)).fetchone() is not None
+            )
 
     def revoke(self, id_: str, *, of: str, by: str) -> None:
         """End a token.
@@ -243,7 +275,7 @@ class People:
         Raises: NotFound if this person has none of this name.
         """
         with self._store.transaction() as connection:
-            if not connection.execute("SELECT 1 FROM tokens WHERE id = ? AND person = ?", (id_, of)).fetchone():
+            if not _has_token(connection, id_, of=of):
                 raise missing("token")
             connection.execute("UPDATE tokens SET revoked = 1 WHERE id = ?", (id_,))
             note(connection, by, "token revoked", of, token=id_)
@@ -283,6 +315,19 @@ def _kept(password: str, name: str) -> str:
 def missing(what: str) -> NotFound:
     """Return the error of something that is not there or is hidden: the same for both."""
     return NotFound(f"There is no such {what}, or none that you may see.")
+
+
+def _is_person(connection: StoreConnection, name: str) -> bool:
+    return connection.execute("SELECT 1 FROM people WHERE name = ?", (name,)).fetchone() is not None
+
+
+def _has_curator(connection: StoreConnection) -> bool:
+    row = connection.execute("SELECT 1 FROM people WHERE role = 'curator' AND active = 1").fetchone()
+    return row is not None
+
+
+def _has_token(connection: StoreConnection, id_: str, *, of: str) -> bool:
+    return connection.execute("SELECT 1 FROM tokens WHERE id = ? AND person = ?", (id_, of)).fetchone() is not None
 
 
 def _person(connection: StoreConnection, name: str) -> Person:

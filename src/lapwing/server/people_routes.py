@@ -3,13 +3,14 @@
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field, StrictBool, StrictFloat, StrictInt
 
 from lapwing.errors import InvalidParameter, NotAuthorised, TooManyRequests
 from lapwing.server.authentication import address_of
 from lapwing.server.bodies import Body, Name, Text
-from lapwing.server.people import DAY, RIGHTS, Caller, Person, Right, Role, Token
+from lapwing.server.listing import Page, PageOf, cut, require_known_parameters
+from lapwing.server.people import DAY, RIGHTS, RIGHTS_OF, Caller, Person, Right, Role, Token
 from lapwing.server.problems import may_raise
 from lapwing.server.service import Service
 
@@ -102,7 +103,12 @@ def routes(service: Service) -> APIRouter:
     anybody = Depends(callers.caller)
     curator = Depends(callers.demand("admin"))
 
-    @router.post("/login", tags=["people"], openapi_extra=may_raise(NotAuthorised, InvalidParameter, TooManyRequests))
+    @router.post(
+        "/login",
+        tags=["people"],
+        dependencies=[Depends(require_known_parameters)],
+        openapi_extra=may_raise(NotAuthorised, InvalidParameter, TooManyRequests),
+    )
     def login(body: LoginBody, request: Request) -> IssuedToken:
         """Get a token for a name and a password."""
         callers.stranger(request)
@@ -130,20 +136,31 @@ def routes(service: Service) -> APIRouter:
             raise
         people.change(caller.name, password=body.new_password, by=caller.name)
 
+    def listed(name: str, page: Page, request: Request, response: Response) -> list[TokenDocument]:
+        """Return somebody's tokens, a page of them."""
+        tokens = people.tokens(name, page.most, page.after)
+        shown, headers = cut(request, page.limit, tokens, lambda token: token.id)
+        response.headers.update(headers)
+        return [_document(token) for token in shown]
+
     @router.get("/me/tokens", tags=["people"])
-    def own_tokens(caller: Caller = anybody) -> list[TokenDocument]:
-        """List one's own tokens; the tokens themselves are kept by nobody."""
-        return [_document(token) for token in people.tokens(caller.name)]
+    def own_tokens(request: Request, response: Response, page: PageOf, caller: Caller = anybody) -> list[TokenDocument]:
+        """List one's own tokens, the newest first; the tokens themselves are kept by nobody."""
+        return listed(caller.name, page, request, response)
 
     @router.delete("/me/tokens/{token}", tags=["people"], status_code=204)
     def end_own_token(token: str, caller: Caller = anybody) -> None:
-        """End one of one's own tokens."""
+        """End one of one's own tokens; with a token of fewer rights than one has, that token alone."""
+        if token != caller.token and caller.rights != RIGHTS_OF[caller.role]:
+            raise NotAuthorised("A token with fewer rights than its owner ends no token but itself.")
         people.revoke(token, of=caller.name, by=caller.name)
 
     @router.get("/people", tags=["admin"])
-    def everybody(caller: Caller = curator) -> list[Person]:
-        """List everybody."""
-        return list(people.all())
+    def everybody(request: Request, response: Response, page: PageOf, caller: Caller = curator) -> list[Person]:
+        """List everybody, by name."""
+        shown, headers = cut(request, page.limit, people.listed(page.most, page.after), lambda person: person.name)
+        response.headers.update(headers)
+        return list(shown)
 
     @router.post("/people", tags=["admin"], status_code=201, openapi_extra=may_raise(InvalidParameter))
     def add(body: PersonBody, caller: Caller = curator) -> Person:
@@ -156,9 +173,11 @@ def routes(service: Service) -> APIRouter:
         return people.change(name, by=caller.name, **body.model_dump())
 
     @router.get("/people/{name}/tokens", tags=["admin"])
-    def tokens(name: str, caller: Caller = curator) -> list[TokenDocument]:
-        """List somebody's tokens."""
-        return [_document(token) for token in people.tokens(name)]
+    def tokens(
+        name: str, request: Request, response: Response, page: PageOf, caller: Caller = curator
+    ) -> list[TokenDocument]:
+        """List somebody's tokens, the newest first."""
+        return listed(name, page, request, response)
 
     @router.post("/people/{name}/tokens", tags=["admin"], status_code=201, openapi_extra=may_raise(InvalidParameter))
     def make_token(name: str, body: TokenBody, caller: Caller = curator) -> IssuedToken:

@@ -93,7 +93,7 @@ def codes(path: str, operation: Mapping[str, Any]) -> list[str]:
     """
     parts = [
         (("not_authorised", "too_many_requests"), "security" in operation),
-        (("invalid_request",), "parameters" in operation or "requestBody" in operation),
+        (("invalid_request",), True),
         (("request_too_large", "request_timeout"), "requestBody" in operation),
         (("not_found",), "{" in path),
         (operation.get("x-codes", ()), True),

@@ -21,16 +21,16 @@ from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.bodies import BatchBody, ExplainBody, QueryBody
 from lapwing.server.datasets import DatasetDocument, ServedDataset, schema_document
 from lapwing.server.execution import dropped
+from lapwing.server.listing import MOST, PageOf, cut
 from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
 from lapwing.server.responses import ARROW, described_by, json_response
 from lapwing.server.service import Service
 from lapwing.session import Session
 
-MOST_LISTED: Final = 1_000
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x20-\x7e]+$")]
 Confidence = Annotated[str | None, Query(max_length=50, description="Of the intervals; as it was asked unless given.")]
-Limit = Annotated[int, Query(ge=1, le=MOST_LISTED, description="The most that are listed.")]
+Limit = Annotated[int, Query(ge=1, le=MOST, description="Items at most.")]
 After = Annotated[int, Query(ge=0, description="The `sequence` after which the list begins.")]
 BY_ACCEPT: Final = "The answer, as JSON or as an Arrow stream, by the Accept header."
 MAY_ASK: Final = may_raise(
@@ -122,9 +122,12 @@ def routes(service: Service) -> APIRouter:
         return served, record
 
     @router.get("/datasets")
-    def list_datasets(caller: Caller = reader) -> list[DatasetName]:
+    def list_datasets(request: Request, response: Response, page: PageOf, caller: Caller = reader) -> list[DatasetName]:
         """List the data sets that one may see."""
-        return [{"name": served.name} for served in service.datasets.all_visible(caller)]
+        visible = page.start(service.datasets.all_visible(caller), lambda served: served.name)
+        shown, headers = cut(request, page.limit, visible, lambda served: served.name)
+        response.headers.update(headers)
+        return [{"name": served.name} for served in shown]
 
     @router.get("/datasets/{dataset}", responses=described_by(DatasetDocument))
     def describe(dataset: str, caller: Caller = reader) -> Response:
@@ -168,10 +171,11 @@ def routes(service: Service) -> APIRouter:
         return json_response({"answers": [answer_document(record) for record in records]})
 
     @router.get("/datasets/{dataset}/answers", responses=described_by(list[BoughtAnswer]))
-    def list_answers(dataset: str, caller: Caller = reader) -> Response:
+    def list_answers(dataset: str, request: Request, page: PageOf, caller: Caller = reader) -> Response:
         """List one's own answers, the newest first."""
         served = service.datasets.visible(caller, dataset)
-        return json_response(service.answers.of(caller.name, served.name, MOST_LISTED))
+        answers = service.answers.of(caller.name, served.name, page.most, page.after)
+        return json_response(*cut(request, page.limit, answers, lambda bought: bought["id"]))
 
     @router.get("/answers/{answer}", responses=described_by(KeptAnswer, BY_ACCEPT, ARROW), openapi_extra=MAY_REOPEN)
     async def reopen(answer: str, request: Request, caller: Caller = reader, confidence: Confidence = None) -> Response:
@@ -206,12 +210,15 @@ def routes(service: Service) -> APIRouter:
         return json_response(account_document(replace(own, most=limits.most, stopped_by_curator=limits.stopped)))
 
     @router.get("/datasets/{dataset}/history", responses=described_by(list[ChargeDocument]))
-    def history(dataset: str, caller: Caller = reader, limit: Limit = MOST_LISTED, after: After = 0) -> Response:
+    def history(
+        dataset: str, request: Request, caller: Caller = reader, limit: Limit = MOST, after: After = 0
+    ) -> Response:
         """List one's own charges, to auditors and curators everybody's, in order: those after a `sequence`, a page."""
         served = service.datasets.visible(caller, dataset)
         whose = None if caller.may("audit") else caller.name
-        rows = served.session.history(after=after, most=limit, principal=whose)
-        return json_response([history_document(row) for row in rows])
+        rows = served.session.history(after=after, most=limit + 1, principal=whose)
+        shown, headers = cut(request, limit, rows, lambda row: row.sequence)
+        return json_response([history_document(row) for row in shown], headers)
 
     return router
 
