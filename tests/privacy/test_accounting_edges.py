@@ -17,7 +17,7 @@ from lapwing.privacy.pairs import BoundedRangePair, GaussianPair, LaplacePair, P
 from lapwing.privacy.renyi import RenyiDP
 from lapwing.privacy.statements import statements_of
 from tests.support import zoo
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.privacy import exact_composition as exact
 from tests.support.privacy import oracle
 from tests.support.privacy.intervals import check_epsilon
@@ -40,7 +40,7 @@ def test_no_measure_states_a_negative_epsilon(delta: Fraction) -> None:
     assert plain < 0 == curve.to_epsilon(delta=delta)
 
 
-@pytest.mark.parametrize("delta", LARGE, ids=str)
+@pytest.mark.parametrize("delta", only([0, 3], LARGE), ids=str)
 def test_no_distribution_or_statement_has_a_negative_epsilon(delta: Fraction) -> None:
     pairs: list[Pair] = [
         LaplacePair(TENTH),
@@ -112,10 +112,14 @@ def test_a_million_small_losses_are_nearly_a_gaussian(delta: str) -> None:
         assert found.upper == pytest.approx(limit, abs=5e-3)
 
 
-def test_a_million_samples() -> None:
-    """At rate 1 they are no samples; at 0.001, by the central limit, μ² = 10⁶·q²·(e^(1/σ²) − 1) or a little more."""
+@pytest.mark.long
+def test_a_million_samples_at_rate_one_are_no_samples() -> None:
     plain = compose([(SubsampledPair(GaussianPair(MILLIONTH), Fraction(1)), 10**6)], width=WIDTH).to_epsilon(MILLIONTH)
     check_epsilon(plain, lambda e: oracle.gdp_delta(Fraction(1), e), MILLIONTH, width=float(WIDTH))
+
+
+def test_a_million_samples() -> None:
+    """By the central limit, μ² = 10⁶·q²·(e^(1/σ²) − 1) or a little more."""
     rare = compose([(SubsampledPair(GaussianPair(Fraction(1)), Fraction(1, 1000)), 10**6)], width=WIDTH)
     limit = Fraction(math.expm1(1))
     assert oracle.gdp_delta(limit, Fraction(rare.to_epsilon(MILLIONTH).upper)) < real(MILLIONTH)
@@ -143,7 +147,8 @@ def random_lists(count: int) -> list[Parts]:
 
 
 LISTS = random_lists(12)
-SOME_LISTS = one_in(3, LISTS)
+SOME_LISTS = only([0, 2], LISTS)
+"""Every kind of pair."""
 
 
 def met(one: LossDistribution, other: LossDistribution, delta: Fraction) -> bool:
@@ -169,17 +174,17 @@ def check_round_trip(parts: Parts, delta: Fraction, stated: Fraction = Fraction(
     assert loss.to_delta(stated * Fraction(found.upper)).lower <= delta
 
 
-@pytest.mark.parametrize("parts", LISTS, ids=str)
+@pytest.mark.parametrize("parts", SOME_LISTS, ids=str)
 @pytest.mark.parametrize("delta", one_in(3, ["1e-12", "1e-5", "0.05"]))
 def test_round_trips(parts: Parts, delta: str) -> None:
     check_round_trip(parts, Fraction(delta))
 
 
+@pytest.mark.parametrize("parts", only([1], LISTS[::3]), ids=str)
 @pytest.mark.parametrize("stated", ["0.9", "1.1"])
-def test_twin_another_epsilon_does_not_come_back(stated: str) -> None:
-    for parts in LISTS[::3]:
-        with pytest.raises(AssertionError):
-            check_round_trip(parts, Fraction(1, 10**5), Fraction(stated))
+def test_twin_another_epsilon_does_not_come_back(stated: str, parts: Parts) -> None:
+    with pytest.raises(AssertionError):
+        check_round_trip(parts, Fraction(1, 10**5), Fraction(stated))
 
 
 @pytest.mark.parametrize("parts", SOME_LISTS, ids=str)
@@ -195,7 +200,7 @@ def test_more_never_loses_less(parts: Parts) -> None:
 @pytest.mark.parametrize(
     "texts",
     [
-        ("1e-5", "0.03", "0.999", "1"),
+        ("0.999", "1"),
         pytest.param(("1e-5", "0.01", "0.03", "0.3", "0.999", "1"), marks=pytest.mark.long),
     ],
     ids=len,

@@ -17,7 +17,7 @@ from lapwing.privacy.certified_curve import Interval
 from lapwing.privacy.combined_pairs import SubsampledPair
 from lapwing.privacy.loss_distribution import LossDistribution, compose
 from lapwing.privacy.pairs import GaussianPair, LaplacePair, Pair, RandomizedResponsePair
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 
 WIDTH = Fraction(1, 100)
 ERROR = 0.01
@@ -129,21 +129,21 @@ def check(found: Interval, other: Interval, width: float) -> None:
     assert found.upper <= other.upper + width
 
 
-@pytest.mark.parametrize(("parts", "delta"), one_in(3, [*LISTS, *EDGES], many=True), ids=str)
+@pytest.mark.parametrize(("parts", "delta"), only([0, 6, 12, 19, 28, 33], [*LISTS, *EDGES], many=True), ids=str)
 def test_the_intervals_meet(parts: Parts, delta: Fraction) -> None:
     other = theirs(parts, delta).epsilon
     assert other.upper - other.lower < 3 * ERROR
     check(ours(parts).to_epsilon(delta), other, float(WIDTH))
 
 
-@pytest.mark.parametrize(("parts", "delta"), one_in(3, [*LISTS[:-6], LISTS[-1]], many=True), ids=str)
+@pytest.mark.parametrize(("parts", "delta"), only([3, 9, 15], [*LISTS[:-6], LISTS[-1]], many=True), ids=str)
 def test_the_intervals_of_delta_meet(parts: Parts, delta: Fraction) -> None:
     other = theirs(parts, delta)
     check(ours(parts).to_delta(Fraction(other.middle)), other.delta, float(delta) / 20)
 
 
 @pytest.mark.parametrize("noise", [Fraction(9, 10), Fraction(11, 10)], ids=str)
-@pytest.mark.parametrize(("parts", "delta"), one_in(2, LISTS[::3], many=True), ids=str)
+@pytest.mark.parametrize(("parts", "delta"), one_in(4, LISTS[::3], many=True), ids=str)
 def test_twin_another_noise_is_caught(parts: Parts, delta: Fraction, noise: Fraction) -> None:
     """A tenth less noise than was stated has too large an ε; a tenth more, too small a one."""
     found, other = ours(parts, noise=noise).to_epsilon(delta), theirs(parts, delta).epsilon
@@ -158,9 +158,13 @@ def test_a_thousand_steps_of_training() -> None:
     found, other = ours(parts, width=width).to_epsilon(delta), theirs(parts, delta, 0.005).epsilon
     assert found.upper - found.lower <= width
     check(found, other, float(width))
-    for noise in (Fraction(99, 100), Fraction(101, 100)):
-        with pytest.raises(AssertionError):
-            check(ours(parts, width=width, noise=noise).to_epsilon(delta), other, float(width))
+
+
+@pytest.mark.parametrize("noise", only([0], [Fraction(99, 100), Fraction(101, 100)]), ids=str)
+def test_twin_a_thousand_steps_of_a_hundredth_more_or_less_noise(noise: Fraction) -> None:
+    parts, delta, width = (Part("sampled", Fraction(1), 1000, Fraction(1, 100)),), Fraction(1, 10**5), Fraction(1, 500)
+    with pytest.raises(AssertionError):
+        check(ours(parts, width=width, noise=noise).to_epsilon(delta), theirs(parts, delta, 0.005).epsilon, 0.002)
 
 
 @pytest.mark.parametrize("delta", ["0.2", "0.4"])

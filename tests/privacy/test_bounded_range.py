@@ -50,7 +50,7 @@ def check(pairs: Iterator[Pair], eta: Fraction, mu_squared: Fraction, rho: Fract
                 assert divergence <= real(rho) * order + mpf(10) ** -15
 
 
-@pytest.mark.parametrize("number", [50, pytest.param(150, marks=pytest.mark.long)])
+@pytest.mark.parametrize("number", [20, pytest.param(150, marks=pytest.mark.long)])
 @pytest.mark.parametrize("eta", ETAS)
 def test_random_pairs_are_covered(eta: Fraction, number: int) -> None:
     mu_squared, rho = bounded_range.bounded_range_amount("gdp", eta), bounded_range.bounded_range_amount("zcdp", eta)

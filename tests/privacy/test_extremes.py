@@ -24,6 +24,7 @@ from lapwing.privacy.pairs import (
     RandomizedResponsePair,
 )
 from lapwing.privacy.running import nothing_yet
+from tests.support.effort import one_in
 from tests.support.privacy import exact_composition as exact
 from tests.support.privacy import oracle
 from tests.support.privacy.intervals import check_delta, forget
@@ -59,10 +60,6 @@ def test_what_is_beyond_is_refused(make: Callable[[], object]) -> None:
         make()
 
 
-SLOW = 17
-"""The one of these lists of pairs that takes ten seconds, of ten that all others take."""
-
-
 def some_pair(random: Random) -> Pair:
     size, delta = random.choice(SIZES), random.choice([Fraction(0), TINY, Fraction(1, 2), 1 - TINY])
     rate = random.choice([TINY, Fraction(1, 10**5), Fraction(1, 2), 1 - Fraction(1, 10**50)])
@@ -79,9 +76,7 @@ def some_pair(random: Random) -> Pair:
     return random.choice(makers)()
 
 
-@pytest.mark.parametrize(
-    "seed", [pytest.param(seed, marks=pytest.mark.long if seed == SLOW else ()) for seed in range(40)]
-)
+@pytest.mark.parametrize("seed", one_in(2, range(40)))
 def test_whatever_is_answered_is_an_interval(seed: int) -> None:
     random = Random(seed)
     parts: list[tuple[Pair, int]] = []

@@ -34,10 +34,10 @@ GroupDelta = Callable[[Fraction, Fraction, int], Fraction]
 
 
 def quantile(level: mpf) -> mpf:
-    """Φ⁻¹, by bisection: mpmath's inverse of erf loses digits near its ends."""
+    """Φ⁻¹."""
     if level > mpf(1) / 2:
         return -quantile(1 - level)
-    return oracle.bisect(lambda z: oracle.normal(z) - level, mpf(-60), mpf(0), steps=120)
+    return oracle.quantile(level)
 
 
 def power(mu: mpf, delta: mpf, level: mpf) -> mpf:

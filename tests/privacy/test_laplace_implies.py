@@ -15,6 +15,7 @@ from lapwing.privacy.conversions import gdp_from_pure_up
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.privacy.pure_concentrated import zcdp_from_pure_up
 from lapwing.privacy.renyi_curves import discrete_laplace_up, laplace_up
+from tests.support.effort import only
 from tests.support.privacy import oracle
 from tests.support.privacy.oracle import real
 
@@ -22,10 +23,6 @@ RATES = tuple(Fraction(x) for x in ("0.01", "0.1", "0.5", "1", "3", "8"))
 DISTANCES = (1, 2, 3, 7, 20)
 ORDERS = tuple(Fraction(x) for x in ("1.0001", "1.1", "1.5", "2", "3.7", "10", "100"))
 Rho = Callable[[Fraction, int], Fraction]
-
-
-def quantile_below(level: mpf) -> mpf:
-    return oracle.bisect(lambda z: oracle.normal(z) - level, mpf(-80), mpf(0), steps=90)
 
 
 def check_rho(discrete: Rho) -> None:
@@ -71,8 +68,8 @@ def noise(rate: Fraction) -> dict[int, mpf]:
     return {x: (1 - q) / (1 + q) * q ** abs(x) for x in range(-reach, reach + 1)}
 
 
-@pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("distance", DISTANCES)
+@pytest.mark.parametrize("rate", only([1, 3, 5], RATES))
 def test_rho_is_the_divergence_of_order_one(rate: Fraction, distance: int) -> None:
     divergence = real(rate) * mp.fsum(p * (abs(x - distance) - abs(x)) for x, p in noise(rate).items())
     stated = real(laplace_divergence.zcdp_from_discrete_laplace_up(rate, distance))
@@ -84,13 +81,13 @@ def check_mu(discrete: Rho) -> None:
     with mp.workdps(30):
         for rate in RATES:
             q = mp.exp(-real(rate))
-            ones = (2 * quantile_below(q / (1 + q))) ** 2
+            ones = (2 * oracle.quantile(q / (1 + q))) ** 2
             for distance in DISTANCES:
                 mu = mp.sqrt(real(discrete(rate, distance)))
                 assert distance * ones <= mu**2 * (1 + mpf(10) ** -15)
                 for j in range(distance):
                     accused, missed = q ** (j + 1) / (1 + q), q ** (distance - j) / (1 + q)
-                    assert -quantile_below(accused) - quantile_below(missed) <= mu * (1 + mpf(10) ** -15)
+                    assert -oracle.quantile(accused) - oracle.quantile(missed) <= mu * (1 + mpf(10) ** -15)
 
 
 def test_mu_of_the_discrete_laplace() -> None:
@@ -114,7 +111,7 @@ def test_twins_of_mu_are_caught(twin: Rho) -> None:
 def test_mu_of_the_laplace(distance: Fraction) -> None:
     """It is met where the two errors are equal, and covers δ(ε) = 1 − e^((ε−x)/2) everywhere."""
     mu_squared, x = laplace_implies.gdp_from_laplace_up(distance), real(distance)
-    exact = -2 * quantile_below(mp.exp(-x / 2) / 2)
+    exact = -2 * oracle.quantile(mp.exp(-x / 2) / 2)
     assert exact**2 * (1 - mpf(10) ** -20) <= real(mu_squared) <= exact**2 * (1 + mpf(10) ** -15)
     for part in range(20):
         epsilon = Fraction(part, 20) * distance

@@ -40,11 +40,16 @@ def fresh() -> None:
 def test_a_thousand_randomized_responses_are_not_rounded_up() -> None:
     """An accountant that rounds each loss up to a multiple of 0.001 still has δ > 10⁻⁶ a fifth above our upper end."""
     epsilon, step = Fraction("0.01235"), Fraction(1, 1000)
-    law = exact.composed([(exact.response(1, epsilon), 1000)])
+    one = exact.response(1, epsilon)
+    heads = exact.composed([({0: one[-1], 1: one[1]}, 1000)])
+
+    def of_sums(tail: int, head: int) -> exact.Lattice:
+        return {head * count + tail * (1000 - count): mass for count, mass in heads.items()}
+
+    law = of_sums(-1, 1)
     found = compose([(RandomizedResponsePair(epsilon), 1000)]).to_epsilon(MILLIONTH)
     check_epsilon(found, lambda e: exact.lattice_delta(law, epsilon, e), MILLIONTH)
-    rounded = {math.ceil(at * epsilon / step): mass for at, mass in exact.response(1, epsilon).items()}
-    coarse = exact.composed([(rounded, 1000)])
+    coarse = of_sums(math.ceil(-epsilon / step), math.ceil(epsilon / step))
     with pytest.raises(AssertionError):
         check_epsilon(found, lambda e: exact.lattice_delta(coarse, step, e), MILLIONTH)
     assert exact.lattice_delta(coarse, step, Fraction(found.upper) * Fraction(6, 5)) > mpf(10) ** -6

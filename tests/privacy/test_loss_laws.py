@@ -25,6 +25,7 @@ from lapwing.privacy.pairs import (
     Pair,
     RandomizedResponsePair,
 )
+from tests.support.effort import only
 from tests.support.privacy.oracle import real
 
 E = Fraction(3, 10)
@@ -37,7 +38,7 @@ def check_discs(discs: Discs, true: list[mpc]) -> None:
         assert abs(z) <= mpf(discs.bound)
 
 
-@pytest.mark.parametrize("turn", ["0", "1e-9", "0.1", "-2.9", "1234.5678"])
+@pytest.mark.parametrize("turn", only([0, 1, 4], ["0", "1e-9", "0.1", "-2.9", "1234.5678"]))
 def test_rotations(turn: str) -> None:
     discs = rotations(Fraction(turn), 3000)
     assert discs.radius <= 1e-14
@@ -170,7 +171,7 @@ def excess(half_width: mpf, x: mpf) -> mpf:
     return below - max(mpf(0), 1 - x)
 
 
-@pytest.mark.parametrize("half_width", [0.02, 0.25])
+@pytest.mark.parametrize("half_width", only([1], [0.02, 0.25]))
 def test_the_wider_kernel_has_twice_the_excess(half_width: float) -> None:
     """The inequality that makes 2·D_a − D_b a lower bound; a ratio of 1.3 in place of 2.5 would not do."""
     with mp.workdps(25):
@@ -228,7 +229,7 @@ def check_order(lower: AtomLaw, outcomes: list[tuple[mpf, mpf]], upper: AtomLaw)
     assert curve(atoms(lower), mpf(0)) <= curve(outcomes, mpf(0)) <= curve(atoms(upper), mpf(0))
 
 
-@pytest.mark.parametrize("number", [7, pytest.param(20, marks=pytest.mark.long)])
+@pytest.mark.parametrize("number", [4, pytest.param(20, marks=pytest.mark.long)])
 def test_spread_is_above_and_merge_below(number: int) -> None:
     source = Random("pieces")
     for _ in range(number):

@@ -18,6 +18,7 @@ from lapwing.privacy import renyi_curves
 from lapwing.privacy.bounded_range import zcdp_from_bounded_range
 from lapwing.privacy.measures import ApproxDP, GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from lapwing.privacy.renyi import DEFAULT_ORDERS, RenyiDP
+from tests.support.effort import one_in, only
 from tests.support.privacy import oracle
 from tests.support.privacy.oracle import real
 
@@ -75,17 +76,17 @@ def test_laplace() -> None:
     check_tight(renyi_curves.laplace_up, laplace_by_integral)
 
 
-def test_bounded_range() -> None:
-    for size in SIZES[1:]:
-        for order in ORDERS:
-            with mp.workdps(50):
-                true = bounded_by_search(size, order)
-                stated = real(renyi_curves.bounded_range_up(size, order))
-                assert true * (1 - mpf(10) ** -30) <= stated <= true * (1 + mpf(10) ** -14)
+@pytest.mark.parametrize("size", one_in(2, SIZES[1:]), ids=str)
+def test_bounded_range(size: Fraction) -> None:
+    for order in ORDERS:
+        with mp.workdps(50):
+            true = bounded_by_search(size, order)
+            stated = real(renyi_curves.bounded_range_up(size, order))
+            assert true * (1 - mpf(10) ** -30) <= stated <= true * (1 + mpf(10) ** -14)
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 20), Fraction(1), Fraction(5)])
-@pytest.mark.parametrize("shift", [1, 2, 5])
+@pytest.mark.parametrize("shift", only([2], [1, 2, 5]))
 def test_discrete_laplace(rate: Fraction, shift: int) -> None:
     q, reach = mp.exp(-real(rate)), int(150 / rate) + 10
 

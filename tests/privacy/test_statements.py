@@ -16,6 +16,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.privacy import statements
 from lapwing.privacy.listing import KINDS, Listed, listed
 from lapwing.privacy.statements import METHODS, Statement, profiles_of, statements_of
+from tests.support.effort import only
 from tests.support.privacy import exact_composition, oracle
 from tests.support.privacy.oracle import bisect, normal, real
 
@@ -122,7 +123,7 @@ def test_a_bound_that_is_too_small_is_noticed(method: str) -> None:
         check_order({**found, method: too_small})
 
 
-@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("name", only([0, 2, 3, 4], LISTS))
 def test_epsilon_and_delta_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked for δ at the ε that it stated, a method states the δ that it was asked at, or less."""
     for method, one in zip(METHODS, asked(name, delta=1e-6).values(), strict=True):

@@ -32,7 +32,7 @@ from lapwing.privacy.pairs import (
 )
 from lapwing.privacy.wallet import Slot, Wallet, WalletGranted, WalletRefused
 from tests.support.docs.pages import DOCS
-from tests.support.effort import one_in
+from tests.support.effort import only
 from tests.support.privacy import exact_composition as exact
 
 NOW = "data of Monday"
@@ -194,7 +194,7 @@ def mixed() -> tuple[Wallet, Menu]:
     return wallet, menu
 
 
-@pytest.mark.parametrize("delta", ["0.001", "0.02", "0.2"])
+@pytest.mark.parametrize("delta", only([1], ["0.001", "0.02", "0.2"]))
 def test_no_strategy_gains_more_than_is_stated(delta: str) -> None:
     wallet, menu = mixed()
     found = check(wallet, menu.actions, Fraction(delta))
@@ -284,7 +284,9 @@ def test_twin_a_slot_used_twice_is_caught() -> None:
         check(wallet, Menu({"response": (together(response(0.5), response(0.5)),)}).actions, TENTH)
 
 
-@pytest.mark.parametrize(("first", "second"), [("0.3", "0.3"), ("0.9", "0.2"), ("2", "0.01"), ("1.5", "1.1")])
+@pytest.mark.parametrize(
+    ("first", "second"), only([1], [("0.3", "0.3"), ("0.9", "0.2"), ("2", "0.01"), ("1.5", "1.1")], many=True)
+)
 def test_laplace_noise_on_a_vector_is_dominated_by_that_on_one_number(first: str, second: str) -> None:
     """By the formula of docs/theory/wallet.md, against quadrature."""
     a, b = mpf(first), mpf(second)
@@ -297,7 +299,7 @@ def test_laplace_noise_on_a_vector_is_dominated_by_that_on_one_number(first: str
         assert product_curve < exact.laplace_delta(epsilon, x)
 
 
-@pytest.mark.parametrize(("first", "second"), one_in(2, [(1, 1), (2, 1), (5, 2), (4, 4), (7, 1)], many=True))
+@pytest.mark.parametrize(("first", "second"), only([1, 2], [(1, 1), (2, 1), (5, 2), (4, 4), (7, 1)], many=True))
 @pytest.mark.parametrize("rate", ["0.1", "1"])
 def test_discrete_laplace_noise_on_a_vector_is_dominated_by_that_on_one_number(
     first: int, second: int, rate: str

@@ -43,6 +43,16 @@ def one_in(every: int, rows: Iterable[Any], *, many: bool = False) -> list[Any]:
     return [pytest.param(*row, marks=long if place % every else ()) for place, row in enumerate(arguments)]
 
 
+def only(places: Iterable[int], rows: Iterable[Any], *, many: bool = False) -> list[Any]:
+    """Return the rows of a table, of which the short run takes those at these places, counted from 0.
+
+    Args: many: a row is several arguments.
+    """
+    taken = frozenset(places)
+    arguments = (row if many else (row,) for row in rows)
+    return [pytest.param(*row, marks=() if place in taken else pytest.mark.long) for place, row in enumerate(arguments)]
+
+
 def numbers(short: int, long: int) -> list[Any]:
     """Return what to number cases by: the first always the same, and as many more in the long run, from its seed."""
     fresh = range(SEED * 1_000_000 + short, SEED * 1_000_000 + long)
