@@ -84,9 +84,13 @@ def test_the_chart_shows_stated_and_true_totals(run: Run, tmp_path: Path) -> Non
     assert totals["stated, a day"] == [8] * 30
     assert totals["sum"] == [8 * day for day in range(1, 31)]
     assert all(row["chance"] > 0.98 for row in below["data"]["values"])
+    assert run(*ASK, "--plot", str(tmp_path / "cost.doc")).status == 2
+
+
+@pytest.mark.long
+def test_the_chart_is_a_page(run: Run, tmp_path: Path) -> None:
     assert run(*ASK, "--plot", str(tmp_path / "cost.html")).status == 0
     assert "epsilon since day 1" in (tmp_path / "cost.html").read_text()
-    assert run(*ASK, "--plot", str(tmp_path / "cost.doc")).status == 2
 
 
 def test_lines_are_drawn_on_the_axis_that_is_asked_for() -> None:

@@ -186,6 +186,7 @@ def test_intervals_that_ignore_the_misfit_are_noticed(monkeypatch: pytest.Monkey
         check_covered_with_other_texts(4)
 
 
+@pytest.mark.long
 def test_intervals_of_chosen_texts_cover() -> None:
     """Half of the cohorts choose among 1,500 candidates, the other half measures those: some 280 intervals."""
     many = [f"text {i}" for i in range(1500)]

@@ -4,6 +4,7 @@ import random
 from collections.abc import Sequence
 from datetime import date
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -203,10 +204,16 @@ def check_threshold(found: int, novel: Sequence[int], variance: Fraction, delta:
 
 
 @pytest.mark.parametrize(
-    "delta",
-    one_in(2, [Fraction(1, 10**300), Fraction(1, 10**12), Fraction(1, 10**5), Fraction(3, 10), Fraction(99, 100)]),
+    ("variance", "delta"),
+    one_in(
+        4,
+        product(
+            [Fraction(1, 3), Fraction(50), Fraction(4**31)],
+            [Fraction(1, 10**300), Fraction(1, 10**12), Fraction(1, 10**5), Fraction(3, 10), Fraction(99, 100)],
+        ),
+        many=True,
+    ),
 )
-@pytest.mark.parametrize("variance", [Fraction(1, 3), Fraction(50), Fraction(4**31)])
 def test_the_threshold_is_the_least_that_hides_keys(variance: Fraction, delta: Fraction) -> None:
     for novel in ((7,), tuple(int(2**30 / t**0.5) for t in range(1, 40)), (0, 10, 20, 5)):
         found = shared.threshold(novel, variance, delta)

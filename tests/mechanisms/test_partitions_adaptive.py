@@ -99,10 +99,11 @@ def test_twin_weights_that_are_too_long_are_caught() -> None:
         check_moves(RULES[0], systems(50))
 
 
-def test_weights_are_those_of_real_arithmetic() -> None:
+@pytest.mark.parametrize("number", [30, pytest.param(100, marks=pytest.mark.long)])
+def test_weights_are_those_of_real_arithmetic(number: int) -> None:
     """Written again with fractions and floats: up to the steps of 2^−28 a unit."""
     rule = RULES[0]
-    for units, added, keys in systems(100):
+    for units, added, keys in systems(number):
         for level in LEVELS:
             top = level / 2**BASE_BITS
             sets = [*units, added]

@@ -134,8 +134,9 @@ def check_for_loss(for_loss: Callable[[Any, int], RandomizedResponse], loss: Any
     assert bolder.loss(loss.kind) > loss
 
 
-@pytest.mark.parametrize("categories", one_in(3, [2, 3, 8, 1000]))
-@pytest.mark.parametrize("amount", ["1/100", "1/2", "3", "30"])
+@pytest.mark.parametrize(
+    ("amount", "categories"), one_in(3, product(["1/100", "1/2", "3", "30"], [2, 3, 8, 1000]), many=True)
+)
 def test_for_loss(categories: int, amount: str) -> None:
     for loss in zoo.losses(Fraction(amount)):
         check_for_loss(RandomizedResponse.for_loss, loss, categories)

@@ -12,6 +12,7 @@ from mpmath import mp, mpf
 
 from lapwing.privacy.measures import ApproxDP, PureDP, ZeroConcentratedDP
 from tests.support import zoo
+from tests.support.effort import one_in
 from tests.support.enumeration import Law, law_of
 from tests.support.exact.fit import LEAST_P_VALUE, p_value
 from tests.support.fixed_entropy import StreamEntropy
@@ -109,7 +110,7 @@ def test_the_stated_losses_cover_neighbours(case: zoo.Case) -> None:
 
 
 @pytest.mark.parametrize("draws", [300, pytest.param(10_000, marks=pytest.mark.long)])
-@CASES
+@pytest.mark.parametrize("case", one_in(4, zoo.SHELF), ids=lambda case: case.name)
 def test_draws_fit_the_law(case: zoo.Case, draws: int) -> None:
     check_draws(case, draws)
 

@@ -30,7 +30,7 @@ from tests.support.query.linked_bugs import BUGS, MEETING
 from tests.support.replay import Data, Row, compare, with_budget
 
 PRICE = {"epsilon": 1}
-PAIRS, MEETINGS, TOGETHER = numbers(6, CASES // 100), numbers(3, CASES // 200), (4, 8)
+PAIRS, MEETINGS, TOGETHER = numbers(4, CASES // 100), numbers(2, CASES // 200), (4, 8)
 """The numbers of pairs of data sets, and of those where units meet; how many questions are replayed on each, in the
 short run and in the long one."""
 MEASURES = ("gdp", "pure", "zcdp")

@@ -177,7 +177,7 @@ def reworded(tree: exp.Expr, chance: random.Random) -> exp.Expr:
     return tree.transform(change)
 
 
-@examples(25, 600)
+@examples(12, 600)
 @given(text=strategies.conditions, seed=st.integers(0, 2**32))
 def test_a_reworded_question_is_the_same_question(catalog: Catalog, text: str, seed: int) -> None:
     """The price is paid once, however the conditions are arranged."""

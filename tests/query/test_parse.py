@@ -384,7 +384,7 @@ VALUES = st.one_of(
 )  # fmt: skip
 
 
-@examples(50, 1_500)
+@examples(25, 1_500)
 @given(
     frame=st.sampled_from(FRAMES),
     words=st.lists(st.sampled_from(WORDS.split()), max_size=14),

@@ -16,6 +16,7 @@ from lapwing.query import parts_read as parts
 from lapwing.query.bind import bind
 from lapwing.query.parts_read import parts_read
 from lapwing.query.relations.relation import Relation
+from tests.support.effort import only
 from tests.support.engines.tables import by_value
 
 CATALOG = """
@@ -235,8 +236,9 @@ def check_read(wards: Catalog, facts: PublicData, texts: Sequence[str]) -> None:
         assert read is None or changed, f"{text}: the data are to show that something is read"
 
 
-def test_answers_depend_on_the_parts_that_are_read_alone(wards: Catalog, facts: PublicData) -> None:
-    check_read(wards, facts, QUESTIONS)
+@pytest.mark.parametrize("part", only([0], range(3)))
+def test_answers_depend_on_the_parts_that_are_read_alone(wards: Catalog, facts: PublicData, part: int) -> None:
+    check_read(wards, facts, list(QUESTIONS)[part::3])
 
 
 def test_twin_an_or_that_confines_by_one_side_is_caught(
@@ -260,7 +262,9 @@ def test_twin_a_column_of_the_same_name_is_caught(
             check_read(wards, facts, [text])
         except AssertionError:
             caught.append(text)
-    assert len(caught) >= 4
+        if len(caught) == 4:
+            return
+    pytest.fail(f"no more was caught than {caught}")
 
 
 def test_subqueries_in_each_other_are_looked_at_once(wards: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,11 +50,12 @@ def accepted(text: str) -> patterns.Pattern | None:
         return None
 
 
-def test_what_is_let_through_means_the_same_to_two_engines() -> None:
+@pytest.mark.parametrize("many", [2_000, pytest.param(6_000, marks=pytest.mark.long)])
+def test_what_is_let_through_means_the_same_to_two_engines(many: int) -> None:
     chance, connection = random.Random(2), duckdb.connect()
     connection.execute("CREATE TABLE texts AS SELECT unnest(?::VARCHAR[]) AS t", [TEXTS])
     let_through = 0
-    for pattern in {drawn(chance) for _ in range(6_000)}:
+    for pattern in {drawn(chance) for _ in range(many)}:
         known = accepted(pattern)
         if known is None:
             continue
@@ -70,21 +71,22 @@ def test_what_is_let_through_means_the_same_to_two_engines() -> None:
             assert matches == (compiled.search(text) is not None), (pattern, text)
             assert fully == (compiled.fullmatch(text) is not None), (pattern, text)
     connection.close()
-    assert let_through > 600
+    assert let_through > many / 10
 
 
-def test_what_the_engine_refuses_is_refused_before() -> None:
+@pytest.mark.parametrize("many", [1_500, pytest.param(3_000, marks=pytest.mark.long)])
+def test_what_the_engine_refuses_is_refused_before(many: int) -> None:
     """An invalid pattern would raise when the question runs, after it is paid."""
     chance, connection = random.Random(3), duckdb.connect()
     invalid = 0
-    for pattern in {drawn(chance) for _ in range(3_000)}:
+    for pattern in {drawn(chance) for _ in range(many)}:
         try:
             connection.execute(f"SELECT regexp_matches('a', '{pattern}')").fetchall()
         except duckdb.Error:
             invalid += 1
             assert accepted(pattern) is None, pattern
     connection.close()
-    assert invalid > 300
+    assert invalid > many / 10
 
 
 @pytest.mark.parametrize(
@@ -117,4 +119,4 @@ def test_the_largest_patterns_compile(recwarn: pytest.WarningsRecorder) -> None:
 def test_a_grammar_that_lets_too_much_through_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patterns, "SPECIAL", patterns.SPECIAL - {"*"})
     with pytest.raises((AssertionError, re.error, duckdb.Error)):
-        test_what_is_let_through_means_the_same_to_two_engines()
+        test_what_is_let_through_means_the_same_to_two_engines(2_000)

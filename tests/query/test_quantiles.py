@@ -28,7 +28,7 @@ from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import Distribution
-from tests.support.effort import is_long
+from tests.support.effort import is_long, only
 from tests.support.fixed_entropy import StreamEntropy
 
 LEAST_P_VALUE = 1e-8
@@ -215,7 +215,7 @@ def floats(column: Any) -> Any:
     return np.array([np.nan if value is None else float(value) for value in column.values()])
 
 
-@pytest.mark.parametrize("noise", NOISES, ids=["gaussian", "laplace"])
+@pytest.mark.parametrize("noise", only([0], NOISES), ids=["gaussian", "laplace"])
 def test_quantiles_ascend_and_lie_in_their_intervals(noise: Mechanism) -> None:
     for number, cell in enumerate(data()):
         found = released(noise, cell, f"ascend {number}")
@@ -253,8 +253,9 @@ def check_coverage(noise: Mechanism, chance: Fraction) -> None:
                     assert not too_many(misses(found, cell, q, kind, chance), chance), (number, q, kind)
 
 
-@pytest.mark.parametrize("noise", NOISES, ids=["gaussian", "laplace"])
-@pytest.mark.parametrize("chance", [Fraction(1, 20), Fraction(1, 2)])
+@pytest.mark.parametrize(
+    ("chance", "noise"), only([0, 3], product([Fraction(1, 20), Fraction(1, 2)], NOISES), many=True)
+)
 def test_intervals_cover(noise: Mechanism, chance: Fraction) -> None:
     check_coverage(noise, chance)
 

@@ -19,7 +19,7 @@ from lapwing.opening import open_session
 from lapwing.query.bind import bind
 from lapwing.session import Session
 from tests.support.answer.one_cell import evaluate
-from tests.support.effort import is_long
+from tests.support.effort import one_in
 from tests.support.query import clean, golden, rendering
 
 DEEP = 10_000
@@ -102,7 +102,7 @@ def test_a_huge_question_is_refused(name: str, catalog: Catalog) -> None:
     assert reason in str(refusal(text, catalog))
 
 
-@pytest.mark.parametrize("name", DEEPER)
+@pytest.mark.parametrize("name", one_in(3, DEEPER))
 def test_a_deep_question_is_refused(name: str, catalog: Catalog) -> None:
     assert str(refusal(DEEPER[name], catalog))
 
@@ -232,7 +232,7 @@ GROWING = {
 }
 
 
-@pytest.mark.parametrize("name", GROWING)
+@pytest.mark.parametrize("name", one_in(2, GROWING))
 def test_what_grows_in_subqueries_is_refused(name: str, catalog: Catalog) -> None:
     assert str(refusal(GROWING[name], catalog))
 
@@ -253,7 +253,7 @@ NESTED = {
 }
 
 
-@pytest.mark.parametrize("name", NESTED)
+@pytest.mark.parametrize("name", one_in(2, NESTED))
 def test_subqueries_just_within_the_limits_are_answered(name: str, catalog: Catalog) -> None:
     def answered() -> object:
         question = bind(NESTED[name], catalog).question
@@ -329,10 +329,11 @@ def soup(chance: random.Random) -> str:
     ).format(drawn)
 
 
-def test_any_words_are_answered_or_refused(catalog: Catalog) -> None:
+@pytest.mark.parametrize("texts", [1_500, pytest.param(4_000, marks=pytest.mark.long)])
+def test_any_words_are_answered_or_refused(catalog: Catalog, texts: int) -> None:
     chance = random.Random(5)
     answered = 0
-    for _ in range(4000):
+    for _ in range(texts):
         text = soup(chance)
         try:
             question = bind(text, catalog).question
@@ -348,12 +349,13 @@ def test_any_words_are_answered_or_refused(catalog: Catalog) -> None:
 REFUSED = [entry for file in golden.files(refused=True) for entry in golden.read(file)]
 
 
-def test_refusals_leave_ledger_and_data_alone(session: Session, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.long)])
+def test_refusals_leave_ledger_and_data_alone(session: Session, caplog: pytest.LogCaptureFixture, every: int) -> None:
     folder: Path = session.catalog.folder
     before = session._ledger.state()
     files = {path: path.read_bytes() for path in folder.iterdir() if path.suffix in {".parquet", ".csv", ".toml"}}
-    texts = [entry.question for entry in (REFUSED if is_long() else REFUSED[::4])]
-    texts += [text for text, _ in HUGE.values()] + list(DEEPER.values())[::5]
+    texts = [entry.question for entry in REFUSED[::every]]
+    texts += [text for text, _ in HUGE.values()] + list(DEEPER.values())[:: 5 if every == 1 else 10]
     with caplog.at_level(logging.DEBUG):
         for text in texts:
             with pytest.raises(QueryRefused):

@@ -4,7 +4,7 @@ Every question is asked of the engine without noise, and of plain DuckDB. Then e
 its kind: no measure may move by more than the sensitivity that is claimed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -332,16 +332,15 @@ def _check_moved(plan: Plan, one: Any, other: Any, neighbouring: str, text: str)
 def test_no_unit_of_any_kind_moves_a_measure_by_more_than_is_claimed(
     tmp_path: Path, levels: Callable[[Sequence[str]], list[str]]
 ) -> None:
-    check_neighbours(tmp_path, tables(2), levels(list(QUESTIONS)), step=2 if levels is in_turn else 1)
+    check_neighbours(tmp_path, tables(2), levels(list(QUESTIONS)), step=3 if levels is in_turn else 1)
 
 
 @pytest.mark.parametrize("levels", [in_turn, pytest.param(at_all_levels, marks=pytest.mark.long)])
 def test_one_unit_for_another_moves_no_measure_by_more(
     tmp_path: Path, levels: Callable[[Sequence[str]], list[str]]
 ) -> None:
-    check_neighbours(
-        tmp_path, tables(3), levels(list(QUESTIONS)[:8]), "replace_one", step=2 if levels is in_turn else 1
-    )
+    texts, step = (list(QUESTIONS)[:5], 3) if levels is in_turn else (list(QUESTIONS)[:8], 1)
+    check_neighbours(tmp_path, tables(3), levels(texts), "replace_one", step=step)
 
 
 SELF = "SELECT COUNT(*) FROM visits a JOIN visits b ON a.place = b.place AND a.guest <> b.guest"
@@ -432,13 +431,18 @@ def test_noise_covers_what_a_value_of_three_units_may_lack(tmp_path: Path) -> No
             assert (candidate.sensitivity.l1, candidate.sensitivity.l2_squared) == (wanted, wanted**2)
 
 
+@pytest.fixture(scope="module")
+def open_market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with market(tmp_path_factory.mktemp("open"), tables(0)) as world:
+        yield world
+
+
 @pytest.mark.parametrize("text", REFUSED)
-def test_what_is_not_proven_is_refused(tmp_path: Path, text: str) -> None:
-    with market(tmp_path, tables(0)) as world:
-        with pytest.raises(QueryRefused) as refused:
-            world.plan(text.replace("!", AUTO))
-        assert REFUSED[text] in str(refused.value)
-        assert refused.value.remedy or "alone" in text
+def test_what_is_not_proven_is_refused(open_market: World, text: str) -> None:
+    with pytest.raises(QueryRefused) as refused:
+        open_market.plan(text.replace("!", AUTO))
+    assert REFUSED[text] in str(refused.value)
+    assert refused.value.remedy or "alone" in text
 
 
 def test_data_in_parts_do_not_meet(tmp_path: Path) -> None:
@@ -468,7 +472,7 @@ def test_what_cannot_be_computed_fails_with_the_one_message(
         all_cells(world, limited(SELF, 1))
 
 
-@pytest.mark.parametrize("text", QUESTIONS)
+@pytest.mark.parametrize("text", one_in(3, QUESTIONS))
 def test_tables_without_rows_are_answered(tmp_path: Path, text: str) -> None:
     """A question fails or not whatever the data are: of no rows too there is an answer, of zeros."""
     found = {name: table if name == "towns" else table.slice(0, 0) for name, table in tables(0).items()}

@@ -30,6 +30,7 @@ from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import Count, CountUnits, Measure, Sum
 from lapwing.query.plan import Question
 from lapwing.release.cells import cells_of
+from tests.support.effort import one_in
 from tests.support.query import composed
 
 Vector = tuple[int, ...]
@@ -262,7 +263,7 @@ def test_units_move_the_engine_s_sums_by_what_is_claimed(
 
 
 @pytest.mark.parametrize("neighbouring", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("text", RELATIONS)
+@pytest.mark.parametrize("text", one_in(2, RELATIONS))
 def test_units_move_sums_over_relations_by_what_is_claimed(
     text: str, neighbouring: str, units: duckdb.DuckDBPyConnection, facts: PublicData
 ) -> None:
@@ -273,7 +274,7 @@ def test_units_move_sums_over_relations_by_what_is_claimed(
 
 
 @pytest.mark.parametrize("neighbouring", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("text", LOOSE)
+@pytest.mark.parametrize("text", one_in(2, LOOSE))
 def test_units_move_sums_over_relations_by_no_more(
     text: str, neighbouring: str, units: duckdb.DuckDBPyConnection, facts: PublicData
 ) -> None:

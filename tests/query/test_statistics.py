@@ -167,17 +167,18 @@ def test_other_origins_change_nothing_but_noise(
     assert differences(session, folder, monkeypatch) == []
 
 
-def test_intervals_hold_the_truth(session: Session, folder: Path) -> None:
+@pytest.mark.parametrize("questions", [4, pytest.param(12, marks=pytest.mark.long)])
+def test_intervals_hold_the_truth(session: Session, folder: Path, questions: int) -> None:
     """At 95 % each, and more, as their ends follow by interval arithmetic."""
     missed, cells = 0, 0
     listed = ", ".join(f"{statistic} AS s{i}" for i, statistic in enumerate(STATISTICS))
     (wanted,) = plain(folder, f"SELECT {listed} FROM visits")
-    for number in range(12):
+    for number in range(questions):
         text = f"SELECT {listed} FROM visits WHERE free > {number - 50}"
         for i, (low, high) in enumerate(session.sql(text, epsilon=200).interval().values()):
             cells += 1
             missed += not low[0] - 1e-4 <= wanted[i] <= high[0] + 1e-4
-    assert cells == 12 * len(STATISTICS)
+    assert cells == questions * len(STATISTICS)
     assert missed <= cells * 0.05
 
 

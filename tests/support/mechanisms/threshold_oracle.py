@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 from itertools import count
 
 from mpmath import mp, mpf
@@ -13,22 +14,26 @@ from tests.support.privacy.oracle import real
 SMALL = mpf(10) ** -30
 
 
+@cache
 def ratio(scale: Fraction) -> mpf:
     return mp.exp(-1 / real(scale))
 
 
+@cache
 def reach(scale: Fraction) -> int:
     """Beyond it geometric and discrete Laplace noise have less than SMALL."""
     return next(m for m in count() if ratio(scale) ** m < SMALL)
 
 
+@cache
 def at_least(scale: Fraction, m: int) -> mpf:
     """P(geometric ≥ m)."""
     return ratio(scale) ** max(m, 0)
 
 
+@cache
 def exactly(scale: Fraction, m: int) -> mpf:
-    return (1 - ratio(scale)) * ratio(scale) ** m if m >= 0 else mpf(0)
+    return (1 - ratio(scale)) * at_least(scale, m) if m >= 0 else mpf(0)
 
 
 def median(first: Fraction, second: Fraction) -> int:
