@@ -99,6 +99,11 @@ def test_the_most_steps_are_allowed_and_one_more_is_not() -> None:
         ({"type": "string", "values": ("a",), "other": "\0"}, "other: '\\x00' is not a text"),
         ({"type": "integer", "values": (True,)}, "values: true is a boolean, but the column is of type integer"),
         ({"type": "boolean", "values": (1,)}, "values: 1 is an integer, but the column is of type boolean"),
+        ({"type": "integer", "max_length": 5}, "max_length: only a text has a length, not a value of type integer"),
+        ({"type": "string", "max_length": 0}, "max_length: 0 is not allowed; write whole bytes from 1 to 1048576"),
+        ({"type": "string", "max_length": True}, "max_length: true is not allowed"),
+        ({"type": "string", "max_length": 2**20 + 1}, "max_length: 1048577 is not allowed"),
+        ({"type": "string", "values": ("ä",), "max_length": 1}, "max_length: 1 is less than the 2 bytes of a listed"),
         ({"type": "integer", "values": (2**63,)}, f"values: {2**63} does not fit in 64 bits"),
         (
             {"type": "date", "values": (datetime(2020, 1, 1, tzinfo=UTC),)},
@@ -110,6 +115,13 @@ def test_impossible_values_are_refused(column: dict[str, object], message: str) 
     with pytest.raises(CatalogError) as caught:
         Column(name="x", **column)  # type: ignore[arg-type]
     assert str(caught.value).startswith(f"columns.x.{message}")
+
+
+def test_a_text_has_256_bytes_unless_a_listed_one_has_more() -> None:
+    assert Column(name="x", type="integer").max_length is None
+    assert Column(name="x", type="string").max_length == 256
+    assert Column(name="x", type="string", values=("a", "ä" * 200)).max_length == 400
+    assert Column(name="x", type="string", max_length=2**20).max_length == 2**20
 
 
 def test_a_name_is_needed() -> None:

@@ -19,6 +19,7 @@ MEANS_ANOTHER = {
     "order of values": ('"a", "b"', '"b", "a"'),
     "other": ('other = "other"', 'other = "others"'),
     "no other": (', other = "other"', ""),
+    "length of texts": ('other = "other"', 'other = "other", max_length = 255'),
     "column": ("town =", "city ="),
     "column in another case": ("town =", "Town ="),
     "unit": ('"person_id"', '"patient_id"'),
@@ -33,6 +34,7 @@ MEANS_THE_SAME = {
     "data set": ('name = "clinic"', 'name = "hospital"'),
     "source": ('"visits.parquet"', '"moved/visits.parquet"'),
     "default step": ('age  = { type = "integer",', 'age  = { type = "integer", step = 1,'),
+    "default length of texts": ('other = "other"', 'other = "other", max_length = 256'),
     "same number": ("step = 0.01", "step = 1.0e-2"),
     "same time": ("2024-12-31T12:00:00+02:00", "2024-12-31T10:00:00Z"),
 }

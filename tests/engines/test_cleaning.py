@@ -40,6 +40,7 @@ DECLARED = {
     "float_bounded": '{ type = "float", lower = -10, upper = 100 }',
     "boolean": '{ type = "boolean" }',
     "string": '{ type = "string" }',
+    "string_short": '{ type = "string", max_length = 3 }',
     "string_values": '{ type = "string", values = ["x", "12", ""], other = "rest" }',
     "date": '{ type = "date" }',
     "date_bounded": '{ type = "date", lower = 1900-01-01, upper = 2026-12-31 }',
@@ -193,6 +194,10 @@ CASES: list[tuple[str, pa.DataType, list[Any], list[Any]]] = [
     ("boolean", pa.int8(), [0, 1, 2], [False, True, True]),
     ("string", pa.int8(), [0, -1], ["0", "-1"]),
     ("string", pa.binary(), [b"ab", b"\x00"], ["ab", "\\x00"]),
+    ("string", pa.string(), ["a" * 256, "a" * 257, "ä" * 128, "ä" * 129, ""], ["a" * 256, None, "ä" * 128, None, ""]),
+    ("string_short", pa.string(), ["abc", "abcd", "€", "€a", None], ["abc", None, "€", None, None]),
+    ("string_short", pa.int64(), [100, 1000, -10, -100], ["100", None, "-10", None]),
+    ("string_values", pa.string(), ["x", "y" * 300], ["x", None]),
 ]
 
 
@@ -210,6 +215,24 @@ def test_what_a_value_becomes(
     assert found == wanted
 
 
+def test_a_unit_is_told_apart_by_all_of_its_text(tmp_path: Path) -> None:
+    """Two people whose names agree as far as a text may be long are two, and neither is dropped."""
+    names = ["a" * 300 + "b", "a" * 300 + "c", "a" * 300 + "c"]
+    pq.write_table(pa.table({"p": names, "x": [1, 2, 3]}), tmp_path / "t.parquet")
+    text = (
+        '[dataset]\nname = "t"\nledger = "sqlite:t.db"\n[budget]\nepsilon = 1\n[tables.t]\nsource = "t.parquet"\n'
+        'privacy_unit = "p"\nmax_rows_per_unit = 1\n[tables.t.columns]\np = { type = "string" }\n'
+    )
+    catalog = loads(text, file="t.toml", folder=tmp_path)
+    engine = DuckDB(catalog, threads=1)
+    engine.digest(catalog.tables[0])
+    counted = "SELECT COUNT(DISTINCT p) AS people, COUNT(*) AS n, COUNT(LENGTH(p)) AS read FROM t"
+    plan = bind(counted, catalog)
+    found = dict(zip(map(str, plan.question.measures), run(engine, plan.question)[()], strict=True))
+    engine.close()
+    assert sorted(found.values()) == [0, 2, 2], found
+
+
 # ---- expressions that would raise where a bound is a hair too narrow ------------------------------------------------
 
 
@@ -225,10 +248,13 @@ def test_a_quotient_that_rounds_beyond_its_exact_bound_does_not_overflow(tmp_pat
     engine.close()
 
 
+LONG = '{ type = "string", max_length = 100000 }'
+
+
 @pytest.mark.parametrize("pattern", ["%a_%a_%a_%a_%b", "%_a%_a%_a%_a%_b", "_%" * 9 + "b%", "%" + "_" * 900 + "b"])
 def test_no_pattern_takes_long(pattern: str, tmp_path: Path) -> None:
     """A pattern that is slow on one person's text alone would tell by the clock, and by the time limit."""
-    catalog = alone(tmp_path, pa.string(), ["a" * 50_000 + str(i) for i in range(10)], '{ type = "string" }')
+    catalog = alone(tmp_path, pa.string(), ["a" * 50_000 + str(i) for i in range(10)], LONG)
     engine = DuckDB(catalog, threads=1, seconds=200)
     engine.digest(catalog.tables[0])
     question = bind(f"SELECT COUNT(*) AS n FROM t WHERE x LIKE '{pattern}'", catalog).question

@@ -23,6 +23,8 @@ LISTABLE = ("integer", "string", "boolean", "date")
 
 MOST_STEPS = 2**53  # the integers up to here are exact in every engine, also where a column is stored as double
 MOST_VALUES = 10**6
+LONGEST_TEXT = 256  # bytes, where a column does not say
+MOST_BYTES = 2**20
 FLOAT_STEPS = 2**20
 
 
@@ -34,7 +36,7 @@ def check_form(column: "Column") -> None:
 
 def check_meaning(column: "Column") -> None:
     """Check that step, values and the rest fit the bounds and each other."""
-    for check in (_check_grid, _check_values, _check_other, _check_nullable):
+    for check in (_check_grid, _check_values, _check_other, _check_nullable, _check_length):
         check(column)
 
 
@@ -47,6 +49,15 @@ def default_step(column: "Column") -> Fraction:
     if not isinstance(column.lower, Fraction) or not isinstance(column.upper, Fraction):
         raise InvalidParameter(f"Column {spelling.text(column.name)} has no bounds, hence no default step.")
     return (column.upper - column.lower) / FLOAT_STEPS or abs(column.lower) or Fraction(1)
+
+
+def default_length(column: "Column") -> int:
+    """Return the most bytes of a text in a column that does not say: a listed value is none too long."""
+    return max([LONGEST_TEXT, *map(_bytes, column.values or ())])
+
+
+def _bytes(value: object) -> int:
+    return len(value.encode("utf-8", "surrogatepass")) if isinstance(value, str) else 0
 
 
 def _refuse(column: "Column", key: str, reason: str) -> None:
@@ -185,3 +196,18 @@ def _check_nullable(column: "Column") -> None:
         _refuse(column, "nullable", f"{spelling.value(column.nullable)} is not true or false; write one of them")
     if not column.nullable and not column.bounded and column.values is None:
         _refuse(column, "nullable", "a promise needs a value for NULLs to count as; add bounds or values, or remove it")
+
+
+def _check_length(column: "Column") -> None:
+    length = column.max_length
+    if length is None:
+        return
+    if column.type != "string":
+        _refuse(column, "max_length", f"only a text has a length, not a value of type {column.type}; remove it")
+    if type(length) is not int or not 1 <= length <= MOST_BYTES:
+        _refuse(
+            column, "max_length", f"{spelling.value(length)} is not allowed; write whole bytes from 1 to {MOST_BYTES}"
+        )
+    longest = max(map(_bytes, column.values or ()), default=0)
+    if longest > length:
+        _refuse(column, "max_length", f"{length} is less than the {longest} bytes of a listed value; write {longest}")

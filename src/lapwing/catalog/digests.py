@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lapwing.catalog import spelling
+from lapwing.catalog.column_checks import default_length
 
 if TYPE_CHECKING:  # a table makes its fingerprint when it is made
     from lapwing.catalog.table import Column, Table
@@ -25,6 +26,8 @@ def column_facts(column: "Column") -> Facts:
         facts["values"] = [value_text(content) for content in column.values]
     if not column.nullable:
         facts["nullable"] = "false"
+    if column.max_length is not None and column.max_length != default_length(column):
+        facts["max_length"] = str(column.max_length)
     return facts | {"type": column.type}
 
 

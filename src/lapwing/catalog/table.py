@@ -13,7 +13,7 @@ from typing import final
 
 from lapwing.catalog import spelling
 from lapwing.catalog.checks import ROW, check_table
-from lapwing.catalog.column_checks import NUMERIC, check_form, check_meaning, default_step
+from lapwing.catalog.column_checks import NUMERIC, check_form, check_meaning, default_length, default_step
 from lapwing.catalog.digests import digest, table_facts
 from lapwing.catalog.place import within
 from lapwing.errors import InvalidParameter
@@ -35,6 +35,7 @@ class Column:
             (upper − lower) / 2²⁰ for a float unless given; a decimal must give its own.
         values: public group keys, in the order in which they are shown; a boolean column always has them.
         other: public key that stands for every text not listed, NULL included.
+        max_length: bytes of a text in UTF-8, 256 unless given; a longer one counts as NULL.
         nullable: False promises that no value is NULL. A NULL that is there all the same counts as `null_counts_as`, so
             that a broken promise makes answers wrong and nobody less protected.
 
@@ -49,6 +50,7 @@ class Column:
     values: tuple[Value, ...] | None = None
     other: str | None = None
     nullable: bool = True
+    max_length: int | None = None
 
     def __post_init__(self) -> None:
         check_form(self)
@@ -56,6 +58,8 @@ class Column:
             object.__setattr__(self, "step", default_step(self))
         if self.values is None and self.type == "boolean":
             object.__setattr__(self, "values", (False, True))
+        if self.max_length is None and self.type == "string":
+            object.__setattr__(self, "max_length", default_length(self))
         check_meaning(self)
 
     @property

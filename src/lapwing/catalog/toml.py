@@ -16,7 +16,7 @@ from typing import cast
 
 from lapwing.catalog import spelling
 from lapwing.catalog.checks import MOST_LINKS
-from lapwing.catalog.column_checks import TYPES, default_step
+from lapwing.catalog.column_checks import LONGEST_TEXT, TYPES, default_length, default_step
 from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, ROW, Budget, Catalog, Link, PublicTable, Table, View
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.section import TomlSection
@@ -148,16 +148,25 @@ def _columns(table: TomlSection) -> tuple[Column, ...]:
 
 
 def _column(section: TomlSection, name: str, table: str) -> Column:
-    section.allow("type", "lower", "upper", "step", "values", "other", "nullable")
+    section.allow("type", "lower", "upper", "step", "values", "other", "nullable", "max_length")
     kind = section.text("type", example="integer")
     lower, upper = (section.bound(key) if section.has(key) else None for key in ("lower", "upper"))
     step = section.number("step", example="0.01") if section.has("step") else None
     values = cast(tuple[Value, ...], section.items("values")) if section.has("values") else None  # Column checks them
     other = section.text("other", example="other") if section.has("other") else None
     nullable = section.boolean("nullable", True)
+    max_length = section.integer("max_length", None, example=LONGEST_TEXT) if section.has("max_length") else None
     with within(f"{table}."):
         return Column(
-            name=name, type=kind, lower=lower, upper=upper, step=step, values=values, other=other, nullable=nullable
+            name=name,
+            type=kind,
+            lower=lower,
+            upper=upper,
+            step=step,
+            values=values,
+            other=other,
+            nullable=nullable,
+            max_length=max_length,
         )
 
 
@@ -311,6 +320,8 @@ def _inline(column: Column) -> str:
         entries.append(f"other = {spelling.text(column.other)}")
     if not column.nullable:
         entries.append("nullable = false")
+    if column.max_length is not None and column.max_length != default_length(column):
+        entries.append(f"max_length = {column.max_length}")
     return ", ".join(entries)
 
 

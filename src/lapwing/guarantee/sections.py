@@ -260,7 +260,8 @@ def _range(column: Column) -> str:
         parts.append(f"public keys {shown}" + (f" and {more:,} more" if more > 0 else ""))
     if column.other is not None:
         parts.append(f"{_named(column.other)} for all others")
-    return "; ".join(parts) or "none: values are not public"
+    length = "" if column.max_length is None else f"; texts of at most {column.max_length:,} bytes"
+    return ("; ".join(parts) or "none: values are not public") + length
 
 
 def _value(content: object) -> str:

@@ -10,7 +10,7 @@ The work is a number of nominal nanoseconds, from public facts: the rows that a 
 proof: engines reorder and cache, machines differ. What stands behind it is a deadline, not this number.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import log2
 from typing import Final, cast
@@ -35,8 +35,6 @@ ALWAYS: Final = 1e6
 """Or a millisecond, where that is more: what a unit with one row costs is lost in what any question costs."""
 READING: Final = 400
 """Nominal nanoseconds that it takes to read, clean and bound a row."""
-LONGEST: Final = 256
-"""Bytes of a text, where no column says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,12 +221,25 @@ MEASURES: Final[Mapping[type[Measure], float]] = {
 """What a measure costs a row, beside its argument."""
 
 
+def _lengths(question: Question) -> Iterator[int]:
+    """Yield the most bytes of the texts in columns that a question reads, or may read of public tables."""
+    for table in question.tables:
+        read = [column for column in table.columns if (table.name, column.name) in question.columns]
+        yield from (column.max_length for column in read if column.max_length is not None)
+    pending = [question.selection]
+    while pending:
+        relation = pending.pop().relation
+        pending += relation.sources
+        columns = () if relation.public is None else relation.public.table.columns
+        yield from (column.max_length for column in columns if column.max_length is not None)
+
+
 class _Estimate:
     """The work of one question; what several relations share is counted where it is computed."""
 
     def __init__(self, question: Question) -> None:
         self.question = question
-        self.longest = float(LONGEST)
+        self.longest = float(max(_lengths(question), default=1))
         self._sizes: dict[int, float] = {}
 
     def total(self) -> float:

@@ -1,7 +1,8 @@
 """The rows that a table has for every question, as SQL: cleaned value by value, then bounded unit by unit.
 
-cleaned  every declared column, value by value: NaN counts as NULL, numbers are clamped to their bounds, rounded half
-         up to whole steps and clamped again. What a row becomes depends on that row alone, and nothing raises.
+cleaned  every declared column, value by value: NaN counts as NULL and so do texts longer than `max_length`, numbers are
+         clamped to their bounds, rounded half up to whole steps and clamped again. What a row becomes depends on that
+         row alone, and nothing raises. Whose it is stands beside: a unit is a value of any length (`unit_value`).
 kept     at most K rows of each unit, the first by a hash of the unit and the row's declared values, ties broken by the
          values themselves. Rows that tie in everything are equal in everything that can be asked. So which rows of a
          unit are kept, as a bag of values, is a function of that unit's own rows: no position, no other unit takes
@@ -154,7 +155,8 @@ def _clean(column: Declared, physical: str) -> str:
     name = identifier(column.name)
     match column.type:
         case "string":
-            return name if physical == "VARCHAR" else f"CAST({name} AS VARCHAR)"
+            value = name if physical == "VARCHAR" else f"CAST({name} AS VARCHAR)"
+            return f"CASE WHEN strlen({value}) <= {column.max_length} THEN {value} END"
         case "boolean":
             return name if physical == "BOOLEAN" else f"TRY_CAST({name} AS BOOLEAN)"
         case "date" | "timestamp":
