@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from lapwing.mechanisms.packing import SharedRows
 from lapwing.query.measures import Count, NumberMeasure, Sum
 from lapwing.query.plan import Question
-from lapwing.query.relations.relation import Relation, kinds_of_units
+from lapwing.query.relations.relation import Relation
+from lapwing.query.relations.shared_join import kinds_of_units
 
 MOST_TUPLES: Final = 1 << 23
 """The most tuples of units that are taken: with what is made of them, 1 GB or so."""

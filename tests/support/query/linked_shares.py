@@ -20,7 +20,7 @@ from lapwing.engines.truncated_rows import weights
 from lapwing.mechanisms.packing import FINEST, slack
 from lapwing.query.measures import Count, Sum
 from lapwing.query.plan import Question
-from lapwing.query.relations.relation import kinds_of_units
+from lapwing.query.relations.shared_join import kinds_of_units
 from tests.support.query.rendering import sets_of_units
 from tests.support.query.worlds import PERSONS, Worlds
 

@@ -13,7 +13,7 @@ from typing import cast
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import days
 from lapwing.query.expressions.days import bounded_temporal
-from lapwing.query.expressions.expression import Expression, Literal, Operation, unbounded_columns
+from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation, walk
 from lapwing.query.expressions.types import (
     BOOLEAN,
     DATE,
@@ -143,6 +143,16 @@ def as_double(count: int, step: Fraction) -> Fraction:
 def _last_bits(count: int) -> int:
     """Return more than what engines differ by when an integer above 2⁵³ becomes a double."""
     return abs(count) >> 50 if abs(count) > 2**53 else 0
+
+
+def unbounded_columns(expression: Expression) -> frozenset[str]:
+    """Return the numeric columns in an expression whose bounds are not known, as the question writes them."""
+    columns = [node for node in walk(expression) if isinstance(node, ColumnReference)]
+    return frozenset(
+        column.written or column.name
+        for column in columns
+        if isinstance(column.type, Fixed | Real) and not column.type.bounded
+    )
 
 
 def without_bounds(argument: Expression, otherwise: str) -> QueryRefused:

@@ -140,16 +140,6 @@ def written_in(expression: Expression | None) -> frozenset[str]:
     return frozenset(node.written or node.name for node in walk(expression) if isinstance(node, ColumnReference))
 
 
-def unbounded_columns(expression: Expression) -> frozenset[str]:
-    """Return the numeric columns in an expression whose bounds are not known, as the question writes them."""
-    columns = [node for node in walk(expression) if isinstance(node, ColumnReference)]
-    return frozenset(
-        column.written or column.name
-        for column in columns
-        if isinstance(column.type, Fixed | Real) and not column.type.bounded
-    )
-
-
 def is_number(kind: Type) -> bool:
     """Tell whether a type is numeric."""
     return isinstance(kind, Fixed | Real)

@@ -27,8 +27,8 @@ from lapwing.query.from_clause.equalities import all_of, filtered_by_own, pairs_
 from lapwing.query.from_clause.scope import Input, Scope, rows_of
 from lapwing.query.from_clause.unit_joins import check_names
 from lapwing.query.relations.fresh_columns import fresh
-from lapwing.query.relations.relation import Selection, kinds_of_units, tables_of, units_of_row
-from lapwing.query.relations.shared_join import SharedJoin
+from lapwing.query.relations.relation import Selection, tables_of, units_of_row
+from lapwing.query.relations.shared_join import SharedJoin, kinds_of_units
 
 
 def bind_shared_join(

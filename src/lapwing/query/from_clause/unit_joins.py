@@ -32,7 +32,8 @@ from lapwing.query.from_clause.equalities import (
 from lapwing.query.from_clause.scope import Input, Scope, rows_of
 from lapwing.query.relations.fresh_columns import fresh
 from lapwing.query.relations.identity import Origin, at_most_one, names_unit, origin, same_unit
-from lapwing.query.relations.relation import Selection, kinds_of_units, table_of
+from lapwing.query.relations.relation import Selection, table_of
+from lapwing.query.relations.shared_join import kinds_of_units
 from lapwing.query.relations.unit_join import UnitJoin, UnitJoinKind
 
 TO_MEET: Final = (

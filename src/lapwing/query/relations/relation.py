@@ -212,14 +212,6 @@ def units_of_row(relation: Relation) -> int:
     return units_of_row(relation.sources[0].relation) + relation.meets if relation.row_by_row else 1
 
 
-def kinds_of_units(relation: Relation) -> tuple[str, ...]:
-    """Return of what kind each unit is that a row belongs to, in their places (`Table.units`)."""
-    if not relation.row_by_row:
-        return (table_of(relation).units,)
-    first, *others = (kinds_of_units(source.relation) for source in relation.sources)
-    return (*first, *(kind for kinds in others for kind in kinds))
-
-
 def require_one_unit(relation: Relation) -> None:
     """Refuse rows that belong to several units."""
     if units_of_row(relation) > 1:

@@ -14,7 +14,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.relations.fresh_columns import named
 from lapwing.query.relations.inputs import TwoSources
-from lapwing.query.relations.relation import Definition, of_several_units
+from lapwing.query.relations.relation import Definition, Relation, of_several_units, table_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,3 +61,11 @@ class SharedJoin(TwoSources):
     def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
         """Return False: a row may meet any number of others."""
         return False
+
+
+def kinds_of_units(relation: Relation) -> tuple[str, ...]:
+    """Return of what kind each unit is that a row belongs to, in their places (`Table.units`)."""
+    if not relation.row_by_row:
+        return (table_of(relation).units,)
+    first, *others = (kinds_of_units(source.relation) for source in relation.sources)
+    return (*first, *(kind for kinds in others for kind in kinds))
