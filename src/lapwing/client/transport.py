@@ -13,6 +13,7 @@ import json
 import re
 import ssl
 import time
+import zlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast, final
 from urllib.parse import quote, urlsplit
@@ -109,7 +110,7 @@ class ServerConnection:
         accept: str = "application/json",
     ) -> bytes:
         content = None if body is None else json.dumps(body).encode()
-        headers = {"Authorization": f"Bearer {self._token}", "Accept": accept}
+        headers = {"Authorization": f"Bearer {self._token}", "Accept": accept, "Accept-Encoding": "gzip"}
         headers |= {"Content-Type": "application/json"} if content is not None else {}
         headers |= {"Idempotency-Key": key} if key is not None else {}
         broken, waits = False, 0
@@ -135,6 +136,8 @@ class ServerConnection:
             answer = response.read(MOST_BYTES)
             if response.length or len(answer) == MOST_BYTES:  # cut short, which `read` does not say
                 raise http.client.IncompleteRead(answer)
+            if response.headers.get("Content-Encoding") == "gzip":
+                answer = _unpacked(answer)
         finally:
             connection.close()
         if 200 <= response.status < 300:
@@ -155,6 +158,18 @@ class _Later(Exception):
     def __init__(self, error: LapwingError, seconds: int, *, untouched: bool) -> None:
         super().__init__(str(error))
         self.error, self.seconds, self.untouched = error, seconds, untouched
+
+
+def _unpacked(answer: bytes) -> bytes:
+    """Return what was compressed, if that is all of it, and not too much."""
+    unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)  # with the header of gzip
+    try:
+        whole = unpacking.decompress(answer, MOST_BYTES)
+    except zlib.error:
+        raise http.client.HTTPException from None
+    if not unpacking.eof:
+        raise http.client.IncompleteRead(whole)
+    return whole
 
 
 def _unreachable(address: str, method: str, error: OSError | http.client.HTTPException) -> ServiceFault:

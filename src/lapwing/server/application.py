@@ -23,10 +23,10 @@ BEARER: Final = {"bearer": {"type": "http", "scheme": "bearer"}}
 OPEN: Final = ("/v1/login", "/healthz")
 
 
-def application(service: Service, address: str) -> RequestMiddleware:
+def application(service: Service, address: str, *, encrypted: bool = False) -> RequestMiddleware:
     """Return the application of a service, which it closes when it ends.
 
-    Args: address: at which callers find it, for the pages that tell them.
+    Args: address: at which callers find it, for the pages that tell them; encrypted: whether it speaks TLS itself.
     """
 
     @asynccontextmanager
@@ -58,7 +58,13 @@ def application(service: Service, address: str) -> RequestMiddleware:
     # Made when it is first asked for: it takes as long as all the rest of a start.
     app.openapi = cache(partial(_description, app))  # type: ignore[method-assign]
     settings = service.settings
-    return RequestMiddleware(app, service.metrics, most_bytes=settings.most_bytes, seconds=settings.request_seconds)
+    return RequestMiddleware(
+        app,
+        service.metrics,
+        most_bytes=settings.most_bytes,
+        seconds=settings.request_seconds,
+        encrypted=encrypted,
+    )
 
 
 def _description(app: FastAPI) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import ipaddress
 import re
 import signal
 import socket
+import ssl
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -84,6 +85,8 @@ class Endpoint:
 def run(service: Service, place: Endpoint) -> None:
     """Serve until the process is told to end; then take no new request, and finish those under way.
 
+    With TLS, SIGHUP makes it read its certificate anew.
+
     Raises: KeyboardInterrupt when all is closed; whoever told it to end, by Ctrl-C or SIGTERM.
     """
     keep_threads_quiet()
@@ -91,6 +94,8 @@ def run(service: Service, place: Endpoint) -> None:
     with listening(place) as door:
         here = place.at(door)
         running = server(service, here)
+        if here.certificate is not None:
+            signal.signal(signal.SIGHUP, lambda *_: renew_certificate(running.config, here))
         try:
             log("listening", host=here.host, port=here.port)
             with long_lived_objects_frozen():
@@ -146,7 +151,7 @@ def server(
     """
     open_log(worker)
     config = uvicorn.Config(
-        application(service, place.callers_address),
+        application(service, place.callers_address, encrypted=place.certificate is not None),
         host=place.host,
         port=place.port,
         http=connections.protocol(service.settings.request_seconds, connections.room()),
@@ -164,6 +169,24 @@ def server(
         callback_notify=ready,
     )
     return uvicorn.Server(config)
+
+
+def renew_certificate(config: uvicorn.Config, place: Endpoint) -> None:
+    """Use the certificate and the key as their files are now, for connections from now on; log what came of it.
+
+    If they cannot be read or do not belong together, all stays as it was.
+    """
+    if place.certificate is None or place.key is None or not config.loaded or config.ssl is None:
+        return
+    try:
+        # First into another context: one that refuses the key has taken the certificate by then. There is nobody to
+        # ask for a password, so a key that needs one is refused.
+        for context in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), config.ssl):
+            context.load_cert_chain(place.certificate, place.key, password="")
+    except OSError as error:
+        log("certificate not renewed", kind=type(error).__name__)
+    else:
+        log("certificate renewed")
 
 
 def _require_public(url: str) -> None:

@@ -17,13 +17,12 @@ from typing import Any, Final, final
 
 from lapwing.guarantee.rendering import OWN_STYLE
 from lapwing.server import problems
+from lapwing.server.compression import GzipSender, Message, Send
 from lapwing.server.credentials import new_name
 from lapwing.server.log import log
 from lapwing.server.metrics import Metrics
 
-Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 HEADERS: Final = (
@@ -39,6 +38,8 @@ HEADERS: Final = (
     (b"x-frame-options", b"DENY"),
 )
 ONCE: Final = (b"authorization", b"content-length", b"content-type", b"host", b"idempotency-key", b"transfer-encoding")
+ENCRYPTED_ONLY: Final = ((b"strict-transport-security", b"max-age=31536000"),)
+"""What a service that speaks TLS itself adds: a browser that has seen this asks it over TLS alone, for a year."""
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _DIGITS: Final = re.compile(rb"[0-9]{1,15}")
 _ESCAPED_NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
@@ -49,28 +50,33 @@ _ESCAPED_NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 class RequestMiddleware:
     """An application with limits, headers and a log around it.
 
-    Args: most_bytes: of a body; seconds: until it has arrived.
+    Args: most_bytes: of a body; seconds: until it has arrived; encrypted: whether this process speaks TLS.
     """
 
-    def __init__(self, inner: Application, metrics: Metrics, *, most_bytes: int, seconds: float) -> None:
+    def __init__(
+        self, inner: Application, metrics: Metrics, *, most_bytes: int, seconds: float, encrypted: bool = False
+    ) -> None:
         self._inner, self._metrics = inner, metrics
+        self._more_headers = ENCRYPTED_ONLY if encrypted else ()
         self._most_bytes, self._seconds = most_bytes, seconds
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             return await self._inner(scope, receive, send)
-        name, status = new_name(), [0]
-        scope.setdefault("state", {})
+        name, status, method = new_name(), [0], scope["method"]
+        # HEAD is answered as GET; the server knows what was sent, and leaves out the body.
+        scope = {**scope, "method": "GET" if method == "HEAD" else method, "state": scope.get("state", {})}
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
                 status[0] = message["status"]
-                message["headers"] = [*message.get("headers", ()), *HEADERS, (b"x-request-id", name.encode())]
+                own = (*HEADERS, *self._more_headers, (b"x-request-id", name.encode()))
+                message["headers"] = [*message.get("headers", ()), *own]
             await send(message)
 
         try:
-            await self._serve(scope, receive, sending)
+            await self._serve(scope, receive, GzipSender(scope, sending))
         except _Gone:
             pass  # there is nobody to answer
         except Exception as error:
@@ -79,7 +85,7 @@ class RequestMiddleware:
                 await problems.response(problems.internal())(scope, receive, sending)
         route = getattr(scope.get("route"), "path", "unmatched")
         caller = scope["state"].get("caller")
-        method = scope["method"] if scope["method"] in METHODS else "other"
+        method = method if method in METHODS else "other"
         self._metrics.count_request(method, route, status[0])
         who = None if caller is None else caller.name
         log("request", request=name, method=method, route=route, status=status[0], person=who)

@@ -7,6 +7,7 @@ been up for a while, and after a growing pause if not. One that dies soon after 
 will not do better at the sixth, so then the service ends. While a worker is missing, the others take its connections,
 and if there is none, connections wait in the socket.
 
+With TLS, SIGHUP is passed on to all workers, which read the certificate anew; to one that starts, once it is ready.
 SIGTERM and Ctrl-C are passed on as SIGTERM, by which a worker finishes what is under way; a second one ends the wait. A
 parent that dies closes the lines to its workers, who end by themselves.
 """
@@ -42,7 +43,7 @@ PAUSE: Final = 0.25
 LONGEST_PAUSE: Final = 8.0
 PATIENCE: Final = 15.0
 """Seconds beyond those of grace that workers have to close what they opened."""
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+ENDING: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 @final
@@ -90,7 +91,7 @@ def run_workers(config: ProcessConfig, number: int) -> None:
     with (
         TemporaryDirectory(prefix="lapwing-") as counts,
         listener.listening(config.endpoint) as door,
-        _stop_signals() as signals,
+        _signals(renewals=config.endpoint.certificate is not None) as signals,
     ):
         os.environ[metrics.FOLDER] = counts  # the workers inherit it
         crew = _Crew(replace(config, endpoint=config.endpoint.at(door)), door, signals)
@@ -104,7 +105,10 @@ def run_workers(config: ProcessConfig, number: int) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class _Worker:
-    """A worker, or the pause before it. `soon`: how often it died soon after its start, in a row."""
+    """A worker, or the pause before it.
+
+    `soon`: how often it died soon after its start, in a row; `renew`: whether it is to read its certificate anew.
+    """
 
     number: int
     starts: float
@@ -112,25 +116,30 @@ class _Worker:
     process: SpawnProcess | None = None
     line: Connection | None = None
     ready: bool = False
+    renew: bool = False
 
 
 @dataclass(slots=True)
-class _StopSignals:
-    """How often the parent was told to end, and what can be waited for with the workers."""
+class _Signals:
+    """What the parent was told: how often to end, and whether to renew; and what can be waited for with the workers."""
 
     reader: socket.socket
     writer: socket.socket
     times: int = 0
+    renew: bool = False
 
-    def hear(self, *_: object) -> None:
-        self.times += 1
+    def hear(self, number: int, _frame: object) -> None:
+        if number in ENDING:
+            self.times += 1
+        else:
+            self.renew = True
         with suppress(OSError):
             self.writer.send(b"!")
 
 
 @final
 class _Crew:
-    def __init__(self, config: ProcessConfig, door: socket.socket, signals: _StopSignals) -> None:
+    def __init__(self, config: ProcessConfig, door: socket.socket, signals: _Signals) -> None:
         self._config, self._door, self._signals = config, door, signals
         self._workers: list[_Worker] = []
         self._listening = False
@@ -143,6 +152,10 @@ class _Crew:
                 if worker.process is None and worker.starts <= time.monotonic():
                     self._start(worker)
             self._wait()
+            if self._signals.renew:
+                self._signals.renew = False
+                for worker in self._workers:
+                    worker.renew = True
             for worker in self._workers:
                 self._look_after(worker)
             self._say_listening()
@@ -195,6 +208,9 @@ class _Crew:
         if process.is_alive():
             with suppress(EOFError, OSError):
                 worker.ready = worker.ready or (line.poll() and line.recv_bytes() == b"ready")
+            if worker.ready and worker.renew and process.pid is not None:
+                worker.renew = False
+                os.kill(process.pid, signal.SIGHUP)
             return
         lived = time.monotonic() - worker.starts
         worker.soon = worker.soon + 1 if lived < SETTLED else 0
@@ -225,14 +241,15 @@ class _Crew:
 
 
 @contextmanager
-def _stop_signals() -> Iterator[_StopSignals]:
-    """Hear SIGTERM and Ctrl-C, and nothing else of them."""
+def _signals(*, renewals: bool) -> Iterator[_Signals]:
+    """Hear SIGTERM and Ctrl-C, and nothing else of them; and SIGHUP, if there is a certificate to renew."""
     reader, writer = socket.socketpair()
     with reader, writer:
         reader.setblocking(False)
         writer.setblocking(False)
-        signals = _StopSignals(reader, writer)
-        before = {number: signal.signal(number, signals.hear) for number in SIGNALS}
+        signals = _Signals(reader, writer)
+        heard = (*ENDING, signal.SIGHUP) if renewals else ENDING
+        before = {number: signal.signal(number, signals.hear) for number in heard}
         try:
             yield signals
         finally:
@@ -262,6 +279,8 @@ def work(config: ProcessConfig, number: int, door: socket.socket, parent: Connec
     try:
         with opened(config) as service:
             server = listener.server(service, config.endpoint, worker=number, ready=ready)
+            if config.endpoint.certificate is not None:
+                signal.signal(signal.SIGHUP, lambda *_: listener.renew_certificate(server.config, config.endpoint))
             with listener.long_lived_objects_frozen():
                 server.run(sockets=[door])
     except LapwingError as error:
