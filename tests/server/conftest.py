@@ -1,15 +1,25 @@
 """A running service: one for each file of tests that only reads it, and one for each test that changes it."""
 
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
+from lapwing.server import policies
 from tests.support.cli.command import folder, run, visits
 from tests.support.server.queueing import ONE
 from tests.support.server.world import World, service_in, serving
 
 __all__ = ["folder", "run", "visits"]
+
+
+@pytest.fixture(autouse=True)
+def cheap_questions() -> Iterator[None]:
+    """Let questions cost as little as they do in a library: tests ask many of one data set (`test_least_price`)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(policies, "USUAL_LEAST", Fraction(0))
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from lapwing.errors import AllowanceExhausted, DataStopped
+from lapwing.errors import AllowanceExhausted, DataStopped, QueryRefused
 from lapwing.ledger.entries import Charge
 from lapwing.ledger.registration import Registration
 from lapwing.ledger.state import Spending, Spent, price_of
@@ -55,12 +55,15 @@ class Allowance:
 class Limits:
     """What a request must keep to beside the cap.
 
-    Args: allowances: all that hold for who asks; most: of one request, None for no such limit; stopped: whether the
-        curator has stopped the data set.
+    Args: allowances: all that hold for who asks; most: of one request, None for no such limit; least: of one charge, a
+        share of the cap; least_epsilon: names the least epsilon that is charged so much, for people; stopped: whether
+            the curator has stopped the data set.
     """
 
     allowances: tuple[Allowance, ...] = ()
     most: Loss | None = None
+    least: Fraction = Fraction(0)
+    least_epsilon: Callable[[Fraction], str] | None = None
     stopped: bool = False
 
 
@@ -71,7 +74,10 @@ LimitsNow = Callable[[], Limits]
 def require_within(limits: Limits, spending: Spending, registration: Registration, charges: Sequence[Charge]) -> None:
     """Refuse charges of one request that go beyond its limits; a function of policy, entries and request alone.
 
-    Raises: DataStopped, AllowanceExhausted.
+    Every single charge has to reach the least: whether a question fails is a fact without noise at any price, so how
+    many may be asked is to be bounded. With a least of 1/n there are at most n charges under the cap.
+
+    Raises: DataStopped, QueryRefused, AllowanceExhausted.
     """
     if not charges:
         return
@@ -81,6 +87,9 @@ def require_within(limits: Limits, spending: Spending, registration: Registratio
         )
     total = sum((price_of(charge) for charge in charges), Spent())
     cap = registration.budget.amount
+    cheapest = min(price_of(charge).amount for charge in charges)
+    if cheapest < limits.least * cap:
+        raise _too_cheap(limits, cheapest, cap)
     if limits.most is not None and total.amount > limits.most.amount:
         raise AllowanceExhausted(
             f"The question costs {_percent(total.amount, cap)} of the budget, and one question may cost at most "
@@ -91,6 +100,15 @@ def require_within(limits: Limits, spending: Spending, registration: Registratio
         price, room = sum(counted, Spent()), allowance.room(spending, registration)
         if counted and (price.amount > room.amount or price.delta > room.delta):
             raise _beyond(allowance, price, room, registration)
+
+
+def _too_cheap(limits: Limits, price: Fraction, cap: Fraction) -> QueryRefused:
+    named = "" if limits.least_epsilon is None else f", as epsilon = {limits.least_epsilon(limits.least * cap)} does"
+    return QueryRefused(
+        f"A question, or a sharper answer, would cost {_percent(price, cap, down=True)} of the budget, and here each "
+        f"costs at least {_percent(limits.least * cap, cap)}. Nothing was charged",
+        remedy=f"Ask for more accuracy{named}; of a batch and of bounds that are found, each part counts by itself.",
+    )
 
 
 def rooms(limits: Limits, name: str, spending: Spending, registration: Registration) -> tuple[Spent, ...]:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Final, Self, final
 
-from lapwing.errors import AllowanceExhausted, DataStopped, InvalidParameter, LedgerFault
+from lapwing.errors import AllowanceExhausted, DataStopped, InvalidParameter, LedgerFault, QueryRefused
 from lapwing.ledger import administration, reading
 from lapwing.ledger.allowances import LimitsNow, require_within
 from lapwing.ledger.curating import resuming
@@ -155,7 +155,7 @@ class Ledger:
             if limits is not None:
                 require_within(limits(), settled.state.spending, settled.state.registration, requests)
             decided = self._decided(settled.state, requests)
-        except (DataStopped, AllowanceExhausted, LedgerFault):
+        except (DataStopped, AllowanceExhausted, QueryRefused, LedgerFault):
             self._commit(transaction, settled)
             raise
         if isinstance(decided, Refused):

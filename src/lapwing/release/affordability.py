@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Final, final
 
 from lapwing.catalog.model import Catalog
-from lapwing.errors import AllowanceExhausted, DataStopped
+from lapwing.errors import AllowanceExhausted, DataStopped, QueryRefused
 from lapwing.ledger.allowances import Limits, require_within, rooms
 from lapwing.ledger.faults import stopped
 from lapwing.ledger.state import State
@@ -71,7 +71,7 @@ def _refusal(asked: Sequence[Quote], state: State, catalog: Catalog, principal: 
     try:
         require_within(limits, state.spending, state.registration, charges)
         state.require_open()
-    except (AllowanceExhausted, DataStopped) as error:
+    except (AllowanceExhausted, DataStopped, QueryRefused) as error:
         return str(error)
     if state.stopped:
         return str(stopped())

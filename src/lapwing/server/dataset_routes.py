@@ -84,6 +84,7 @@ class PolicyBody(Body):
 
     division: Division
     most_epsilon: Amount | None = None
+    least_share: Amount | None = None
 
 
 class StopBody(Body):
@@ -121,6 +122,7 @@ class PolicyDocument(BaseModel):
 
     division: Division
     most_epsilon: str | None
+    least_share: str
     stopped: bool
 
 
@@ -265,7 +267,10 @@ def routes(service: Service) -> APIRouter:
         if most is not None and not served.session.price(most).amount > 0:
             raise InvalidParameter("most_epsilon must be above 0.")
         view = served.session.budget(history=False)
-        chosen = policies.divide(served.name, body.division, most, view.spending, view.total, by=caller.name)
+        least = None if body.least_share is None else number(body.least_share, "least_share")
+        chosen = policies.divide(
+            served.name, body.division, most, view.spending, view.total, least_share=least, by=caller.name
+        )
         served.settle()
         return _document(chosen)
 
@@ -346,7 +351,9 @@ def _write_catalog(session: Session) -> str:
 
 def _document(policy: Policy) -> PolicyDocument:
     most = _text(policy.most_epsilon)
-    return PolicyDocument(division=policy.division, most_epsilon=most, stopped=policy.stopped)
+    return PolicyDocument(
+        division=policy.division, most_epsilon=most, least_share=written(policy.least_share), stopped=policy.stopped
+    )
 
 
 def _text(number_: Fraction | None) -> str | None:

@@ -15,9 +15,11 @@ The division of a data set says how shares and the cap go together:
 The cap of the ledger stands above both (`ledger.allowances`).
 """
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Final, Literal, final
 
 from lapwing.errors import InvalidParameter
@@ -33,6 +35,10 @@ Division = Literal["share", "split"]
 Priced = Callable[[Fraction], Loss]
 """Returns the loss that an epsilon of a question is charged."""
 ALL: Final = Fraction(1)
+USUAL_LEAST: Final = Fraction(1, 10_000)
+"""So at most ten thousand questions are charged, whoever asks them."""
+NAMED: Final = [Fraction(digits) * Fraction(10) ** power for power in range(-12, 4) for digits in range(10, 100)]
+"""The values of epsilon that are named to people, in order: two digits each."""
 
 
 @final
@@ -49,12 +55,14 @@ class Grant:
 class Policy:
     """How a data set is shared out.
 
-    Args: most_epsilon: the most that one question may cost, None for no such limit; stopped: by the curator.
+    Args: most_epsilon: the most that one question may cost, None for no such limit; least_share: the least that one
+        costs, as a share of the cap in the ledger's unit, but of curators; stopped: by the curator.
     """
 
-    division: Division = "share"
-    most_epsilon: Fraction | None = None
-    stopped: bool = False
+    division: Division
+    most_epsilon: Fraction | None
+    least_share: Fraction
+    stopped: bool
 
 
 @final
@@ -63,6 +71,7 @@ class Policies:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._least: dict[tuple[str, Fraction], str] = {}
 
     # ---- What holds ----
 
@@ -78,8 +87,17 @@ class Policies:
             return Limits(
                 allowances=_allowances(connection, dataset, person, policy),
                 most=None if policy.most_epsilon is None else priced(policy.most_epsilon),
+                least=Fraction(0) if _is_curator(connection, person) else policy.least_share,
+                least_epsilon=partial(self._least_epsilon, dataset, priced),
                 stopped=policy.stopped,
             )
+
+    def _least_epsilon(self, dataset: str, priced: Priced, amount: Fraction) -> str:
+        """Name the least epsilon that is charged so much; remembered, as it takes some milliseconds."""
+        known = self._least.get((dataset, amount))
+        if known is None:
+            known = self._least[(dataset, amount)] = _least_epsilon(priced, amount)
+        return known
 
     def policy(self, dataset: str) -> Policy:
         """Return the policy of a data set."""
@@ -142,18 +160,20 @@ class Policies:
         spending: Spending,
         cap: Loss,
         *,
+        least_share: Fraction | None = None,
         by: str,
     ) -> Policy:
-        """Say how a data set is shared out, and the most that one question may cost."""
-        most = None if most_epsilon is None else written(most_epsilon)
+        """Say how a data set is shared out, and the most and the least that one question costs; None for the usual."""
+        most, least = None if most_epsilon is None else written(most_epsilon), _text(least_share)
         with self._store.transaction() as connection:
             connection.execute(
-                "INSERT INTO policies (dataset, division, most_epsilon) VALUES (?, ?, ?) ON CONFLICT (dataset)"
-                " DO UPDATE SET division = excluded.division, most_epsilon = excluded.most_epsilon",
-                (dataset, division, most),
+                "INSERT INTO policies (dataset, division, most_epsilon, least_share) VALUES (?, ?, ?, ?) ON CONFLICT"
+                " (dataset) DO UPDATE SET division = excluded.division, most_epsilon = excluded.most_epsilon,"
+                " least_share = excluded.least_share",
+                (dataset, division, most, least),
             )
             _require_room(connection, dataset, spending, cap)
-            note(connection, by, "policy set", dataset, division=division, most_epsilon=most)
+            note(connection, by, "policy set", dataset, division=division, most_epsilon=most, least_share=least)
             return _policy(connection, dataset)
 
     def stop(self, dataset: str, *, stopped: bool, by: str) -> Policy:
@@ -180,12 +200,15 @@ def _text(share: Fraction | None) -> str | None:
 
 def _policy(connection: StoreConnection, dataset: str) -> Policy:
     row = connection.execute(
-        "SELECT division, most_epsilon, stopped FROM policies WHERE dataset = ?", (dataset,)
+        "SELECT division, most_epsilon, stopped, least_share FROM policies WHERE dataset = ?", (dataset,)
     ).fetchone()
-    if row is None:
-        return Policy()
-    most = None if row[1] is None else read(row[1], "most_epsilon")
-    return Policy(division=row[0], most_epsilon=most, stopped=bool(row[2]))
+    _, most, stopped, least = (None, None, 0, None) if row is None else row
+    return Policy(
+        division="share" if row is None else row[0],
+        most_epsilon=None if most is None else read(most, "most_epsilon"),
+        least_share=USUAL_LEAST if least is None else read(least, "least_share"),
+        stopped=bool(stopped),
+    )
 
 
 def _grants(connection: StoreConnection, dataset: str) -> list[Grant]:
@@ -226,6 +249,24 @@ def _allowances(connection: StoreConnection, dataset: str, person: str, policy: 
     elif policy.division == "split" and not allowances:
         allowances.append(_own(person, Fraction(0)))
     return tuple(allowances)
+
+
+def _is_curator(connection: StoreConnection, person: str) -> bool:
+    row = connection.execute("SELECT role FROM people WHERE name = ?", (person,)).fetchone()
+    return row is not None and row[0] == "curator"
+
+
+def _least_epsilon(priced: Priced, amount: Fraction) -> str:
+    """Return the least epsilon of two digits that is charged at least an amount."""
+
+    def charged(epsilon: Fraction) -> Fraction:
+        try:
+            return priced(epsilon).rounded_up().amount
+        except InvalidParameter:  # finer than a loss can be
+            return Fraction(0)
+
+    place = bisect_left(NAMED, amount, key=charged)
+    return f"{float(NAMED[min(place, len(NAMED) - 1)]):.12g}"
 
 
 def _may_ask(connection: StoreConnection, person: str, *, granted: bool) -> bool:
