@@ -56,6 +56,7 @@ class Session:
         limits: LimitsNow | None = None,
         plans: "PlanCache[tuple[Plan, Quote]] | None" = None,
         origin: "Session | None" = None,
+        trusted_with_time: bool = True,
     ) -> None:
         self.catalog = catalog
         self._public = public if public is not None else open_public_tables(catalog)
@@ -66,6 +67,7 @@ class Session:
         self._limits = limits
         self._plans = plans if plans is not None else PlanCache[tuple[Plan, Quote]]()
         self._origin = origin  # that this one was made from
+        self._trusted_with_time = trusted_with_time
         self._closed = False
         self._process = os.getpid()  # DuckDB's threads do not survive a fork: in a child it would hang, once charged
 
@@ -175,6 +177,7 @@ class Session:
             entropy=self._entropy,
             principal=self._principal,
             limits=self._limits,
+            trusted_with_time=self._trusted_with_time,
         )
 
     def explain(
@@ -313,14 +316,17 @@ class Session:
             self._require_open()
         return self._closed or self._ledger.settle()
 
-    def acting_for(self, principal: str, limits: LimitsNow | None = None) -> Self:
+    def acting_for(self, principal: str, limits: LimitsNow | None = None, *, trusted_with_time: bool = True) -> Self:
         """Return a session on the same data and ledger for somebody else, within limits beside the budget.
+
+        Without trust, questions to which one unit can add much work are refused (`release.bounded_work`).
 
         For a server that asks on behalf of its users. Both share what they hold: close the one it was made from.
         """
         self._require_open()
         held = (self.catalog, self._engine, self._ledger, self._entropy)
-        return type(self)(*held, principal, self._public, limits, self._plans, self._origin or self)
+        origin = self._origin or self
+        return type(self)(*held, principal, self._public, limits, self._plans, origin, trusted_with_time)
 
     def close(self) -> None:
         """Let go of the engine and the ledger; the session answers nothing any more."""

@@ -21,6 +21,10 @@ def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...
 
     Guarantee, Raises: as `release_all`.
     """
+    if not access.trusted_with_time:
+        from lapwing.release.bounded_work import require_bounded_work  # here: what it loads, only a service needs
+
+        require_bounded_work(requests, access)
     # Before anything is paid: whatever could go wrong here costs nothing.
     notes = [notes_of(request.plan, request.priced) for request in requests]
     if any(request.priced.searches for request in requests):

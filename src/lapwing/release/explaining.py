@@ -19,7 +19,14 @@ from lapwing.release.stored import Purchase, key_of, look_up, parts_charged
 
 
 def explain(request: Request, state: State, access: Access, assuming_count: int | None) -> Preview:
-    """Return price, mechanisms and promised errors of a question, without touching data or budget."""
+    """Return price, mechanisms and promised errors of a question, without touching data or budget.
+
+    Raises: QueryRefused if its answer would be refused to somebody whose time is not trusted.
+    """
+    if not access.trusted_with_time:
+        from lapwing.release.bounded_work import require_bounded_work  # here: what it loads, only a service needs
+
+        require_bounded_work([request], access)
     bounds = stored_searches(request.priced, access.ledger)
     if request.plan.searches and len(bounds) == len(request.plan.searches):
         request, notes = settled(request, bounds, access)

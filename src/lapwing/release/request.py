@@ -36,7 +36,7 @@ class Access:
     """What questions are answered with, and on whose behalf.
 
     Args: public: the catalog's public tables; limits: what the asker must keep to beside the budget
-        (`ledger.allowances`).
+        (`ledger.allowances`); trusted_with_time: whether the asker may see how long anything takes (`bounded_work`).
     """
 
     catalog: Catalog
@@ -46,6 +46,7 @@ class Access:
     entropy: Entropy
     principal: str
     limits: LimitsNow | None = None
+    trusted_with_time: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,6 +79,12 @@ class ShareBody(Body):
         return None if self.share is None else number(self.share, "share")
 
 
+class GrantBody(ShareBody):
+    """A share of the budget, and whether this person may see how long any answer takes: false if it is not said."""
+
+    trusted_with_time: StrictBool = False
+
+
 class PolicyBody(Body):
     """How the budget is shared out."""
 
@@ -111,10 +117,11 @@ class Closed(BaseModel):
 
 
 class Grants(BaseModel):
-    """The shares of people and of teams, by name."""
+    """The shares of people and of teams, by name, and the people who are trusted with time."""
 
     people: dict[str, str | None]
     teams: dict[str, str]
+    trusted_with_time: list[str]
 
 
 class PolicyDocument(BaseModel):
@@ -217,8 +224,10 @@ def routes(service: Service) -> APIRouter:
         """List who may ask, and the shares of people and teams."""
         served = datasets.visible(caller, dataset)
         teams = {team: written(share) for team, share in policies.team_shares(served.name).items()}
-        people = {grant.person: _text(grant.share) for grant in policies.grants(served.name)}
-        return Grants(people=people, teams=teams)
+        grants = policies.grants(served.name)
+        people = {grant.person: _text(grant.share) for grant in grants}
+        trusted = [grant.person for grant in grants if grant.trusted_with_time]
+        return Grants(people=people, teams=teams, trusted_with_time=trusted)
 
     @router.put(
         "/v1/datasets/{dataset}/grants/{name}",
@@ -226,11 +235,19 @@ def routes(service: Service) -> APIRouter:
         status_code=204,
         openapi_extra=may_raise(InvalidParameter),
     )
-    def grant(dataset: str, name: str, body: ShareBody, caller: Caller = curator) -> None:
+    def grant(dataset: str, name: str, body: GrantBody, caller: Caller = curator) -> None:
         """Let somebody ask, with a share of the budget or without one of their own."""
         served = datasets.visible(caller, dataset)
         view = served.session.budget(history=False)
-        policies.grant(served.name, name, body.exactly(), view.spending, view.total, by=caller.name)
+        policies.grant(
+            served.name,
+            name,
+            body.exactly(),
+            view.spending,
+            view.total,
+            by=caller.name,
+            trusted_with_time=body.trusted_with_time,
+        )
         served.settle()
 
     @router.delete("/v1/datasets/{dataset}/grants/{name}", tags=["admin"], status_code=204)

@@ -69,7 +69,7 @@ def routes(service: Service) -> APIRouter:
         """Let a question wait in the queue; it is charged when its turn comes. A wrong one is refused at once."""
         served = service.datasets.visible(caller, dataset)
         with service.callers.pricing(caller):
-            served.session.acting_for(caller.name).explain(
+            served.for_caller(caller, service.policies).explain(
                 body.sql, body.values(), **body.prices(), assuming_count=None
             )
         job = service.job_runner.submit(caller, served, body, idempotency_key)

@@ -44,10 +44,14 @@ NAMED: Final = [Fraction(digits) * Fraction(10) ** power for power in range(-12,
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """Somebody who may ask a data set; without a share, only the cap and the team's share hold."""
+    """Somebody who may ask a data set; without a share, only the cap and the team's share hold.
+
+    Args: trusted_with_time: whether how long an answer takes is none of the things that this person must not learn.
+    """
 
     person: str
     share: Fraction | None
+    trusted_with_time: bool = False
 
 
 @final
@@ -79,6 +83,12 @@ class Policies:
         """Tell whether somebody has a grant."""
         with self._store.reading() as connection:
             return _grant(connection, dataset, person) is not None
+
+    def trusts_with_time(self, dataset: str, person: str) -> bool:
+        """Tell whether somebody has a grant that says so."""
+        with self._store.reading() as connection:
+            grant = _grant(connection, dataset, person)
+            return grant is not None and grant.trusted_with_time
 
     def limits(self, dataset: str, person: str, priced: Priced) -> Limits:
         """Return what somebody must keep to, as it stands now."""
@@ -117,19 +127,28 @@ class Policies:
     # ---- What the curator says ----
 
     def grant(
-        self, dataset: str, person: str, share: Fraction | None, spending: Spending, cap: Loss, *, by: str
+        self,
+        dataset: str,
+        person: str,
+        share: Fraction | None,
+        spending: Spending,
+        cap: Loss,
+        *,
+        by: str,
+        trusted_with_time: bool = False,
     ) -> None:
         """Let somebody ask a data set. `spending` is what its ledger says, read before."""
         with self._store.transaction() as connection:
             if not connection.execute("SELECT 1 FROM people WHERE name = ?", (person,)).fetchone():
                 raise missing("person")
             connection.execute(
-                "INSERT INTO grants (dataset, person, share) VALUES (?, ?, ?)"
-                " ON CONFLICT (dataset, person) DO UPDATE SET share = excluded.share",
-                (dataset, person, _text(share)),
+                "INSERT INTO grants (dataset, person, share, trusted) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (dataset, person) DO UPDATE SET share = excluded.share, trusted = excluded.trusted",
+                (dataset, person, _text(share), int(trusted_with_time)),
             )
             _require_room(connection, dataset, spending, cap)
-            note(connection, by, "grant made", person, dataset=dataset, share=_text(share))
+            trust = {"trusted_with_time": True} if trusted_with_time else {}
+            note(connection, by, "grant made", person, dataset=dataset, share=_text(share), **trust)
 
     def withdraw(self, dataset: str, person: str, *, by: str) -> None:
         """Take a grant away; what was bought by it stays charged."""
@@ -212,8 +231,11 @@ def _policy(connection: StoreConnection, dataset: str) -> Policy:
 
 
 def _grants(connection: StoreConnection, dataset: str) -> list[Grant]:
-    rows = connection.execute("SELECT person, share FROM grants WHERE dataset = ? ORDER BY person", (dataset,))
-    return [Grant(person=person, share=None if share is None else read(share, "share")) for person, share in rows]
+    asked = "SELECT person, share, trusted FROM grants WHERE dataset = ? ORDER BY person"
+    return [
+        Grant(person=person, share=None if share is None else read(share, "share"), trusted_with_time=bool(trusted))
+        for person, share, trusted in connection.execute(asked, (dataset,))
+    ]
 
 
 def _grant(connection: StoreConnection, dataset: str, person: str) -> Grant | None:

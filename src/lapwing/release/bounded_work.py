@@ -1,0 +1,58 @@
+"""What people may ask whose time is not trusted: questions to which no unit adds much work, or that are stored.
+
+How long an answer takes is a function of the data. For people who may be after one person's data, questions are refused
+in which one unit can multiply it (`query.work`), and those in which different units meet: how many do is what the data
+say. That is decided by plan, catalog and ledger alone, before anything is charged. What somebody else has bought is
+served to everybody: nothing is computed for it.
+"""
+
+from collections.abc import Sequence
+
+from lapwing.errors import QueryRefused
+from lapwing.query.work import MULTIPLE, Work, work_of
+from lapwing.release.request import Access, Release, Request
+from lapwing.release.searches import settled, stored_searches
+from lapwing.release.stored import look_up
+
+
+def require_bounded_work(requests: Sequence[Request], access: Access) -> None:
+    """Refuse questions, of which those that are not stored take a time that may tell about somebody, all together.
+
+    Raises: QueryRefused, with the reason and what to do instead; nothing was charged.
+    """
+    if _refusal(requests) is None:
+        return
+    refusal = _refusal([request for request in requests if not _is_stored(request, access)])
+    if refusal is not None:
+        raise refusal
+
+
+def _refusal(requests: Sequence[Request]) -> QueryRefused | None:
+    if any(request.plan.question.units_of_row > 1 for request in requests):
+        return QueryRefused(
+            "How long it takes to join rows of different units is a secret of the data, and this service tells it only "
+            "to people whom the curator trusts with time",
+            remedy="Join on the privacy unit too, or ask the curator for a grant that trusts you with time.",
+        )
+    each = [work_of(request.plan) for request in requests]
+    work = Work(most=sum(one.most for one in each), reading=max((one.reading for one in each), default=1))
+    if not work.excessive:
+        return None
+    return QueryRefused(
+        f"One unit can make this take {work.ratio:,.0f} times as long as it takes to read its own rows, which could be "
+        f"read off the clock. To people whom the curator does not trust with time, {MULTIPLE} times are answered, or "
+        "1 ms if that is more",
+        remedy="Join a unit's rows with fewer copies of themselves, pad and repeat texts less, use patterns with fewer "
+        "repetitions, or fewer windows, grouping sets and questions at a time. Or ask the curator for a grant that "
+        "trusts you with time, or for a smaller max_rows_per_unit or max_length.",
+    )
+
+
+def _is_stored(request: Request, access: Access) -> bool:
+    """Tell whether the answer, and those of the searches before it, were bought before."""
+    if request.plan.searches:
+        bounds = stored_searches(request.priced, access.ledger)
+        if len(bounds) < len(request.plan.searches):
+            return False
+        request, _ = settled(request, bounds, access)
+    return isinstance(look_up(request.priced, access.ledger), Release)
