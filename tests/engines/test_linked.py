@@ -26,7 +26,7 @@ from lapwing.errors import DataFault, EngineFault
 from lapwing.query.bind import bind
 from lapwing.query.plan import Question
 from tests.support.catalog.existing import Data, bag
-from tests.support.effort import is_long, numbers
+from tests.support.effort import numbers
 from tests.support.engines.linked import Bag, defined
 from tests.support.engines.tables import HEAD, by_value, digests
 
@@ -170,16 +170,22 @@ def test_rows_of_files_exist_by_the_definition(kind: str, seed: int, tmp_path: P
     engine.close()
 
 
+@pytest.mark.parametrize(
+    "stored",
+    [
+        [("people", "items")],
+        pytest.param([(), ("orders",), ("items",), ("people", "orders", "items")], marks=pytest.mark.long),
+    ],
+    ids=len,
+)
 def test_answers_are_the_same_with_and_without_indexes_in_any_number_of_passes(
-    found: Catalog, engine: DuckDB, monkeypatch: pytest.MonkeyPatch
+    found: Catalog, engine: DuckDB, monkeypatch: pytest.MonkeyPatch, stored: list[tuple[str, ...]]
 ) -> None:
     expected = answers(engine, found)
     data = shop(0)
     assert all(cells for cells, *_ in expected)
     assert expected[0][0][()][0] == sum(defined(engine._connection, named(found, "items"), data).values())
-    some = [(), ("people", "items")]
-    others = [("orders",), ("items",), ("people", "orders", "items")]
-    for indexed in [*some, *others] if is_long() else some:
+    for indexed in stored:
         for table in found.tables:
             assert engine.build_index(table) == (table.name in indexed) or engine.drop_index(table)
         for passes in (1, 3):

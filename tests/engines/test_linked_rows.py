@@ -18,7 +18,7 @@ from tests.support.effort import examples
 from tests.support.engines.linked import Bag, defined, found, put, source_of
 from tests.support.query import composed
 
-MANY = examples(20, 600)
+MANY = examples(12, 600)
 A_LEAF: Data = {  # one that exists, three times: few random ones meet a parent that meets one
     "root": [{"k": 2, "site": 1, "who": 0}, {"k": 1, "site": 2, "who": None}],
     "child": [{"k": 2, "day": 0, "of": 2}, {"k": 3, "day": 0, "of": 1}],

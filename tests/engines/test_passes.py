@@ -103,6 +103,7 @@ def test_more_rows_take_more_passes(tmp_path: Path) -> None:
     assert cleaned.passes_for({table: 10**7, replace(table, name="other"): 10**8}, MEMORY) == 11
 
 
+@pytest.mark.long
 def test_many_units_fit_a_small_memory(tmp_path: Path) -> None:
     """Two million rows of 200,000 people in 64 MB: the bounding sort alone would take more."""
     found = generated(tmp_path, 2_000_000, 200_000)

@@ -14,6 +14,7 @@ from lapwing.exact.rounded_gaussian import _Scaling
 from lapwing.exact.uniform import LazyUniform
 from lapwing.exact.unsettled_multiples import accepts, rounded, settled
 from tests.exact.test_acceptance import rejection
+from tests.support.effort import one_in
 from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
 
 FRACTION = 1 << 54
@@ -21,10 +22,11 @@ COIN = 1 << 32
 RATE = Fraction(1, 8192)
 
 
-def test_fast_and_slow_acceptance_agree() -> None:
-    given = law._acceptance().propose(4000, StreamEntropy("agree"))
+@pytest.mark.parametrize("proposals", [1000, pytest.param(4000, marks=pytest.mark.long)])
+def test_fast_and_slow_acceptance_agree(proposals: int) -> None:
+    given = law._acceptance().propose(proposals, StreamEntropy("agree"))
     accepted, unsettled = law._acceptance().review(given)
-    for i in np.setdiff1d(np.arange(4000), unsettled):
+    for i in np.setdiff1d(np.arange(proposals), unsettled):
         u = LazyUniform(prefix=int(given.words[i]) >> 10, bits=54, entropy=StreamEntropy("u"))
         coin = LazyUniform(prefix=int(given.coins[i]), bits=32, entropy=StreamEntropy("coin"))
         assert accepts(int(given.signed[i]), u, coin) == accepted[i]
@@ -104,7 +106,7 @@ def rounding_cases(variance: Fraction) -> tuple[list[int], list[int]]:
     return signed, fractions
 
 
-@pytest.mark.parametrize("variance", VARIANCES, ids=str)
+@pytest.mark.parametrize("variance", one_in(3, VARIANCES), ids=str)
 def test_settled_rounding_is_proven(variance: Fraction) -> None:
     assert check_rounding(variance, _Scaling.of(variance), *rounding_cases(variance)) > 400
 

@@ -14,7 +14,7 @@ from lapwing.errors import EntropyFault
 from lapwing.exact.bounds import Bracket
 from lapwing.exact.tables import Boundaries, IntegerLaw, InversionTable
 from lapwing.exact.uniform import LazyUniform
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.exact.independent import Cumulative, exact
 from tests.support.exact.laws import CASES, Case, discrete_normal, geometric, heights, laplace, normal
 from tests.support.fixed_entropy import LoggedEntropy, RecordedEntropy, StreamEntropy
@@ -74,12 +74,12 @@ def certify(table: InversionTable, case: Case) -> None:
     assert np.count_nonzero(table.guide == 0) <= table.boundaries
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", one_in(2, CASES))
 def test_brackets_and_cells_are_certified(name: str) -> None:
     certify(table_of(name), CASES[name])
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", one_in(2, CASES))
 def test_fast_brackets_agree_with_slow_ones(name: str) -> None:
     """The recurrences of `boundaries` and the formulas of `cumulative` are two roads to one number."""
     law = CASES[name].law
@@ -127,7 +127,8 @@ def test_every_word_draws_the_inverse(name: str, end: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "case", [laplace(Fraction(1, 2)), laplace(Fraction(2)), normal(Fraction(1)), discrete_normal(Fraction(1))]
+    "case",
+    only([1, 3], [laplace(Fraction(1, 2)), laplace(Fraction(2)), normal(Fraction(1)), discrete_normal(Fraction(1))]),
 )
 def test_enumerating_all_short_bit_strings(case: Case) -> None:
     """Give the search every string of b bits and no more: what it decides is right, and what it leaves shrinks."""
@@ -185,7 +186,7 @@ def forced(case: Case, table: InversionTable) -> Iterator[bytes]:
         yield recorded(int(exact.floor(case.cumulative(table.first + j) * 2**192)), 192)
 
 
-@pytest.mark.parametrize("name", one_in(2, CASES))
+@pytest.mark.parametrize("name", one_in(4, CASES))
 def test_forced_escalation_is_the_exact_inverse(name: str) -> None:
     case, table = CASES[name], table_of(name)
     for start in forced(case, table):

@@ -15,6 +15,7 @@ from lapwing.lab.reconstruction import Groups
 from lapwing.mechanisms import DiscreteLaplace
 
 
+@pytest.mark.long
 def test_noise_of_a_fixed_size_hides_nobody_and_a_budget_does() -> None:
     found = reconstruction.run(Settings(short=True))
     assert found.holds

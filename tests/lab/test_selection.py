@@ -13,6 +13,7 @@ import pytest
 from lapwing.lab import Settings, selection
 from lapwing.lab import selection_laws as laws
 from lapwing.mechanisms import ExponentialMechanism, PermuteAndFlip, ReportNoisyMax
+from tests.support.effort import one_in
 
 FEW = np.array([3, 3, 2, 0], dtype=np.int64)
 
@@ -48,7 +49,10 @@ def test_the_law_of_noisy_max_is_that_of_enumeration(scores: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("scale", "within"), [(0.05, 1e-9), (0.5, 1e-9), (3.0, 1e-9), (60.0, 1e-9), (700.0, 1e-9), (1e5, 1e-5), (1e8, 1e-5)]
+    ("scale", "within"),
+    one_in(
+        2, [(0.05, 1e-9), (0.5, 1e-9), (3.0, 1e-9), (60.0, 1e-9), (700.0, 1e-9), (1e5, 1e-5), (1e8, 1e-5)], many=True
+    ),
 )
 def test_the_law_of_noisy_max_adds_up(scale: float, within: float) -> None:
     law = laws.noisy_max_laplace(selection.COUNTS, scale)
@@ -58,6 +62,7 @@ def test_the_law_of_noisy_max_adds_up(scale: float, within: float) -> None:
     assert same == pytest.approx(np.full(50, 1 / 50), rel=within)
 
 
+@pytest.mark.long
 def test_every_so_many_values_will_do_for_wide_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     roughly = laws.noisy_max_laplace(selection.COUNTS, 4_000.0)
     monkeypatch.setattr(laws, "_WIDEST", 4_000)

@@ -15,6 +15,7 @@ from lapwing.lab.tracing import ALPHA, MEMBERS, OURS, Population
 from lapwing.session import Session
 
 
+@pytest.mark.long
 def test_exact_means_give_members_away_and_lapwings_do_not() -> None:
     found = tracing.run(Settings(short=True))
     assert found.holds

@@ -20,6 +20,7 @@ from lapwing.errors import LedgerFault
 from lapwing.ledger.mark import HeldMark, path_of
 from lapwing.ledger.sqlite import chain, file
 from lapwing.privacy.measures import PureDP
+from tests.support.effort import one_in, only
 from tests.support.ledger.ledgers import NAME, charged, opened, registration, spend
 from tests.support.ledger.places import Place
 
@@ -56,7 +57,7 @@ def refuses(path: Path, words: str, patience: float = 0.2) -> None:
 # Tampering.
 
 
-@pytest.mark.parametrize("sequence", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("sequence", one_in(2, [1, 2, 3, 4, 5]))
 @pytest.mark.parametrize("column", COLUMNS)
 def test_a_changed_field_is_seen(path: Path, column: str, sequence: int) -> None:
     change = "sequence + 100" if column == "sequence" else f"{column} || 'x'"
@@ -64,7 +65,7 @@ def test_a_changed_field_is_seen(path: Path, column: str, sequence: int) -> None
     refuses(path, "entry|Entry")
 
 
-@pytest.mark.parametrize("value", [None, 7, 0.5, b"bytes"])
+@pytest.mark.parametrize("value", one_in(2, [None, 7, 0.5, b"bytes"]))
 @pytest.mark.parametrize("column", COLUMNS[1:])
 def test_a_field_of_another_type_is_seen(path: Path, column: str, value: object) -> None:
     edit(path, "PRAGMA ignore_check_constraints = 1")
@@ -410,7 +411,9 @@ def test_a_thread_that_waits_too_long_is_told_and_releases_nothing(path: Path) -
         assert pool.submit(ledger.state).result().account.spent == PureDP(0.3)
 
 
-@pytest.mark.parametrize("suffixes", [("",), (".mark",), ("", ".mark"), ("folder",), ("", ".mark", "folder")])
+@pytest.mark.parametrize(
+    "suffixes", only([0, 1, 3], [("",), (".mark",), ("", ".mark"), ("folder",), ("", ".mark", "folder")])
+)
 def test_a_read_only_ledger_is_a_fault(suffixes: tuple[str, ...]) -> None:
     """Root may write anything, so the attempt is another user's; the folder must then be reachable for that user."""
     with tempfile.TemporaryDirectory() as name:

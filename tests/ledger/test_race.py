@@ -11,7 +11,7 @@ import pytest
 
 from lapwing.errors import LedgerFault
 from tests.support.ledger.ledgers import opened, survey
-from tests.support.ledger.places import Place
+from tests.support.ledger.places import IN_A_FILE, Place
 from tests.support.ledger.worker import CHARGES, PATIENCE
 
 ROOT = Path(__file__).parents[2]
@@ -56,6 +56,7 @@ def test_all_spend_to_the_limit_and_not_beyond(place: Place, charges: Mapping[st
         assert {row.sequence for row in ledger.history()} == set(reported)
 
 
+@IN_A_FILE
 @AT_LENGTHS
 def test_checking_in_one_transaction_and_charging_in_another_overspends(
     place: Place, charges: Mapping[str, int]

@@ -23,7 +23,7 @@ from lapwing.ledger.waiting import UnderWay
 from lapwing.release import waiting
 from tests.ledger.test_waiting import CATALOG, ROOT, paid, request
 from tests.support.ledger.ledgers import opened
-from tests.support.ledger.places import Place
+from tests.support.ledger.places import IN_A_DATABASE, Place
 
 COUNT: Final = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
 IDLE: Final = """
@@ -31,7 +31,7 @@ import sys
 from pathlib import Path
 import lapwing as lw
 from lapwing.ledger.ledger import Ledger
-from tests.support.ledger.places import Place
+from tests.support.ledger.places import IN_A_DATABASE, Place
 from tests.ledger.test_settling import COUNT, unheard
 
 folder, place = Path(sys.argv[1]), Place.read(sys.argv[2])
@@ -206,11 +206,13 @@ def asked_elsewhere(place: Place, bug: str = "none") -> lw.Answer:
         idle.communicate(timeout=600)
 
 
+@IN_A_DATABASE
 def test_the_same_question_elsewhere_is_answered_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "WAIT_SECONDS", 0.0)
     assert not asked_elsewhere(place).stored
 
 
+@IN_A_DATABASE
 def test_twin_who_does_not_settle_blocks_the_question(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "WAIT_SECONDS", 0.2)
     with pytest.raises(LedgerFault, match="Somebody else is asking the same"):

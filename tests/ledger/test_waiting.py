@@ -21,7 +21,7 @@ from lapwing.ledger.waiting import UnderWay
 from lapwing.privacy.measures import PureDP
 from lapwing.release import waiting
 from tests.support.ledger.ledgers import opened
-from tests.support.ledger.places import Place
+from tests.support.ledger.places import IN_A_FILE, Place
 
 ROOT: Final = Path(__file__).parents[2]
 ASKERS: Final = 3
@@ -188,10 +188,12 @@ def check_paid_once(place: Place, told: list[str]) -> None:
     assert sorted(answer.split()[0] for answer in told) == ["False"] + ["True"] * (ASKERS - 1)
 
 
+@IN_A_FILE
 def test_the_same_question_of_several_processes_is_paid_once(place: Place) -> None:
     check_paid_once(place, ask_at_once(place))
 
 
+@IN_A_FILE
 def test_twin_who_does_not_look_pays_again(place: Place) -> None:
     told = ask_at_once(place, "no look-up")
     with pytest.raises(AssertionError):

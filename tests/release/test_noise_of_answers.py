@@ -13,6 +13,7 @@ import lapwing as lw
 from lapwing.answer import Answer
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
 from lapwing.query.measures import Count
+from tests.support.effort import only
 
 CELLS = 60_000
 QUESTION = "SELECT town, COUNT(pay) AS n, AVG(pay) AS m FROM staff GROUP BY town"
@@ -21,7 +22,7 @@ QUESTION = "SELECT town, COUNT(pay) AS n, AVG(pay) AS m FROM staff GROUP BY town
 DEVIATIONS = 7
 
 
-@pytest.fixture(scope="module", params=["gdp", "pure"])
+@pytest.fixture(scope="module", params=only([0], ["gdp", "pure"]))
 def answer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Answer:
     """One question over very many cells: as many independent draws of its noise. Half of the cells are empty."""
     folder = tmp_path_factory.mktemp("cells")

@@ -436,7 +436,7 @@ CRASH = """
     ("where", "charged", "stored"),
     [
         ("before the charge", 0, False),
-        ("after the charge", 1, False),
+        pytest.param("after the charge", 1, False, marks=pytest.mark.long),
         pytest.param("after the run", 1, False, marks=pytest.mark.long),
         pytest.param("after the noise", 1, False, marks=pytest.mark.long),
         ("before the record", 1, False),

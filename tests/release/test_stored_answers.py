@@ -25,10 +25,10 @@ WHOLE = ("golden", "survey", "visits_gdp", "shop_by_unit")
 OTHERS = ("visits_zcdp", "visits_pure", "shop_by_key", "shop_replaced")
 DATA_SETS = [
     *((name, 1) for name in WHOLE),
-    *((name, 3) for name in OTHERS),
+    *((name, 8) for name in OTHERS),
     *(pytest.param(name, 1, marks=pytest.mark.long) for name in OTHERS),
 ]
-"""Of the others the short run asks one question in three: they differ in the budget, or in how tables are linked."""
+"""Of the others the short run asks one question in eight: they differ in the budget, or in how tables are linked."""
 
 
 @pytest.fixture(scope="module")

@@ -16,15 +16,17 @@ SEED: Final = int(os.environ.get("LAPWING_SEED", "0"))
 """What the random questions of the long run begin with."""
 SHORT, LONG = "short", "long"
 MORE: Final = 10
-"""How many times the examples of the short run the long run tries."""
-EXAMPLES: Final = 60
+"""How many times the examples of the short run the long run tries, of a property that has a number of its own."""
+EXAMPLES: Final = 30
+FRESH: Final = 600
+"""Examples of a property in the short run and in the long one."""
 
 
 def register() -> None:
     """Make both profiles known to Hypothesis, and choose the short one until told otherwise."""
     every = settings(deadline=None, database=None, suppress_health_check=list(HealthCheck))
     settings.register_profile(SHORT, every, derandomize=True, max_examples=EXAMPLES)
-    settings.register_profile(LONG, every, derandomize=False, max_examples=EXAMPLES * MORE, print_blob=True)
+    settings.register_profile(LONG, every, derandomize=False, max_examples=FRESH, print_blob=True)
     settings.load_profile(SHORT)
 
 

@@ -17,9 +17,13 @@ from lapwing.ledger.opening import open_ledger
 from lapwing.ledger.postgres.presence import PostgresPresence
 from lapwing.ledger.registration import Registration
 from lapwing.ledger.sqlite import presence as files
+from tests.support.effort import only
 
 STORES: Final = ("sqlite", "postgres")
 NAME: Final = "visits.lapwing.db"
+IN_A_FILE: Final = pytest.mark.parametrize("place", only([0], STORES), indirect=True)
+IN_A_DATABASE: Final = pytest.mark.parametrize("place", only([1], STORES), indirect=True)
+"""Tests that start processes and run over one store in the short run, over each in the long one."""
 GRACE: Final = "lapwing.ledger.postgres.presence.GRACE_SECONDS"
 PATIENCE: Final = 300.0
 """Seconds to wait for what a server does by itself, on a machine that is busy with something else."""
