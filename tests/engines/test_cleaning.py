@@ -128,16 +128,18 @@ def answered(text: str, catalog: Catalog) -> bool:
     return True
 
 
-@pytest.mark.parametrize("asked_of", [SHORT, pytest.param(RICH, marks=pytest.mark.long)], ids=["few", "rich"])
-def test_nothing_raises(catalog: Catalog, engine: DuckDB, asked_of: Collection[str]) -> None:
+@pytest.mark.parametrize(
+    ("asked_of", "every"), [(SHORT, 3), pytest.param(RICH, 1, marks=pytest.mark.long)], ids=["few", "rich"]
+)
+def test_nothing_raises(catalog: Catalog, engine: DuckDB, asked_of: Collection[str], every: int) -> None:
     """A file is refused as a whole, for its types, or every question about it is answered.
 
     Every file is cleaned as every type; what comes after is the same for all files, so the richest of them do, and in
-    the short run three of these.
+    the short run three of these, and one in so many of the types.
     """
     unreadable = []
     asked: dict[Column, list[str]] = {}
-    for table in catalog.tables:
+    for table in catalog.tables[::every]:
         try:
             engine.digest(table)
         except DataFault:

@@ -104,7 +104,11 @@ def test_the_law_is_the_one_written_down(case: zoo.Case) -> None:
     check_law(case)
 
 
-@CASES
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=pytest.mark.long if case.name == "quantile tree" else ()) for case in zoo.SHELF],
+    ids=lambda case: case.name,
+)
 def test_the_stated_losses_cover_neighbours(case: zoo.Case) -> None:
     check_loss(case, laws(case.name))
 
