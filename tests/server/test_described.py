@@ -4,6 +4,7 @@ import re
 import shlex
 from typing import Any
 
+from lapwing.server.application import OPEN
 from lapwing.server.problems import FROM_HTTP, STATUS
 from tests.server.test_authorisation import MATRIX, prepared
 from tests.server.test_guarantee import checked
@@ -58,7 +59,7 @@ def test_every_example_is_a_command_that_does_what_it_says(shared: World) -> Non
         assert ("-X" in words) == (method != "GET")
         (address,) = (word for word in words if word.startswith("http"))
         assert address == shared.address + re.sub("{([^}]*)}", lambda found: found[1].upper(), path)
-        assert ("Authorization: Bearer $LAPWING_TOKEN" in words) == (path not in ("/v1/login", "/healthz"))
+        assert ("Authorization: Bearer $LAPWING_TOKEN" in words) == (path not in OPEN)
 
 
 def wrong(world: World, described: Any) -> list[str]:

@@ -16,11 +16,11 @@ from lapwing.server.service import Service
 
 ABOUT: Final = (
     "Ask SQL questions of sensitive tables, and get noisy answers with error bars, a price and a budget. Every request "
-    "but the login and `/healthz` takes a token, sent as `Authorization: Bearer`. Errors are problem documents (RFC "
-    "9457) with a stable `code`."
+    "but the login, `/healthz` and `/readyz` takes a token, sent as `Authorization: Bearer`. Errors are problem "
+    "documents (RFC 9457) with a stable `code`."
 )
 BEARER: Final = {"bearer": {"type": "http", "scheme": "bearer"}}
-OPEN: Final = ("/v1/login", "/healthz")
+OPEN: Final = ("/v1/login", "/healthz", "/readyz")
 
 
 def application(service: Service, address: str, *, encrypted: bool = False) -> RequestMiddleware:

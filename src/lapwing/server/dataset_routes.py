@@ -339,7 +339,8 @@ def routes(service: Service) -> APIRouter:
 
     @router.get("/metrics", tags=["audit"], response_class=PlainTextResponse)
     def show_metrics(caller: Caller = auditor) -> PlainTextResponse:
-        """Show counts of requests and questions, in the text form of Prometheus."""
+        """Show counts of requests and questions, budgets, queue and processes, in the text form of Prometheus."""
+        service.gauges.look()
         return PlainTextResponse(service.metrics.text(), media_type=metrics.MEDIA_TYPE)
 
     return router

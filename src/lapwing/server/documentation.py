@@ -14,7 +14,9 @@ from fastapi import APIRouter, Depends, FastAPI
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from lapwing import __version__
+from lapwing.errors import Fault
 from lapwing.guarantee.rendering import PRINT
+from lapwing.server import problems
 from lapwing.server.listing import require_known_parameters
 from lapwing.server.service import Service
 
@@ -101,6 +103,14 @@ def routes(app: FastAPI, service: Service, address: str) -> APIRouter:
         with service.store.reading() as connection:
             connection.execute("SELECT 1")
         return PlainTextResponse("ok\n")
+
+    @router.get("/readyz", response_class=PlainTextResponse, tags=["open"])
+    def ready() -> Response:
+        """Say `ready`, if the store and all ledgers can be read; else 503. Takes no token."""
+        if service.readiness.is_ready():
+            return PlainTextResponse("ready\n")
+        detail = "The service cannot answer at present, as its store or a ledger cannot be read. Its log says more."
+        return problems.response(problems.problem(Fault.code, 503, detail))
 
     return router
 

@@ -70,6 +70,11 @@ class Queue:
             places = [place for place, work in enumerate(self._lines.get(person, ())) if work.future is future]
         return places[0] if places else 0
 
+    def depth(self) -> tuple[int, int]:
+        """Return how many pieces of work wait, and how many are under way."""
+        with self._lock:
+            return sum(map(len, self._lines.values())), self._running.total()
+
     def close(self) -> None:
         """Wait for what is under way; what waits is dropped."""
         with self._lock:

@@ -1,4 +1,4 @@
-"""Counts of requests and of questions for Prometheus: of public facts alone, as the log.
+"""Counts of requests and questions, and gauges, for Prometheus: of public facts alone, as the log.
 
 If a service has several workers, each counts in a file of its own, in a folder that their parent names in the
 environment variable `FOLDER` before they start. So any of them can add up the counts of all, also of those that died.
@@ -7,8 +7,8 @@ environment variable `FOLDER` before they start. So any of them can add up the c
 import os
 from typing import Final, final
 
-from prometheus_client import CollectorRegistry, Counter, disable_created_metrics, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"  # the name that prometheus-client looks for when it is imported
 MEDIA_TYPE: Final = "text/plain; version=0.0.4"
@@ -36,6 +36,44 @@ class Metrics:
             "lapwing_failed_logins_total", "Logins with a wrong name or password.", registry=self._registry
         )
 
+        self._waiting = Gauge(
+            "lapwing_questions_waiting", "Questions that wait.", registry=self._registry, multiprocess_mode="livesum"
+        )
+        self._running = Gauge(
+            "lapwing_questions_running", "Questions under way.", registry=self._registry, multiprocess_mode="livesum"
+        )
+        self._budget = Gauge(
+            "lapwing_budget_remaining",
+            "The part of the budget that is left, from 0 to 1.",
+            ("dataset",),
+            registry=self._registry,
+            multiprocess_mode="livemostrecent",
+        )
+        self._ledger_wait = Gauge(
+            "lapwing_ledger_wait_seconds",
+            "Seconds until the ledger could be held, lately, by the process that waited the longest.",
+            ("dataset",),
+            registry=self._registry,
+            multiprocess_mode="livemax",
+        )
+        self._processes = Gauge(
+            "lapwing_processes", "Processes that answer.", registry=self._registry, multiprocess_mode="livesum"
+        )
+        self._processes.set(1)
+
+    def set_queue(self, waiting: int, running: int) -> None:
+        """Say how many questions of this process wait and are under way."""
+        self._waiting.set(waiting)
+        self._running.set(running)
+
+    def set_budget(self, dataset: str, remaining: float) -> None:
+        """Say which part of a budget is left."""
+        self._budget.labels(dataset).set(remaining)
+
+    def set_ledger_wait(self, dataset: str, seconds: float) -> None:
+        """Say how long this process has waited for a ledger."""
+        self._ledger_wait.labels(dataset).set(seconds)
+
     def count_failed_login(self) -> None:
         """Count a login with a wrong name or password."""
         self._failed_logins.inc()
@@ -55,3 +93,8 @@ class Metrics:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return generate_latest(registry).decode()
+
+
+def forget_process(process: int) -> None:
+    """Leave out of the gauges what a worker said that has died; its counts stay."""
+    mark_process_dead(process)  # type: ignore[no-untyped-call]

@@ -14,12 +14,14 @@ from lapwing.server.authentication import Callers
 from lapwing.server.datasets import Datasets
 from lapwing.server.execution import QuestionExecutor
 from lapwing.server.failed_logins import FailedLogins
+from lapwing.server.gauges import Gauges
 from lapwing.server.job_runner import JobRunner
 from lapwing.server.jobs import JobStore
 from lapwing.server.log import log
 from lapwing.server.metrics import Metrics
 from lapwing.server.people import People
 from lapwing.server.policies import Policies
+from lapwing.server.readiness import Readiness
 from lapwing.server.registration import DatasetRegistry, registered_sessions
 from lapwing.server.retention import Retention
 from lapwing.server.sqlite_store import SqliteStore
@@ -84,11 +86,14 @@ class Service:
         self.jobs = JobStore(self.store)
         self.job_runner = JobRunner(self.jobs, self.executor, self.people, self.datasets)
         self.settler = LedgerSettler(self.datasets)
+        self.gauges = Gauges(self.metrics, self.datasets, self.executor.queue)
+        self.readiness = Readiness(self.store, self.datasets)
         self.retention = Retention(self.answers, self.jobs)
 
     def start(self) -> None:
         """Begin what a service does by itself, beside what it is asked."""
         self.settler.start()
+        self.gauges.start()
         self.retention.start()
 
     def close(self) -> None:
@@ -96,6 +101,7 @@ class Service:
         self.executor.close()
         self.job_runner.close()
         self.settler.close()
+        self.gauges.close()
         self.retention.close()
         self.datasets.close()
         self.store.close()

@@ -215,6 +215,8 @@ class _Crew:
         lived = time.monotonic() - worker.starts
         worker.soon = worker.soon + 1 if lived < SETTLED else 0
         log("worker died", worker=worker.number, status=process.exitcode)
+        if process.pid is not None:
+            metrics.forget_process(process.pid)
         self._forget(worker)
         if worker.soon >= MOST_SOON:
             raise ServiceFault(

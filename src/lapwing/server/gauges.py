@@ -1,0 +1,70 @@
+"""What stands in the service at the moment, for the metrics: budgets, queue, processes, and the wait for a ledger.
+
+What a budget has left is told to all who may ask, and a ledger is held while a charge is decided and written, before
+any row is read. How many questions wait and run is as public as the time for which each has its place in the queue.
+
+The metrics may be asked of any worker. Each counts its own questions; a thread sees to it that what a worker says of
+itself is never much older than `PAUSE`, and it takes the time until this process could hold each ledger, as a charge
+has to. Nobody who asks for the metrics waits for a ledger.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, final
+
+from lapwing.errors import LapwingError
+from lapwing.server.datasets import Datasets
+from lapwing.server.fair_queue import Queue
+from lapwing.server.metrics import Metrics
+
+PAUSE: Final = 5.0
+"""Seconds between two looks."""
+
+
+@final
+class Gauges:
+    """Sets the gauges of a process."""
+
+    def __init__(
+        self, metrics: Metrics, datasets: Datasets, queue: Queue, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._metrics, self._datasets, self._queue, self._clock = metrics, datasets, queue, clock
+        self._ending = threading.Event()
+        self._looking: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._looking = threading.Thread(target=self._look, name="gauges", daemon=True)
+        self._looking.start()
+
+    def close(self) -> None:
+        """Stop looking."""
+        self._ending.set()
+        if self._looking is not None:
+            self._looking.join()
+
+    def look(self) -> None:
+        """Set what can be seen without waiting: the queue of this process, and what the budgets have left."""
+        self._metrics.set_queue(*self._queue.depth())
+        for served in self._datasets.everything():
+            try:
+                view = served.session.budget(history=False)
+            except LapwingError:  # it is said where it is asked for
+                continue
+            self._metrics.set_budget(served.name, float(view.remaining.amount / view.total.amount))
+
+    def wait_for_ledgers(self) -> None:
+        """Take the time until each ledger could be held."""
+        for served in self._datasets.everything():
+            start = self._clock()
+            try:
+                served.session.await_charges()
+            except LapwingError:
+                continue
+            self._metrics.set_ledger_wait(served.name, self._clock() - start)
+
+    def _look(self) -> None:
+        while not self._ending.wait(PAUSE):
+            self.look()
+            self.wait_for_ledgers()
