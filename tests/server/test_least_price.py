@@ -14,7 +14,7 @@ from lapwing.server.policies import USUAL_LEAST
 from tests.support.server.world import World, on_both
 
 NUMBERS = count()
-OK, REFUSED = 200, 422
+OK, EMPTY, REFUSED = 200, 204, 422
 
 
 @pytest.fixture(autouse=True)
@@ -78,8 +78,11 @@ def test_no_more_questions_than_the_share_says(world: World) -> None:
     assert world.charges() <= 5
 
 
-def test_curators_pay_what_they_ask_for(world: World) -> None:
+def test_who_is_trusted_pays_what_is_asked_for(world: World) -> None:
     assert world.query("carol", question(cheap(world))).status == OK
+    grant = {"share": None, "trusted_with_time": True}
+    assert world.ask("PUT", "/v1/datasets/open/grants/alice", "carol", grant).status == EMPTY
+    assert world.query("alice", question(cheap(world))).status == OK
 
 
 def test_the_curator_sets_it(world: World) -> None:

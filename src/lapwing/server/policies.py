@@ -60,7 +60,7 @@ class Policy:
     """How a data set is shared out.
 
     Args: most_epsilon: the most that one question may cost, None for no such limit; least_share: the least that one
-        costs, as a share of the cap in the ledger's unit, but of curators; stopped: by the curator.
+        costs, as a share of the cap in the ledger's unit, but of those who are trusted; stopped: by the curator.
     """
 
     division: Division
@@ -97,7 +97,7 @@ class Policies:
             return Limits(
                 allowances=_allowances(connection, dataset, person, policy),
                 most=None if policy.most_epsilon is None else priced(policy.most_epsilon),
-                least=Fraction(0) if _is_curator(connection, person) else policy.least_share,
+                least=Fraction(0) if _is_trusted(connection, dataset, person) else policy.least_share,
                 least_epsilon=partial(self._least_epsilon, dataset, priced),
                 stopped=policy.stopped,
             )
@@ -273,9 +273,11 @@ def _allowances(connection: StoreConnection, dataset: str, person: str, policy: 
     return tuple(allowances)
 
 
-def _is_curator(connection: StoreConnection, person: str) -> bool:
+def _is_trusted(connection: StoreConnection, dataset: str, person: str) -> bool:
+    """Tell whether somebody is a curator, or trusted with time."""
+    grant = _grant(connection, dataset, person)
     row = connection.execute("SELECT role FROM people WHERE name = ?", (person,)).fetchone()
-    return row is not None and row[0] == "curator"
+    return (grant is not None and grant.trusted_with_time) or (row is not None and row[0] == "curator")
 
 
 def _least_epsilon(priced: Priced, amount: Fraction) -> str:
