@@ -158,7 +158,8 @@ VALUES = {
 def test_values_come_back_as_they_were(unit: str, tmp_path: Path) -> None:
     parquet(tmp_path, VALUES)
     kinds = {"d": "float", "s": "string", "t": "timestamp", "u": "integer"}
-    found = catalog(tmp_path, {name: f'{{ type = "{kind}" }}' for name, kind in kinds.items()}, unit=unit)
+    declared = {name: f'{{ type = "{kind}" }}' for name, kind in kinds.items()}
+    found = catalog(tmp_path, declared | {"s": '{ type = "string", max_length = 5000 }'}, unit=unit)
     engine, table = DuckDB(found, threads=1), found.tables[0]
     engine.build_index(table)
     columns = ", ".join(f"hash({name}) AS h{name}, {name}::VARCHAR, typeof({name})" for name in kinds)
