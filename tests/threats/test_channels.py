@@ -23,7 +23,7 @@ from lapwing.ledger import state
 from lapwing.ledger.ledger import Ledger
 from lapwing.opening import open_session
 from lapwing.query.bind import bind
-from lapwing.release import release
+from lapwing.release import bounded_work, release
 from lapwing.release.cells import exact_values
 from tests.support.effort import is_long
 from tests.support.engines.tables import catalog as one_table
@@ -376,6 +376,37 @@ def test_t17_bombs(tmp_path: Path) -> None:
             with pytest.raises(QueryRefused):
                 session.sql(f"SELECT COUNT(*) FROM t WHERE {bomb}", epsilon=0.1)
         assert session.budget().history == charged
+
+
+def explosions(copies: int = 6) -> list[str]:
+    """Return questions that one person's rows can blow up: many copies of them, and long work on padded texts."""
+    joins = "".join(f" JOIN visits v{i} ON v0.person_id = v{i}.person_id" for i in range(1, copies))
+    padded = "RPAD(plan || CAST(FLOOR(cost) AS VARCHAR), 1000, 'ab')"
+    return [
+        f"SELECT COUNT(*) AS n FROM visits v0{joins}",
+        f"SELECT COUNT(*) AS n FROM visits WHERE REGEXP_MATCHES({padded}, '(a.{{40}}|b.{{40}}|ab)*c')",
+        "SELECT COUNT(*, contribution_bounds_per_group => (0, 9)) AS n FROM visits a JOIN visits b ON a.plan = b.plan",
+    ]
+
+
+def refused_uncharged(session: lw.Session) -> None:
+    for text in explosions():
+        with pytest.raises(QueryRefused, match="time"):
+            session.sql(text, epsilon=0.1)
+    assert not session.budget().history
+
+
+def test_t17_work_of_one_unit(tmp_path: Path) -> None:
+    with protected(visits(tmp_path), max_rows_per_unit=8) as session:
+        refused_uncharged(session.acting_for("mallory", trusted_with_time=False))
+
+
+def test_t17_twin_a_caller_who_is_taken_for_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_work, "_refusal", lambda requests: None)
+    with protected(visits(tmp_path), max_rows_per_unit=8) as session:
+        mallory = session.acting_for("mallory", trusted_with_time=False)
+        with pytest.raises(pytest.fail.Exception):
+            refused_uncharged(mallory)
 
 
 # ---- T18 -------------------------------------------------------------------------------------------------------------
