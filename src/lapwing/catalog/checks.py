@@ -18,6 +18,7 @@ ROW = "row"
 
 MOST_COLUMNS = 10_000
 MOST_ROWS_PER_UNIT = 10**9
+MOST_ROWS = 10**12
 MOST_LINKS = 16
 KEY_TYPES = ("integer", "string", "date", "timestamp")  # those whose cleaned value is the value itself
 
@@ -64,7 +65,8 @@ def check_table(table: "Table") -> None:
     check_text(".source", table.source)
     check_columns(tuple(column.name for column in table.columns), MOST_COLUMNS)
     for check in (
-        _check_whose, _check_privacy_unit, _check_name_of_units, _check_link_of, _check_most_rows, _check_part_of,
+        _check_whose, _check_privacy_unit, _check_name_of_units, _check_link_of, _check_most_rows, _check_rows_in_all,
+        _check_part_of,
     ):  # fmt: skip
         check(table)
 
@@ -179,6 +181,14 @@ def _check_most_rows(table: "Table") -> None:
         refuse(place, f"{rows} is not allowed; write an integer from 1 to {MOST_ROWS_PER_UNIT}")
     if table.unit_is_row and rows != 1:
         refuse(place, f"{rows}, but the privacy unit is the row; write 1 or remove it")
+
+
+def _check_rows_in_all(table: "Table") -> None:
+    rows, place = table.rows_at_most, ".rows_at_most"
+    if rows is not None and (type(rows) is not int or not 1 <= rows <= MOST_ROWS):
+        refuse(
+            place, f"{spelling.value(rows)} is not allowed; write an integer from 1 to {MOST_ROWS:,}, without commas"
+        )
 
 
 def _check_part_of(table: "Table") -> None:

@@ -155,6 +155,7 @@ class Table:
             question, and neither does a unit without a part. This comes before `max_rows_per_unit`.
         link: leads to the table that says whose row it is, if this one has no privacy unit.
         unit: what sort of unit the privacy unit names: tables that say the same protect the same units.
+        rows_at_most: how many rows the file may have in all, a public figure; no version with more is accepted.
 
     Raises: CatalogError, starting with `tables.<name>.<key>`.
     """
@@ -167,6 +168,7 @@ class Table:
     part: str | None = None
     link: Link | None = None
     unit: str | None = None
+    rows_at_most: int | None = None
     digest: str = field(init=False, repr=False, compare=False)
     """A fingerprint of what the table means, hence of all tables up to its root (SHA-256); see `Catalog.digest`."""
     units: str = field(init=False, repr=False, compare=False)

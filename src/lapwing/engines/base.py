@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.catalog.model import Catalog, Table
+from lapwing.errors import DataFault
 from lapwing.query.capabilities import Capabilities
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.measures import Distribution
@@ -70,6 +71,13 @@ class Engine(Protocol):
         """
         ...
 
+    def rows(self, table: Table) -> int:
+        """Return how many rows a table's data have: a private number, for the curator and `rows_at_most` alone.
+
+        Raises: DataFault as `digest` does.
+        """
+        ...
+
     def prepare(self, question: Question) -> None:
         """Load whatever running a question takes, without reading data: a failure to must come before the charge."""
         ...
@@ -116,5 +124,15 @@ class IndexedEngine(Engine, Protocol):
 
 
 def digests(catalog: Catalog, engine: Engine) -> dict[str, str]:
-    """Return the digest of every table's data."""
-    return {table.name: engine.digest(table) for table in catalog.tables}
+    """Return the digest of every table's data, for a version that is to be accepted.
+
+    Raises: DataFault, also if a table has more rows than its `rows_at_most`.
+    """
+    digests = {table.name: engine.digest(table) for table in catalog.tables}
+    for table in catalog.tables:
+        if table.rows_at_most is not None and engine.rows(table) > table.rows_at_most:
+            raise DataFault(
+                f"{table.source} has more rows than the {table.rows_at_most:,} that rows_at_most of table {table.name} "
+                "promises. Raise it in the catalog, to a figure that may be public, or take rows out of the data"
+            )
+    return digests

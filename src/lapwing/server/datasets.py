@@ -209,6 +209,7 @@ def schema_document(name: str, catalog: Catalog) -> DatasetDocument:
                 "protected": True,
                 "privacy_unit": table.root.privacy_unit,
                 "max_rows_per_unit": table.max_rows_per_unit,
+                "rows_at_most": table.rows_at_most,
                 "part": table.part,
                 "columns": {column.name: column_facts(column) for column in table.columns},
             }

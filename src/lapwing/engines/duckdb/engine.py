@@ -125,6 +125,10 @@ class DuckDB:
         """
         return self._lineage_digests(table)[table.name]
 
+    def rows(self, table: Table) -> int:
+        """Return how many rows a table's file has."""
+        return source_reading.rows_of(self._paths[table.name], self._describe(table))
+
     def prepare(self, question: Question) -> None:
         """Load the code that a question takes."""
         prepare(question)
