@@ -66,7 +66,7 @@ def contained(value: Any, interval: Any) -> bool:
     return value is None or interval is None or interval[0] <= value <= interval[1]
 
 
-@examples(400, 15_000)
+@examples(150, 15_000)
 @given(
     derived=expressions,
     values=st.tuples(whole, whole, whole),

@@ -99,7 +99,7 @@ noise = st.lists(st.integers(-400, 400), min_size=6, max_size=6)
 
 
 @pytest.mark.parametrize("name", STATISTICS)
-@examples(30, 1_000)
+@examples(15, 1_000)
 @given(rows=pairs, moved=noise, widths=st.lists(st.integers(0, 400), min_size=6, max_size=6))
 def test_noise_leaves_them_inside_bounds_and_the_truth_inside_the_interval(
     name: str, rows: list[tuple[int, int]], moved: list[int], widths: list[int]

@@ -332,7 +332,7 @@ def test_rows_of_too_many_ones_are_rejected() -> None:
 
 
 @given(said=st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=6))
-@examples(100, 3000)
+@examples(40, 3000)
 @pytest.mark.parametrize(
     "mechanism",
     [small(CountMeanSketch), small(HadamardSketch), PrefixExtending.for_epsilon(1, 3)],

@@ -357,8 +357,9 @@ def crowded() -> Tables:
     }
 
 
-def test_crowded_units_move_nothing_further(tmp_path: Path) -> None:
-    check_neighbours(tmp_path, crowded(), at_all_levels([SELF, OWNED]))
+@pytest.mark.parametrize("text", [SELF, pytest.param(OWNED, marks=pytest.mark.long)])
+def test_crowded_units_move_nothing_further(tmp_path: Path, text: str) -> None:
+    check_neighbours(tmp_path, crowded(), at_all_levels([text]))
 
 
 @pytest.mark.parametrize("text", [SELF, OWNED])

@@ -94,16 +94,19 @@ def test_means_of_groups(session: Session) -> None:
 
 @pytest.mark.parametrize(
     "aggregate",
-    [
-        f"STDDEV(code, {AUTO})",
-        f"VAR_POP(code, {AUTO})",
-        f"CORR(code, age, {AUTO})",
-        f"SUM(code, {AUTO}) FILTER (WHERE plan = 'a')",
-        f"SUM(cost / age, {AUTO})",
-        f"SUM(size, {AUTO}, contribution_bounds_per_group => RACE) + COUNT(*)",
-        f"SUM(code, {AUTO}, contribution_bounds_per_group => (0, 1000))",
-        f"SUM(-age, {AUTO}) / SUM(code, {AUTO})",
-    ],
+    one_in(
+        2,
+        [
+            f"STDDEV(code, {AUTO})",
+            f"VAR_POP(code, {AUTO})",
+            f"CORR(code, age, {AUTO})",
+            f"SUM(code, {AUTO}) FILTER (WHERE plan = 'a')",
+            f"SUM(cost / age, {AUTO})",
+            f"SUM(size, {AUTO}, contribution_bounds_per_group => RACE) + COUNT(*)",
+            f"SUM(code, {AUTO}, contribution_bounds_per_group => (0, 1000))",
+            f"SUM(-age, {AUTO}) / SUM(code, {AUTO})",
+        ],
+    ),
 )
 def test_every_aggregate_that_takes_bounds_finds_them(aggregate: str, session: Session) -> None:
     question = f"SELECT plan, {aggregate} AS x FROM visits GROUP BY plan HAVING SUM(code, {AUTO}) > -1e30"
