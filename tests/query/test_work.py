@@ -189,6 +189,11 @@ def test_every_grouping_set_and_every_search_reads_the_rows_again(asked: Callabl
     assert asked(f"{ILL}SELECT {searched} FROM v WHERE LOWER(note) = 'x'").most > 1.5 * summed
 
 
+def test_whole_rows_are_read_where_ties_are_broken_by_them(asked: Callable[[str], Work]) -> None:
+    limited = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = 1) COUNT(*) FROM visits"
+    assert asked(limited).most > 8 * (2 + 2) * 256  # the texts of note and name, hashed and sorted, of eight rows
+
+
 # ---- automata --------------------------------------------------------------------------------------------------------
 
 

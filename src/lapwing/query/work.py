@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from math import log2
 from typing import Final, cast
 
+from lapwing.catalog.table import Column
 from lapwing.query.expressions.automata import Use, automaton_of
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation, walk
 from lapwing.query.expressions.strings import length_of
@@ -222,16 +223,19 @@ MEASURES: Final[Mapping[type[Measure], float]] = {
 
 
 def _lengths(question: Question) -> Iterator[int]:
-    """Yield the most bytes of the texts in columns that a question reads, or may read of public tables."""
-    for table in question.tables:
-        read = [column for column in table.columns if (table.name, column.name) in question.columns]
-        yield from (column.max_length for column in read if column.max_length is not None)
-    pending = [question.selection]
+    """Yield the most bytes of the texts in columns that a question reads, or may read of public tables.
+
+    Where ties are broken by whole rows, all columns are read.
+    """
+    pending, columns, whole = [question.selection], list[Column](), False
     while pending:
         relation = pending.pop().relation
         pending += relation.sources
-        columns = () if relation.public is None else relation.public.table.columns
-        yield from (column.max_length for column in columns if column.max_length is not None)
+        whole |= relation.reads_whole_rows
+        columns += () if relation.public is None else relation.public.table.columns
+    read = question.columns
+    columns += (c for table in question.tables for c in table.columns if whole or (table.name, c.name) in read)
+    yield from (column.max_length for column in columns if column.max_length is not None)
 
 
 class _Estimate:
