@@ -158,6 +158,7 @@ def measured(text: str, rows: int) -> Measured:
 # ---- questions -------------------------------------------------------------------------------------------------------
 
 V = "WITH v AS (SELECT * FROM t WHERE flag) "
+MANY = "".join(map(chr, range(0x100, 0x132))) + "ä0123456789"
 PADDED = "LPAD(ab, 1000, 'ab')"
 CONDITIONS = (
     "x > 2000", "x + x * x > -5", "x / (x + 1) > 99999", "MOD(x, 7) > 8", "SQRT(x) > 1000", "LN(x + 1) > 1000",
@@ -168,7 +169,8 @@ CONDITIONS = (
     "TRY_CAST(aa AS TIMESTAMP) > TIMESTAMP '2080-01-01'",
     "MAKE_DATE(2000 + MOD(x, 20), 1 + MOD(x, 12), MOD(x, 31)) > DATE '2080-01-01'", "CAST(ts AS VARCHAR) = 'q'",
     "UPPER(ab) = 'q'", "LOWER(u) = 'q'", "REVERSE(u) = 'q'", "TRIM(u, 'abcdefghij0123456789ä') = 'q'",
-    "SUBSTRING(u, -100, 20) = 'q'", "RIGHT(u, 100) = 'q'", "LPAD(u, 1000, 'ab') = 'q'", "RPAD(u, 1000, 'ä') = 'q'",
+    f"TRIM(u, '{MANY}') = 'q'", "SUBSTRING(u, -100, 20) = 'q'",
+    "RIGHT(u, 100) = 'q'", "LPAD(u, 1000, 'ab') = 'q'", "RPAD(u, 1000, 'ä') = 'q'",
     "REPLACE(aa, 'a', 'bbb') = 'q'", "SPLIT_PART(aa, 'a', 200) = 'q'", "SPLIT_PART(ab, 'ab', -3) = 'q'",
     "CONCAT_WS('-', ab, aa, u, ab, aa, u) = 'q'", "LENGTH(u) > 900",
     "STRPOS(aa, CONCAT(SUBSTRING(aa, 8, 128), 'b')) > 900", "CONTAINS(aa, CONCAT(SUBSTRING(aa, 8, 6), 'b'))",
@@ -254,6 +256,14 @@ def of_rows(rows: int) -> Iterator[tuple[str, int]]:
         rows,
     )
     yield f"{V}SELECT COUNT(*) FROM (SELECT x FROM v UNION ALL SELECT r FROM v UNION ALL SELECT z FROM v)", rows
+    if rows <= 64:
+        of_pairs = "v a JOIN v b ON a.uid = b.uid"
+        over = "OVER (PARTITION BY uid ORDER BY b.x ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+        for call in ("COUNT(DISTINCT a.ab)", "MAX(a.ab || b.aa)", "LAST_VALUE(b.ab IGNORE NULLS)", "AVG(a.x * b.x)"):
+            yield f"{V}SELECT COUNT(w) FROM (SELECT {call} {over} AS w FROM {of_pairs})", rows
+        yield f"{V}SELECT a.name, b.plan, COUNT(DISTINCT a.ab || b.aa) FROM {of_pairs} GROUP BY a.name, b.plan", rows
+        yield f"{V}SELECT COUNT(*) FROM {of_pairs} WHERE REGEXP_MATCHES(a.ab || b.ab, '(a.{{6}}|b)*c')", rows
+        yield f"{V}SELECT COUNT(*) FROM {of_pairs} AND a.ab || b.ab LIKE '%a____________________c%'", rows
     yield f"{V}SELECT COUNT(*) FROM (SELECT DISTINCT uid, ab, aa, u FROM v)", rows
     yield f"{V}SELECT SUM(n) FROM (SELECT uid, COUNT(DISTINCT ab) AS n FROM v GROUP BY uid)", rows
     yield f"{V}SELECT COUNT(m) FROM (SELECT uid, ab, MAX(aa) AS m, MIN(u) AS k FROM v GROUP BY uid, ab)", rows
