@@ -14,6 +14,7 @@ from lapwing.engines.duckdb.printers import PRINTERS
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.query import relations, work
 from lapwing.query.bind import bind
+from lapwing.query.expressions import automata
 from lapwing.query.expressions.automata import automaton_of
 from lapwing.query.from_clause.unit_aggregates import AGGREGATES
 from lapwing.query.from_clause.window_functions import WINDOW_FUNCTIONS
@@ -187,6 +188,19 @@ def test_every_grouping_set_and_every_search_reads_the_rows_again(asked: Callabl
     summed = asked(f"{ILL}SELECT SUM(age) FROM v WHERE LOWER(note) = 'x'").most
     searched = "SUM(age, contribution_bounds_per_row => AUTO)"
     assert asked(f"{ILL}SELECT {searched} FROM v WHERE LOWER(note) = 'x'").most > 1.5 * summed
+
+
+def test_many_patterns_are_not_all_looked_at(asked: Callable[[str], Work], monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = []
+
+    def counted(*pattern: str) -> automata.Automaton:
+        looked_at.append(pattern)
+        return automata.Automaton(size=1, states=1, places=1, overrun=1, longest=1, steps=50_000)
+
+    monkeypatch.setattr(work, "automaton_of", counted)
+    many = ", ".join(f"COUNT(CASE WHEN REGEXP_MATCHES(note, 'x{place}') THEN 1 END) AS c{place}" for place in range(50))
+    assert asked(f"SELECT {many} FROM visits").excessive
+    assert len(looked_at) == 13
 
 
 def test_whole_rows_are_read_where_ties_are_broken_by_them(asked: Callable[[str], Work]) -> None:

@@ -21,7 +21,7 @@ from lapwing.query.expressions.expression import ColumnReference, Expression, Li
 from lapwing.query.expressions.strings import length_of
 from lapwing.query.expressions.types import TEXT
 from lapwing.query.expressions.weight import COPIES
-from lapwing.query.measures import Count, CountDistinct, CountUnits, Distribution, Key, Measure, Sum
+from lapwing.query.measures import Count, CountDistinct, CountUnits, Distribution, Key, Measure, Sum, argument_of
 from lapwing.query.plan import Plan, Question
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate
 from lapwing.query.relations.public_join import PublicJoin
@@ -36,6 +36,12 @@ ALWAYS: Final = 1e6
 """Or a millisecond, where that is more: what a unit with one row costs is lost in what any question costs."""
 READING: Final = 400
 """Nominal nanoseconds that it takes to read, clean and bound a row."""
+
+
+MOST_STEPS_IN_ALL: Final = 600_000
+"""Of building the automata of all patterns of a question: some tenths of a second."""
+DEAREST: Final = 1e15
+"""What a question costs whose patterns take longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,6 +244,21 @@ def _lengths(question: Question) -> Iterator[int]:
     yield from (column.max_length for column in columns if column.max_length is not None)
 
 
+def _patterns(question: Question) -> Iterator[tuple[str, str, Use]]:
+    """Yield the regular expressions of a question, with their flags and what is asked of them."""
+    expressions = [key.expression for key in question.keys]
+    expressions += (argument for measure in question.measures if (argument := argument_of(measure)) is not None)
+    pending = [question.selection]
+    while pending:
+        selection = pending.pop()
+        pending += selection.relation.sources
+        expressions += (value for values in selection.relation.computed for value in values)
+        expressions += () if selection.where is None else (selection.where,)
+    for node in (node for expression in expressions for node in walk(expression)):
+        if isinstance(node, Operation) and COSTS[node.function] is _searched:
+            yield (str(cast(Literal, node.arguments[1]).value), *_pattern_of(node))
+
+
 class _Estimate:
     """The work of one question; what several relations share is counted where it is computed."""
 
@@ -248,6 +269,8 @@ class _Estimate:
 
     def total(self) -> float:
         question = self.question
+        if self._too_many_patterns():
+            return DEAREST
         numbers, total = question.numbers, 0.0
         if numbers:
             total += sum(self._asked(part, numbers) for part in question.parts)
@@ -259,12 +282,21 @@ class _Estimate:
             total += rows * (HELD + self._texts(key.expression for key in question.private_keys))
         return total
 
+    def _too_many_patterns(self) -> bool:
+        """Tell whether the automata of all patterns take too long to build; none is built after that is known."""
+        steps = 0
+        for pattern in dict.fromkeys(_patterns(self.question)):
+            steps += automaton_of(*pattern).steps
+            if steps > MOST_STEPS_IN_ALL:
+                return True
+        return False
+
     def _asked(self, question: Question, measures: Iterable[Measure]) -> float:
         """Return the work of one query: rows, keys and measures."""
         rows = question.selection.rows_per_unit
         total = self._selected(question.selection) + self._keys(question.keys, rows)
         for measure in measures:
-            argument = measure.where if isinstance(measure, CountUnits) else measure.argument
+            argument = argument_of(measure)
             cost = MEASURES[type(measure)]
             if argument is not None:
                 total += PRINTED * self._computed(argument, rows)

@@ -33,7 +33,7 @@ class Automaton:
 
     Args: size: places in the pattern; states: None if they are too many; places: in all states together, as many at
         most as it takes to build them; overrun: how many characters a search may read beyond the match that it finds,
-        None without end; longest: the most characters of a match, None without end.
+        None without end; longest: the most characters of a match, None without end; steps: of the construction.
     """
 
     size: int
@@ -41,13 +41,14 @@ class Automaton:
     places: int
     overrun: int | None
     longest: int | None
+    steps: int
 
 
 class _TooLarge(Exception):
     """The automaton is larger than an engine keeps."""
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def automaton_of(text: str, flags: str, use: Use) -> Automaton:
     """Return what the automaton of a pattern is like that was checked before."""
     pattern = check(text)
@@ -56,9 +57,16 @@ def automaton_of(text: str, flags: str, use: Use) -> Automaton:
         forwards = machine.states(use, backwards=False)
         backwards = machine.states("fully", backwards=True) if use in ("first", "all") else _States({}, {})
     except _TooLarge:
-        return Automaton(size=machine.size, states=None, places=0, overrun=None, longest=longest)
+        return Automaton(size=machine.size, states=None, places=0, overrun=None, longest=longest, steps=machine.steps)
     states, places = len(forwards.next) + len(backwards.next), sum(map(len, chain(forwards.next, backwards.next)))
-    return Automaton(size=machine.size, states=states, places=places, overrun=forwards.overrun(), longest=longest)
+    return Automaton(
+        size=machine.size,
+        states=states,
+        places=places,
+        overrun=forwards.overrun(),
+        longest=longest,
+        steps=machine.steps,
+    )
 
 
 State = tuple[int, ...]
