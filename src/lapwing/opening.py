@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
+from lapwing.catalog.column_checks import default_length
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.table import Column
 from lapwing.catalog.text_files import is_text
@@ -194,6 +195,7 @@ def _merged(before: Column | None, drafted: Column, *, step_given: bool) -> Colu
         step=before.step if same and not step_given else drafted.step,
         values=drafted.values,
         other=before.other if drafted.values is not None else None,
+        max_length=None if before.max_length == default_length(before) else before.max_length,
     )
 
 

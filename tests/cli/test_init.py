@@ -69,6 +69,12 @@ def test_every_option_reaches_the_catalog(folder: Path, run: Run) -> None:
     assert (budget.measure, budget.neighbouring, budget.delta_keys) == ("zcdp", "replace_one", Fraction(1, 10**7))
 
 
+def test_the_length_of_texts_is_written(folder: Path, run: Run) -> None:
+    assert run(*INIT, "--max-length", "plan=2000").status == 0
+    assert load(folder / "lapwing.toml").tables[0].column("plan").max_length == 2000
+    assert "max_length = 2000" in (folder / "lapwing.toml").read_text()
+
+
 def test_without_delta_the_budget_is_pure(folder: Path, run: Run) -> None:
     run(*INIT[:6], *INIT[8:])
     assert load(folder / "lapwing.toml").budget.measure == "pure"
@@ -100,6 +106,11 @@ def test_values_with_commas_and_bounds_in_time(folder: Path, run: Run) -> None:
         (("--bounds", "cost=x:5"), "not a number"),
         (("--bounds", "cost=5:1"), "swap"),
         (("--bounds", "none=0:1"), "no column"),
+        (("--max-length", "plan"), "COLUMN=BYTES"),
+        (("--max-length", "plan=many"), "COLUMN=BYTES"),
+        (("--max-length", "plan=0"), "whole bytes from 1"),
+        (("--max-length", "cost=5"), "only a text has a length"),
+        (("--max-length", "none=5"), "no column"),
         (("--bounds", "cost=0:1", "--bounds", "cost=0:2"), "twice"),
         (("--values", "plan"), "COLUMN=A,B"),
         (("--values", "plan="), "lists nothing"),

@@ -360,6 +360,18 @@ def test_protecting_again_without_bounds_keeps_them(path: Path) -> None:
         session.explain("SELECT plan, SUM(cost) AS s FROM visits GROUP BY plan", epsilon=0.5)
 
 
+def test_protecting_again_keeps_the_length_of_texts_that_the_curator_wrote(path: Path) -> None:
+    """And a length that nobody wrote follows the values that are listed now."""
+    beside = path.parent / "visits.lapwing.toml"
+    protected(path, domains={"plan": ["a", "b" * 300]}).close()
+    assert "max_length" not in beside.read_text()
+    protected(path, domains={"plan": ["a", "b"]}).close()
+    assert "max_length" not in beside.read_text()
+    beside.write_text(beside.read_text().replace('values = ["a", "b"]', 'values = ["a", "b"], max_length = 7'))
+    protected(path, domains={"plan": ["a", "b", "c"]}).close()
+    assert 'values = ["a", "b", "c"], max_length = 7' in beside.read_text()
+
+
 def test_another_file_of_the_same_stem_is_refused(path: Path) -> None:
     protected(path).close()
     (path.parent / "visits.csv").write_text("person_id,plan,cost\n1,a,2.0\n")

@@ -48,6 +48,7 @@ def draft(
     types: Mapping[str, str] | None = None,
     bounds: Mapping[str, tuple[Edge, Edge]] | None = None,
     values: Mapping[str, Sequence[object]] | None = None,
+    max_length: Mapping[str, int] | None = None,
     measure: str | None = None,
     neighbouring: str = "add_remove",
     delta_keys: Number = 0,
@@ -61,6 +62,7 @@ def draft(
             that is not named is text.
         bounds: column → (lower, upper); `values`: column → public keys. A text is read as the column's type.
         max_rows_per_unit: required unless the privacy unit is "row".
+        max_length: column → the most bytes of a text, 256 unless given.
         people: a public figure of how many privacy units there are; it only judges delta and is not stored.
         folder: where the catalog will be written; the folder of the file unless given.
 
@@ -73,7 +75,10 @@ def draft(
         _check_known("types", types or {}, columns)
         _check_known("bounds", bounds or {}, columns)
         _check_known("values", values or {}, columns)
-        table = _table(source, folder, privacy_unit, max_rows_per_unit, columns, bounds or {}, values or {})
+        _check_known("max_length", max_length or {}, columns)
+        table = _table(
+            source, folder, privacy_unit, max_rows_per_unit, columns, bounds or {}, values or {}, max_length or {}
+        )
     catalog = Catalog(
         name=table.name,
         engine="duckdb",
@@ -110,6 +115,7 @@ def _table(
     file_columns: Sequence[FileColumn],
     bounds: Mapping[str, tuple[Edge, Edge]],
     values: Mapping[str, Sequence[object]],
+    lengths: Mapping[str, int],
 ) -> Table:
     name = table_name(source)
     place = f"tables.{spelling.key(name)}"
@@ -119,7 +125,7 @@ def _table(
         refuse(f"{place}.max_rows_per_unit", reason)
     with within(f"{place}."):
         columns = tuple(
-            _column(column, column.type, bounds.get(column.name), values.get(column.name))
+            _column(column, column.type, bounds.get(column.name), values.get(column.name), lengths.get(column.name))
             for column in file_columns
             if column.type is not None
         )
@@ -168,7 +174,13 @@ def _names(columns: Sequence[FileColumn]) -> str:
     return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
 
 
-def _column(column: FileColumn, kind: str, bounds: tuple[Edge, Edge] | None, values: Sequence[object] | None) -> Column:
+def _column(
+    column: FileColumn,
+    kind: str,
+    bounds: tuple[Edge, Edge] | None,
+    values: Sequence[object] | None,
+    length: int | None,
+) -> Column:
     name = column.name
     if column.untyped and bounds is not None:
         _refuse_untyped(name, "which has no bounds; give")
@@ -178,7 +190,7 @@ def _column(column: FileColumn, kind: str, bounds: tuple[Edge, Edge] | None, val
     listed = None if values is None else _listed(name, kind, values)
     if column.untyped and not all(isinstance(value, str) for value in listed or ()):
         _refuse_untyped(name, "and its values must be texts; write them so, or give")
-    return Column(name=name, type=kind, lower=lower, upper=upper, step=column.step, values=listed)
+    return Column(name=name, type=kind, lower=lower, upper=upper, step=column.step, values=listed, max_length=length)
 
 
 def _refuse_untyped(name: str, what: str) -> NoReturn:

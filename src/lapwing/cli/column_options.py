@@ -13,6 +13,7 @@ SHAPES: Final = {
     "--types": "COLUMN=TYPE, like age=integer,cost=decimal:0.01",
     "--bounds": "COLUMN=LOWER:UPPER, like cost=0:5000",
     "--values": "COLUMN=A,B, like plan=a,b",
+    "--max-length": "COLUMN=BYTES, like note=2000",
 }
 
 
@@ -37,6 +38,17 @@ def bounds_of(texts: Sequence[str] | None) -> dict[str, tuple[str, str]]:
 def values_of(texts: Sequence[str] | None) -> dict[str, list[str]]:
     """Read repeated `COLUMN=A,B` texts."""
     return _pairs("--values", texts, lambda text, rest: _split("--values", text, rest))
+
+
+def lengths_of(texts: Sequence[str] | None) -> dict[str, int]:
+    """Read repeated `COLUMN=BYTES` texts."""
+    return _pairs("--max-length", texts, _whole)
+
+
+def _whole(text: str, rest: str) -> int:
+    if not rest.isascii() or not rest.isdecimal() or len(rest) > 9:
+        raise InvalidParameter(f"--max-length {text[:80]!r} is no length; write {SHAPES['--max-length']}.")
+    return int(rest)
 
 
 def _pairs(option: str, texts: Sequence[str] | None, read: Callable[[str, str], Content]) -> dict[str, Content]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 import typer
 
 from lapwing.cli.characters import visible
-from lapwing.cli.column_options import bounds_of, types_line, types_of, values_of
+from lapwing.cli.column_options import bounds_of, lengths_of, types_line, types_of, values_of
 from lapwing.cli.console import complain, labelled, note, rendered
 from lapwing.cli.options import DEFAULT_CATALOG, NeighbouringOption, above_zero, amount, part_of_one
 from lapwing.errors import CatalogError, InvalidParameter
@@ -79,6 +79,10 @@ def command(
         list[str] | None,
         typer.Option(metavar="COLUMN=A,B,…", help="Public keys, for GROUP BY. Repeat for more columns."),
     ] = None,
+    max_length: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=BYTES", help="How long texts may be, 256 unless given. Repeat for more columns."),
+    ] = None,
     measure: Annotated[
         Measure | None,
         typer.Option(help="What the ledger adds up: gdp unless given, pure without a delta.", show_default=False),
@@ -131,6 +135,7 @@ def command(
         types=types_of(types),
         bounds=bounds_of(bounds),
         values=values_of(values),
+        max_length=lengths_of(max_length),
         neighbouring=neighbouring.value,
         delta_keys=delta_keys or 0,
         people=people,
