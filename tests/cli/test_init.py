@@ -71,7 +71,8 @@ def test_every_option_reaches_the_catalog(folder: Path, run: Run) -> None:
 
 def test_the_length_of_texts_is_written(folder: Path, run: Run) -> None:
     assert run(*INIT, "--max-length", "plan=2000").status == 0
-    assert load(folder / "lapwing.toml").tables[0].column("plan").max_length == 2000
+    columns = {column.name: column for column in load(folder / "lapwing.toml").tables[0].columns}
+    assert columns["plan"].max_length == 2000
     assert "max_length = 2000" in (folder / "lapwing.toml").read_text()
 
 
