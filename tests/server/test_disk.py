@@ -49,7 +49,7 @@ def on_a_full_disk(folder: Path) -> dict[str, Any]:
             ("POST", "/v1/people", "carol", {"name": "emil", "role": "analyst"}),
             ("POST", "/v1/people/bob/tokens", "carol", {"scopes": ["read"]}),
             ("PUT", "/v1/datasets/open/stop", "carol", {"stopped": False}),
-            ("POST", "/v1/datasets/open/query", "alice", {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 0.25}),
+            ("POST", "/v1/datasets/open/query", "alice", {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 0.3}),
             ("POST", "/v1/datasets/open/explain", "alice", QUESTION),
             ("GET", "/v1/me", "alice", None),
         )

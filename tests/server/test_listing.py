@@ -72,7 +72,9 @@ def test_pages_together_are_the_list(world: World, monkeypatch: pytest.MonkeyPat
     lengths = {path: len(items(world.ask("GET", path, who))) for path, who, _ in LISTS}
     assert all(length >= 4 for path, length in lengths.items() if not path.endswith(("faults", "/datasets"))), lengths
     assert wrongly_paged(world) == []
-    monkeypatch.setattr(People, "tokens", lambda self, name, *_: TOKENS(self, name))  # planted: `after` is forgotten
+    monkeypatch.setattr(
+        People, "tokens", lambda self, name, *_, **__: TOKENS(self, name)
+    )  # planted: `after` is forgotten
     reply = world.ask("GET", "/v1/me/tokens?limit=2", "alice")
     assert items(world.ask("GET", LINK.fullmatch(reply.headers["link"])[1], "alice")) == items(reply)  # type: ignore[index]
 

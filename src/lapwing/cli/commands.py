@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "budget": ("budget", "Show what is spent, what is left, and for what."),
     "data": ("data", "The data behind the catalog (for the curator)."),
     "ledger": ("ledger", "The record of what was spent."),
+    "audit-log": ("audit_log", "Who did what to people, rights and data, as a service keeps it."),
     "index": ("index", "Rows kept ready for questions (for the curator)."),
     "local": ("local.app", "Ask where nobody is trusted: the respondent adds the noise."),
 }

@@ -1,7 +1,11 @@
 """The audit log: who did what to people, rights, policies and data, each line sealed over the one before.
 
-It says who was given what and when; never a password, a token or an answer. Like the ledger it is not signed: a gap or
-an edit shows, another log written from the start does not.
+It says who was given what and when; never a password, a token or an answer. A line is written in the transaction that
+does what it says. What is done in a ledger, or to files, is in no transaction of the store: of that, a line is written
+before it is begun, and another when it is done, so that nothing is done of which there is no line.
+
+Like the ledger it is not signed: a gap or an edit shows, and an end that is missing (`audit_mark`); another log written
+from the start does not.
 """
 
 import json
@@ -17,10 +21,21 @@ _COLUMNS: Final = "sequence, time, actor, act, subject, details, previous, hash"
 
 def note(connection: StoreConnection, actor: str, act: str, subject: str, **details: object) -> None:
     """Append a line, in the transaction that does what it says."""
-    last = connection.execute("SELECT sequence, hash FROM audit ORDER BY sequence DESC LIMIT 1").fetchone()
-    sequence, previous = (last[0] + 1, last[1]) if last else (1, GENESIS)
-    line = (sequence, now(), actor, act, subject, json.dumps(details, sort_keys=True), previous)
+    last, previous = newest(connection)
+    line = (last + 1, now(), actor, act, subject, json.dumps(details, sort_keys=True), previous)
     connection.execute(f"INSERT INTO audit ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*line, sealed(*line)))
+
+
+def newest(connection: StoreConnection) -> tuple[int, str]:
+    """Return the number and the hash of the newest line; 0 before the first."""
+    last = connection.execute("SELECT sequence, hash FROM audit ORDER BY sequence DESC LIMIT 1").fetchone()
+    return (last[0], last[1]) if last else (0, GENESIS)
+
+
+def hash_of(connection: StoreConnection, sequence: int) -> str | None:
+    """Return the hash of a line, None if it is not there."""
+    row = connection.execute("SELECT hash FROM audit WHERE sequence = ?", (sequence,)).fetchone()
+    return None if row is None else str(row[0])
 
 
 def sealed(*fields: object) -> str:

@@ -27,6 +27,7 @@ from lapwing.server.policies import Division, Policies, Policy
 from lapwing.server.problems import may_raise
 from lapwing.server.responses import HTML, LINES, described_by, json_response
 from lapwing.server.service import Service
+from lapwing.server.store import Store
 from lapwing.session import Session
 
 MOST_CATALOG: Final = 1_000_000
@@ -191,6 +192,7 @@ def routes(service: Service) -> APIRouter:
         before_and_after = raise_document(session.raised(was=was, epsilon=epsilon, delta=delta))
         if not body.confirmed:
             return json_response({**before_and_after, "raised": False})
+        _note_begun(store, caller, "budget raise begun", served.name, epsilon=written(epsilon), delta=written(delta))
         # The catalogs of two raises are written in their order, whichever processes they come to.
         with datasets.changing, store.lock(f"cap {served.name}"):
             session.raise_budget(was=was, epsilon=epsilon, delta=delta)
@@ -205,6 +207,7 @@ def routes(service: Service) -> APIRouter:
     def close(dataset: str, body: CloseBody, caller: Caller = curator) -> Closed:
         """Close a data set for ever: nothing is charged once this returns; what was bought stays free."""
         served = datasets.visible(caller, dataset)
+        _note_begun(store, caller, "closing for ever begun", served.name)
         was_open = served.session.acting_for(caller.name).close_for_ever()
         if was_open:
             with store.transaction() as connection:
@@ -307,6 +310,7 @@ def routes(service: Service) -> APIRouter:
     def accept(dataset: str, caller: Caller = curator) -> Version:
         """Make the data as they are now the current version; spending stays."""
         served = datasets.visible(caller, dataset)
+        _note_begun(store, caller, "acceptance of data begun", served.name)
         version = served.session.acting_for(caller.name).accept_data()
         with store.transaction() as connection:
             audit_log.note(connection, caller.name, "data accepted", served.name, version=version)
@@ -324,6 +328,7 @@ def routes(service: Service) -> APIRouter:
     def resume(dataset: str, caller: Caller = curator) -> SeenFaults:
         """Say that the faults were looked at; nothing is refunded."""
         served = datasets.visible(caller, dataset)
+        _note_begun(store, caller, "look at faults begun", served.name)
         count = served.session.acting_for(caller.name).resume()
         with store.transaction() as connection:
             audit_log.note(connection, caller.name, "faults looked at", served.name, faults=count)
@@ -344,6 +349,12 @@ def routes(service: Service) -> APIRouter:
         return PlainTextResponse(service.metrics.text(), media_type=metrics.MEDIA_TYPE)
 
     return router
+
+
+def _note_begun(store: Store, caller: Caller, act: str, dataset: str, **details: object) -> None:
+    """Write down that something is about to be done in a ledger, which is in no transaction with the store."""
+    with store.transaction() as connection:
+        audit_log.note(connection, caller.name, act, dataset, **details)
 
 
 def _askers(served: ServedDataset, policies: Policies, *, inside: bool) -> list[str]:

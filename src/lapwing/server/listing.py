@@ -32,6 +32,11 @@ class Page:
         """How many items are to be looked up: one more than are shown, so that it is known whether more follow."""
         return self.limit + 1
 
+    @property
+    def beginning(self) -> dict[str, str]:
+        """Where the page begins, as an argument; none if that is where the list does."""
+        return {} if self.after is None else {"after": self.after}
+
     def start(self, items: Sequence[T], name: Callable[[T], object]) -> Sequence[T]:
         """Return a whole list from where the page begins.
 
@@ -78,9 +83,9 @@ def require_known_parameters(request: Request) -> None:
 
     Raises: HTTPException.
     """
-    names = [name for name, _ in request.query_params.multi_items()]
-    if not names:
+    if not request.scope["query_string"]:
         return
+    names = [name for name, _ in request.query_params.multi_items()]
     known = sorted(_query_names(request.scope["route"].dependant))
     if len(set(names)) == len(names) and set(names) <= set(known):
         return

@@ -138,7 +138,7 @@ def routes(service: Service) -> APIRouter:
 
     def listed(name: str, page: Page, request: Request, response: Response) -> list[TokenDocument]:
         """Return somebody's tokens, a page of them."""
-        tokens = people.tokens(name, page.most, page.after)
+        tokens = people.tokens(name, page.most, **page.beginning)
         shown, headers = cut(request, page.limit, tokens, lambda token: token.id)
         response.headers.update(headers)
         return [_document(token) for token in shown]
@@ -158,7 +158,9 @@ def routes(service: Service) -> APIRouter:
     @router.get("/people", tags=["admin"])
     def everybody(request: Request, response: Response, page: PageOf, caller: Caller = curator) -> list[Person]:
         """List everybody, by name."""
-        shown, headers = cut(request, page.limit, people.listed(page.most, page.after), lambda person: person.name)
+        shown, headers = cut(
+            request, page.limit, people.listed(page.most, **page.beginning), lambda person: person.name
+        )
         response.headers.update(headers)
         return list(shown)
 

@@ -174,7 +174,7 @@ def routes(service: Service) -> APIRouter:
     def list_answers(dataset: str, request: Request, page: PageOf, caller: Caller = reader) -> Response:
         """List one's own answers, the newest first."""
         served = service.datasets.visible(caller, dataset)
-        answers = service.answers.of(caller.name, served.name, page.most, page.after)
+        answers = service.answers.of(caller.name, served.name, page.most, **page.beginning)
         return json_response(*cut(request, page.limit, answers, lambda bought: bought["id"]))
 
     @router.get("/answers/{answer}", responses=described_by(KeptAnswer, BY_ACCEPT, ARROW), openapi_extra=MAY_REOPEN)

@@ -84,6 +84,8 @@ class DatasetRegistry:
             path = base / f"{catalog.name}{SUFFIX}"
             if path.exists():
                 raise CatalogError(f"{path.name}: exists already; choose another dataset.name")
+            with self._store.transaction() as connection:
+                note(connection, by, "registration begun", catalog.name)
             session = _opened(replace(catalog, file=path))
             try:
                 with self._datasets.changing:

@@ -10,6 +10,7 @@ from lapwing.catalog.ledger import POSTGRES, place_of
 from lapwing.catalog.model import Catalog
 from lapwing.errors import InvalidParameter
 from lapwing.server.answer_store import AnswerStore
+from lapwing.server.audit_mark import AuditMark, base_of
 from lapwing.server.authentication import Callers
 from lapwing.server.datasets import Datasets
 from lapwing.server.execution import QuestionExecutor
@@ -68,6 +69,9 @@ class Service:
         registered = registered_sessions(settings.folders)  # a missing folder is refused before anything is made
         usual = people_of(sessions[0].catalog) if sessions else settings.folders[0] / USUAL
         self.store = open_store(people or usual)
+        folder = sessions[0].catalog.folder if sessions else settings.folders[0]
+        self.audit_mark = AuditMark(self.store, base_of(people or usual, folder))
+        self.audit_mark.look()
         self.people = People(self.store)
         self.policies = Policies(self.store)
         self.answers = AnswerStore(self.store, settings.keep_answers)
@@ -94,6 +98,7 @@ class Service:
         """Begin what a service does by itself, beside what it is asked."""
         self.settler.start()
         self.gauges.start()
+        self.audit_mark.start()
         self.retention.start()
 
     def close(self) -> None:
@@ -102,6 +107,7 @@ class Service:
         self.job_runner.close()
         self.settler.close()
         self.gauges.close()
+        self.audit_mark.close()
         self.retention.close()
         self.datasets.close()
         self.store.close()
