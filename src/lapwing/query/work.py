@@ -17,7 +17,7 @@ from typing import Final, cast
 
 from lapwing.catalog.table import Column
 from lapwing.query.expressions.automata import Use, automaton_of
-from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation, walk
+from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation, columns_of, walk
 from lapwing.query.expressions.strings import length_of
 from lapwing.query.expressions.types import TEXT
 from lapwing.query.expressions.weight import COPIES
@@ -205,7 +205,7 @@ PRINTED: Final = 2
 SCANNED: Final = 60
 HASHED: Final = 200
 SORTED: Final = 60
-PAIRED: Final = 40
+PAIRED: Final = 80
 WINDOWED: Final = 1200
 CARRIED: Final = 12
 A_TEXT_BYTE: Final = 1.0
@@ -244,8 +244,8 @@ def _lengths(question: Question) -> Iterator[int]:
     yield from (column.max_length for column in columns if column.max_length is not None)
 
 
-def _patterns(question: Question) -> Iterator[tuple[str, str, Use]]:
-    """Yield the regular expressions of a question, with their flags and what is asked of them."""
+def _expressions(question: Question) -> list[Expression]:
+    """Return all expressions of a question."""
     expressions = [key.expression for key in question.keys]
     expressions += (argument for measure in question.measures if (argument := argument_of(measure)) is not None)
     pending = [question.selection]
@@ -254,6 +254,11 @@ def _patterns(question: Question) -> Iterator[tuple[str, str, Use]]:
         pending += selection.relation.sources
         expressions += (value for values in selection.relation.computed for value in values)
         expressions += () if selection.where is None else (selection.where,)
+    return expressions
+
+
+def _patterns(expressions: Iterable[Expression]) -> Iterator[tuple[str, str, Use]]:
+    """Yield the regular expressions in expressions, with their flags and what is asked of them."""
     for node in (node for expression in expressions for node in walk(expression)):
         if isinstance(node, Operation) and COSTS[node.function] is _searched:
             yield (str(cast(Literal, node.arguments[1]).value), *_pattern_of(node))
@@ -265,6 +270,8 @@ class _Estimate:
     def __init__(self, question: Question) -> None:
         self.question = question
         self.longest = float(max(_lengths(question), default=1))
+        self.expressions = _expressions(question)
+        self._read = frozenset[str]().union(*map(columns_of, self.expressions))
         self._sizes: dict[int, float] = {}
 
     def total(self) -> float:
@@ -285,7 +292,7 @@ class _Estimate:
     def _too_many_patterns(self) -> bool:
         """Tell whether the automata of all patterns take too long to build; none is built after that is known."""
         steps = 0
-        for pattern in dict.fromkeys(_patterns(self.question)):
+        for pattern in dict.fromkeys(_patterns(self.expressions)):
             steps += automaton_of(*pattern).steps
             if steps > MOST_STEPS_IN_ALL:
                 return True
@@ -330,12 +337,14 @@ class _Estimate:
         total = COLUMN * sum(self._computed(value, count) for values, count in computed for value in values)
         match relation:
             case ProtectedRows():
-                return relation.rows_per_unit * (SCANNED + CARRIED * len(relation.columns))
+                return relation.rows_per_unit * (SCANNED + CARRIED * self._width(relation))
             case PublicJoin():
                 pairs = relation.rows_per_unit
-                return total + rows[0] * HASHED + pairs * (PAIRED + CARRIED * len(relation.columns))
+                keys = self._texts(left for left, _ in relation.on)
+                total += rows[0] * (2 * HASHED + 2 * keys)
+                return total + pairs * (PAIRED + keys + CARRIED * self._width(relation))
             case Union():
-                return total + sum(rows) * CARRIED * len(relation.columns)
+                return total + sum(rows) * CARRIED * self._width(relation)
             case DistinctRows():
                 return total + rows[0] * (2 * HASHED + 2 * self._texts(relation.expressions))
             case PerUnit():
@@ -358,8 +367,12 @@ class _Estimate:
         total += COLUMN * sum(self._computed(value, other) for value in join.shown)
         keys = self._texts(side for pair in join.on for side in pair)
         pairs = min(own * max(1, join.matches), other * max(1, join.matched))
-        total += (own + other) * (HASHED + keys) + pairs * (PAIRED + keys + CARRIED * len(join.columns))
+        total += (own + other) * (3 * HASHED + 2 * keys) + pairs * (PAIRED + keys + CARRIED * self._width(join))
         return total + (0.0 if join.condition is None else self._computed(join.condition, pairs))
+
+    def _width(self, relation: Relation) -> int:
+        """Return how many columns of a relation anything reads: engines carry no others."""
+        return sum(column.name in self._read for column in relation.columns)
 
     def _aggregate(self, aggregate: UnitAggregate) -> float:
         text = [] if aggregate.argument is None else [aggregate.argument]
