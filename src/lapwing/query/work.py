@@ -206,7 +206,7 @@ SCANNED: Final = 60
 HASHED: Final = 200
 SORTED: Final = 60
 PAIRED: Final = 80
-WINDOWED: Final = 1200
+WINDOWED: Final = 2000
 CARRIED: Final = 12
 A_TEXT_BYTE: Final = 1.0
 HELD: Final = 1200
@@ -349,7 +349,7 @@ class _Estimate:
                 return total + rows[0] * (2 * HASHED + 2 * self._texts(relation.expressions))
             case PerUnit():
                 aggregates = sum(map(self._aggregate, relation.aggregates))
-                return total + rows[0] * (HASHED + self._texts(relation.groups) + aggregates)
+                return total + rows[0] * (2 * HASHED + 2 * self._texts(relation.groups) + aggregates)
             case FirstRows():
                 return total + self._sorted(rows[0], relation.columns)
             case FirstGroups():
