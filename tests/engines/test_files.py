@@ -11,7 +11,10 @@ from lapwing.errors import DataFault
 from tests.support.effort import is_long
 from tests.support.engines.tables import ask, catalog, parquet
 
-COLUMNS = {"x": '{ type = "integer", lower = 0, upper = 100 }', "note": '{ type = "string" }'}
+COLUMNS = {
+    "x": '{ type = "integer", lower = 0, upper = 100 }',
+    "note": '{ type = "string", max_length = 20000 }',
+}
 QUESTION = "SELECT COUNT(*) AS n, COUNT(x) AS x, SUM(x) AS s, COUNT(note) AS notes FROM t"
 
 

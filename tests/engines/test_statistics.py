@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lapwing.catalog.table import Column
 from lapwing.engines import DuckDB
-from lapwing.engines.duckdb import lockdown
+from lapwing.engines.duckdb import cleaned, lockdown
 from tests.support.engines.tables import ask, catalog
 
 NAN = float("nan")
@@ -54,4 +55,11 @@ def test_statistics_of_the_file_change_nothing(tmp_path: Path) -> None:
 def test_an_engine_that_believes_them_is_found(optimizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     others = tuple(name for name in lockdown.DISABLED_OPTIMIZERS if name != optimizer)
     monkeypatch.setattr(lockdown, "DISABLED_OPTIMIZERS", others)
+    clean = cleaned._clean
+
+    def of_any_length(column: Column, physical: str) -> str:
+        """What looks at the length of a text hides it from this optimizer, which a later engine may see through."""
+        return column.name if column.type == "string" else clean(column, physical)
+
+    monkeypatch.setattr(cleaned, "_clean", of_any_length)
     assert any(believed(tmp_path))

@@ -23,6 +23,7 @@ USES: dict[str, Callable[[Session], object]] = {
     "explain": lambda session: session.explain(COUNT, epsilon=0.5),
     "table": lambda session: session.table("visits"),
     "budget": lambda session: session.budget(),
+    "history": lambda session: session.history(),
     "guarantee": lambda session: session.guarantee(),
     "raised": lambda session: session.raised(was=(3, 1e-6), epsilon=4, delta=1e-6),
     "raise_budget": lambda session: session.raise_budget(was=(3, 1e-6), epsilon=4, delta=1e-6),
@@ -32,6 +33,7 @@ USES: dict[str, Callable[[Session], object]] = {
     "faults": lambda session: session.faults(),
     "resume": lambda session: session.resume(),
     "settle": lambda session: session.settle(),
+    "await_charges": lambda session: session.await_charges(),
     "acting_for": lambda session: session.acting_for("ada"),
 }
 HARMLESS = {"price", "close"}  # a function of the budget; and what a child may do to what it inherited
