@@ -8,7 +8,6 @@ still there and is the same; if it is not, that is logged, and the mark stays as
 (`lapwing audit-log accept`). Who can write store and mark can write both anew: fetch the log, and keep it elsewhere.
 """
 
-import threading
 from pathlib import Path
 from typing import Final, final
 
@@ -18,6 +17,7 @@ from lapwing.ledger import new_mark
 from lapwing.ledger.mark import Mark, hold, path_of
 from lapwing.server import audit_log
 from lapwing.server.log import log
+from lapwing.server.rounds import Rounds
 from lapwing.server.store import Store, StoreConnection
 
 PAUSE: Final = 1.0
@@ -47,20 +47,11 @@ class AuditMark:
         self._store, self._base = store, base
         self._seen: Mark | None = None
         self._told = self._failing = False
-        self._ending = threading.Event()
-        self._looking: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Begin to look."""
-        self._looking = threading.Thread(target=self._look, name="audit", daemon=True)
-        self._looking.start()
+        self.rounds = Rounds("audit", PAUSE, self._round)
 
     def close(self) -> None:
-        """Look once more, and stop looking."""
-        self._ending.set()
-        if self._looking is not None:
-            self._looking.join()
-            self._looking = None
+        """Stop looking, after a last look."""
+        if self.rounds.close():
             self.look()
 
     def look(self) -> None:
@@ -131,9 +122,9 @@ class AuditMark:
                 held.advance(newest)
         return None
 
-    def _look(self) -> None:
-        while not self._ending.wait(PAUSE):
-            self.look()
+    def _round(self) -> float:
+        self.look()
+        return PAUSE
 
 
 def _newest(connection: StoreConnection) -> Mark:

@@ -8,7 +8,6 @@ itself is never much older than `PAUSE`, and it takes the time until this proces
 has to. Nobody who asks for the metrics waits for a ledger.
 """
 
-import threading
 import time
 from collections.abc import Callable
 from typing import Final, final
@@ -17,6 +16,7 @@ from lapwing.errors import LapwingError
 from lapwing.server.datasets import Datasets
 from lapwing.server.fair_queue import Queue
 from lapwing.server.metrics import Metrics
+from lapwing.server.rounds import Rounds
 
 PAUSE: Final = 5.0
 """Seconds between two looks."""
@@ -30,19 +30,7 @@ class Gauges:
         self, metrics: Metrics, datasets: Datasets, queue: Queue, clock: Callable[[], float] = time.perf_counter
     ) -> None:
         self._metrics, self._datasets, self._queue, self._clock = metrics, datasets, queue, clock
-        self._ending = threading.Event()
-        self._looking: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Begin to look."""
-        self._looking = threading.Thread(target=self._look, name="gauges", daemon=True)
-        self._looking.start()
-
-    def close(self) -> None:
-        """Stop looking."""
-        self._ending.set()
-        if self._looking is not None:
-            self._looking.join()
+        self.rounds = Rounds("gauges", PAUSE, self._round)
 
     def look(self) -> None:
         """Set what can be seen without waiting: the queue of this process, and what the budgets have left."""
@@ -64,7 +52,7 @@ class Gauges:
                 continue
             self._metrics.set_ledger_wait(served.name, self._clock() - start)
 
-    def _look(self) -> None:
-        while not self._ending.wait(PAUSE):
-            self.look()
-            self.wait_for_ledgers()
+    def _round(self) -> float:
+        self.look()
+        self.wait_for_ledgers()
+        return PAUSE

@@ -4,13 +4,13 @@ An answer counts as dropped from the moment at which it is too old (`answer_stor
 thread comes round. It only removes what nobody can open any more, soon after the start and then every hour.
 """
 
-import threading
 from typing import Final, final
 
 from lapwing.errors import Fault
 from lapwing.server.answer_store import AnswerStore
 from lapwing.server.jobs import JobStore
 from lapwing.server.log import log
+from lapwing.server.rounds import Rounds
 
 PAUSE: Final = 3600.0
 """Seconds between two looks."""
@@ -27,38 +27,28 @@ class Retention:
 
     def __init__(self, answers: AnswerStore, jobs: JobStore) -> None:
         self._answers, self._jobs = answers, jobs
-        self._ending = threading.Event()
-        self._looking: threading.Thread | None = None
+        self.rounds = Rounds("retention", BREATH, self._round)
 
     def start(self) -> None:
         """Begin to look, if answers are not kept for ever."""
         if self._answers.kept_since:
-            self._looking = threading.Thread(target=self._look, name="retention", daemon=True)
-            self._looking.start()
-
-    def close(self) -> None:
-        """Stop looking."""
-        self._ending.set()
-        if self._looking is not None:
-            self._looking.join()
+            self.rounds.start()
 
     def look(self) -> None:
         """Remove all that is too old, and log how many answers these were."""
         answers = 0
         while dropped := self._answers.drop_old():
             answers += dropped
-            if self._ending.wait(BREATH):
+            if self.rounds.end_within(BREATH):
                 break
-        while self._jobs.drop_old(self._answers.kept_since) and not self._ending.wait(BREATH):
+        while self._jobs.drop_old(self._answers.kept_since) and not self.rounds.end_within(BREATH):
             pass
         if answers:
             log("answers dropped", answers=answers)
 
-    def _look(self) -> None:
-        pause = BREATH
-        while not self._ending.wait(pause):
-            pause = PAUSE
-            try:
-                self.look()
-            except Fault as fault:
-                log("fault", code=fault.code)
+    def _round(self) -> float:
+        try:
+            self.look()
+        except Fault as fault:
+            log("fault", code=fault.code)
+        return PAUSE

@@ -1,6 +1,5 @@
 """What a service is made of: its store, its people and policies, its data sets, and its settings."""
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from lapwing.server.policies import Policies
 from lapwing.server.readiness import Readiness
 from lapwing.server.registration import DatasetRegistry, registered_sessions
 from lapwing.server.retention import Retention
+from lapwing.server.rounds import Rounds
 from lapwing.server.sqlite_store import SqliteStore
 from lapwing.server.store import Store
 from lapwing.session import Session
@@ -96,19 +96,18 @@ class Service:
 
     def start(self) -> None:
         """Begin what a service does by itself, beside what it is asked."""
-        self.settler.start()
-        self.gauges.start()
-        self.audit_mark.start()
+        for looking in (self.settler, self.gauges, self.audit_mark):
+            looking.rounds.start()
         self.retention.start()
 
     def close(self) -> None:
         """Wait for what is under way, and close everything."""
         self.executor.close()
         self.job_runner.close()
-        self.settler.close()
-        self.gauges.close()
+        self.settler.rounds.close()
+        self.gauges.rounds.close()
         self.audit_mark.close()
-        self.retention.close()
+        self.retention.rounds.close()
         self.datasets.close()
         self.store.close()
 
@@ -149,19 +148,8 @@ class LedgerSettler:
     def __init__(self, datasets: Datasets) -> None:
         self._datasets = datasets
         self._owing: set[str] = set()
-        self._ending = threading.Event()
-        self._looking: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Begin to look."""
-        self._looking = threading.Thread(target=self._look, name="settling", daemon=True)
-        self._looking.start()
-
-    def close(self) -> None:
-        """Stop looking."""
-        self._ending.set()
-        if self._looking is not None:
-            self._looking.join()
+        self._pause = SOON
+        self.rounds = Rounds("settling", SOON, self._round)
 
     def look(self) -> None:
         """Write what is owed, where that is possible, and log where it begins and ends to be impossible."""
@@ -171,8 +159,7 @@ class LedgerSettler:
                 log("ledger settled" if settled else "ledger not settled", dataset=served.name)
                 self._owing ^= {served.name}
 
-    def _look(self) -> None:
-        pause = SOON
-        while not self._ending.wait(pause):
-            self.look()
-            pause = min(2 * pause, LATER) if self._owing else SOON
+    def _round(self) -> float:
+        self.look()
+        self._pause = min(2 * self._pause, LATER) if self._owing else SOON
+        return self._pause
