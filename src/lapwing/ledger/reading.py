@@ -94,15 +94,17 @@ def _charges_by(principal: str | None, charges: Iterator[Entry]) -> Iterator[Ent
     return (entry for entry in charges if named in entry.body and entry.contents()["principal"] == principal)
 
 
-def _rows(charges: Sequence[Entry], snapshot: Snapshot) -> Iterator[HistoryRow]:
+def _rows(entries: Sequence[Entry], snapshot: Snapshot) -> Iterator[HistoryRow]:
     """Yield charges with what became of them."""
-    answered = snapshot.log.answered([entry.sequence for entry in charges])
+    charges = {entry.sequence: Charge.from_record(entry.contents()) for entry in entries}
+    answered = snapshot.log.answered(charges)
     # Of a charge that bears no asker's name nobody ever wrote down why it has no answer: only old ledgers have such.
-    named = [entry.sequence for entry in charges if entry.contents().get("asker") is not None]
+    named = (sequence for sequence, charge in charges.items() if charge.asker is not None)
     ended = [charge for charge in named if charge not in answered and charge not in snapshot.state.under_way]
     causes = _causes(ended, snapshot.log)
-    for entry in charges:
-        yield _row(entry, answered=entry.sequence in answered, unanswered=causes.get(entry.sequence))
+    for entry in entries:
+        sequence = entry.sequence
+        yield _row(entry, charges[sequence], answered=sequence in answered, unanswered=causes.get(sequence))
 
 
 def _causes(ended: Sequence[int], log: Log) -> dict[int, Cause]:
@@ -164,13 +166,16 @@ def _charges_of(entry: Entry) -> tuple[int, ...]:
 
 def _fault(entry: Entry, log: Log) -> FaultRow:
     cause: Cause = entry.contents()["cause"]
-    charges = (log.entry(charge) for charge in _charges_of(entry))
-    rows = tuple(_row(charge, answered=False, unanswered=cause) for charge in charges if charge is not None)
-    return FaultRow(sequence=entry.sequence, time=entry.time, cause=cause, charges=rows)
+    ended = (log.entry(charge) for charge in _charges_of(entry))
+    rows = (
+        _row(charged, Charge.from_record(charged.contents()), answered=False, unanswered=cause)
+        for charged in ended
+        if charged is not None
+    )
+    return FaultRow(sequence=entry.sequence, time=entry.time, cause=cause, charges=tuple(rows))
 
 
-def _row(entry: Entry, *, answered: bool, unanswered: Cause | None) -> HistoryRow:
-    charge = Charge.from_record(entry.contents())
+def _row(entry: Entry, charge: Charge, *, answered: bool, unanswered: Cause | None) -> HistoryRow:
     return HistoryRow(
         sequence=entry.sequence,
         time=entry.time,
