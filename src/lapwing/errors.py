@@ -19,6 +19,16 @@ class LapwingError(Exception):
     exit_status: ClassVar[int] = 6
     searches_charged: bool = False
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Be sent to another process as it is, whatever its class wants to be made with."""
+        return _as_it_was, (type(self), self.args, self.__dict__)
+
+
+def _as_it_was(kind: type[LapwingError], arguments: tuple[object, ...], facts: dict[str, object]) -> LapwingError:
+    error = kind.__new__(kind, *arguments)
+    error.__dict__.update(facts)
+    return error
+
 
 class InvalidParameter(LapwingError):
     """A parameter has a value that is not allowed; nothing was read, drawn or charged."""

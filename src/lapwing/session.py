@@ -28,7 +28,7 @@ from lapwing.query.quote import Quote, request
 from lapwing.query.text.parameters import Parameters
 from lapwing.release.answering import answer_all
 from lapwing.release.batching import batch_of
-from lapwing.release.request import Access, Request
+from lapwing.release.request import OPEN, Access, Request, Timing
 
 # What few sessions need, and takes a twentieth of a start, is imported where it is used: the builder and the guarantee.
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Session:
         limits: LimitsNow | None = None,
         plans: "PlanCache[tuple[Plan, Quote]] | None" = None,
         origin: "Session | None" = None,
-        trusted_with_time: bool = True,
+        timing: Timing = OPEN,
     ) -> None:
         self.catalog = catalog
         self._public = public if public is not None else open_public_tables(catalog)
@@ -67,7 +67,7 @@ class Session:
         self._limits = limits
         self._plans = plans if plans is not None else PlanCache[tuple[Plan, Quote]]()
         self._origin = origin  # that this one was made from
-        self._trusted_with_time = trusted_with_time
+        self._timing = timing
         self._closed = False
         self._process = os.getpid()  # DuckDB's threads do not survive a fork: in a child it would hang, once charged
 
@@ -113,6 +113,11 @@ class Session:
 
         self._require_open()
         return table(self, name, self.catalog, self._public)
+
+    def plan(self, text: str, parameters: Parameters, **prices: Number | None) -> Plan:
+        """Return what is done for a question at a price, as `sql` takes them; free."""
+        self._require_open()
+        return self._planned(text, parameters, *map(prices.get, ("epsilon", "error", "delta"))).plan
 
     def batch(
         self, questions: Sequence[str | tuple[str, Parameters]], *, epsilon: Number, delta: Number | None = None
@@ -177,7 +182,7 @@ class Session:
             entropy=self._entropy,
             principal=self._principal,
             limits=self._limits,
-            trusted_with_time=self._trusted_with_time,
+            timing=self._timing,
         )
 
     def explain(
@@ -316,17 +321,15 @@ class Session:
             self._require_open()
         return self._closed or self._ledger.settle()
 
-    def acting_for(self, principal: str, limits: LimitsNow | None = None, *, trusted_with_time: bool = True) -> Self:
+    def acting_for(self, principal: str, limits: LimitsNow | None = None, *, timing: Timing = OPEN) -> Self:
         """Return a session on the same data and ledger for somebody else, within limits beside the budget.
-
-        Without trust, questions to which one unit can add much work are refused (`release.bounded_work`).
 
         For a server that asks on behalf of its users. Both share what they hold: close the one it was made from.
         """
         self._require_open()
-        held = (self.catalog, self._engine, self._ledger, self._entropy)
-        origin = self._origin or self
-        return type(self)(*held, principal, self._public, limits, self._plans, origin, trusted_with_time)
+        engine = self._engine if timing.through is None else timing.through(self._engine)
+        held = (self.catalog, engine, self._ledger, self._entropy, principal, self._public)
+        return type(self)(*held, limits, self._plans, self._origin or self, timing)
 
     def close(self) -> None:
         """Let go of the engine and the ledger; the session answers nothing any more."""

@@ -53,7 +53,7 @@ def test_what_waits_and_runs_is_shown(one: World, monkeypatch: pytest.MonkeyPatc
 
 def test_the_wait_for_a_ledger_is_that_of_a_charge(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([10.0, 10.25, 20.0, 23.0])
-    seen = Gauges(world.service.metrics, world.service.datasets, world.service.executor.queue, lambda: next(times))
+    seen = Gauges(world.service.metrics, world.service.datasets, world.service.executor, lambda: next(times))
     seen.wait_for_ledgers()
     assert shown(world)['lapwing_ledger_wait_seconds{dataset="open"}'] == 0.25
     assert shown(world)['lapwing_ledger_wait_seconds{dataset="closed"}'] == 3

@@ -20,7 +20,7 @@ def hung_up(world: World, body: object) -> None:
     connection = http.client.HTTPConnection(urlsplit(world.address).netloc, timeout=60)
     headers = {"Authorization": f"Bearer {world.tokens['alice']}", "Content-Type": "application/json"}
     connection.request("POST", "/v1/datasets/open/query", json.dumps(body), headers)
-    until(lambda: "alice" in world.service.executor.queue._lines)
+    until(lambda: world.service.executor.queue.lines.waits("alice"))
     connection.close()
 
 
@@ -32,7 +32,7 @@ def left_while_waiting(world: World, monkeypatch: pytest.MonkeyPatch, seconds: f
         hung_up(world, question(2))
         gone = threading.Event()
         for _ in range(int(seconds / 0.02)):
-            if "alice" not in world.service.executor.queue._lines:
+            if not world.service.executor.queue.lines.waits("alice"):
                 break
             gone.wait(0.02)
         go_on.set()

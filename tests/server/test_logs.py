@@ -197,6 +197,7 @@ def test_standard_error_is_lines_of_json_from_first_to_last(tmp_path: Path, work
         *PROTECT,
         "--port",
         "0",
+        "--no-padding",
         "--workers",
         workers,
     ]

@@ -94,7 +94,7 @@ def test_a_key_of_what_was_not_charged_is_free_again(world: World) -> None:
 
 
 def test_too_many_are_refused_and_leave_nothing(one: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    one.service.executor.queue._each = 2
+    one.service.executor.queue.lines.each = 2
     with held(monkeypatch) as (came, _):
         submitted(one, question(0))
         assert came.acquire(timeout=60)
@@ -117,7 +117,7 @@ def order(world: World, monkeypatch: pytest.MonkeyPatch, many: int) -> list[str]
         answered: list[Reply] = []
         thread = threading.Thread(target=lambda: answered.append(world.query("bob", question(1000))))
         thread.start()
-        until(lambda: "bob" in world.service.executor.queue._lines or bool(answered))
+        until(lambda: world.service.executor.queue.lines.waits("bob") or bool(answered))
         go_on.set()
         thread.join()
     assert {ended(world, document)["status"] for document in documents} == {"done"}

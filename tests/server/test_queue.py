@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lapwing.errors import TooManyRequests
-from lapwing.server.fair_queue import Queue
+from lapwing.server.fair_queue import Lines, Queue
 
 MANY = 50
 
@@ -86,7 +86,7 @@ def test_a_thread_is_left_for_others() -> None:
 
 def test_one_person_in_all_threads_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     queue = Queue(4)
-    monkeypatch.setattr(queue, "_most_running", 4)
+    monkeypatch.setattr(queue.lines, "_most_running", 4)
     with repeated(queue, 4) as go_on:
         bob = queue.put("bob", lambda: "bob")
         with pytest.raises(TimeoutError):
@@ -109,7 +109,7 @@ def test_one_line_for_all_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_line_that_serves_who_came_first_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: whoever has waited the longest goes on until they have nothing left."""
-    monkeypatch.setattr(Queue, "_whose_turn", lambda self: next(iter(self._lines)))
+    monkeypatch.setattr(Lines, "_whose_turn", lambda self: next(iter(self._waiting), None))
     assert before_bob(1) == MANY
 
 
@@ -159,9 +159,9 @@ def test_lines_are_bounded_and_newcomers_are_let_in() -> None:
 def test_what_is_dropped_never_runs_and_leaves_its_place() -> None:
     with lined_up(1, each=2) as (queue, served, go_on):
         first, second = in_turn(queue, served, "bob", 2)
-        assert (queue.ahead("bob", first), queue.ahead("bob", second)) == (0, 1)
+        assert (queue.lines.ahead("bob", first), queue.lines.ahead("bob", second)) == (0, 1)
         assert first.cancel()
-        assert queue.ahead("bob", second) == 0
+        assert queue.lines.ahead("bob", second) == 0
         (third,) = in_turn(queue, served, "bob")
         go_on()
         for future in (second, third):

@@ -8,6 +8,7 @@ import pytest
 from lapwing.errors import QueryRefused
 from lapwing.query import work
 from lapwing.release import bounded_work
+from lapwing.release.request import Timing
 from tests.support.server.world import World, on_both
 
 PADDED = "LPAD(plan, 1000, 'ab')"
@@ -110,7 +111,7 @@ def test_a_bound_that_nobody_keeps_would_be_seen(world: World, monkeypatch: pyte
 
 
 def test_a_session_that_is_not_trusted_says_why(world: World) -> None:
-    session = world.session().acting_for("dave", trusted_with_time=False)
+    session = world.session().acting_for("dave", timing=Timing(trusted=False))
     with pytest.raises(QueryRefused, match=r"One unit can make this take [\d,]+ times as long"):
         session.sql(STRETCHED[0], epsilon=0.01)
     with pytest.raises(QueryRefused, match="rows of different units"):

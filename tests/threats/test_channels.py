@@ -25,6 +25,7 @@ from lapwing.opening import open_session
 from lapwing.query.bind import bind
 from lapwing.release import bounded_work, release
 from lapwing.release.cells import exact_values
+from lapwing.release.request import Timing
 from tests.support.effort import is_long
 from tests.support.engines.tables import catalog as one_table
 from tests.support.engines.tables import parquet
@@ -398,13 +399,13 @@ def refused_uncharged(session: lw.Session) -> None:
 
 def test_t17_work_of_one_unit(tmp_path: Path) -> None:
     with protected(visits(tmp_path), max_rows_per_unit=8) as session:
-        refused_uncharged(session.acting_for("mallory", trusted_with_time=False))
+        refused_uncharged(session.acting_for("mallory", timing=Timing(trusted=False)))
 
 
 def test_t17_twin_a_caller_who_is_taken_for_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounded_work, "_refusal", lambda requests: None)
     with protected(visits(tmp_path), max_rows_per_unit=8) as session:
-        mallory = session.acting_for("mallory", trusted_with_time=False)
+        mallory = session.acting_for("mallory", timing=Timing(trusted=False))
         with pytest.raises(pytest.fail.Exception):
             refused_uncharged(mallory)
 

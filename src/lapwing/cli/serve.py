@@ -98,6 +98,14 @@ def command(
             show_default=False,
         ),
     ] = None,
+    padding: Annotated[
+        bool,
+        typer.Option(
+            "--padding/--no-padding",
+            help="Answer people who are not trusted with time at moments fixed before the charge. Without it, how long "
+            "an answer takes can tell them about single people.",
+        ),
+    ] = True,
     grace: Annotated[
         int, typer.Option(metavar="SECONDS", min=0, help="For open requests, when the service ends.")
     ] = 30,
@@ -144,6 +152,7 @@ def command(
         rate=rate,
         workers=workers,
         keep_answers=keep_answers,
+        padded=padding,
         folders=tuple(data or ()),
     )
     usual = [] if data else [Path(os.environ.get("LAPWING_CATALOG", DEFAULT_CATALOG))]
@@ -175,7 +184,7 @@ def command(
     config = ProcessConfig(catalogs=tuple(paths), people=people, settings=settings, endpoint=endpoint)
     open_log()
     try:
-        with opened(config) as service:
+        with opened(config, asking=workers == 1) as service:
             curator = ensure_curator(service.people)
             if curator is not None:
                 _say(f"{curator} was made the curator; the people are in {service.store.name}")

@@ -21,7 +21,7 @@ def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...
 
     Guarantee, Raises: as `release_all`.
     """
-    if not access.trusted_with_time:
+    if not access.timing.trusted:
         from lapwing.release.bounded_work import require_bounded_work  # here: what it loads, only a service needs
 
         require_bounded_work(requests, access)

@@ -23,7 +23,7 @@ def explain(request: Request, state: State, access: Access, assuming_count: int 
 
     Raises: QueryRefused if its answer would be refused to somebody whose time is not trusted.
     """
-    if not access.trusted_with_time:
+    if not access.timing.trusted:
         from lapwing.release.bounded_work import require_bounded_work  # here: what it loads, only a service needs
 
         require_bounded_work([request], access)

@@ -18,13 +18,14 @@ lines in `_release` is that argument, and its comments bear these numbers:
    So it is where memory runs out after the engine.
 5. Every cell of the public domain gets noise of the same law, whether any row fell into it or not. Where keys are
    private, they are selected first, and the cells of those that were get noise (`selecting` has the proof).
-6. The answer is recorded, and only then returned.
+6. The answers are recorded, and only then returned.
 
 `release_all` stands around it and keeps the law of interruption: whenever Ctrl-C is pressed or anything raises, each
 charge that was made is either answered, or the ledger knows that it ended without an answer before anybody is told.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from lapwing.catalog.model import Table
@@ -124,18 +125,31 @@ def _release(
         waiting.for_end_of(outcome)
     if isinstance(outcome, Refused):
         raise exhausted([*(purchase.bought for purchase in buying), *then], access.ledger.state(), access.catalog)
-    paid = iter(outcome)
-    for lookup, versions in zip(lookups, digests, strict=True):
-        if isinstance(lookup, Release):
-            answers.append(lookup)
-            continue
-        charged = next(paid)
-        # 4. Run, and 5. add noise. What is exact gets no name here, where an error that is raised later would hold it.
-        released = _answer(lookup, charged, access.engine.run(lookup.bought.question, versions), access.entropy)
-        # 6. Record.
-        with deferred():
-            access.ledger.record_answer(charged.sequence, payload_of(released))
-        answers.append(released)
+    paid, found = iter(outcome), list[Release]()
+    try:
+        for lookup, versions in zip(lookups, digests, strict=True):
+            if isinstance(lookup, Release):
+                found.append(lookup)
+                continue
+            charged, run = next(paid), access.engine.run
+            # 4. Run, and 5. add noise. What is exact gets no name here, where an error raised later would hold it.
+            found.append(_answer(lookup, charged, run(lookup.bought.question, versions), access.entropy))
+    except BaseException:
+        with suppress(LapwingError):
+            _record(found, charges, answers, access)
+        raise
+    _record(found, charges, answers, access)
+
+
+def _record(found: Sequence[Release], charges: Sequence[Charged], answers: list[Release], access: Access) -> None:
+    """Record answers and add them to `answers`, once they may be known to be there."""
+    if charges and access.timing.hold is not None:
+        access.timing.hold()
+    for answer in found:
+        if not answer.stored:
+            with deferred():
+                access.ledger.record_answer(answer.sequence, payload_of(answer))
+        answers.append(answer)
 
 
 def _charge(

@@ -1,7 +1,8 @@
 """What is asked, what it is answered with, and what is released."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 
 from lapwing.catalog.model import Catalog
 from lapwing.engines import Engine, PublicTables
@@ -31,12 +32,29 @@ class Request:
 
 
 @final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """What an asker may see of how long anything takes.
+
+    Args: trusted: they may see all; else one unit must not add much to it (`release.bounded_work`). through: makes the
+        engine that runs the questions; hold: returns at the moment from which the answers may be known to be there.
+    """
+
+    trusted: bool = True
+    through: Callable[[Engine], Engine] | None = None
+    hold: Callable[[], None] | None = None
+
+
+OPEN: Final = Timing()
+
+
+@final
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Access:
     """What questions are answered with, and on whose behalf.
 
     Args: public: the catalog's public tables; limits: what the asker must keep to beside the budget
-        (`ledger.allowances`); trusted_with_time: whether the asker may see how long anything takes (`bounded_work`).
+        (`ledger.allowances`); timing: what the asker may see of time.
     """
 
     catalog: Catalog
@@ -46,7 +64,7 @@ class Access:
     entropy: Entropy
     principal: str
     limits: LimitsNow | None = None
-    trusted_with_time: bool = True
+    timing: Timing = OPEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -168,6 +168,12 @@ class AnswerStore:
         """Hold the lock of a key among all processes, as `Store.lock` says."""
         return self._store.lock(f"{person} {key}")
 
+    def knows(self, person: str, key: str) -> bool:
+        """Tell whether a request with a key has begun."""
+        with self._store.reading() as connection:
+            known = connection.execute("SELECT 1 FROM requests WHERE person = ? AND key = ?", (person, key))
+            return known.fetchone() is not None
+
     def begin(self, person: str, key: str, digest: str) -> IdempotencyRecord | None:
         """Write a key down before its request begins; return what is known of it if it was there."""
         with self._store.transaction() as connection:

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, S
 from lapwing.answer import Answer
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import Number, exact, read
+from lapwing.query.plan import Plan
 from lapwing.query.text.parameters import Parameters
 from lapwing.session import Session
 
@@ -119,6 +120,10 @@ class QueryBody(PricedBody):
         """Return the answer of a session, alone."""
         return (session.sql(self.sql, self.values(), **self.prices()),)
 
+    def plans(self, session: Session) -> tuple[Plan, ...]:
+        """Return what would be done, alone."""
+        return (session.plan(self.sql, self.values(), **self.prices()),)
+
 
 class BatchBody(Body):
     """Questions to be answered at one price: all are charged, or none."""
@@ -133,6 +138,11 @@ class BatchBody(Body):
         delta = None if self.delta is None else number(self.delta, "delta")
         pairs = [(question.sql, question.values()) for question in self.questions]
         return session.batch(pairs, epsilon=number(self.epsilon, "epsilon"), delta=delta)
+
+    def plans(self, session: Session) -> tuple[Plan, ...]:
+        """Return what would be done for each question, in order; at what price does not matter for that."""
+        epsilon = number(self.epsilon, "epsilon")
+        return tuple(session.plan(one.sql, one.values(), epsilon=epsilon) for one in self.questions)
 
 
 class ExplainBody(PricedBody):

@@ -15,6 +15,8 @@ from lapwing.catalog.model import Catalog
 from lapwing.errors import InvalidParameter, LapwingError
 from lapwing.ledger.allowances import Limits
 from lapwing.privacy.amounts import written
+from lapwing.release.request import Timing
+from lapwing.server.deadline.pace import Pace
 from lapwing.server.log import log
 from lapwing.server.people import Caller, missing
 from lapwing.server.policies import Policies
@@ -36,14 +38,23 @@ class ServedDataset:
         """A name of the ledger: data sets with the same ledger have the same name."""
         return ledger_of(self.session.catalog)
 
-    def for_caller(self, caller: Caller, policies: Policies) -> Session:
-        """Return a session on behalf of somebody, within what the policy allows at the time of each charge."""
+    def trusts_with_time(self, caller: Caller, policies: Policies) -> bool:
+        """Tell whether somebody may see how long an answer takes."""
+        return caller.role == "curator" or policies.trusts_with_time(self.name, caller.name)
+
+    def for_caller(self, caller: Caller, policies: Policies, pace: Pace | None = None) -> Session:
+        """Return a session on behalf of somebody, within what the policy allows at the time of each charge.
+
+        Args: pace: at which somebody is asked for who is not trusted with time, where that is kept to.
+        """
 
         def limits() -> Limits:
             return policies.limits(self.name, caller.name, self.session.price)
 
-        trusted = caller.role == "curator" or policies.trusts_with_time(self.name, caller.name)
-        return self.session.acting_for(caller.name, limits, trusted_with_time=trusted)
+        if pace is not None:
+            return self.session.acting_for(caller.name, pace.limited(limits), timing=pace.timing)
+        timing = Timing(trusted=self.trusts_with_time(caller, policies))
+        return self.session.acting_for(caller.name, limits, timing=timing)
 
     def settle(self) -> None:
         """Wait until every charge that was decided by an earlier policy is written down.

@@ -30,6 +30,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from fractions import Fraction
@@ -43,8 +44,11 @@ from lapwing.privacy.amounts import probability
 from lapwing.server.answer_store import AnswerRecord, AnswerStore, IdempotencyRecord, NewAnswer, RecentAnswers
 from lapwing.server.bodies import BatchBody, QueryBody, body_of, number, requests_of
 from lapwing.server.datasets import ServedDataset
+from lapwing.server.deadline.admission import Admission, Wanted
+from lapwing.server.deadline.cost import Cost, cost_of
+from lapwing.server.deadline.pace import NotStored, Pace, StoredOnly
+from lapwing.server.deadline.process import QuestionProcess
 from lapwing.server.fair_queue import Queue
-from lapwing.server.metrics import Metrics
 from lapwing.server.people import Caller
 from lapwing.server.policies import Policies
 from lapwing.server.problems import Problem, problem_of
@@ -106,13 +110,23 @@ class RepeatedProblem(errors.LapwingError):
 class QuestionExecutor:
     """Asks questions on behalf of callers.
 
-    Args: threads: how many questions run at once; patience: seconds until a request stops waiting for its answer.
+    Args: count: hears of each question's data set and outcome; threads: how many questions run at once; patience:
+        seconds until a request stops waiting for its answer; admission: to where questions are asked of people who are
+        not trusted with time; None if nobody's answers are held until a deadline.
     """
 
     def __init__(
-        self, answers: AnswerStore, policies: Policies, metrics: Metrics, *, threads: int, patience: float
+        self,
+        answers: AnswerStore,
+        policies: Policies,
+        count: Callable[[str, str], None],
+        *,
+        threads: int,
+        patience: float,
+        admission: Admission | None = None,
     ) -> None:
-        self._answers, self._policies, self._metrics = answers, policies, metrics
+        self._answers, self._policies, self._count = answers, policies, count
+        self._admission = admission
         self.queue = Queue(threads)
         self._patience = patience
         self._locks = NamedLocks()
@@ -126,7 +140,33 @@ class QuestionExecutor:
         Raises: what `Session.sql` raises; KeyConflict; ServiceFault if it takes too long; TooManyRequests if too many
             questions wait.
         """
-        return await self._run(caller, lambda: self.answered(caller, served, body, key), gone)
+        admission = self._admission
+        if admission is None:
+            return await self._run(caller, lambda: self.answered(caller, served, body, key), gone)
+        found = await self._run(caller, lambda: self._at_once(admission, caller, served, body, key), gone)
+        if not isinstance(found, Cost):
+            return found
+        if found.deadline > self._patience:
+            raise errors.QueryRefused(
+                f"The answer would leave after {found.deadline:,g} seconds, and this service lets a request wait for "
+                f"{self._patience:g} at most",
+                remedy="Let the question wait in the queue, and look for its answer later.",
+            )
+        wanted = Wanted(caller=caller, dataset=served.name, body=body, key=key, job=None, cost=found)
+        return await self._wait(admission.put(wanted), gone)
+
+    def queued(
+        self, caller: Caller, served: ServedDataset, body: QueryBody, key: str | None, job: str
+    ) -> Future[Any] | None:
+        """Let a question that nobody waits for be admitted; None for one whose asker is trusted with time.
+
+        Raises: TooManyRequests; QueryRefused if nothing bounds the time that it takes.
+        """
+        admission = self._admission
+        if admission is None or served.trusts_with_time(caller, self._policies):
+            return None
+        cost = self._cost(admission.process, caller, served, body)
+        return admission.put(Wanted(caller=caller, dataset=served.name, body=body, key=key, job=job, cost=cost))
 
     async def reopen(
         self, caller: Caller, served: ServedDataset, record: AnswerRecord, confidence: Fraction, gone: Gone
@@ -146,12 +186,63 @@ class QuestionExecutor:
         """
         return await self._run(caller, lambda: _made_consistent(served, record), gone)
 
+    def depth(self) -> tuple[int, int]:
+        """Return how many questions wait, and how many are under way: what was admitted is, until it leaves."""
+        waiting, running = self.queue.lines.depth()
+        if self._admission is not None:
+            also, admitted = self._admission.lines.depth()
+            return waiting + also, running + admitted
+        return waiting, running
+
+    def ahead(self, person: str, turn: Future[Any]) -> int:
+        """Return how many of somebody's questions wait before one of theirs."""
+        lines = self.queue.lines.ahead(person, turn)
+        return lines if self._admission is None else lines + self._admission.lines.ahead(person, turn)
+
+    def start(self) -> None:
+        """Begin; return when questions can be asked.
+
+        Raises: ServiceFault.
+        """
+        if self._admission is not None:
+            self._admission.start()
+
     def close(self) -> None:
         """Wait for the questions that are under way; those that wait are dropped, uncharged."""
         self.queue.close()
+        if self._admission is not None:
+            self._admission.close()
+
+    # ---- at a deadline -----------------------------------------------------------------------------------------------
+
+    def _at_once(
+        self, admission: Admission, caller: Caller, served: ServedDataset, body: QueryBody | BatchBody, key: str | None
+    ) -> tuple[AnswerRecord, ...] | Cost:
+        """Return what may be told at once: to those who are trusted with time all, else what was bought before.
+
+        Otherwise return what the question may cost.
+        """
+        if served.trusts_with_time(caller, self._policies):
+            return self.answered(caller, served, body, key)
+        try:
+            if key is not None and not self._answers.knows(caller.name, key):
+                body.bought(served.for_caller(caller, self._policies, StoredOnly()))  # or the key would begin in vain
+            return self.answered(caller, served, body, key, pace=StoredOnly())
+        except NotStored:
+            return self._cost(admission.process, caller, served, body)
+
+    def _cost(
+        self, process: QuestionProcess, caller: Caller, served: ServedDataset, body: QueryBody | BatchBody
+    ) -> Cost:
+        plans = body.plans(served.for_caller(caller, self._policies, StoredOnly()))
+        return cost_of(plans, process.speed, indexed=process.is_indexed(served.name), share=process.share.number)
+
+    # ---- in a thread -------------------------------------------------------------------------------------------------
 
     async def _run(self, caller: Caller, work: Callable[[], T], gone: Gone) -> T:
-        future = self.queue.put(caller.name, work)
+        return await self._wait(self.queue.put(caller.name, work), gone)
+
+    async def _wait(self, future: Future[T], gone: Gone) -> T:
         answer, leaving = asyncio.wrap_future(future), asyncio.ensure_future(gone())
         either: set[asyncio.Future[Any]] = {answer, leaving}
         try:
@@ -179,10 +270,13 @@ class QuestionExecutor:
         body: QueryBody | BatchBody,
         key: str | None,
         claim: Claim | None = None,
+        pace: Pace | None = None,
     ) -> tuple[AnswerRecord, ...]:
         """Answer in this thread.
 
-        Raises: as `ask`; Interrupted if it was stopped, or nobody claims the answer any more.
+        Args: claim: takes the answer; pace: at which it is asked, of somebody who is not trusted with time.
+        Raises: NotStored if the pace charges nothing;
+            as `ask`; Interrupted if it was stopped, or nobody claims the answer any more.
         """
         request = body.model_dump(mode="json")
         digest = sha256(json.dumps([served.name, request], sort_keys=True).encode()).hexdigest()
@@ -191,9 +285,14 @@ class QuestionExecutor:
             if key is not None and earlier is not None:
                 return self._repeated(earlier, caller, served, body, key, digest)
             try:
-                records = self._bought(served.for_caller(caller, self._policies), caller, served, body, key, claim)
+                session = served.for_caller(caller, self._policies, pace)
+                records = self._bought(session, caller, served, body, key, claim)
+            except NotStored:
+                if key is not None:
+                    self._answers.forget(caller.name, key)
+                raise
             except errors.LapwingError as error:
-                self._metrics.count_question(served.name, error.code)
+                self._count(served.name, error.code)
                 charged = was_charged(error)
                 if key is not None and charged is False:
                     self._answers.forget(caller.name, key)
@@ -201,7 +300,7 @@ class QuestionExecutor:
                     self._answers.failed(caller.name, key, problem_of(error))
                 raise
             stored = all(record.document["stored"] for record in records)
-            self._metrics.count_question(served.name, "stored" if stored else "charged")
+            self._count(served.name, "stored" if stored else "charged")
             return records
 
     @contextmanager

@@ -14,7 +14,7 @@ from typing import Final, final
 
 from lapwing.errors import LapwingError
 from lapwing.server.datasets import Datasets
-from lapwing.server.fair_queue import Queue
+from lapwing.server.execution import QuestionExecutor
 from lapwing.server.metrics import Metrics
 from lapwing.server.rounds import Rounds
 
@@ -27,14 +27,18 @@ class Gauges:
     """Sets the gauges of a process."""
 
     def __init__(
-        self, metrics: Metrics, datasets: Datasets, queue: Queue, clock: Callable[[], float] = time.perf_counter
+        self,
+        metrics: Metrics,
+        datasets: Datasets,
+        executor: QuestionExecutor,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._metrics, self._datasets, self._queue, self._clock = metrics, datasets, queue, clock
+        self._metrics, self._datasets, self._executor, self._clock = metrics, datasets, executor, clock
         self.rounds = Rounds("gauges", PAUSE, self._round)
 
     def look(self) -> None:
         """Set what can be seen without waiting: the queue of this process, and what the budgets have left."""
-        self._metrics.set_queue(*self._queue.depth())
+        self._metrics.set_queue(*self._executor.depth())
         for served in self._datasets.everything():
             try:
                 view = served.session.budget(history=False)

@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, final
 
-from lapwing.errors import Fault, Interrupted, LapwingError, NotAuthorised, NotFound, TooManyRequests
+from lapwing.errors import Fault, Interrupted, LapwingError, NotAuthorised, NotFound, QueryRefused, TooManyRequests
 from lapwing.server.bodies import QueryBody
 from lapwing.server.datasets import Datasets, ServedDataset
+from lapwing.server.deadline.pace import Pace
 from lapwing.server.execution import QuestionExecutor, RepeatedProblem, was_charged
 from lapwing.server.jobs import Job, JobStore, Status, done, lost
 from lapwing.server.log import log
@@ -64,13 +65,18 @@ class JobRunner:
         with self._lock:
             self._live[job.id] = live
         try:
-            turn = self._executor.queue.put(caller.name, partial(self._run, job.id, caller, served, body, key, live))
-        except TooManyRequests:
+            turn = self._executor.queued(caller, served, body, key, job.id)
+            here = turn is None
+            if turn is None:
+                turn = self._executor.queue.put(
+                    caller.name, partial(self._run, job.id, caller, served, body, key, live)
+                )
+        except (TooManyRequests, QueryRefused, Fault):
             self._leave(job.id)
             self._jobs.forget(job.id)
             raise
         live.turn.set_result(turn)
-        turn.add_done_callback(partial(self._dropped, job.id))
+        turn.add_done_callback(partial(self._dropped if here else self._came_back, job.id))
         self._beat()
         return job
 
@@ -86,7 +92,7 @@ class JobRunner:
             live = self._live.get(job.id)
         if job.status != "waiting" or live is None or not live.turn.done():
             return None
-        return self._executor.queue.ahead(live.person, live.turn.result())
+        return self._executor.ahead(live.person, live.turn.result())
 
     def close(self) -> None:
         """Stop looking; call it once the queue is closed."""
@@ -95,6 +101,21 @@ class JobRunner:
             self._beating.join()
 
     # ---- A question's turn ----
+
+    def run_at(
+        self, pace: Pace, id_: str, caller: Caller, dataset: str, body: QueryBody, key: str | None
+    ) -> bool | None:
+        """Ask a queued question in this thread and at a pace; return whether it was charged, None if nobody knows.
+
+        It runs to its end though it be cancelled meanwhile, as a moment at which it stopped would tell how far it was.
+        """
+        try:
+            if not self._jobs.begin(id_):
+                return False
+            served = self._datasets.visible(caller, dataset)
+            return self._ask(id_, caller, served, body, key, pace)
+        except LapwingError as error:
+            return self._end(id_, "failed", problem_of(error), charged=False)
 
     def _run(
         self, id_: str, caller: Caller, served: ServedDataset, body: QueryBody, key: str | None, live: _Live
@@ -108,23 +129,33 @@ class JobRunner:
         finally:
             self._leave(id_)
 
-    def _ask(self, id_: str, caller: Caller, served: ServedDataset, body: QueryBody, key: str | None) -> None:
+    def _ask(
+        self,
+        id_: str,
+        caller: Caller,
+        served: ServedDataset,
+        body: QueryBody,
+        key: str | None,
+        pace: Pace | None = None,
+    ) -> bool | None:
+        """Ask, and write down what came of it; return whether it was charged, None if nobody knows."""
         try:
             self._require_still(caller, served)
-            (record,) = self._executor.answered(caller, served, body, key, lambda *kept: done(id_, *kept))
+            (record,) = self._executor.answered(caller, served, body, key, lambda *kept: done(id_, *kept), pace)
             if not self._jobs.settle(id_, record.id):  # known before, by its key: free
                 raise Interrupted(charged=False)
+            return not record.document["stored"]
         except (NotAuthorised, NotFound) as refused:
-            self._end(id_, "failed", problem_of(refused), charged=False)
+            return self._end(id_, "failed", problem_of(refused), charged=False)
         except RepeatedProblem as repeated:
-            self._end(id_, "failed", repeated.document, charged=True)
+            return self._end(id_, "failed", repeated.document, charged=True)
         except Interrupted as stopped:
-            self._end(id_, "cancelled", problem_of(stopped), charged=stopped.charged)
+            return self._end(id_, "cancelled", problem_of(stopped), charged=stopped.charged)
         except LapwingError as error:
-            self._end(id_, "failed", problem_of(error), charged=was_charged(error))
+            return self._end(id_, "failed", problem_of(error), charged=was_charged(error))
         except BaseException as error:
             log("bug", kind=type(error).__name__, place=place_of(error))
-            self._end(id_, "failed", internal(), charged=None)
+            return self._end(id_, "failed", internal(), charged=None)
 
     def _require_still(self, caller: Caller, served: ServedDataset) -> None:
         """Refuse what its asker may no longer ask: since it was let in, much may have changed.
@@ -143,14 +174,26 @@ class JobRunner:
             self._end(id_, "failed", problem_of(lost("waiting")), charged=False)
             self._leave(id_)
 
-    def _end(self, id_: str, status: Status, problem: Problem, *, charged: bool | None) -> None:
-        """Say that a question ended without an answer: now, or as soon as the store can be reached."""
+    def _came_back(self, id_: str, turn: Future[None]) -> None:
+        """Forget a question that was asked elsewhere; say what became of it if nobody there could."""
+        self._dropped(id_, turn)
+        error = None if turn.cancelled() else turn.exception()
+        if isinstance(error, LapwingError):
+            self._end(id_, "failed", problem_of(error), charged=was_charged(error))
+        self._leave(id_)
+
+    def _end(self, id_: str, status: Status, problem: Problem, *, charged: bool | None) -> bool | None:
+        """Say that a question ended without an answer: now, or as soon as the store can be reached.
+
+        Returns: whether it was charged.
+        """
         say = partial(self._jobs.ended, id_, status, problem, charged=charged)
         try:
             say()
         except Fault:
             with self._lock:
                 self._unsaid[id_] = say
+        return charged
 
     def _leave(self, id_: str) -> None:
         with self._lock:

@@ -18,9 +18,9 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # when something was
 
 @final
 class Metrics:
-    """The counts of a service."""
+    """The counts of a service. Args: answering: whether this process answers requests."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, answering: bool = True) -> None:
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "lapwing_requests_total",
@@ -59,7 +59,7 @@ class Metrics:
         self._processes = Gauge(
             "lapwing_processes", "Processes that answer.", registry=self._registry, multiprocess_mode="livesum"
         )
-        self._processes.set(1)
+        self._processes.set(int(answering))
 
     def set_queue(self, waiting: int, running: int) -> None:
         """Say how many questions of this process wait and are under way."""

@@ -1,6 +1,6 @@
 """What a service is made of: its store, its people and policies, its data sets, and its settings."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
@@ -12,6 +12,8 @@ from lapwing.server.answer_store import AnswerStore
 from lapwing.server.audit_mark import AuditMark, base_of
 from lapwing.server.authentication import Callers
 from lapwing.server.datasets import Datasets
+from lapwing.server.deadline.admission import Admission
+from lapwing.server.deadline.process import QuestionProcess
 from lapwing.server.execution import QuestionExecutor
 from lapwing.server.failed_logins import FailedLogins
 from lapwing.server.gauges import Gauges
@@ -43,7 +45,8 @@ class ServiceSettings:
         for its answer; threads: questions at once; rate: requests a second of one person, strangers: of an address
             without a valid token, logins among them; 0 for no limit. workers: processes among which the limit of
             strangers is divided, so that more of them make no more guesses. keep_answers: days for which answers are
-            kept, None for ever. folders: in which data sets may be registered (`server.registration`).
+            kept, None for ever. padded: whether people who are not trusted with time are answered at deadlines
+            (`server.deadline`). folders: in which data sets may be registered (`server.registration`).
     """
 
     most_bytes: int = 1 << 20
@@ -54,6 +57,7 @@ class ServiceSettings:
     strangers: float = 1.0
     workers: int = 1
     keep_answers: int | None = None
+    padded: bool = False
     folders: tuple[Path, ...] = ()
 
 
@@ -61,10 +65,20 @@ class ServiceSettings:
 class Service:
     """All that the routes need.
 
-    Args: people: where its store is, as `open_store` takes it; the usual place unless given.
+    Args: people: where its store is, as `open_store` takes it, the usual place unless given; questions: the process
+        that asks those whose answers leave at deadlines; count: hears of each question's data set and outcome, in such
+        a process itself, instead of the metrics.
     """
 
-    def __init__(self, people: str | Path | None, sessions: Sequence[Session], settings: ServiceSettings) -> None:
+    def __init__(
+        self,
+        people: str | Path | None,
+        sessions: Sequence[Session],
+        settings: ServiceSettings,
+        *,
+        questions: QuestionProcess | None = None,
+        count: Callable[[str, str], None] | None = None,
+    ) -> None:
         self.settings = settings
         registered = registered_sessions(settings.folders)  # a missing folder is refused before anything is made
         usual = people_of(sessions[0].catalog) if sessions else settings.folders[0] / USUAL
@@ -75,7 +89,8 @@ class Service:
         self.people = People(self.store)
         self.policies = Policies(self.store)
         self.answers = AnswerStore(self.store, settings.keep_answers)
-        self.metrics = Metrics()
+        self.metrics = Metrics(answering=count is None)
+        counted = count or self.metrics.count_question
         self.callers = Callers(self.people, settings.rate, settings.strangers, settings.workers)
         self.failed_logins = FailedLogins(self.store, self.metrics, settings.workers)
         self.datasets = Datasets(sessions, self.policies, registered)
@@ -83,14 +98,15 @@ class Service:
         self.executor = QuestionExecutor(
             self.answers,
             self.policies,
-            self.metrics,
+            counted,
             threads=settings.threads,
             patience=settings.answer_seconds,
+            admission=None if questions is None else Admission(questions, counted),
         )
         self.jobs = JobStore(self.store)
         self.job_runner = JobRunner(self.jobs, self.executor, self.people, self.datasets)
         self.settler = LedgerSettler(self.datasets)
-        self.gauges = Gauges(self.metrics, self.datasets, self.executor.queue)
+        self.gauges = Gauges(self.metrics, self.datasets, self.executor)
         self.readiness = Readiness(self.store, self.datasets)
         self.retention = Retention(self.answers, self.jobs)
 

@@ -31,6 +31,9 @@ from typing import Final, final
 from lapwing.errors import LapwingError, ServiceFault
 from lapwing.opening import connect
 from lapwing.server import listener, metrics
+from lapwing.server.deadline.asking import work as ask
+from lapwing.server.deadline.cost import require_counted
+from lapwing.server.deadline.process import QuestionProcess, shares
 from lapwing.server.listener import Endpoint
 from lapwing.server.log import log, open_log
 from lapwing.server.problems import place_of
@@ -61,19 +64,30 @@ class ProcessConfig:
 
 
 @contextmanager
-def opened(config: ProcessConfig) -> Iterator[Service]:
+def opened(config: ProcessConfig, worker: int | None = None, *, asking: bool = True) -> Iterator[Service]:
     """Open what a configuration says.
 
+    Args: worker: which of several it is for, from 1 on; asking: whether questions are asked there.
     Raises: what `lapwing.connect` raises; InvalidParameter, Fault.
     """
+    questions = None
+    if asking and config.settings.padded:
+        share, rest = shares((worker or 1) - 1, config.settings.workers)
+        if rest is not None:
+            os.sched_setaffinity(0, rest)
+        arguments = config.catalogs, config.people, config.settings, worker
+        questions = QuestionProcess(ask, arguments, share)
     with ExitStack() as stack:
         sessions = []
         for path in config.catalogs:
             session = connect(path)
             stack.callback(session.close)
             sessions.append(session)
-        service = Service(config.people, sessions, config.settings)
+            if config.settings.padded:
+                require_counted(session.catalog)
+        service = Service(config.people, sessions, config.settings, questions=questions)
         stack.callback(service.close)
+        service.executor.start()
         yield service
 
 
@@ -279,7 +293,7 @@ def work(config: ProcessConfig, number: int, door: socket.socket, parent: Connec
                 parent.send_bytes(b"ready")
 
     try:
-        with opened(config) as service:
+        with opened(config, number) as service:
             server = listener.server(service, config.endpoint, worker=number, ready=ready)
             if config.endpoint.certificate is not None:
                 signal.signal(signal.SIGHUP, lambda *_: listener.renew_certificate(server.config, config.endpoint))

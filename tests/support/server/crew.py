@@ -103,10 +103,10 @@ def prepared(folder: Path, ledger: str | None = None) -> dict[str, str]:
 
 
 @contextmanager
-def crew(folder: Path, *arguments: str, planted: str = "", number: int = 4) -> Iterator[Crew]:
+def crew(folder: Path, *arguments: str, planted: str = "", number: int = 4, padding: bool = False) -> Iterator[Crew]:
     """Run a service with workers on a port that is free, and end it and all that it left."""
     log = folder / "serve.log"
-    serve = ("serve", str(folder / CATALOG), "--port", "0", "--rate", "0")
+    serve = ("serve", str(folder / CATALOG), "--port", "0", "--rate", "0", f"--{'' if padding else 'no-'}padding")
     command = [sys.executable, "-m", "tests.support.server.crew", *serve]
     with log.open("wb") as file:
         parent = subprocess.Popen(
@@ -206,7 +206,7 @@ def _die_at_once() -> None:
     workers.PAUSE = 0.01  # type: ignore[misc]
     workers.MOST_SOON = 2  # type: ignore[misc]
     if __name__ == "__mp_main__":
-        workers.opened = lambda config: os._exit(7)
+        workers.opened = lambda *_: os._exit(7)
 
 
 def _take_a_second() -> None:

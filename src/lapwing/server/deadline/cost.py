@@ -1,0 +1,132 @@
+"""What a question may cost, from plan and catalog alone, and the time after which its answer leaves."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, log2
+from typing import Final, final
+
+from lapwing.catalog.model import Catalog, Table
+from lapwing.engines import open_engine
+from lapwing.errors import CatalogError, QueryRefused
+from lapwing.query.plan import Plan, Question
+from lapwing.query.work import READING, work
+
+LEAST: Final = 0.25
+"""Seconds of the shortest deadline; each further class has twice as many."""
+ROOM: Final = 4
+"""A deadline has at least so many times the seconds that its question may take."""
+LONGEST: Final = 3_600.0
+USUAL_ROWS: Final = 1_000_000
+"""Rows that a table has at most whose catalog does not say it."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speed:
+    """What a processor takes, measured on made-up rows (`deadline.speed`), in seconds.
+
+    Args: question: whatever each question takes beside the engine; nanosecond: a nominal one of `query.work`; row: to
+        read and bound a row of a file that has no index; number: each number of an answer, from noise to document.
+    """
+
+    question: float
+    nanosecond: float
+    row: float
+    number: float
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What a question may take at most, by public facts.
+
+    Args: seconds: of a processor; steps: how many releases follow each other, two if bounds are to be found first.
+    """
+
+    seconds: float
+    steps: int
+
+    @property
+    def deadline(self) -> float:
+        """Seconds from the admission until the answer leaves: a quarter of a second, or doubled as often as it takes.
+
+        >>> [Cost(seconds=seconds, steps=1).deadline for seconds in (0.001, 0.0625, 0.07, 1)]
+        [0.25, 0.25, 0.5, 4.0]
+        """
+        return LEAST * 2.0 ** ceil(log2(max(self.steps, self.seconds * ROOM / LEAST)))
+
+    @property
+    def reserved(self) -> float:
+        """Seconds for which the engine is reserved: between two steps nobody else has it."""
+        return self.seconds if self.steps == 1 else self.deadline / 2
+
+
+def cost_of(plans: Sequence[Plan], speed: Speed, *, indexed: bool, share: int = 1) -> Cost:
+    """Return what questions at one price may take, whatever the data are.
+
+    Each unit can take what `query.work` says of one that has all the rows it may have. What a unit takes grows faster
+    than its rows, so that as many rows of smaller units take less.
+
+    Args: indexed: whether the tables have indexes; share: how many question processes share a processor.
+    Raises: QueryRefused if the deadline would be later than `LONGEST`.
+    """
+    questions = [question for plan in plans for question in (*(one.question for one in plan.searches), plan.question)]
+    seconds = (
+        speed.question * len(questions)
+        + speed.nanosecond * sum(map(nanoseconds, questions))
+        + (0.0 if indexed else speed.row * sum(map(rows, questions)))
+        + speed.number * sum(map(numbers, questions))
+    )
+    cost = Cost(seconds=seconds * share, steps=2 if any(plan.searches for plan in plans) else 1)
+    if cost.deadline > LONGEST:
+        raise QueryRefused(
+            f"This may take {seconds:,.0f} seconds, if the tables have as many rows as their rows_at_most says. Its "
+            f"answer would leave after {cost.deadline:,.0f} seconds, and {LONGEST:,.0f} is the most for people whom "
+            "the curator does not trust with time",
+            remedy="Ask for less at a time, or ask the curator for a grant that trusts you with time.",
+        )
+    return cost
+
+
+def rows(question: Question) -> int:
+    """Return how many rows the tables of a question have at most."""
+    return sum(map(most_rows, question.tables))
+
+
+def most_rows(table: Table) -> int:
+    """Return how many rows a table has at most: what the catalog says, or the usual."""
+    return USUAL_ROWS if table.rows_at_most is None else table.rows_at_most
+
+
+def require_counted(catalog: Catalog) -> None:
+    """Refuse data of which no deadline is known, as the catalog does not say that there may be so many rows.
+
+    Raises: CatalogError; it tells about the data, and is for the operator and the curator.
+    """
+    unsaid = [table for table in catalog.tables if table.rows_at_most is None]
+    if not unsaid:
+        return
+    engine, public = open_engine(catalog)
+    try:
+        large = [table for table in unsaid if engine.rows(table) > USUAL_ROWS]
+    finally:
+        engine.close()
+        public.close()
+    for table in large:
+        raise CatalogError(
+            f"{catalog.name}: tables.{table.name}.rows_at_most: missing, and the data have more than {USUAL_ROWS:,} "
+            "rows, which is as many as there may be unless the catalog says it. Moments at which answers leave follow "
+            "from it: write a public figure with room to grow"
+        )
+
+
+def nanoseconds(question: Question) -> float:
+    """Return the nominal nanoseconds of a question over as many rows as there may be."""
+    each = sum(table.max_rows_per_unit for table in question.tables)
+    return rows(question) * (READING + work(question).most / each)
+
+
+def numbers(question: Question) -> int:
+    """Return how many numbers get noise: of private keys, as many cells as there may be rows."""
+    cells = rows(question) if question.cells is None else question.cells
+    return cells * (len(question.numbers) + sum(sum(measure.sizes) for measure in question.distributions))

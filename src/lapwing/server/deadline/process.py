@@ -1,0 +1,235 @@
+"""The line from a front to its question process, which is started anew if it dies."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from typing import Any, Final, final
+
+from lapwing.errors import LapwingError, ServiceFault
+from lapwing.server.answer_store import AnswerRecord
+from lapwing.server.bodies import BatchBody, QueryBody
+from lapwing.server.deadline.cost import Speed
+from lapwing.server.deadline.turns import Ticket
+from lapwing.server.log import log
+from lapwing.server.people import Caller
+
+PATIENCE: Final = 120.0
+"""Seconds in which a process has opened everything."""
+PAUSE, LONGEST_PAUSE = 0.25, 8.0
+"""Seconds before a process that died is started anew: at first, and at most."""
+
+
+class Bug(Exception):
+    """Something failed in the question process that should not have; its log says what."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What the question process is to ask.
+
+    Args: job: the queued question that this is; None for one that somebody waits for.
+    """
+
+    number: int
+    caller: Caller
+    dataset: str
+    body: QueryBody | BatchBody
+    key: str | None
+    job: str | None
+    ticket: Ticket
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of an order: records, none of a job, or an error.
+
+    Args: at_once: whether it may be told before the ticket's moment, as nothing was charged.
+    """
+
+    number: int
+    records: tuple[AnswerRecord, ...] = ()
+    error: LapwingError | Bug | None = None
+    at_once: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What came of a question, for the metrics."""
+
+    dataset: str
+    outcome: str
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """That the process is ready: how fast it is, and which data sets have indexes. Said again after a registration."""
+
+    speed: Speed
+    indexed: Mapping[str, bool]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Of the processors: that of the question process, None for all, and how many such processes have it together."""
+
+    processors: frozenset[int] | None
+    number: int
+
+
+def shares(worker: int, workers: int) -> tuple[Share, frozenset[int] | None]:
+    """Return what the question process of a worker has of the processors, and which the worker itself has.
+
+    Half of the processors, one for each worker at most, are for questions that are timed, so that nothing else which
+    the service does slows them down. Where there is one alone, or the system does not say, all share all.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return Share(None, workers), None
+    all_ = sorted(os.sched_getaffinity(0))
+    own = min(workers, len(all_) // 2)
+    if not own:
+        return Share(None, workers), None
+    return Share(frozenset({all_[-1 - worker % own]}), -(-workers // own)), frozenset(all_[:-own])
+
+
+@final
+class QuestionProcess:
+    """A process that asks what was admitted.
+
+    Args: begin: what it does, given `arguments`, its share and its end of the line.
+    """
+
+    def __init__(self, begin: Callable[..., None], arguments: tuple[Any, ...], share: Share) -> None:
+        self._begin, self._arguments, self.share = begin, arguments, share
+        self._sending = threading.Lock()
+        self._line: Connection | None = None
+        self._process: SpawnProcess | None = None
+        self._ending = threading.Event()
+        self._ready = threading.Event()
+        self._opened: Opened | None = None
+        self._told: Callable[[Outcome | Counted], None] = lambda _: None
+        self._died: Callable[[], None] = lambda: None
+        self._thread = threading.Thread(target=self._listen, name="question process", daemon=True)
+
+    def start(self, told: Callable[[Outcome | Counted], None], died: Callable[[], None]) -> None:
+        """Begin, and return when it is ready.
+
+        Args: told: hears what came of orders; died: that nothing will come of those that were sent.
+        Raises: ServiceFault if it does not get ready; its log says why.
+        """
+        self._told, self._died = told, died
+        self._spawn()
+        self._thread.start()
+        if not self._ready.wait(PATIENCE) or self._ending.is_set():
+            self.close()
+            raise ServiceFault("The process that asks questions did not start. The log says why.")
+
+    @property
+    def is_up(self) -> bool:
+        """Whether orders are taken."""
+        return self._ready.is_set()
+
+    @property
+    def speed(self) -> Speed:
+        """How fast it is."""
+        if self._opened is None:
+            raise ServiceFault("The process that asks questions has not started yet. Nothing was charged. Ask again.")
+        return self._opened.speed
+
+    def is_indexed(self, dataset: str) -> bool:
+        """Tell whether the tables of a data set have indexes."""
+        return self._opened is not None and self._opened.indexed.get(dataset, False)
+
+    def send(self, order: Order) -> bool:
+        """Send an order; False if there is nobody to take it."""
+        with self._sending:
+            try:
+                if self._line is None:
+                    return False
+                self._line.send(order)
+            except OSError:
+                return False
+        return True
+
+    def close(self) -> None:
+        """Wait for what is under way, and end it."""
+        self._ending.set()
+        with self._sending:
+            if self._line is not None:
+                with suppress(OSError):
+                    self._line.send(None)
+        if self._thread.is_alive():
+            self._thread.join()
+        if self._process is not None:
+            self._process.join(PATIENCE)
+            self._process.kill()
+            self._process.join()
+
+    def _spawn(self) -> None:
+        context = get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(
+            target=_begin, args=(self._begin, self._arguments, self.share, theirs), name="questions", daemon=False
+        )
+        process.start()
+        theirs.close()
+        self._process = process
+        with self._sending:
+            self._line = ours
+
+    def _listen(self) -> None:
+        """Hear what the process says; when it has died, start another."""
+        pause = PAUSE
+        while True:
+            line, begun = self._line, time.monotonic()
+            if line is None:
+                return
+            with suppress(EOFError, OSError):
+                while True:
+                    self._hear(line.recv())
+            was_ready = self._ready.is_set()
+            self._ready.clear()
+            with self._sending:
+                line.close()
+                self._line = None
+            if self._ending.is_set() or not (was_ready or self._opened):
+                self._ending.set()
+                self._ready.set()  # whoever waits for it sees that it ended
+                return
+            log("question process died", status=self._status())
+            self._died()
+            pause = PAUSE if time.monotonic() - begun > LONGEST_PAUSE else min(2 * pause, LONGEST_PAUSE)
+            if self._ending.wait(pause):
+                return
+            self._spawn()
+
+    def _hear(self, said: object) -> None:
+        match said:
+            case Opened():
+                self._opened = said
+                self._ready.set()
+            case Outcome() | Counted():
+                self._told(said)
+
+    def _status(self) -> int | None:
+        if self._process is None:
+            return None
+        self._process.join(1)
+        return self._process.exitcode
+
+
+def _begin(begin: Callable[..., None], arguments: tuple[Any, ...], share: Share, line: Connection) -> None:
+    """Begin in the new process."""
+    if share.processors is not None:
+        os.sched_setaffinity(0, share.processors)
+    begin(*arguments, line)
