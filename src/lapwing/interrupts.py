@@ -40,6 +40,12 @@ def deferred() -> Iterator[list[int]]:
             handler(signal.SIGINT, None)
 
 
+def let_through() -> None:
+    """Let a press of this thread's `Switch` through, if it has one: for loops that wait, and hear signals at once."""
+    with deferred():
+        pass
+
+
 @final
 class Ending:
     """Ctrl-C while something ends that may be stopped: from `hold` on a press is dropped, until `let_through`.

@@ -67,8 +67,7 @@ class Session:
         self._limits = limits
         self._plans = plans if plans is not None else PlanCache[tuple[Plan, Quote]]()
         self._origin = origin  # that this one was made from
-        self._timing = timing
-        self._closed = False
+        self._timing, self._closed = timing, False
         self._process = os.getpid()  # DuckDB's threads do not survive a fork: in a child it would hang, once charged
 
     def _require_open(self) -> None:

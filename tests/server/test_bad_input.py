@@ -12,7 +12,7 @@ import duckdb
 import pytest
 import requests
 
-from lapwing.engines.duckdb import engine
+from lapwing.engines import DuckDB
 from lapwing.errors import LapwingError
 from lapwing.server import middleware
 from lapwing.server.bodies import Text
@@ -371,7 +371,7 @@ def failed(world: World) -> None:
         raise duckdb.OutOfMemoryException("no room for Erika Mustermann")
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(engine, "ask", failing)
+        patched.setattr(DuckDB, "_fetch", failing)
         for number in range(3):
             reply = world.query("alice", {"sql": f"{COUNT} WHERE age < {number}", "epsilon": 0.1})
             assert (reply.status, reply.document["code"]) == (500, "engine_fault")

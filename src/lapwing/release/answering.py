@@ -138,13 +138,6 @@ def _bounding(plan: Plan) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def units_of(tables: Sequence[Table]) -> str:
-    """Say whom a question about tables protects: of each kind of units one after the other."""
-    kinds = {table.units: table.root for table in tables}
-    named = ("each row" if root.unit_is_row else f"each {root.privacy_unit}" for root in kinds.values())
-    return " and ".join(dict.fromkeys(named))
-
-
 def bound_of(tables: Sequence[Table]) -> str:
     """Say what is kept of one privacy unit in tables: those of a kind of units together, parents first."""
     kinds = dict.fromkeys(table.units for table in tables)

@@ -1,10 +1,13 @@
 """What a question would be charged now, and how good its answer would be: from plan, catalog, ledger and limits."""
 
+from collections.abc import Sequence
+
+from lapwing.catalog.model import Table
 from lapwing.ledger.state import State
 from lapwing.preview import PartPreview, Preview
 from lapwing.query.measure_names import measure_names
 from lapwing.release.affordability import NO_LIMITS, affordability
-from lapwing.release.answering import bound_of, notes_of, sum_of, units_of
+from lapwing.release.answering import bound_of, notes_of, sum_of
 from lapwing.release.previews import (
     at_widest,
     column_previews,
@@ -77,3 +80,10 @@ def _part_previews(parts: tuple[str, ...] | None, state: State) -> tuple[PartPre
         return None
     spent, left = state.division.losses.spent_by_part(), state.division.losses.rooms()
     return tuple(PartPreview(part=part, spent=spent[part], remaining=left[part]) for part in parts)
+
+
+def units_of(tables: Sequence[Table]) -> str:
+    """Say whom a question about tables protects: of each kind of units one after the other."""
+    kinds = {table.units: table.root for table in tables}
+    named = ("each row" if root.unit_is_row else f"each {root.privacy_unit}" for root in kinds.values())
+    return " and ".join(dict.fromkeys(named))

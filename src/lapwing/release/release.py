@@ -97,11 +97,7 @@ def release_all(batch: Sequence[Quote], access: Access, *, then: Sequence[Quote]
 
 
 def _release(
-    batch: Sequence[Quote],
-    then: Sequence[Quote],
-    access: Access,
-    charges: list[Charged],
-    answers: list[Release],
+    batch: Sequence[Quote], then: Sequence[Quote], access: Access, charges: list[Charged], answers: list[Release]
 ) -> None:
     """Add the answers to priced questions to `answers`, in order, and what they are charged to `charges`."""
     waiting = None
@@ -128,12 +124,11 @@ def _release(
     paid, found = iter(outcome), list[Release]()
     try:
         for lookup, versions in zip(lookups, digests, strict=True):
-            if isinstance(lookup, Release):
-                found.append(lookup)
-                continue
-            charged, run = next(paid), access.engine.run
-            # 4. Run, and 5. add noise. What is exact gets no name here, where an error raised later would hold it.
-            found.append(_answer(lookup, charged, run(lookup.bought.question, versions), access.entropy))
+            if isinstance(lookup, Purchase):
+                charged, run = next(paid), access.engine.run
+                # 4. Run, and 5. add noise. What is exact gets no name here, where an error raised later would hold it.
+                lookup = _answer(lookup, charged, run(lookup.bought.question, versions), access.entropy)
+            found.append(lookup)
     except BaseException:
         with suppress(LapwingError):
             _record(found, charges, answers, access)

@@ -3,7 +3,7 @@
 import time
 from typing import Final, final
 
-from lapwing.interrupts import deferred
+from lapwing.interrupts import let_through
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.waiting import UnderWay, still_waiting
 
@@ -31,6 +31,5 @@ class Waiting:
             if time.monotonic() > self._deadline:
                 raise still_waiting(WAIT_SECONDS)
             time.sleep(pause)
-            with deferred():  # lets a press of this thread's `Switch` through; signals are heard at once
-                pass
+            let_through()
             pause = min(2 * pause, _LONGEST_SECONDS)

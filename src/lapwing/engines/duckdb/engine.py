@@ -33,7 +33,7 @@ from lapwing.catalog.model import Catalog, Table
 from lapwing.engines.base import FAILED, Exact, IndexState
 from lapwing.engines.duckdb import files, index, source_reading
 from lapwing.engines.duckdb.cleaned import WHOLE, Location, Pass, Relations, from_files, layer, needed, passes_for
-from lapwing.engines.duckdb.database import Database
+from lapwing.engines.duckdb.database import Database, Rows
 from lapwing.engines.duckdb.files import File, Stamp, stamp_of
 from lapwing.engines.duckdb.indexing import Identities, Indexing
 from lapwing.engines.duckdb.link_keys import is_repeated, keys_of, not_unique
@@ -197,7 +197,7 @@ class DuckDB:
         if not bounded:
             with progress.work(f"Asking the index of {names}"):
                 parts = self._key_parts(question)
-                yield ask(question, self._held(question, indexes), self._database.query, self._database.columns, parts)
+                yield ask(question, self._held(question, indexes), self._fetch, self._database.columns, parts)
             return
         passes = self._passes(bounded)
         parts = [Pass(index=part, of=passes) for part in range(passes)]
@@ -209,7 +209,7 @@ class DuckDB:
                 with progress.step(number, len(batches)) if len(batches) > 1 else nullcontext():
                     if direct and len(batch) == 1:
                         rows = self._direct(question, indexes, batch[0])
-                        yield ask(question, rows, self._database.query, self._database.columns)
+                        yield ask(question, rows, self._fetch, self._database.columns)
                     else:
                         yield self._gathered(question, indexes, batch, len(batches))
 
@@ -258,6 +258,13 @@ class DuckDB:
         """Return the layers of a question over kept rows that are stored, as a function of a part of the units."""
         public = self._public_layers(question)
         return lambda within: ", ".join([*held(question.tables, relations, part, within), *public])
+
+    def _fetch(self, query: str) -> Rows:
+        """Return the rows of a question's query."""
+        return self._query(query)
+
+    def _query(self, query: str) -> Rows:
+        return self._database.query(query)
 
     # ---- indexes -----------------------------------------------------------------------------------------------------
 
@@ -390,7 +397,7 @@ class DuckDB:
 
     def _read_through(self, table: Table, file: File) -> None:
         with files.readable(file.path, table), progress.work(f"Reading {table.name} through"):
-            ((rows, _),) = self._database.query(source_reading.read_through(table, file.source))
+            ((rows, _),) = self._query(source_reading.read_through(table, file.source))
             if rows != source_reading.rows_of(file.path, file):
                 raise files.unreadable(table)
 
