@@ -46,7 +46,7 @@ from lapwing.server.bodies import BatchBody, QueryBody, body_of, number, request
 from lapwing.server.datasets import ServedDataset
 from lapwing.server.deadline.admission import Admission, Wanted
 from lapwing.server.deadline.cost import Cost, cost_of
-from lapwing.server.deadline.pace import NotStored, Pace, StoredOnly
+from lapwing.server.deadline.pace import NotStored, Pace, StoredOnly, TooBusy
 from lapwing.server.deadline.process import QuestionProcess
 from lapwing.server.fair_queue import Queue
 from lapwing.server.people import Caller
@@ -393,7 +393,7 @@ def was_charged(error: errors.LapwingError) -> bool | None:
         return error.charged
     if error.searches_charged:
         return True
-    return False if isinstance(error, UNCHARGED) else True if isinstance(error, CHARGED) else None
+    return False if isinstance(error, (*UNCHARGED, TooBusy)) else True if isinstance(error, CHARGED) else None
 
 
 def _again(served: ServedDataset, record: AnswerRecord) -> Answer:

@@ -55,6 +55,7 @@ class Lines(Generic[Work]):
         self._running: Counter[str] = Counter()
         self._served: dict[str, int] = {}
         self._turns = count()
+        self._again: set[Task[Work]] = set()
         self._open = True
 
     def put(self, person: str, work: Work) -> Task[Work]:
@@ -78,7 +79,11 @@ class Lines(Generic[Work]):
     def begin(self, task: Task[Work]) -> bool:
         """Take work that is to be under way from now on; False if it was dropped or taken meanwhile."""
         with self._lock:
-            if not self._remove(task) or not task.future.set_running_or_notify_cancel():
+            if not self._remove(task):
+                return False
+            if task in self._again:
+                self._again.remove(task)
+            elif not task.future.set_running_or_notify_cancel():
                 return False
             self._running[task.person] += 1
             self._served[task.person] = next(self._turns)
@@ -90,6 +95,17 @@ class Lines(Generic[Work]):
             self._running[task.person] -= 1
             self._running += Counter()  # without those who have nothing under way
             return bool(self._open and self._waiting)
+
+    def back(self, task: Task[Work]) -> None:
+        """Let work that was under way wait again, before all else of its person; it can no longer be dropped."""
+        with self._lock:
+            self._running[task.person] -= 1
+            self._running += Counter()
+            if self._open:
+                self._again.add(task)
+                self._waiting.setdefault(task.person, deque()).appendleft(task)
+                return
+        task.future.set_exception(_ending())
 
     def waits(self, person: str) -> bool:
         """Tell whether anything of somebody waits."""
@@ -112,13 +128,16 @@ class Lines(Generic[Work]):
         with self._lock:
             self._open = False
             waiting = [task for line in self._waiting.values() for task in line]
+            if self._again:
+                self._waiting.clear()
         for task in waiting:
-            task.future.cancel()
+            if not task.future.cancel():
+                task.future.set_exception(_ending())
 
     def _require_room(self, person: str) -> None:
         own = len(self._waiting.get(person, ()))
         if not self._open:
-            raise TooManyRequests("The service is about to end. Nothing was charged. Ask again later.")
+            raise _ending()
         if own >= self.each:
             raise TooManyRequests(
                 f"{own} questions of yours wait for their turn already. Nothing was charged. Ask again later."
@@ -143,6 +162,10 @@ class Lines(Generic[Work]):
         if not line:
             del self._waiting[task.person]
         return True
+
+
+def _ending() -> TooManyRequests:
+    return TooManyRequests("The service is about to end. Nothing was charged. Ask again later.")
 
 
 @final

@@ -20,7 +20,7 @@ from typing import Final, final
 from lapwing.errors import Fault, Interrupted, LapwingError, NotAuthorised, NotFound, QueryRefused, TooManyRequests
 from lapwing.server.bodies import QueryBody
 from lapwing.server.datasets import Datasets, ServedDataset
-from lapwing.server.deadline.pace import Pace
+from lapwing.server.deadline.pace import Pace, TooBusy
 from lapwing.server.execution import QuestionExecutor, RepeatedProblem, was_charged
 from lapwing.server.jobs import Job, JobStore, Status, done, lost
 from lapwing.server.log import log
@@ -108,12 +108,16 @@ class JobRunner:
         """Ask a queued question in this thread and at a pace; return whether it was charged, None if nobody knows.
 
         It runs to its end though it be cancelled meanwhile, as a moment at which it stopped would tell how far it was.
+
+        Raises: TooBusy if it is to wait again.
         """
         try:
             if not self._jobs.begin(id_):
                 return False
             served = self._datasets.visible(caller, dataset)
             return self._ask(id_, caller, served, body, key, pace)
+        except TooBusy:
+            raise
         except LapwingError as error:
             return self._end(id_, "failed", problem_of(error), charged=False)
 
@@ -149,6 +153,9 @@ class JobRunner:
             return self._end(id_, "failed", problem_of(refused), charged=False)
         except RepeatedProblem as repeated:
             return self._end(id_, "failed", repeated.document, charged=True)
+        except TooBusy:
+            self._jobs.step_back(id_)
+            raise
         except Interrupted as stopped:
             return self._end(id_, "cancelled", problem_of(stopped), charged=stopped.charged)
         except LapwingError as error:

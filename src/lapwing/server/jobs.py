@@ -146,6 +146,13 @@ class JobStore:
             )
             return changed.rowcount == 1
 
+    def step_back(self, id_: str) -> None:
+        """Say that a question whose turn had come waits again, as it could not be charged in time."""
+        with self._store.transaction() as connection:
+            connection.execute(
+                "UPDATE queries SET status = 'waiting' WHERE id = ? AND status = 'running' AND stopping = 0", (id_,)
+            )
+
     def cancel(self, id_: str, *, by: str) -> Job:
         """End a question that waits, or ask one that runs to stop; what has ended stays as it ended.
 

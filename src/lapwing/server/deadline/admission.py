@@ -2,16 +2,17 @@
 
 Theory of operation. The engine of the question process runs one question after the other. `begins` is when it would be
 free if each of those that were admitted took all that it may (`deadline.cost`). A question is admitted once it could
-begin within a quarter of its deadline; until then it waits, in the line of its person (`fair_queue`), and costs no
-thread. From then on its moments are fixed:
+begin soon, within a tenth of its deadline; until then it waits, in the line of its person (`fair_queue`), and costs no
+thread. From then on its moments are fixed, as parts of its deadline:
 
-- by half of its deadline it is charged, or not at all;
-- by three quarters the engine has returned, or it is a fault. As the question may take a quarter at most (`cost.ROOM`),
-  and the engine is free for it within a quarter, the last quarter of these is room for what was not foreseen;
+- by `CHARGED` it is charged, or not at all;
+- by `KNOWN` the engine has returned, or it is a fault. As the question may take a quarter at most (`cost.ROOM`), and the
+  engine is free for it, more than that is left for what was not foreseen;
 - the rest is for noise, record and the way back. Then it leaves.
 
 All of that rests on public facts: who asked what, and when. So does what others see of it: how long they wait, and the
-gauges. Nobody who waits is ever charged and then late because many ask: whatever is admitted has its time reserved.
+gauges. Nobody who waits is ever charged and then late because many ask: whatever is admitted has its time reserved. If
+the machine is too busy with other things, so that a question is not charged in time, its turn comes again.
 """
 
 import heapq
@@ -27,6 +28,7 @@ from lapwing.errors import ServiceFault
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.bodies import BatchBody, QueryBody
 from lapwing.server.deadline.cost import Cost
+from lapwing.server.deadline.pace import TooBusy
 from lapwing.server.deadline.process import Counted, Order, Outcome, QuestionProcess
 from lapwing.server.deadline.turns import Ticket
 from lapwing.server.fair_queue import MOST_EACH, Lines, Task
@@ -34,11 +36,11 @@ from lapwing.server.people import Caller
 
 SLOTS: Final = 256
 """Questions that are admitted and have not left; of one person three quarters of them."""
-CHARGED: Final = {1: (0.5,), 2: (0.35, 0.65)}
+CHARGED: Final = {1: (0.3,), 2: (0.25, 0.6)}
 """By which part of the deadline each step is charged, by how many there are."""
-KNOWN: Final = {1: (0.75,), 2: (0.5, 0.75)}
+KNOWN: Final = {1: (0.85,), 2: (0.5, 0.85)}
 """From which part of the deadline what came of each step may be known."""
-BEGUN: Final = 0.25
+BEGUN: Final = 0.1
 """Within which part of the deadline the engine is free."""
 
 
@@ -206,8 +208,13 @@ class Admission:
             self._know(admitted, Outcome(number=number, error=_gone(), at_once=True))
 
     def _hand_out(self, admitted: _Admitted) -> None:
-        self.lines.end(admitted.task)
         outcome, future = admitted.outcome, admitted.task.future
+        if outcome is not None and outcome.at_once and isinstance(outcome.error, TooBusy):
+            # Its turn comes again; and as the clock was too fast for this machine, it is set back.
+            self.lines.back(admitted.task)
+            self._begins = max(self._begins, time.monotonic()) + BEGUN * admitted.task.work.cost.deadline
+            return
+        self.lines.end(admitted.task)
         if outcome is None or outcome.error is not None:
             future.set_exception(_gone() if outcome is None or outcome.error is None else outcome.error)
         else:

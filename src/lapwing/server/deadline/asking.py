@@ -1,6 +1,7 @@
 """What the question process does: it opens what its front has opened, and asks in threads, each at its pace."""
 
 import signal
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -9,14 +10,16 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final, final
 
+from lapwing.builder.literals import quoted
 from lapwing.catalog.toml import load
 from lapwing.errors import LapwingError
 from lapwing.opening import open_session
 from lapwing.server.bodies import QueryBody
+from lapwing.server.datasets import ServedDataset
 from lapwing.server.deadline import speed
 from lapwing.server.deadline.admission import SLOTS
-from lapwing.server.deadline.cost import require_counted
-from lapwing.server.deadline.pace import TicketPace
+from lapwing.server.deadline.cost import Speed, require_counted
+from lapwing.server.deadline.pace import NotStored, StoredOnly, TicketPace
 from lapwing.server.deadline.process import Bug, Counted, Opened, Order, Outcome
 from lapwing.server.deadline.turns import Turns
 from lapwing.server.execution import RepeatedProblem, was_charged
@@ -25,8 +28,10 @@ from lapwing.server.problems import place_of
 from lapwing.server.rounds import Rounds
 from lapwing.server.service import Service, ServiceSettings
 
+SWITCH: Final = 0.0005
+"""Seconds after which a thread lets others go on: each has a deadline."""
 LOOK: Final = 5.0
-"""Seconds between two looks whether data sets were registered."""
+"""Seconds between two looks whether data are new."""
 
 
 def work(
@@ -38,6 +43,7 @@ def work(
     """
     for number in (signal.SIGINT, signal.SIGTERM):  # its front says when to end
         signal.signal(number, signal.SIG_IGN)
+    sys.setswitchinterval(SWITCH)
     open_log(worker)
     try:
         with ExitStack() as stack:
@@ -78,33 +84,56 @@ class _Line:
 
 
 def _serve(service: Service, line: _Line) -> None:
-    measured, turns = speed.measured(), Turns()
-    indexed: dict[str, bool] = {}
-
-    def look() -> float:
-        """Open what was registered, and write indexes, so that no question has to, while its time runs."""
-        service.datasets.look()
-        new = [served for served in service.datasets.everything() if served.name not in indexed]
-        for served in new:
-            indexed[served.name] = speed.make_indexes(served.session.catalog)
-            try:
-                require_counted(served.session.catalog)
-            except LapwingError as error:
-                log("too many rows", dataset=served.name, code=error.code)
-        if new or not indexed:
-            line.say(Opened(speed=measured, indexed=dict(indexed)))
-        return LOOK
-
-    look()
-    looking = Rounds("registered", LOOK, look)
-    looking.start()
+    turns, warming = Turns(), _Warming(service, line, speed.measured())
+    warming.look()
+    warming.rounds.start()
     service.settler.rounds.start()
     threading.Thread(target=turns.watch, name="turns", daemon=True).start()
     with ThreadPoolExecutor(max_workers=SLOTS, thread_name_prefix="question") as threads:
         while (order := line.next()) is not None:
             turns.enter(order.ticket)
             threads.submit(_ask, service, turns, order, line)
-    looking.close()
+    warming.rounds.close()
+
+
+@final
+class _Warming:
+    """Does what no question is to do while its time runs: opens what was registered, reads data, writes indexes."""
+
+    def __init__(self, service: Service, line: _Line, measured: Speed) -> None:
+        self._service, self._line, self._speed = service, line, measured
+        self._indexed: dict[str, bool] = {}
+        self._versions: dict[str, int] = {}
+        self._told = False
+        self.rounds = Rounds("warming", LOOK, self._round)
+
+    def look(self) -> None:
+        """Look at all data sets, and say it if something is new."""
+        before = dict(self._indexed)
+        self._service.datasets.look()
+        for served in self._service.datasets.everything():
+            try:
+                self._warm(served)
+            except LapwingError as error:
+                log("not warm", dataset=served.name, code=error.code)
+        if self._indexed != before or not self._told:
+            self._told = True
+            self._line.say(Opened(speed=self._speed, indexed=dict(self._indexed)))
+
+    def _warm(self, served: ServedDataset) -> None:
+        catalog, version = served.session.catalog, served.session.budget(history=False).version
+        if self._versions.get(served.name) != version:
+            self._indexed[served.name] = speed.make_indexes(catalog)
+            self._versions[served.name] = version
+            require_counted(catalog)
+        nobody = served.session.acting_for("nobody", timing=StoredOnly().timing)
+        for table in catalog.tables:
+            with suppress(NotStored):  # by then it is known that the data are those of the version
+                nobody.sql(f"SELECT COUNT(*) AS n FROM {quoted(table.name)}", epsilon=1)
+
+    def _round(self) -> float:
+        self.look()
+        return LOOK
 
 
 def _ask(service: Service, turns: Turns, order: Order, line: _Line) -> None:
@@ -120,11 +149,11 @@ def _ask(service: Service, turns: Turns, order: Order, line: _Line) -> None:
 
 
 def _outcome(service: Service, order: Order, pace: TicketPace) -> Outcome:
-    if order.job is not None and isinstance(order.body, QueryBody):
-        # What comes of it is in the store, where its asker looks.
-        charged = service.job_runner.run_at(pace, order.job, order.caller, order.dataset, order.body, order.key)
-        return Outcome(number=order.number, at_once=charged is False)
     try:
+        if order.job is not None and isinstance(order.body, QueryBody):
+            # What comes of it is in the store, where its asker looks.
+            charged = service.job_runner.run_at(pace, order.job, order.caller, order.dataset, order.body, order.key)
+            return Outcome(number=order.number, at_once=charged is False)
         served = service.datasets.visible(order.caller, order.dataset)
         records = service.executor.answered(order.caller, served, order.body, order.key, pace=pace)
     except RepeatedProblem as known:

@@ -58,7 +58,7 @@ class Cost:
     @property
     def reserved(self) -> float:
         """Seconds for which the engine is reserved: between two steps nobody else has it."""
-        return self.seconds if self.steps == 1 else self.deadline / 2
+        return self.seconds if self.steps == 1 else self.deadline * 3 / 4
 
 
 def cost_of(plans: Sequence[Plan], speed: Speed, *, indexed: bool, share: int = 1) -> Cost:

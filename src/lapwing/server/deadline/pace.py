@@ -21,15 +21,16 @@ from lapwing.release.request import Timing
 from lapwing.server.deadline.turns import Ticket, Turns
 from lapwing.switches import Switch
 
-TOO_BUSY: Final = (
-    "The service was too busy to charge the question in time, so it was not charged. Ask again, or let it wait in the "
-    "queue."
-)
+TOO_BUSY: Final = "The service was too busy to charge the question in time. Nothing was charged. Ask again later."
 Run = Callable[[Engine, Question, Mapping[str, str]], Exact]
 
 
 class NotStored(Exception):
     """A question would have to be charged."""
+
+
+class TooBusy(ServiceFault):
+    """A question was not charged in time, so that it was not charged; its turn comes again."""
 
 
 class Pace(Protocol):
@@ -105,7 +106,7 @@ class TicketPace:
 
         def now() -> Limits:
             if time.monotonic() > self._ticket.charged_by[self._place]:
-                raise ServiceFault(TOO_BUSY)
+                raise TooBusy(TOO_BUSY)
             return limits()
 
         return now

@@ -1,0 +1,257 @@
+"""Who is asked when, and when the answer leaves, does not depend on how long it took."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from typing import Any, cast
+
+import pytest
+
+from lapwing.errors import EngineFault, QueryRefused, ServiceFault, TooManyRequests
+from lapwing.server.bodies import QueryBody
+from lapwing.server.deadline import admission as admission_module
+from lapwing.server.deadline.admission import Admission, Wanted
+from lapwing.server.deadline.cost import Cost
+from lapwing.server.deadline.pace import TOO_BUSY, TooBusy
+from lapwing.server.deadline.process import Counted, Order, Outcome, QuestionProcess
+from lapwing.server.people import Caller
+
+CLOSE = 0.08
+"""Seconds that threads of a busy machine may be late."""
+
+
+class Process:
+    """A question process that answers when a test says it."""
+
+    def __init__(self) -> None:
+        self.orders: list[Order] = []
+        self.sent: list[float] = []
+        self.is_up = True
+        self.reaction: Callable[[Order], None] = lambda _: None
+        self.told: Callable[[Outcome | Counted], None]
+        self.died: Callable[[], None]
+
+    def start(self, told: Callable[[Outcome | Counted], None], died: Callable[[], None]) -> None:
+        self.told, self.died = told, died
+
+    def send(self, order: Order) -> bool:
+        self.orders.append(order)
+        self.sent.append(time.monotonic())
+        threading.Thread(target=self.reaction, args=(order,), daemon=True).start()
+        return self.is_up
+
+    def close(self) -> None:
+        pass
+
+    def answer(self, order: Order, after: float = 0.0, **what: Any) -> None:
+        time.sleep(after)
+        self.told(Outcome(number=order.number, **what))
+
+
+@contextmanager
+def admitting() -> Iterator[tuple[Admission, Process]]:
+    process = Process()
+    admission = Admission(cast(QuestionProcess, process), lambda *_: None)
+    admission.start()
+    try:
+        yield admission, process
+    finally:
+        for order in process.orders:
+            process.told(Outcome(number=order.number))
+        admission.close()
+
+
+def wanted(person: str = "alice", seconds: float = 0.001, steps: int = 1) -> Wanted:
+    caller = Caller(name=person, role="analyst", rights=frozenset({"ask"}), token="t")
+    body = QueryBody(sql="SELECT COUNT(*) AS n FROM visits", epsilon=1)
+    cost = Cost(seconds=seconds, steps=steps)
+    return Wanted(caller=caller, dataset="open", body=body, key=None, job=None, cost=cost)
+
+
+def seconds_until(admission: Admission, one: Wanted) -> float:
+    begun = time.monotonic()
+    try:
+        admission.put(one).result(10)
+    except (EngineFault, ServiceFault):
+        pass
+    return time.monotonic() - begun
+
+
+@pytest.mark.parametrize("after", [0.0, 0.2])
+@pytest.mark.parametrize("what", [{}, {"error": EngineFault("it failed")}])
+def test_what_was_charged_leaves_at_its_deadline(after: float, what: Any) -> None:
+    with admitting() as (admission, process):
+        process.reaction = lambda order: process.answer(order, after, **what)
+        assert seconds_until(admission, wanted()) == pytest.approx(0.25, abs=CLOSE)
+
+
+def test_the_check_finds_answers_that_leave_when_they_are_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    know = Admission._know
+
+    def at_once(self: Admission, admitted: Any, outcome: Outcome) -> None:
+        know(self, admitted, Outcome(number=outcome.number, error=outcome.error, at_once=True))
+
+    monkeypatch.setattr(Admission, "_know", at_once)
+    with pytest.raises(AssertionError):
+        test_what_was_charged_leaves_at_its_deadline(0.0, {})
+
+
+def test_what_was_not_charged_leaves_at_once() -> None:
+    with admitting() as (admission, process):
+        process.reaction = lambda order: process.answer(order, error=QueryRefused("no"), at_once=True)
+        begun = time.monotonic()
+        with pytest.raises(QueryRefused):
+            admission.put(wanted()).result(10)
+        assert time.monotonic() - begun < 0.2
+
+
+@pytest.mark.parametrize("after", [0.0, 0.4])
+def test_who_waits_how_long_does_not_depend_on_what_others_took(after: float) -> None:
+    """Each may take a tenth of a second, so one is admitted every tenth, though all be answered at once or late."""
+    with admitting() as (admission, process):
+        process.reaction = lambda order: process.answer(order, after)
+        turns = [admission.put(wanted(seconds=0.1)) for _ in range(5)]
+        for turn in turns:
+            turn.result(10)
+        between = [later - sooner for sooner, later in zip(process.sent[:-1], process.sent[1:], strict=True)]
+        # The first two, as one may begin within a tenth of its deadline of half a second.
+        assert sum(between) == pytest.approx(0.4 - 0.05, abs=CLOSE)
+
+
+def test_the_time_of_the_engine_is_reserved_once() -> None:
+    with admitting() as (admission, process):
+        process.reaction = process.answer
+        for turn in [admission.put(wanted(f"p{number}", seconds=0.05)) for number in range(8)]:
+            turn.result(10)
+        tickets = [order.ticket for order in process.orders]
+        assert all(one.ends <= other.begins + 1e-9 for one, other in zip(tickets[:-1], tickets[1:], strict=True))
+        for one, sent in zip(tickets, process.sent, strict=True):
+            assert one.begins <= sent + 0.025 + CLOSE
+            assert one.ends < one.last - 0.05
+
+
+def test_people_take_turns() -> None:
+    with admitting() as (admission, process):
+        process.reaction = process.answer
+        many = [admission.put(wanted("mallory", seconds=0.06)) for _ in range(12)]
+        time.sleep(0.02)
+        begun = time.monotonic()
+        admission.put(wanted("bob")).result(10)
+        assert time.monotonic() - begun < 0.25 + 0.06 + CLOSE
+        for turn in many:
+            turn.result(10)
+
+
+def test_a_long_one_comes_to_its_turn_among_short_ones() -> None:
+    """Somebody whose question fits later than others' is not passed by for ever."""
+    ending = threading.Event()
+    with admitting() as (admission, process):
+        process.reaction = process.answer
+
+        def flood() -> None:
+            while not ending.is_set():
+                for turn in [admission.put(wanted("mallory", seconds=0.02)) for _ in range(20)]:
+                    turn.result(10)
+
+        thread = threading.Thread(target=flood)
+        thread.start()
+        try:
+            begun = time.monotonic()
+            admission.put(wanted("bob", seconds=0.2)).result(20)
+            assert time.monotonic() - begun < 1.0 + 0.5 + CLOSE
+        finally:
+            ending.set()
+            thread.join()
+
+
+def test_what_waits_can_be_dropped_and_what_runs_cannot() -> None:
+    with admitting() as (admission, process):
+        first, second = admission.put(wanted(seconds=0.06)), admission.put(wanted(seconds=0.06))
+        time.sleep(0.01)
+        assert second.cancel()
+        assert not first.cancel()
+        with pytest.raises(CancelledError):
+            second.result(1)
+        assert admission.lines.depth() == (0, 1)
+        process.told(Outcome(number=process.orders[0].number))
+        first.result(5)
+        assert admission.lines.depth() == (0, 0)
+        assert len(process.orders) == 1
+
+
+def test_a_place_is_taken_until_the_deadline() -> None:
+    """So nobody sees in the gauges when an answer was ready."""
+    with admitting() as (admission, process):
+        process.reaction = process.answer
+        admission.put(wanted())
+        time.sleep(0.1)
+        assert admission.lines.depth() == (0, 1)
+        time.sleep(0.25)
+        assert admission.lines.depth() == (0, 0)
+
+
+def test_no_more_are_admitted_than_there_are_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission_module, "SLOTS", 4)
+    with admitting() as (admission, process):
+        process.reaction = process.answer
+        turns = [admission.put(wanted(f"p{number}", seconds=1e-6)) for number in range(9)]
+        time.sleep(0.1)
+        assert admission.lines.depth() == (5, 4)
+        for turn in turns:
+            turn.result(10)
+
+
+def test_a_death_is_told_at_the_deadline() -> None:
+    with admitting() as (admission, process):
+        process.reaction = lambda _: process.died()
+        begun = time.monotonic()
+        with pytest.raises(ServiceFault, match="history"):
+            admission.put(wanted()).result(10)
+        assert time.monotonic() - begun == pytest.approx(0.25, abs=CLOSE)
+
+
+def test_what_was_not_charged_in_time_waits_again_and_the_clock_is_set_back() -> None:
+    with admitting() as (admission, process):
+
+        def react(order: Order) -> None:
+            busy = len(process.orders) < 3
+            process.answer(order, error=TooBusy(TOO_BUSY) if busy else None, at_once=busy)
+
+        process.reaction = react
+        admission.put(wanted()).result(10)
+        assert len(process.orders) == 3
+        assert process.orders[2].ticket.begins > process.orders[0].ticket.begins + 2 * 0.02
+        assert admission.lines.depth() == (0, 0)
+
+
+def test_what_waits_again_is_told_that_the_service_ends() -> None:
+    with admitting() as (admission, process):
+        process.reaction = lambda order: process.answer(order, error=TooBusy(TOO_BUSY), at_once=True)
+        turn = admission.put(wanted(seconds=0.06))
+        time.sleep(0.05)
+        admission.lines.close()
+        with pytest.raises(TooManyRequests):
+            turn.result(5)
+
+
+def test_nothing_is_admitted_while_there_is_nobody_to_ask() -> None:
+    with admitting() as (admission, process):
+        process.reaction = process.answer
+        process.is_up = False
+        turn = admission.put(wanted())
+        time.sleep(0.05)
+        assert process.orders == []
+        process.is_up = True
+        admission._look()
+        turn.result(5)
+
+
+def test_two_steps_have_two_moments() -> None:
+    cost = Cost(seconds=0.01, steps=2)
+    assert (cost.deadline, cost.reserved) == (0.5, 0.375)
+    moments = admission_module.ticket(cost, 10.0, 10.0)
+    assert moments.charged_by == (10.125, 10.3)
+    assert moments.known_from == (10.25, 10.425)
+    assert moments.leaves == 10.5
