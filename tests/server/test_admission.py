@@ -1,10 +1,11 @@
 """Who is asked when, and when the answer leaves, does not depend on how long it took."""
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, cast
 
 import pytest
@@ -13,12 +14,12 @@ from lapwing.errors import EngineFault, QueryRefused, ServiceFault, TooManyReque
 from lapwing.server.bodies import QueryBody
 from lapwing.server.deadline import admission as admission_module
 from lapwing.server.deadline.admission import Admission, Wanted
-from lapwing.server.deadline.cost import Cost
+from lapwing.server.deadline.cost import Cost, Speed
 from lapwing.server.deadline.pace import TOO_BUSY, TooBusy
-from lapwing.server.deadline.process import Counted, Order, Outcome, QuestionProcess
+from lapwing.server.deadline.process import Counted, Opened, Order, Outcome, QuestionProcess
 from lapwing.server.people import Caller
 
-CLOSE = 0.08
+CLOSE = 0.25
 """Seconds that threads of a busy machine may be late."""
 
 
@@ -30,10 +31,10 @@ class Process:
         self.sent: list[float] = []
         self.is_up = True
         self.reaction: Callable[[Order], None] = lambda _: None
-        self.told: Callable[[Outcome | Counted], None]
+        self.told: Callable[[Outcome | Counted | Opened], None]
         self.died: Callable[[], None]
 
-    def start(self, told: Callable[[Outcome | Counted], None], died: Callable[[], None]) -> None:
+    def start(self, told: Callable[[Outcome | Counted | Opened], None], died: Callable[[], None]) -> None:
         self.told, self.died = told, died
 
     def send(self, order: Order) -> bool:
@@ -72,10 +73,8 @@ def wanted(person: str = "alice", seconds: float = 0.001, steps: int = 1) -> Wan
 
 def seconds_until(admission: Admission, one: Wanted) -> float:
     begun = time.monotonic()
-    try:
+    with suppress(EngineFault, ServiceFault):
         admission.put(one).result(10)
-    except (EngineFault, ServiceFault):
-        pass
     return time.monotonic() - begun
 
 
@@ -84,7 +83,7 @@ def seconds_until(admission: Admission, one: Wanted) -> float:
 def test_what_was_charged_leaves_at_its_deadline(after: float, what: Any) -> None:
     with admitting() as (admission, process):
         process.reaction = lambda order: process.answer(order, after, **what)
-        assert seconds_until(admission, wanted()) == pytest.approx(0.25, abs=CLOSE)
+        assert 0.25 <= seconds_until(admission, wanted()) < 0.25 + CLOSE
 
 
 def test_the_check_finds_answers_that_leave_when_they_are_ready(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +116,7 @@ def test_who_waits_how_long_does_not_depend_on_what_others_took(after: float) ->
             turn.result(10)
         between = [later - sooner for sooner, later in zip(process.sent[:-1], process.sent[1:], strict=True)]
         # The first two, as one may begin within a tenth of its deadline of half a second.
-        assert sum(between) == pytest.approx(0.4 - 0.05, abs=CLOSE)
+        assert 0.35 - 0.01 <= sum(between) < 0.35 + CLOSE
 
 
 def test_the_time_of_the_engine_is_reserved_once() -> None:
@@ -126,7 +125,7 @@ def test_the_time_of_the_engine_is_reserved_once() -> None:
         for turn in [admission.put(wanted(f"p{number}", seconds=0.05)) for number in range(8)]:
             turn.result(10)
         tickets = [order.ticket for order in process.orders]
-        assert all(one.ends <= other.begins + 1e-9 for one, other in zip(tickets[:-1], tickets[1:], strict=True))
+        assert all(one.ends <= other.begins + 1e-9 for one, other in itertools.pairwise(tickets))
         for one, sent in zip(tickets, process.sent, strict=True):
             assert one.begins <= sent + 0.025 + CLOSE
             assert one.ends < one.last - 0.05
@@ -209,7 +208,7 @@ def test_a_death_is_told_at_the_deadline() -> None:
         begun = time.monotonic()
         with pytest.raises(ServiceFault, match="history"):
             admission.put(wanted()).result(10)
-        assert time.monotonic() - begun == pytest.approx(0.25, abs=CLOSE)
+        assert 0.25 <= time.monotonic() - begun < 0.25 + CLOSE
 
 
 def test_what_was_not_charged_in_time_waits_again_and_the_clock_is_set_back() -> None:
@@ -244,7 +243,7 @@ def test_nothing_is_admitted_while_there_is_nobody_to_ask() -> None:
         time.sleep(0.05)
         assert process.orders == []
         process.is_up = True
-        admission._look()
+        process.told(Opened(speed=Speed(question=0.001, nanosecond=0.0, row=0.0, number=0.0), indexed={}))
         turn.result(5)
 
 

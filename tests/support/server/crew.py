@@ -82,11 +82,16 @@ class Reply:
         return "" if self.status == 200 else str(json.loads(self.content)["code"])
 
 
-def prepared(folder: Path, ledger: str | None = None) -> dict[str, str]:
-    """Protect a small file with a pure budget of 1, and return tokens: of alice, who has 0.3 of it, bob and carol."""
+def prepared(
+    folder: Path, ledger: str | None = None, epsilon: int = 1, least: Fraction | None = None
+) -> dict[str, str]:
+    """Protect a small file with a pure budget, and return tokens: of alice, who has 0.3 of it, bob and carol.
+
+    Args: least: the part of the budget that a question takes at least; the usual one unless given.
+    """
     write_visits(folder)
     unit, bounds = {"privacy_unit": "person_id", "max_rows_per_unit": 3}, {"cost": (0, 500)}
-    lw.protect(folder / "visits.parquet", epsilon=1, bounds=bounds, **unit).close()  # type: ignore[arg-type]
+    lw.protect(folder / "visits.parquet", epsilon=epsilon, bounds=bounds, **unit).close()  # type: ignore[arg-type]
     if ledger is not None:
         catalog = folder / CATALOG
         catalog.write_text(catalog.read_text().replace("sqlite:visits.lapwing.db", ledger))
@@ -98,6 +103,7 @@ def prepared(folder: Path, ledger: str | None = None) -> dict[str, str]:
         tokens[name], _ = known.issue(name, label="", scopes=RIGHTS_OF[role], seconds=DAY, by="carol")
     policies.grant("visits", "alice", Fraction("0.3"), view.spending, view.total, by="carol")
     policies.grant("visits", "bob", None, view.spending, view.total, by="carol")
+    policies.divide("visits", "share", None, view.spending, view.total, least_share=least, by="carol")
     store.close()
     return tokens
 
@@ -227,10 +233,24 @@ def _believe_deaths_soon() -> None:
     presence.PULSE_SECONDS = 0.2  # type: ignore[misc]
 
 
+def _take_longer_for_some() -> None:
+    """No bug: an engine that takes some hundredths of a second longer if a row is there, as a large file would."""
+    run = DuckDB.run
+
+    def slow(self: DuckDB, *arguments: Any) -> Any:
+        exact = run(self, *arguments)
+        if any(any(numbers) for numbers in exact.cells.values()):
+            time.sleep(0.06)
+        return exact
+
+    DuckDB.run = slow  # type: ignore[assignment, method-assign]
+
+
 PLANTS: Final[Mapping[str, Callable[[], None]]] = {
     "decide before charging": _decide_before_charging,
     "die at once": _die_at_once,
     "take a second": _take_a_second,
+    "take longer for some": _take_longer_for_some,
     "believe deaths soon": _believe_deaths_soon,
 }
 

@@ -6,8 +6,8 @@ begin soon, within a tenth of its deadline; until then it waits, in the line of 
 thread. From then on its moments are fixed, as parts of its deadline:
 
 - by `CHARGED` it is charged, or not at all;
-- by `KNOWN` the engine has returned, or it is a fault. As the question may take a quarter at most (`cost.ROOM`), and the
-  engine is free for it, more than that is left for what was not foreseen;
+- by `KNOWN` the engine has returned, or it is a fault. As the question may take a quarter at most (`cost.ROOM`), and
+  the engine is free for it, more than that is left for what was not foreseen;
 - the rest is for noise, record and the way back. Then it leaves.
 
 All of that rests on public facts: who asked what, and when. So does what others see of it: how long they wait, and the
@@ -29,7 +29,7 @@ from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.bodies import BatchBody, QueryBody
 from lapwing.server.deadline.cost import Cost
 from lapwing.server.deadline.pace import TooBusy
-from lapwing.server.deadline.process import Counted, Order, Outcome, QuestionProcess
+from lapwing.server.deadline.process import Counted, Opened, Order, Outcome, QuestionProcess
 from lapwing.server.deadline.turns import Ticket
 from lapwing.server.fair_queue import MOST_EACH, Lines, Task
 from lapwing.server.people import Caller
@@ -124,7 +124,10 @@ class Admission:
 
     # ---- from the process --------------------------------------------------------------------------------------------
 
-    def _told(self, said: Outcome | Counted) -> None:
+    def _told(self, said: Outcome | Counted | Opened) -> None:
+        if isinstance(said, Opened):
+            self._look()
+            return
         if isinstance(said, Counted):
             self._counted(said.dataset, said.outcome)
             return

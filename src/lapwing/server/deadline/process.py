@@ -117,14 +117,15 @@ class QuestionProcess:
         self._ending = threading.Event()
         self._ready = threading.Event()
         self._opened: Opened | None = None
-        self._told: Callable[[Outcome | Counted], None] = lambda _: None
+        self._told: Callable[[Outcome | Counted | Opened], None] = lambda _: None
         self._died: Callable[[], None] = lambda: None
         self._thread = threading.Thread(target=self._listen, name="question process", daemon=True)
 
-    def start(self, told: Callable[[Outcome | Counted], None], died: Callable[[], None]) -> None:
+    def start(self, told: Callable[[Outcome | Counted | Opened], None], died: Callable[[], None]) -> None:
         """Begin, and return when it is ready.
 
-        Args: told: hears what came of orders; died: that nothing will come of those that were sent.
+        Args: told: hears what came of orders, and that it is ready; died: that nothing will come of those that were
+            sent.
         Raises: ServiceFault if it does not get ready; its log says why.
         """
         self._told, self._died = told, died
@@ -214,12 +215,11 @@ class QuestionProcess:
             self._spawn()
 
     def _hear(self, said: object) -> None:
-        match said:
-            case Opened():
-                self._opened = said
-                self._ready.set()
-            case Outcome() | Counted():
-                self._told(said)
+        if isinstance(said, Opened):
+            self._opened = said
+            self._ready.set()
+        if isinstance(said, Outcome | Counted | Opened):
+            self._told(said)
 
     def _status(self) -> int | None:
         if self._process is None:

@@ -25,7 +25,7 @@ from lapwing.release.request import Timing
 from lapwing.server.deadline.cost import Speed, nanoseconds, numbers
 from lapwing.session import Session
 
-ROWS: Final = 100_000
+ROWS: Final = 40_000
 EACH: Final = 4
 """Rows of a unit."""
 LABELS: Final = 500

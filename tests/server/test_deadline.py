@@ -1,0 +1,137 @@
+"""A service that answers at deadlines, as real processes: what its clock tells, and what many do to one another."""
+
+import json
+import os
+import re
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from statistics import median
+
+import lapwing as lw
+from tests.support.effort import is_long
+from tests.support.server.crew import CATALOG, Crew, Reply, ask, crew, prepared
+
+SECONDS, CLIENTS = (60.0, 64) if is_long() else (4.0, 24)
+ROWS = 20_000
+DEAR = "SELECT COUNT(*) AS n FROM visits WHERE REGEXP_MATCHES(LPAD(plan, 250, 'ab'), 'a{{{0},{0}}}.*b') AND cost < {1}"
+
+
+@contextmanager
+def served(folder: Path, *, padding: bool, planted: str = "") -> Iterator[tuple[Crew, dict[str, str]]]:
+    tokens = prepared(folder, epsilon=10**6, least=Fraction(0))
+    catalog = folder / CATALOG
+    catalog.write_text(re.sub("(max_rows_per_unit = .*)", rf"\1\nrows_at_most = {ROWS}", catalog.read_text(), count=1))
+    with crew(folder, planted=planted, number=1, padding=padding) as running:
+        yield running, tokens
+
+
+def seconds(running: Crew, token: str, condition: str) -> float:
+    begun = time.monotonic()
+    reply = ask(running.port, token, {"sql": f"SELECT COUNT(*) AS n FROM visits WHERE {condition}", "epsilon": 0.01})
+    assert reply.status == 200, reply.content
+    return time.monotonic() - begun
+
+
+def told(running: Crew, token: str, times: int = 8) -> tuple[list[float], list[float]]:
+    """Return how long questions take that no row answers, and that rows do; in turn, each a new one."""
+    seconds(running, token, "cost < 490")  # loads what the others find
+    pairs = [
+        (seconds(running, token, f"person_id = {10**6 + number}"), seconds(running, token, f"cost < {400 + number}"))
+        for number in range(times)
+    ]
+    return [absent for absent, _ in pairs], [present for _, present in pairs]
+
+
+def test_the_clock_tells_nothing_of_rows(tmp_path: Path) -> None:
+    """It takes a tenth of a second longer if a row is there; but all answers leave a quarter of a second after."""
+    with served(tmp_path, padding=True, planted="take longer for some") as (running, tokens):
+        absent, present = told(running, tokens["bob"])
+        assert min(*absent, *present) >= 0.25
+        assert abs(median(present) - median(absent)) < 0.02
+        curator = ask(running.port, tokens["carol"], {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 0.01})
+        assert curator.status == 200
+        flooded(running, tokens)
+
+
+def test_without_padding_the_clock_tells_of_rows(tmp_path: Path) -> None:
+    with served(tmp_path, padding=False, planted="take longer for some") as (running, tokens):
+        absent, present = told(running, tokens["bob"], times=4)
+        assert median(present) - median(absent) > 0.03
+
+
+def flooded(running: Crew, tokens: dict[str, str]) -> None:
+    """Many clients who ask as dear questions as they may cause no fault of somebody's cheap one, and hold up nobody."""
+    stop, statuses, numbers = time.monotonic() + SECONDS, Counter[int](), iter(range(10**9))
+    lock = threading.Lock()
+
+    def next_number() -> int:
+        with lock:
+            return next(numbers)
+
+    def flood() -> None:
+        while time.monotonic() < stop:
+            number = next_number()
+            sql = DEAR.format(number % 40 + 1, 100 + number)
+            statuses[ask(running.port, tokens["alice"], {"sql": sql, "epsilon": 0.001}).status] += 1
+
+    replies: list[tuple[float, Reply]] = []
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        flooding = [clients.submit(flood) for _ in range(CLIENTS)]
+        while time.monotonic() < stop - 1:
+            begun = time.monotonic()
+            sql = f"SELECT COUNT(*) AS n FROM visits WHERE cost < {10**6 + next_number()}"
+            reply = ask(running.port, tokens["bob"], {"sql": sql, "epsilon": 0.001})
+            replies.append((time.monotonic() - begun, reply))
+        for one in flooding:
+            one.result()
+    assert {reply.status for _, reply in replies} == {200}, [
+        reply.content for _, reply in replies if reply.status != 200
+    ]
+    assert len(replies) >= SECONDS / 4
+    assert statuses[500] == 0
+    assert statuses[200] >= 2
+
+
+def test_the_process_that_asks_is_replaced(tmp_path: Path) -> None:
+    """What was under way there is a fault, and leaves at its moment; what comes after is answered."""
+    with served(tmp_path, padding=True, planted="take longer for some") as (running, tokens):
+        seconds(running, tokens["bob"], "cost < 490")
+        (child,) = children(running.parent.pid)
+        with ThreadPoolExecutor(1) as thread:
+            begun = time.monotonic()
+            sql = "SELECT COUNT(*) AS n FROM visits WHERE cost < 400"
+            asked = thread.submit(ask, running.port, tokens["bob"], {"sql": sql, "epsilon": 0.01})
+            time.sleep(0.1)
+            os.kill(child, signal.SIGKILL)
+            reply = asked.result()
+        assert reply.code == "service_fault"
+        assert "history" in json.loads(reply.content)["detail"]
+        assert time.monotonic() - begun >= 0.25
+        assert running.wait_for("question process died")
+        assert seconds(running, tokens["bob"], "cost < 401") >= 0.25
+        running.parent.send_signal(signal.SIGTERM)
+        assert running.parent.wait(60) == 0
+    with lw.connect(tmp_path / CATALOG) as session:
+        assert len(session.faults()) == 1
+        assert [row.answered for row in session.history()] == [True, False, True]
+
+
+def children(parent: int) -> list[int]:
+    """Return the processes that ask questions among those that a process started."""
+    found = []
+    for process in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        try:
+            status = Path(f"/proc/{process}/stat").read_text()
+            command = Path(f"/proc/{process}/cmdline").read_text()
+        except OSError:
+            continue
+        if int(status.rpartition(")")[2].split()[1]) == parent and "spawn_main" in command:
+            found.append(process)
+    return found

@@ -1,0 +1,186 @@
+"""What came of a question is in the ledger from its public moment on, and not before, however long it took."""
+
+import pickle
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lapwing.engines import DuckDB
+from lapwing.errors import EngineFault, Interrupted, LapwingError, QueryRefused
+from lapwing.ledger.allowances import Limits
+from lapwing.release import release
+from lapwing.server.deadline.admission import ticket
+from lapwing.server.deadline.cost import Cost
+from lapwing.server.deadline.pace import NotStored, StoredOnly, TicketPace, TooBusy
+from lapwing.server.deadline.turns import Turns
+from lapwing.session import Session
+from tests.support.server.world import data_set
+
+COUNT = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
+SEARCHED = "SELECT SUM(cost, contribution_bounds_per_row => AUTO) AS s FROM visits"
+CLOSE = 0.25
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Session]:
+    with data_set(tmp_path, "open") as opened:
+        opened.sql(COUNT, epsilon=0.01)  # what it takes is loaded
+        yield opened
+
+
+def paced(session: Session, turns: Turns, seconds: float = 0.001, steps: int = 1) -> tuple[Session, Any]:
+    now = time.monotonic()
+    moments = ticket(Cost(seconds=seconds, steps=steps), now, now)
+    turns.enter(moments)
+    pace = TicketPace(moments, turns)
+    return session.acting_for("alice", pace.limited(_no_limits), timing=pace.timing), moments
+
+
+def _no_limits() -> Limits:
+    return Limits()
+
+
+def seen_in(session: Session, true: Callable[[Any], bool]) -> float:
+    """Return when the newest charge of the ledger is first seen so."""
+    while True:
+        rows = session.history()
+        if rows and rows[-1].principal == "alice" and true(rows[-1]):
+            return time.monotonic()
+        time.sleep(0.003)
+
+
+def watched(session: Session, true: Callable[[Any], bool]) -> Callable[[], float]:
+    found: list[float] = []
+    thread = threading.Thread(target=lambda: found.append(seen_in(session, true)), daemon=True)
+    thread.start()
+
+    def moment() -> float:
+        thread.join(10)
+        return found[0]
+
+    return moment
+
+
+def slow(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    run = DuckDB.run
+
+    def later(self: DuckDB, *arguments: Any) -> Any:
+        time.sleep(seconds)
+        return run(self, *arguments)
+
+    monkeypatch.setattr(DuckDB, "run", later)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.12])
+def test_an_answer_is_there_from_its_moment_on(
+    session: Session, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    slow(monkeypatch, seconds)
+    asker, moments = paced(session, Turns())
+    answered = watched(session, lambda row: row.answered)
+    asker.sql(COUNT, epsilon=0.1)
+    assert 0 <= answered() - moments.known_from[0] < CLOSE
+
+
+def test_the_check_finds_a_record_that_does_not_wait(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = release._record
+    monkeypatch.setattr(
+        release,
+        "_record",
+        lambda found, _charges, answers, access: record(found, (), answers, access),
+    )
+    with pytest.raises(AssertionError):
+        test_an_answer_is_there_from_its_moment_on(session, monkeypatch, 0.0)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.1])
+def test_a_fault_is_known_from_the_same_moment_on(
+    session: Session, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    def failing(*_: object) -> object:
+        time.sleep(seconds)
+        raise EngineFault("it failed")
+
+    monkeypatch.setattr(DuckDB, "run", failing)
+    asker, moments = paced(session, Turns())
+    noted = watched(session, lambda row: row.unanswered is not None)
+    with pytest.raises(EngineFault):
+        asker.sql(COUNT, epsilon=0.1)
+    assert 0 <= noted() - moments.known_from[0] < CLOSE
+    assert len(session.faults()) == 1
+
+
+def test_what_is_not_ready_in_time_is_a_fault(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow(monkeypatch, 0.3)
+    asker, _ = paced(session, Turns())
+    with pytest.raises(EngineFault):
+        asker.sql(COUNT, epsilon=0.1)
+    assert len(session.faults()) == 1
+
+
+def test_what_runs_until_its_end_is_stopped(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = DuckDB.run
+
+    def endless(self: DuckDB, *arguments: Any) -> Any:
+        self._database.query("SELECT COUNT(*) FROM range(4000000000) AS a, range(1000) AS b WHERE hash(a.range) = 1")
+        return run(self, *arguments)
+
+    monkeypatch.setattr(DuckDB, "run", endless)
+    turns = Turns()
+    threading.Thread(target=turns.watch, daemon=True).start()
+    asker, moments = paced(session, turns)
+    with pytest.raises(EngineFault):
+        asker.sql(COUNT, epsilon=0.1)
+    assert time.monotonic() - moments.leaves < 1
+    assert len(session.faults()) == 1
+
+
+def test_bounds_are_known_from_a_moment_of_their_own(session: Session) -> None:
+    asker, moments = paced(session, Turns(), steps=2)
+    answered = watched(session, lambda row: row.answered)
+    asker.sql(SEARCHED, epsilon=0.5)
+    assert 0 <= answered() - moments.known_from[0] < CLOSE
+    assert 0 <= time.monotonic() - moments.known_from[1] < CLOSE
+    assert [row.answered for row in session.history()] == [True] * 3
+
+
+def test_questions_of_a_batch_are_known_together(session: Session) -> None:
+    asker, moments = paced(session, Turns())
+    answered = watched(session, lambda row: row.answered)
+    texts = [f"SELECT COUNT(*) AS n FROM visits WHERE cost < {most}" for most in range(3)]
+    asker.batch(texts, epsilon=0.1)
+    assert 0 <= answered() - moments.known_from[0] < CLOSE
+
+
+def test_what_comes_too_late_is_not_charged(session: Session) -> None:
+    asker, _ = paced(session, Turns())
+    time.sleep(0.1)
+    charges = len(session.history())
+    with pytest.raises(TooBusy, match="Nothing was charged"):
+        asker.sql(COUNT, epsilon=0.1)
+    assert len(session.history()) == charges
+
+
+def test_what_was_bought_is_served_and_nothing_else(session: Session) -> None:
+    bought = session.sql(COUNT, epsilon=0.1)
+    asker = session.acting_for("alice", timing=StoredOnly().timing)
+    assert asker.sql(COUNT, epsilon=0.1).rows() == bought.rows()
+    charges = len(session.history())
+    for sql in (SEARCHED, "SELECT COUNT(*) AS n FROM visits"):
+        with pytest.raises(NotStored):
+            asker.sql(sql, epsilon=0.1)
+    with pytest.raises(NotStored):
+        asker.batch([COUNT, "SELECT COUNT(*) AS n FROM visits"], epsilon=0.1)
+    assert len(session.history()) == charges
+
+
+def test_errors_come_from_another_process_as_they_were() -> None:
+    for error in (Interrupted(charged=True), QueryRefused("no", remedy="Ask.", position=(1, 2)), EngineFault("it")):
+        error.searches_charged = True
+        copy = pickle.loads(pickle.dumps(error))
+        assert isinstance(copy, LapwingError)
+        assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
