@@ -55,7 +55,7 @@ epsilon = 1000000
 delta = 1e-3
 delta_keys = 5e-4
 [tables.t]
-source = "{name}.parquet"
+source = "t.parquet"
 privacy_unit = "uid"
 max_rows_per_unit = 8
 {rows_at_most}
@@ -205,19 +205,20 @@ def version(checkout: Path | None) -> Version:
 
 
 def make(folder: Path, *, bounded: bool = True) -> None:
-    """Write the two data sets, with their catalogs."""
+    """Write the two data sets, each in a folder of its own, with their catalogs."""
     for name, condition in zip(DATASETS, ("u <> 17", "true"), strict=True):
+        (folder / name).mkdir()
         with duckdb.connect() as connection:
-            connection.execute(ROWS.format(note=NOTE, condition=condition, path=folder / f"{name}.parquet"))
+            connection.execute(ROWS.format(note=NOTE, condition=condition, path=folder / name / "t.parquet"))
         more = "rows_at_most = 10000" if bounded else ""
-        (folder / f"{name}.toml").write_text(CATALOG.format(name=name, rows_at_most=more))
+        (folder / name / "lapwing.toml").write_text(CATALOG.format(name=name, rows_at_most=more))
 
 
 @contextmanager
 def service(folder: Path, tested: Version, *, padded: bool) -> Iterator[int]:
     """Serve the two data sets, and give the port."""
     make(folder, bounded=tested.bounded)
-    command = [sys.executable, "-m", "lapwing", "serve", *(f"{name}.toml" for name in DATASETS)]
+    command = [sys.executable, "-m", "lapwing", "serve", *(f"{name}/lapwing.toml" for name in DATASETS)]
     command += ["--port", "0", "--rate", "0", *([] if padded or not tested.padding else ["--no-padding"])]
     with (folder / "log").open("w+b") as log:
         process = subprocess.Popen(command, cwd=folder, env=tested.environment, stderr=log)
@@ -554,7 +555,8 @@ def report(trials: Sequence[Trial], families: Sequence[Family]) -> None:
         came = ", ".join(f"{status} {times}" for status, times in sorted(statuses.items()))
         took = f"{middles[0]:6.0f} ms{middles[1]:6.0f} ms"
         print(f"{line(family.name, right, count)}{took}   {telling(seen, within)}; {came}")
-    print(line("all that are charged", *sums))
+    if sums[1]:
+        print(line("all that are charged", *sums))
 
 
 def line(name: str, right: int, count: int) -> str:
@@ -571,6 +573,7 @@ def main() -> None:
     parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="attack the service of another version")
     parser.add_argument("--trials", type=int, default=600, help="of each family, half of them held out")
     parser.add_argument("--streams", type=int, help="attackers at a time: 4, or 1 unless padded")
+    parser.add_argument("--only", action="append", metavar="NAME", help="of the families, this one; may be repeated")
     parser.add_argument("--save", type=Path, metavar="FILE", help="write what was seen, as JSON")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that whoever ends this ends the service with it
@@ -583,9 +586,10 @@ def main() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lapwing-timing-")))
         port = stack.enter_context(service(folder, tested, padded=padded))
         curator, tokens = people(port, streams, tested)
+        families = [one for one in tested.families if not arguments.only or one.name in arguments.only]
         began = time.perf_counter()
         tasks = [
-            Task(port=port, token=token, curator=curator, families=tested.families, trials=trials, first=i * 10**8)
+            Task(port=port, token=token, curator=curator, families=tuple(families), trials=trials, first=i * 10**8)
             for i, token in enumerate(tokens)
         ]
         pool = stack.enter_context(ProcessPoolExecutor(streams, get_context("spawn")))
@@ -594,7 +598,7 @@ def main() -> None:
     again = sum((times for _, times in came), Counter[str]())
     print(f"{len(found):,} trials by {streams} attackers in {time.perf_counter() - began:.0f} seconds")
     print(f"asked again: {', '.join(f'{status} {times}' for status, times in again.items()) or 'none'}")
-    report(found, tested.families)
+    report(found, families)
     if arguments.save:
         arguments.save.write_text(json.dumps([[t.family, t.within, t.status, t.seen] for t in found]))
 

@@ -84,7 +84,7 @@ def test_the_interval_is_wilsons() -> None:
 def analyst(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     folder = tmp_path_factory.mktemp("timing")
     timing.make(folder)
-    with lw.connect(folder / f"{timing.DATASETS[1]}.toml") as session:
+    with lw.connect(folder / timing.DATASETS[1] / "lapwing.toml") as session:
         yield session.acting_for("analyst", trusted_with_time=False)
 
 
