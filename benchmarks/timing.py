@@ -257,7 +257,7 @@ BETWEEN: Final = 0.02
 """Seconds between two requests of the attacker beside the question."""
 LATER: Final = 0.005
 """The small question is sent so many seconds after the question."""
-QUICK: Final = 4
+QUICK: Final = 2
 PATIENCE: Final = 120.0
 NOT_ASKED: Final = (429, 503)
 """Statuses of questions that are uncharged, and are asked again."""
@@ -411,7 +411,8 @@ def attack(task: Task) -> tuple[list[Trial], Counter[str]]:
     trials, again, number = list[Trial](), Counter[str](), task.first
     for dataset in (0, 1) * 3:  # what the service does once only is done by then
         attacker.trial(CONTROL, bool(dataset), number := number + 1)
-    coming = [family for family in task.families for _ in range(task.trials // (1 if family.counted else 4))]
+    fewer = max(1, task.trials // 4)
+    coming = [family for family in task.families for _ in range(task.trials if family.counted else fewer)]
     chance.shuffle(coming)
     while coming:
         trial = attacker.trial(coming[-1], chance.random() < 0.5, number := number + 1)

@@ -103,7 +103,8 @@ def test_what_counts_is_answered_to_people_who_are_not_trusted(analyst: Any, fam
 
 @pytest.mark.long
 def test_it_attacks_a_service_with_every_family() -> None:
-    done = subprocess.run([sys.executable, FILE, "--quick", "--no-padding"], capture_output=True, text=True, timeout=600)
+    command = [sys.executable, FILE, "--quick", "--no-padding"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert not done.stderr
     for family in timing.BOUNDED:
@@ -111,4 +112,4 @@ def test_it_attacks_a_service_with_every_family() -> None:
         statuses = set(re.findall(r"(?:absent|within) (\d+)", line.split(";")[1]))
         assert statuses == ({"200"} if family.counted else {"422"}), line
     assert "asked again: none" in done.stdout
-    assert re.search(r"all that are charged +14 ", done.stdout)
+    assert re.search(r"all that are charged +7 ", done.stdout)
