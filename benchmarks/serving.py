@@ -23,6 +23,7 @@ import asyncio
 import http.client
 import json
 import os
+import re
 import resource
 import selectors
 import signal
@@ -32,10 +33,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext, suppress
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -221,19 +223,77 @@ def make(folder: Path) -> Path:
     return path
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What is started: by how many workers, of which source tree (None for what is imported here), on which server."""
+
+    workers: int = 1
+    source: Path | None = None
+    postgres: str | None = None
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What the commands run with."""
+        source = {} if self.source is None else {"PYTHONPATH": str(self.source)}
+        return {**os.environ, **source, "LAPWING_CURATOR_PASSWORD": PASSWORD}
+
+    @property
+    def may_pad(self) -> bool:
+        """Whether this Lapwing holds answers until a deadline, unless told otherwise."""
+        return "--no-padding" in subprocess.check_output(
+            self.command("serve", "--help"), env={**self.environment, "COLUMNS": "200"}, text=True
+        )
+
+    def command(self, *arguments: object) -> list[str]:
+        """Return a command line of Lapwing."""
+        return [sys.executable, "-m", "lapwing", *map(str, arguments)]
+
+
 @contextmanager
-def service(folder: Path, workers: int) -> Iterator[tuple[int, int]]:
+def service(folder: Path, setup: Setup) -> Iterator[tuple[int, int]]:
     """Run `lapwing serve` on a port that is free; give its process and the port."""
-    command = [sys.executable, "-m", "lapwing", "serve", str(make(folder)), *PROTECT, "--port", "0", "--rate", "0"]
-    command += ["--workers", str(workers)] if workers > 1 else []
-    environment = {**os.environ, "LAPWING_CURATOR_PASSWORD": PASSWORD}
-    with (folder / "log").open("w+b") as log:
-        process = subprocess.Popen(command, cwd=folder, env=environment, stderr=log)
+    with nullcontext(None) if setup.postgres is None else database(setup.postgres) as address:
+        where = in_file(folder) if address is None else in_database(folder, setup, address)
+        command = setup.command("serve", *where, "--port", "0", "--rate", "0", "--workers", setup.workers)
+        command += ["--no-padding"] if setup.may_pad else []
+        with (folder / "log").open("w+b") as log:
+            process = subprocess.Popen(command, cwd=folder, env=setup.environment, stderr=log)
+            try:
+                yield process.pid, listening(process, folder / "log")
+            finally:
+                process.terminate()
+                process.wait()
+
+
+def in_file(folder: Path) -> list[object]:
+    """Return what is served with a ledger in a file."""
+    return [make(folder), *PROTECT]
+
+
+def in_database(folder: Path, setup: Setup, address: str) -> list[object]:
+    """Return what is served with ledger and people in a database."""
+    catalog = folder / "visits.lapwing.toml"
+    run = partial(subprocess.run, check=True, cwd=folder, env=setup.environment, stdout=subprocess.DEVNULL)
+    run(setup.command("init", make(folder), *PROTECT, "--output", catalog))
+    ledger = f'ledger = "{address}{"&" if "?" in address else "?"}ledger=visits"'
+    catalog.write_text(re.sub(r'(?m)^ledger *= *"[^"]*"', lambda _: ledger, catalog.read_text()))
+    return [catalog, "--people", address]
+
+
+@contextmanager
+def database(server: str) -> Iterator[str]:
+    """Make a database on a server, give its address, and drop it."""
+    import psycopg  # here: only with --postgres is it needed
+    from psycopg import sql
+
+    name = f"lapwing_benchmark_{os.getpid()}_{time.monotonic_ns()}"
+    path, question_mark, options = server.partition("?")
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         try:
-            yield process.pid, listening(process, folder / "log")
+            yield f"{path.rpartition('/')[0]}/{name}{question_mark}{options}"
         finally:
-            process.terminate()
-            process.wait()
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 def listening(process: subprocess.Popen[bytes], log: Path) -> int:
@@ -248,24 +308,32 @@ def listening(process: subprocess.Popen[bytes], log: Path) -> int:
 
 def told(port: int, method: str, path: str, token: str | None = None, body: object = None) -> Any:
     """Return the document that a request is answered."""
+    status, content = replied(port, method, path, token, body)
+    if status >= 300:
+        raise SystemExit(f"{method} {path}: {content.decode()}")
+    return json.loads(content) if content else None
+
+
+def replied(port: int, method: str, path: str, token: str | None, body: object) -> tuple[int, bytes]:
+    """Return what a request is answered."""
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
         headers = {"Content-Type": "application/json"} | ({} if token is None else {"Authorization": f"Bearer {token}"})
         connection.request(method, path, None if body is None else json.dumps(body), headers)
         response = connection.getresponse()
-        content = response.read()
-        if response.status >= 300:
-            raise SystemExit(f"{method} {path}: {content.decode()}")
-        return json.loads(content) if content else None
+        return response.status, response.read()
 
 
 def analysts(port: int) -> list[str]:
-    """Make an analyst for each client, who may ask, and return a token of each."""
+    """Make an analyst for each client, who may ask and is trusted with time, and return a token of each."""
     curator = told(port, "POST", "/v1/login", body={"name": "curator", "password": PASSWORD})["token"]
     tokens = []
     for number in range(CLIENTS):
         name = f"analyst{number}"
         told(port, "POST", "/v1/people", curator, {"name": name, "role": "analyst"})
-        told(port, "PUT", f"/v1/datasets/visits/grants/{name}", curator, {"share": None})
+        path = f"/v1/datasets/visits/grants/{name}"
+        status, _ = replied(port, "PUT", path, curator, {"share": None, "trusted_with_time": True})
+        if status >= 300:  # an older Lapwing, which trusts everybody with it
+            told(port, "PUT", path, curator, {"share": None})
         tokens.append(told(port, "POST", f"/v1/people/{name}/tokens", curator, {"scopes": ["read", "ask"]})["token"])
     return tokens
 
@@ -313,12 +381,19 @@ class Bench:
         came: Load = self.pipe.recv()
         return Load(**{**asdict(came), "server": processors_of(process) - before})
 
-    def served(self, folder: Path, workers: int) -> dict[str, Load]:
-        """Return what came of every kind of request to the service."""
-        count = self.size.requests
-        with service(folder, workers) as (process, port):
+    def charged(self, folder: Path, setup: Setup) -> Load:
+        """Return what came of charged questions to the service."""
+        with service(folder, setup) as (process, port):
             tokens = analysts(port)
             self.load(process, port, posted(port, tokens, "query", -100, 100))  # the engine has seen the file by then
+            return self.load(process, port, posted(port, tokens, "query", 1, self.size.requests))
+
+    def served(self, folder: Path, setup: Setup) -> dict[str, Load]:
+        """Return what came of every kind of request to the service."""
+        count = self.size.requests
+        with service(folder, setup) as (process, port):
+            tokens = analysts(port)
+            self.load(process, port, posted(port, tokens, "query", -100, 100))
             charged = posted(port, tokens, "query", 1, count)
             loads = {"charged": self.load(process, port, charged)}
             loads["the same"] = self.load(process, port, (charged[:AGAIN] * (1 + count // AGAIN))[:count])
@@ -464,6 +539,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure the service under load.")
     parser.add_argument("--quick", action="store_true", help="few requests, to see that it runs")
     parser.add_argument("--workers", type=int, default=1, help="processes of the service")
+    parser.add_argument("--against", type=Path, metavar="SOURCE", help="a source tree that is measured in turn")
+    parser.add_argument("--rounds", type=int, default=3, help="with --against: how often each is measured")
+    parser.add_argument("--postgres", metavar="ADDRESS", help="a server in which databases may be made")
     arguments = parser.parse_args()
     size = QUICK if arguments.quick else Size()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -475,14 +553,40 @@ def main() -> None:
     pipe, theirs = context.Pipe()
     process = context.Process(target=clients, args=(theirs,), daemon=True)
     process.start()
+    setup = Setup(workers=arguments.workers, postgres=arguments.postgres)
     try:
-        report(Bench(pipe, size), arguments.workers)
+        if arguments.against is None:
+            report(Bench(pipe, size), setup)
+        else:
+            compare(Bench(pipe, size), replace(setup, source=arguments.against.resolve()), setup, arguments.rounds)
     finally:
         pipe.send(None)
         process.join()
 
 
-def report(bench: Bench, workers: int) -> None:
+def compare(bench: Bench, before: Setup, after: Setup, rounds: int) -> None:
+    """Measure two source trees in turn, and print each round and the ratios of the medians."""
+    loads: dict[str, list[Load]] = {"before": [], "after": []}
+    for _ in range(rounds):
+        for name, setup in (("before", before), ("after", after)):
+            with tempfile.TemporaryDirectory(prefix="lapwing-bench-") as folder:
+                load = bench.charged(Path(folder), setup)
+            loads[name].append(load)
+            print(line(f"charged, {name}", load, loads["before"][-1].rate), flush=True)
+    for name, figure in FIGURES.items():
+        was, now = (float(np.median([figure(load) for load in loads[name]])) for name in ("before", "after"))
+        print(f"{name:26}{was:9.2f} before{now:9.2f} after{now / was:9.2f} times")
+
+
+FIGURES: Final[Mapping[str, Callable[[Load], float]]] = {
+    "charged a second": lambda load: load.rate,
+    "processor ms of one": lambda load: 1000 * (load.server + load.client) / max(load.well, 1),
+    "p50 ms": lambda load: load.waited_at_most(0.5),
+    "p99 ms": lambda load: load.waited_at_most(0.99),
+}
+
+
+def report(bench: Bench, setup: Setup) -> None:
     """Measure the floors and the service, and print them."""
     with tempfile.TemporaryDirectory(prefix="lapwing-bench-") as name:
         folder = Path(name)
@@ -495,7 +599,7 @@ def report(bench: Bench, workers: int) -> None:
         print(alone("ledger, charge and answer", ledger(folder / "ledger", 2 * bench.size.alone), synced[0]))
         charged = library(folder / "library", bench.size.alone)
         print(alone("session.sql, charged", charged, synced[0]))
-        loads = bench.served(folder / "service", workers)
+        loads = bench.served(folder / "service", setup)
         for kind, load in loads.items():
             print(line(kind, load, charged[0] if kind.startswith("charged") else greeting.rate))
         idle = loads["charged, with idle ones"]

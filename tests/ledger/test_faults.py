@@ -394,7 +394,7 @@ def test_an_interruption_leaves_no_thread_locked_out(path: Path, monkeypatch: py
     with opened(path, patience=0.2) as ledger:
         chain: Any = ledger._chain
         with monkeypatch.context() as patch:
-            patch.setattr(chain._turn, "_lock", TakenThenInterrupted(chain._turn._lock))
+            patch.setattr(chain.turn, "_lock", TakenThenInterrupted(chain.turn._lock))
             with pytest.raises(KeyboardInterrupt):
                 ledger.state()
         with ThreadPoolExecutor(1) as pool:
@@ -404,7 +404,7 @@ def test_an_interruption_leaves_no_thread_locked_out(path: Path, monkeypatch: py
 def test_a_thread_that_waits_too_long_is_told_and_releases_nothing(path: Path) -> None:
     with opened(path, patience=0.2) as ledger, ThreadPoolExecutor(1) as pool:
         chain: Any = ledger._chain
-        with chain._turn.taken():
+        with chain.turn.taken():
             for _ in range(2):
                 with pytest.raises(LedgerFault, match=r"Other threads held .* Nothing was charged"):
                     pool.submit(spend, ledger, 0.1).result()

@@ -18,7 +18,6 @@ from lapwing.ledger import ledger as ledgers
 from lapwing.ledger import settling
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.mark import Transaction
-from lapwing.ledger.state import State
 from lapwing.ledger.waiting import UnderWay
 from lapwing.release import waiting
 from tests.ledger.test_waiting import CATALOG, ROOT, paid, request
@@ -54,10 +53,16 @@ def unheard() -> Iterator[None]:
     whole, lost = Transaction.commit, list[int]()
 
     def commit(self: Any, *entries: Any) -> None:
-        whole(self, *entries)
-        if not lost and any(entry.kind == "charge" for entry in entries):
+        keep = self._keep
+
+        def keep_silently(newest: Any) -> None:
+            keep(newest)
             lost.append(1)
             raise LedgerFault("planted: nobody knows")
+
+        if not lost and any(entry.kind == "charge" for entry in (*self.appended, *entries)):
+            self._keep = keep_silently
+        whole(self, *entries)
 
     Transaction.commit = commit  # type: ignore[method-assign]
     try:
@@ -73,7 +78,7 @@ def unwritable() -> Iterator[None]:
     whole = Transaction.commit
 
     def commit(self: Any, *entries: Any) -> None:
-        if entries:
+        if self.appended or entries:
             raise LedgerFault("planted: it cannot be written")
 
     Transaction.commit = commit  # type: ignore[method-assign]
@@ -175,8 +180,8 @@ def test_a_fault_is_counted_though_others_settle_meanwhile(place: Place, monkeyp
 
 
 def test_twin_who_looks_at_what_was_told_later(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    def settled(self: Ledger, state: State) -> settling.Settled:
-        return settling.settled(state, tuple(self._owed), self._told, self._presence, ledgers._now())
+    def settled(self: Ledger, transaction: Transaction) -> settling.Settled:
+        return settling.settled(transaction.state, tuple(self._owed), self._told, self._presence, ledgers._now())
 
     monkeypatch.setattr(Ledger, "_settled", settled)
     assert faults_of_a_question_that_fails_while_others_settle(place, monkeypatch) == 0

@@ -395,7 +395,7 @@ def owing_beside_a_charge(place: Place, patch: pytest.MonkeyPatch) -> Ledger:
     begun, go_on, commit = threading.Event(), threading.Event(), Transaction.commit
 
     def slowly(self: Transaction, *entries: Entry) -> None:
-        if any(entry.kind == "charge" for entry in entries):
+        if any(entry.kind == "charge" for entry in self.appended):
             begun.set()
             assert go_on.wait(300)
         commit(self, *entries)
@@ -423,11 +423,11 @@ def test_what_is_owed_beside_a_charge_is_counted_with_the_next(place: Place, mon
 
 
 def test_twin_a_charge_that_takes_all_debts_for_paid(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    def forgiving(self: Ledger, transaction: Transaction, settled: Any, *entries: Entry) -> None:
-        transaction.commit(*settled.entries, *entries)
-        self._owed.clear()
+    def forgiving(self: Ledger, transaction: Transaction, settled: Any, *entries: Entry) -> list[State]:
+        transaction.once_kept(self._owed.clear)
+        return transaction.append(*settled.entries, *entries)
 
-    monkeypatch.setattr(Ledger, "_commit", forgiving)
+    monkeypatch.setattr(Ledger, "_append", forgiving)
     with opened(place, 10), pytest.raises(AssertionError):
         check_that_what_is_owed_is_paid(place, monkeypatch)
 

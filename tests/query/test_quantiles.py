@@ -25,9 +25,9 @@ from lapwing.query.calibrate import calibrate
 from lapwing.query.derivation import noisy_trees
 from lapwing.query.derivation.noisy_trees import NoisyTrees, RankKind
 from lapwing.query.derivation.ranked_values import OrderStatistic
+from lapwing.query.distribution import Distribution
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import Fixed
-from lapwing.query.measures import Distribution
 from tests.support.effort import is_long, only
 from tests.support.fixed_entropy import StreamEntropy
 

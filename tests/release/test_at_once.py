@@ -1,5 +1,6 @@
 """Identical questions that overlap: what happens between looking for an answer and paying for one."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,7 @@ import pytest
 import lapwing as lw
 from lapwing.errors import DataChanged
 from lapwing.ledger import waiting as under_way
-from lapwing.ledger.entries import Charge
-from lapwing.ledger.ledger import Ledger
+from lapwing.ledger.entries import Charge, StoredAnswer
 from lapwing.query.quote import Quote
 from lapwing.release import release, stored
 from lapwing.release.waiting import Waiting
@@ -32,12 +32,13 @@ def opened(visits: Path, epsilon: float = 1) -> lw.Session:
 
 def check_paid_once(visits: Path, monkeypatch: pytest.MonkeyPatch, epsilon: float = 1) -> None:
     """Let another session ask the same, and be answered, after one has looked for answers and before it pays."""
-    look, other_asked = stored.look_up, list[Any]()
+    look, other_asked, begun = stored.look_up, list[Any](), list[bool]()
     with opened(visits, epsilon) as one, opened(visits, epsilon) as other:
 
-        def late(priced: Quote, ledger: Ledger) -> Any:
-            found = look(priced, ledger)
-            if ledger is one._ledger and not other_asked:
+        def late(priced: Quote, key: str, kept: Sequence[StoredAnswer]) -> Any:
+            found = look(priced, key, kept)
+            if not begun:
+                begun.append(True)
                 other_asked.append(other.sql(QUESTION, epsilon=0.3).rows())
             return found
 

@@ -24,7 +24,7 @@ from lapwing.opening import open_session
 from lapwing.privacy.measures import GaussianDP
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
-from lapwing.query.measures import Distribution
+from lapwing.query.distribution import Distribution
 from lapwing.query.quote import Quote
 from lapwing.release import payload, restoring
 from lapwing.release.cells import cells_of, exact_values

@@ -44,7 +44,7 @@ def test_a_look_waits_for_nobody(look: str, world: World, monkeypatch: pytest.Mo
     before = world.ask("GET", path, "carol")
     assert before.status == OK
     chain: Any = ledger._chain
-    for impatient in (chain, chain._turn):
+    for impatient in (chain, chain.turn):
         monkeypatch.setattr(impatient, "_patience", 0.05)
     with held(ledger):
         during = world.ask("GET", path, "carol")

@@ -13,8 +13,9 @@ from lapwing.query.derivation.derived import Derived, MeasureValue, measures_of,
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
 from lapwing.query.derivation.noisy_trees import rank_error
 from lapwing.query.derivation.ranked_values import OrderStatistic
+from lapwing.query.distribution import Distribution
 from lapwing.query.measure_names import measure_names
-from lapwing.query.measures import Distribution, Measure
+from lapwing.query.measures import Measure
 from lapwing.query.plan import Plan
 
 

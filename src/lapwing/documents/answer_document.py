@@ -6,7 +6,6 @@ what each column is, so that a reader can make the same Python values of it.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -114,7 +113,27 @@ def answer_document(answer: AnswerShown, confidence: Fraction) -> AnswerDocument
 def description_document(answer: "Answer") -> DescriptionDocument:
     """Return what is public about the columns of an answer: which are keys, and the noise of the others."""
     keys = [output.name for output in answer.plan.outputs if isinstance(output.value, KeyValue)]
-    return {"keys": keys, "facts": [asdict(column) for column in answer.describe()]}
+    return {"keys": keys, "facts": [_facts_document(column) for column in answer.describe()]}
+
+
+def _facts_document(column: ColumnFacts) -> dict[str, Any]:
+    """Write down a column's facts, field by field: `dataclasses.asdict` copies every value, which takes longer."""
+    return {
+        "name": column.name,
+        "measures": [
+            {
+                "measure": one.measure,
+                "mechanism": one.mechanism,
+                "scale": one.scale,
+                "half_width": one.half_width,
+                "price_share": one.price_share,
+            }
+            for one in column.measures
+        ],
+        "half_width": column.half_width,
+        "price_share": column.price_share,
+        "notes": list(column.notes),
+    }
 
 
 def facts_of(documents: Sequence[Mapping[str, Any]]) -> tuple[ColumnFacts, ...]:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from lapwing.catalog.model import Catalog, Table
 from lapwing.errors import DataFault
 from lapwing.query.capabilities import Capabilities
+from lapwing.query.distribution import Distribution
 from lapwing.query.expressions.expression import Constant
-from lapwing.query.measures import Distribution
 from lapwing.query.plan import Question
 from lapwing.query.relations.public_rows import PublicFacts
 

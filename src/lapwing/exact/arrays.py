@@ -21,6 +21,8 @@ ROOM: Final = 1 << 62
 
 def largest(values: IntArray) -> int:
     """Return the largest magnitude in an int64 array."""
+    if values.size == 1:  # most often: one number for all cells
+        return abs(int(values.item()))
     if values.size <= _FEW:
         return max(map(abs, values.ravel().tolist()), default=0)
     return max(abs(int(values.min())), abs(int(values.max())))

@@ -1,8 +1,9 @@
 """The durable ledger: what a session asks of it, whatever store keeps it.
 
-Each method is one transaction of the store's chain (`ledger.store`), where the crash argument stands; what may be
-appended is decided by the pure functions of `ledger.transitions` and `ledger.curating`. Here the two meet for
-questions: look up, decide, commit, return. For what the curator does they meet in `ledger.administration`.
+Each method is decided in a transaction of the store's chain (`ledger.store`), where the crash argument stands, and kept
+by one commit with what other threads ask at the time (`ledger.group_commit`); what may be appended is decided by the
+pure functions of `ledger.transitions` and `ledger.curating`. Here the two meet for questions: look up, decide, commit,
+return. For what the curator does they meet in `ledger.administration`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from lapwing.ledger.allowances import LimitsNow, require_within
 from lapwing.ledger.curating import resuming
 from lapwing.ledger.entries import Charge, Charged, Entry, StoredAnswer, broken, subject_of
 from lapwing.ledger.faults import Cause
+from lapwing.ledger.group_commit import GroupCommit
 from lapwing.ledger.mark import Transaction
 from lapwing.ledger.owners import Owners
 from lapwing.ledger.parts import Parts
@@ -47,6 +49,7 @@ class Ledger:
 
     def __init__(self, chain: Chain, presence: Presence, snapshots: Snapshots | None = None) -> None:
         self._chain = chain
+        self._group = GroupCommit(chain)
         self._presence = presence
         self._snapshots = snapshots if snapshots is not None else Snapshots(chain)
         # What could not be written when it happened: paid from the front, with the ledger held.
@@ -92,19 +95,21 @@ class Ledger:
         """Make these data the current version, and return its number (`administration.accept`)."""
         return administration.accept(self._chain, digests, principal, owners, _now)
 
-    def answers(self, key: str) -> tuple[StoredAnswer, ...]:
-        """Return the answers to this key about the current data, the dearest first.
+    def look_up(self, keys: Sequence[str]) -> tuple[State, list[tuple[StoredAnswer, ...]]]:
+        """Return the state, and for each key the answers to it about the current data, the dearest first.
 
-        Of equally dear ones the first bought comes first, so that the same question always gets the same answer.
+        Of equally dear ones the first bought comes first, so that the same question always gets the same answer. The
+        state is that in which the answers were looked for: those recorded later have higher sequences.
         """
-        with self._chain.transaction() as transaction:
-            found = []
-            for entry in transaction.log.answered_charges(subject_of(key)):
-                charge = Charge.from_record(entry.contents())
-                if charge.key == key and charge.version == transaction.state.version:
-                    payload = _payload(transaction.log, entry.sequence)
-                    found.append(StoredAnswer(sequence=entry.sequence, loss=charge.loss, payload=payload))
-            return tuple(sorted(found, key=lambda answer: (-answer.loss.amount, answer.sequence)))
+
+        def found(transaction: Transaction) -> tuple[State, list[tuple[StoredAnswer, ...]]]:
+            return transaction.state, [_answers(transaction, key) for key in keys]
+
+        return self._group.carry_out(found)
+
+    def answers(self, key: str) -> tuple[StoredAnswer, ...]:
+        """Return the answers to one key, as `look_up`."""
+        return self.look_up([key])[1][0]
 
     def charge_all(
         self, requests: Sequence[Charge], limits: LimitsNow | None = None, since: int | None = None
@@ -123,27 +128,26 @@ class Ledger:
         """
         if not requests:
             return ()
-        with self._chain.transaction() as transaction:
-            settled = self._settled(transaction.state)
+
+        def decide(transaction: Transaction) -> tuple[Charged, ...] | Refused | UnderWay:
+            settled = self._settled(transaction)
             # Nothing is to be waited for if nobody asks at the moment, and no entry came since answers were looked for.
             if settled.state.under_way or since != transaction.state.sequence:
                 awaited = under_way(settled.state, requests, transaction.log, since)
                 if awaited is not None:
-                    self._commit(transaction, settled)
+                    self._append(transaction, settled)
                     return awaited
             return self._charged(transaction, settled, requests, limits)
 
+        return self._group.carry_out(decide)
+
     def under_way(self, requests: Sequence[Charge], since: int | None = None) -> UnderWay | None:
         """Return a charge whose answer may serve one of these requests, if there is one; since: as in `charge_all`."""
-        with self._chain.transaction() as transaction:
-            return under_way(transaction.state, requests, transaction.log, since)
+        return self._group.carry_out(lambda transaction: under_way(transaction.state, requests, transaction.log, since))
 
     def is_under_way(self, sequence: int) -> bool:
         """Tell whether a charge is under way; that its asker died is written down."""
-        with self._chain.transaction() as transaction:
-            settled = self._settled(transaction.state)
-            self._commit(transaction, settled)
-            return sequence in settled.state.under_way
+        return sequence in self._group.carry_out(self._settle).under_way
 
     def _charged(
         self, transaction: Transaction, settled: Settled, requests: Sequence[Charge], limits: LimitsNow | None
@@ -154,16 +158,15 @@ class Ledger:
                 settled.require_counted()
             if limits is not None:
                 require_within(limits(), settled.state.spending, settled.state.registration, requests)
-            decided = self._decided(settled.state, requests)
+            entries = self._decided(settled.state, requests)
         except (DataStopped, AllowanceExhausted, QueryRefused, LedgerFault):
-            self._commit(transaction, settled)
+            self._append(transaction, settled)
             raise
-        if isinstance(decided, Refused):
-            return decided
-        entries, charged = decided
-        self._commit(transaction, settled, *entries)
-        self._told.update(charge.sequence for charge in charged)
-        return tuple(charged)
+        if isinstance(entries, Refused):
+            return entries
+        states = self._append(transaction, settled, *entries)[-len(entries) :]
+        transaction.once_kept(lambda: self._told.update(state.sequence for state in states))
+        return tuple(Charged(sequence=state.sequence, account=state.account) for state in states)
 
     def record_answer(self, sequence: int, payload: str) -> None:
         """Keep the answer that the charge `sequence` bought.
@@ -178,14 +181,16 @@ class Ledger:
         self._told.discard(sequence)
 
     def _record(self, sequence: int, payload: str) -> None:
-        with self._chain.transaction() as transaction:
+        def decide(transaction: Transaction) -> None:
             charge = transaction.log.entry(sequence)
             if charge is None:
                 raise InvalidParameter(f"The ledger has no entry {sequence}. Give the sequence that a charge returned.")
             if transaction.log.answer(sequence) is None:
-                transaction.commit(answering(transaction.state, charge, payload, _now()))
+                transaction.append(answering(transaction.state, charge, payload, _now()))
             elif _payload(transaction.log, sequence) != payload:
                 raise InvalidParameter(f"Charge {sequence} has another answer already, and answers never change.")
+
+        self._group.carry_out(decide)
 
     def record_unanswered(self, sequences: Sequence[int], cause: Cause) -> bool:
         """Note that charges ended without an answer, the first of them for this cause, those after it with it.
@@ -197,13 +202,17 @@ class Ledger:
         if not sequences:
             self.settle()  # what went wrong may have been the commit of a charge
             return False
+
+        def decide(transaction: Transaction) -> bool:
+            entry = leaving(transaction.state, sequences, cause, _now())
+            taken = entry is None and transaction.log.answer(sequences[0]) is None
+            stopped = transaction.state.stopped
+            if entry is not None:
+                transaction.append(entry)
+            return stopped or taken
+
         try:
-            with self._chain.transaction() as transaction:
-                entry = leaving(transaction.state, sequences, cause, _now())
-                taken = entry is None and transaction.log.answer(sequences[0]) is None
-                silent = transaction.state.stopped or taken
-                if entry is not None:
-                    transaction.commit(entry)
+            silent = self._group.carry_out(decide)
         except (LedgerFault, MemoryError):
             self._owed.append((tuple(sequences), cause))
             silent = False
@@ -220,30 +229,34 @@ class Ledger:
         if not (self._owed or self._doubtful):
             return True
         try:
-            with self._chain.transaction() as transaction:
-                self._commit(transaction, self._settled(transaction.state))
+            self._group.carry_out(self._settle)
         except (LedgerFault, MemoryError):
             return False
         return True
 
     def faults(self) -> tuple[FaultRow, ...]:
         """Return the faults since the curator last looked, including deaths that nobody has noted yet."""
-        with self._chain.transaction() as transaction:
-            settled = self._settled(transaction.state)
-            found = reading.faults(transaction.log) if not settled.entries else None
-            self._commit(transaction, settled)
-        return self.faults() if found is None else found
+
+        def decide(transaction: Transaction) -> tuple[FaultRow, ...]:
+            self._settle(transaction)
+            return reading.faults(transaction.log)
+
+        return self._group.carry_out(decide)
 
     def resume(self, principal: str) -> int:
         """Note that the curator has looked at the faults that stand, and return how many; charges are made again.
 
         Nothing is refunded.
         """
-        with self._chain.transaction() as transaction:
-            settled = self._settled(transaction.state)
-            entry = resuming(settled.state, principal, _now())
-            self._commit(transaction, settled, *([] if entry is None else [entry]))
-            return settled.state.faults
+
+        def decide(transaction: Transaction) -> int:
+            faults = self._settle(transaction).faults
+            entry = resuming(transaction.state, principal, _now())
+            if entry is not None:
+                transaction.append(entry)
+            return faults
+
+        return self._group.carry_out(decide)
 
     def raise_budget(
         self, *, was: tuple[Fraction, Fraction], epsilon: Fraction, delta: Fraction, principal: str
@@ -284,36 +297,48 @@ class Ledger:
         with self._chain.closed() as askers:  # no charge begins in between, which would bear a name that is dropped
             self._presence.drop(unless=askers)
 
-    def _decided(self, state: State, requests: Sequence[Charge]) -> tuple[list[Entry], list[Charged]] | Refused:
+    def _decided(self, state: State, requests: Sequence[Charge]) -> list[Entry] | Refused:
         """Return the entries of several charges, or the refusal of the first that does not fit after the others."""
-        entries, charged = [], []
+        entries: list[Entry] = []
         for request in requests:
+            state = fold(state, entries[-1]) if entries else state
             entry = charging(state, replace(request, asker=self._presence.name()), _now())
             if isinstance(entry, Refused):
                 return entry
-            state = fold(state, entry)
             entries.append(entry)
-            charged.append(Charged(sequence=entry.sequence, account=state.account))
-        return entries, charged
+        return entries
 
-    def _commit(self, transaction: Transaction, settled: Settled, *entries: Entry) -> None:
-        """Commit what is settled, and more after it; from then on it is no longer owed.
+    def _append(self, transaction: Transaction, settled: Settled, *entries: Entry) -> list[State]:
+        """Append what is settled, and more after it; once that is kept, it is no longer owed.
 
         What other threads come to owe meanwhile is appended, and stays.
         """
         self._doubtful = True  # until it is known to be done; what was doubtful before is settled by the same commit
-        transaction.commit(*settled.entries, *entries)
-        self._doubtful = False
-        del self._owed[: settled.debts]
+        paid = self._owed[: settled.debts]
+        transaction.once_kept(lambda: self._noted(paid))
+        return transaction.append(*settled.entries, *entries)
 
-    def _settled(self, state: State) -> Settled:
+    def _noted(self, paid: Sequence[Debt]) -> None:
+        self._doubtful = False
+        for debt in paid:
+            if debt in self._owed:  # not paid by another request of the same commit
+                self._owed.remove(debt)
+
+    def _settle(self, transaction: Transaction) -> State:
+        """Append what ended and is not written down yet, and return the state after it."""
+        settled = self._settled(transaction)
+        self._append(transaction, settled)
+        return settled.state
+
+    def _settled(self, transaction: Transaction) -> Settled:
         """Return what is to be written before anything is charged.
 
         Mostly that is nothing: no charge is under way, for anybody, that could have ended without being written down.
         """
         # `_told` is read before `_owed`: a question that fails meanwhile in another thread enters `_owed` before it
         # leaves `_told` (`record_unanswered`). So it is in one of the two, and not taken for one nobody was told of.
-        told = frozenset(self._told)
+        # Charges that were appended in this transaction will be told once it is kept.
+        state, told = transaction.state, self._told.union(entry.sequence for entry in transaction.appended)
         owed = tuple(self._owed)
         if not state.under_way:
             return Settled(state, (), len(owed), 0)  # what is owed has been ended otherwise
@@ -322,6 +347,16 @@ class Ledger:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def _answers(transaction: Transaction, key: str) -> tuple[StoredAnswer, ...]:
+    found = []
+    for entry in transaction.log.answered_charges(subject_of(key)):
+        charge = Charge.from_record(entry.contents())
+        if charge.key == key and charge.version == transaction.state.version:
+            payload = _payload(transaction.log, entry.sequence)
+            found.append(StoredAnswer(sequence=entry.sequence, loss=charge.loss, payload=payload))
+    return tuple(sorted(found, key=lambda answer: (-answer.loss.amount, answer.sequence)))
 
 
 def _payload(log: Log, charge: int) -> str:

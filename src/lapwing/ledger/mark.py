@@ -25,7 +25,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple, final
@@ -177,9 +177,11 @@ class Turn:
 class Transaction:
     """The ledger at its newest state, held alone.
 
-    Args: log: the entries, to be looked up; mark: held by this thread; newest: the state after the newest entry, None
-        before the first; name: of the ledger, for people; keep: makes entries durable, all or none, the last of which
-        becomes the newest.
+    `appended` are the entries that are not kept yet.
+
+    Args: log: the entries, to be looked up; mark: held by this thread; newest: the state after the newest entry that is
+        kept, None before the first; name: of the ledger, for people; insert: adds an entry to what is to be kept; keep:
+        makes what was added durable, all or none, the last of which becomes the newest.
     """
 
     def __init__(
@@ -188,39 +190,64 @@ class Transaction:
         mark: HeldMark,
         newest: State | None,
         name: str,
-        keep: Callable[[Sequence[Entry], Mark], None],
+        insert: Callable[[Entry], None],
+        keep: Callable[[Mark], None],
     ) -> None:
         self.log = log
         self.newest = newest
+        self.appended: list[Entry] = []
+        self._after = newest
         self._mark = mark
         self._name = name
+        self._insert = insert
         self._keep = keep
+        self._notes: list[Callable[[], None]] = []
 
     @property
     def state(self) -> State:
-        """The state after the newest entry.
+        """The state after the newest entry, kept or only appended.
 
         Raises: LedgerFault if there is none.
         """
-        if self.newest is None:
+        if self._after is None:
             raise rolled_back(self._name, 1)
-        return self.newest
+        return self._after
+
+    def append(self, *entries: Entry) -> list[State]:
+        """Append entries that `commit` makes durable, and return the state after each.
+
+        Raises: LedgerFault if an entry may not follow, whatever made it; then none is appended.
+        """
+        states: list[State] = []
+        for entry in entries:
+            states.append(fold(states[-1] if states else self._after, entry))
+        for entry in entries:
+            self._insert(entry)
+        self.appended += entries
+        self._after = states[-1] if states else self._after
+        return states
+
+    def once_kept(self, note: Callable[[], None]) -> None:
+        """Call something when what was appended is kept, still with the ledger held; if that fails, do not."""
+        self._notes.append(note)
 
     def commit(self, *entries: Entry) -> None:
-        """Append entries durably, all or none. The order of the lines is the safety argument of the store's chain.
+        """Append entries, and make all that was appended durable, all or none.
+
+        The order of the lines is the safety argument of the store's chain.
 
         Guarantee: when this returns, they survive the death of every machine that is involved. When it raises, nobody
             may act as if they were made, and nobody as if they were not.
-        Raises: LedgerFault; also if an entry may not follow, whatever made it.
+        Raises: LedgerFault; also if an entry may not follow.
         """
-        after = self.newest
         for entry in entries:
-            after = fold(after, entry)
-        if after is None or not entries:
-            return
-        self._keep(entries, head_of(after))
-        self.newest = after
-        self._mark.advance(head_of(after))
+            self.append(entry)
+        if self.appended:
+            self._keep(head_of(self._after))
+            self.newest, self.appended = self._after, []
+            self._mark.advance(head_of(self._after))
+        for note in self._notes:
+            note()
 
 
 def caught_up(state: State | None, log: Log, name: str) -> State | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from lapwing.ledger.entries import Entry, Kind
 
 if TYPE_CHECKING:
-    from lapwing.ledger.mark import Transaction
+    from lapwing.ledger.mark import Transaction, Turn
 
 Fate = Literal["present", "missing", "dead"]
 
@@ -65,6 +65,11 @@ class Chain(Protocol):
     @property
     def name(self) -> str:
         """The name of the ledger, for people; no path and no password."""
+        ...
+
+    @property
+    def turn(self) -> "Turn":
+        """The turn of one thread, which its transactions take, too."""
         ...
 
     def prepare(self) -> None:

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar, final
 from lapwing.catalog.model import Catalog, Table
 from lapwing.errors import QueryRefused
 from lapwing.query.derivation.derived import Derived, Output, OutputOrder
+from lapwing.query.distribution import Distribution
 from lapwing.query.expressions.expression import ColumnReference, Expression, columns_of
-from lapwing.query.measures import Distribution, Key, Measure, NumberMeasure, argument_of
+from lapwing.query.measures import Key, Measure, NumberMeasure, argument_of
 from lapwing.query.relations.contribution import PriceRequest
 from lapwing.query.relations.per_unit import FirstGroups
 from lapwing.query.relations.relation import (

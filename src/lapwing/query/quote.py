@@ -20,7 +20,8 @@ from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.measures import MEASURES, Loss
 from lapwing.query.aggregates.order_statistics import check_nodes
 from lapwing.query.derivation.noisy_trees import rank_error
-from lapwing.query.measures import Distribution, Measure
+from lapwing.query.distribution import Distribution
+from lapwing.query.measures import Measure
 from lapwing.query.plan import Plan, Question
 from lapwing.query.relations.contribution import Share
 from lapwing.query.selections import ChoiceQuote, KeySelectionQuote, choosing, selecting

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from lapwing.query.distribution import Distribution
 from lapwing.query.expressions.magnitudes import Magnitudes
-from lapwing.query.measures import Count, Distribution, Sum
+from lapwing.query.measures import Count, Sum
 from lapwing.query.plan import Question
 
 

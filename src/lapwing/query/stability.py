@@ -55,7 +55,8 @@ from fractions import Fraction
 
 from lapwing.mechanisms import Sensitivity
 from lapwing.mechanisms.packing import slack
-from lapwing.query.measures import Count, CountUnits, Distribution, Measure, NumberMeasure, Sum
+from lapwing.query.distribution import Distribution
+from lapwing.query.measures import Count, CountUnits, Measure, NumberMeasure, Sum
 from lapwing.query.plan import Question
 from lapwing.query.relations.relation import of_several_units
 

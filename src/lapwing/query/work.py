@@ -16,12 +16,13 @@ from math import log2
 from typing import Final, cast
 
 from lapwing.catalog.table import Column
+from lapwing.query.distribution import Distribution
 from lapwing.query.expressions.automata import Use, automaton_of
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation, columns_of, walk
 from lapwing.query.expressions.strings import length_of
 from lapwing.query.expressions.types import TEXT
 from lapwing.query.expressions.weight import COPIES
-from lapwing.query.measures import Count, CountDistinct, CountUnits, Distribution, Key, Measure, Sum, argument_of
+from lapwing.query.measures import Count, CountDistinct, CountUnits, Key, Measure, Sum, argument_of
 from lapwing.query.plan import Plan, Question
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate
 from lapwing.query.relations.public_join import PublicJoin

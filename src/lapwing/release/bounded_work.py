@@ -12,7 +12,7 @@ from lapwing.errors import QueryRefused
 from lapwing.query.work import MULTIPLE, Work, work_of
 from lapwing.release.request import Access, Release, Request
 from lapwing.release.searches import settled, stored_searches
-from lapwing.release.stored import look_up
+from lapwing.release.stored import key_of, look_up
 
 
 def require_bounded_work(requests: Sequence[Request], access: Access) -> None:
@@ -55,4 +55,5 @@ def _is_stored(request: Request, access: Access) -> bool:
         if len(bounds) < len(request.plan.searches):
             return False
         request, _ = settled(request, bounds, access)
-    return isinstance(look_up(request.priced, access.ledger), Release)
+    key = key_of(request.priced.question)
+    return isinstance(look_up(request.priced, key, access.ledger.answers(key)), Release)

@@ -9,8 +9,9 @@ import numpy as np
 from lapwing.engines import Cells, Leaves
 from lapwing.exact.arrays import ROOM, IntArray, integer_array
 from lapwing.mechanisms.trees import levels_above
+from lapwing.query.distribution import Distribution
 from lapwing.query.expressions.expression import Constant
-from lapwing.query.measures import Distribution, Measure
+from lapwing.query.measures import Measure
 from lapwing.query.plan import Question
 
 Chosen = Sequence[tuple[Constant, ...]]

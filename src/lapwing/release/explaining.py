@@ -37,7 +37,9 @@ def explain(request: Request, state: State, access: Access, assuming_count: int 
         notes = notes_before(request.plan, request.priced)
     plan, priced, budget = request.plan, request.priced, access.catalog.budget
     # What a question with unknown bounds would release is not known yet, nor whether it is stored.
-    lookup = Purchase(key=key_of(plan.question), bought=priced) if plan.unsettled else look_up(priced, access.ledger)
+    key = key_of(plan.question)
+    known = not plan.unsettled
+    lookup = look_up(priced, key, access.ledger.answers(key)) if known else Purchase(key=key, bought=priced)
     stored = isinstance(lookup, Release)
     bought = priced if isinstance(lookup, Release) else lookup.bought
     buying = [*(search for search in priced.searches if search.question not in bounds), bought]

@@ -100,13 +100,13 @@ def _release(
     batch: Sequence[Quote], then: Sequence[Quote], access: Access, charges: list[Charged], answers: list[Release]
 ) -> None:
     """Add the answers to priced questions to `answers`, in order, and what they are charged to `charges`."""
-    waiting = None
+    waiting, keys = None, [key_of(priced.question) for priced in batch]
     while True:  # all anew after a wait: data may have changed meanwhile, too
         # 1. Compare.
-        state = access.ledger.state()  # before answers are looked for: the charge knows of those that come after it
+        state, kept = access.ledger.look_up(keys)  # of answers that come after this state, the charge knows
         digests = [current_digests(priced.question.lineage, access.engine, state) for priced in batch]
         # 2. Serve what is stored.
-        lookups = [look_up(priced, access.ledger) for priced in batch]
+        lookups = [look_up(*known) for known in zip(batch, keys, kept, strict=True)]
         buying = [purchase for purchase in lookups if not isinstance(purchase, Release)]
         for purchase in buying:
             access.engine.prepare(purchase.bought.question)

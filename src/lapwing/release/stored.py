@@ -4,12 +4,12 @@ A stored answer is served again for nothing, or sharpened for the difference.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
 from lapwing.catalog.model import Catalog
-from lapwing.ledger.entries import Charge
-from lapwing.ledger.ledger import Ledger
+from lapwing.ledger.entries import Charge, StoredAnswer
 from lapwing.ledger.parts import Parts
 from lapwing.ledger.state import State
 from lapwing.query.measures import Key
@@ -76,10 +76,8 @@ class Purchase:
     further: Sharpening | None = None
 
 
-def look_up(priced: Quote, ledger: Ledger) -> Release | Purchase:
-    """Return the stored answer to a question, or what is to be bought."""
-    key = key_of(priced.question)
-    kept = ledger.answers(key)
+def look_up(priced: Quote, key: str, kept: Sequence[StoredAnswer]) -> Release | Purchase:
+    """Return the stored answer to a question, or what is to be bought; `kept` are the answers to its `key`."""
     if not kept:
         return Purchase(key=key, bought=priced)
     stored = stored_answer(priced, kept)

@@ -107,7 +107,19 @@ class AnswerStore:
                 connection.execute("UPDATE requests SET answer = ? WHERE person = ? AND key = ?", (first, person, key))
             if also is not None:
                 also(connection, first)
-        return tuple(map(self._record, rows))
+        return tuple(
+            AnswerRecord(
+                id=id_,
+                person=person,
+                dataset=dataset,
+                created=created,
+                request=one.request,
+                document=one.document,
+                arrow=one.arrow,
+                dropped=False,
+            )
+            for id_, one in zip(ids, new, strict=True)
+        )
 
     def bought_with(self, id_: str) -> tuple[AnswerRecord, ...]:
         """Return the answer of an id and those that were bought together with it, in their order."""

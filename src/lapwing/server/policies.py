@@ -28,7 +28,7 @@ from lapwing.ledger.state import Spending
 from lapwing.privacy.amounts import read, written
 from lapwing.privacy.measures import Loss
 from lapwing.server.audit_log import note
-from lapwing.server.people import missing, team_named
+from lapwing.server.people import Role, missing, team_named
 from lapwing.server.store import Store, StoreConnection
 
 Division = Literal["share", "split"]
@@ -37,6 +37,7 @@ Priced = Callable[[Fraction], Loss]
 ALL: Final = Fraction(1)
 USUAL_LEAST: Final = Fraction(1, 10_000)
 """So at most ten thousand questions are charged, whoever asks them."""
+_GRANTS: Final = "SELECT person, share, trusted FROM grants WHERE dataset = ?"
 NAMED: Final = [Fraction(digits) * Fraction(10) ** power for power in range(-12, 4) for digits in range(10, 100)]
 """The values of epsilon that are named to people, in order: two digits each."""
 
@@ -93,11 +94,14 @@ class Policies:
     def limits(self, dataset: str, person: str, priced: Priced) -> Limits:
         """Return what somebody must keep to, as it stands now."""
         with self._store.reading() as connection:
-            policy = _policy(connection, dataset)
+            # In few statements: others wait meanwhile, as the ledger is held.
+            policy, grant = _policy(connection, dataset), _grant(connection, dataset, person)
+            role = _role(connection, person)
+            trusted = role == "curator" or (grant is not None and grant.trusted_with_time)
             return Limits(
-                allowances=_allowances(connection, dataset, person, policy),
+                allowances=_allowances(connection, dataset, person, policy, grant, role),
                 most=None if policy.most_epsilon is None else priced(policy.most_epsilon),
-                least=Fraction(0) if _is_trusted(connection, dataset, person) else policy.least_share,
+                least=Fraction(0) if trusted else policy.least_share,
                 least_epsilon=partial(self._least_epsilon, dataset, priced),
                 stopped=policy.stopped,
             )
@@ -231,15 +235,17 @@ def _policy(connection: StoreConnection, dataset: str) -> Policy:
 
 
 def _grants(connection: StoreConnection, dataset: str) -> list[Grant]:
-    asked = "SELECT person, share, trusted FROM grants WHERE dataset = ? ORDER BY person"
-    return [
-        Grant(person=person, share=None if share is None else read(share, "share"), trusted_with_time=bool(trusted))
-        for person, share, trusted in connection.execute(asked, (dataset,))
-    ]
+    return [_read_grant(*row) for row in connection.execute(f"{_GRANTS} ORDER BY person", (dataset,))]
 
 
 def _grant(connection: StoreConnection, dataset: str, person: str) -> Grant | None:
-    return next((grant for grant in _grants(connection, dataset) if grant.person == person), None)
+    row = connection.execute(f"{_GRANTS} AND person = ?", (dataset, person)).fetchone()
+    return None if row is None else _read_grant(*row)
+
+
+def _read_grant(person: str, share: str | None, trusted: int) -> Grant:
+    known = None if share is None else read(share, "share")
+    return Grant(person=person, share=known, trusted_with_time=bool(trusted))
 
 
 def _team_shares(connection: StoreConnection, dataset: str) -> dict[str, Fraction]:
@@ -256,14 +262,16 @@ def _own(person: str, share: Fraction) -> Allowance:
     return Allowance(holder=person, names=frozenset({person}), share=share)
 
 
-def _allowances(connection: StoreConnection, dataset: str, person: str, policy: Policy) -> tuple[Allowance, ...]:
-    shares, grant = _team_shares(connection, dataset), _grant(connection, dataset, person)
-    if not _may_ask(connection, person, granted=grant is not None):  # or not any more, since the request was let in
+def _allowances(
+    connection: StoreConnection, dataset: str, person: str, policy: Policy, grant: Grant | None, role: str | None
+) -> tuple[Allowance, ...]:
+    if role != "curator" and (grant is None or role != "analyst"):  # or not any more, since the request was let in
         return (_own(person, Fraction(0)),)
-    teams = connection.execute("SELECT team FROM memberships WHERE person = ?", (person,))  # now, or ever
+    teams = connection.execute("SELECT team FROM memberships WHERE person = ?", (person,)).fetchall()  # now, or ever
+    shares = _team_shares(connection, dataset) if teams else {}
     allowances = [
         Allowance(holder=f"the team {team}", names=_members(connection, team), share=shares[team])
-        for (team,) in teams.fetchall()
+        for (team,) in teams
         if team in shares
     ]
     if grant is not None and grant.share is not None:
@@ -271,13 +279,6 @@ def _allowances(connection: StoreConnection, dataset: str, person: str, policy: 
     elif policy.division == "split" and not allowances:
         allowances.append(_own(person, Fraction(0)))
     return tuple(allowances)
-
-
-def _is_trusted(connection: StoreConnection, dataset: str, person: str) -> bool:
-    """Tell whether somebody is a curator, or trusted with time."""
-    grant = _grant(connection, dataset, person)
-    row = connection.execute("SELECT role FROM people WHERE name = ?", (person,)).fetchone()
-    return (grant is not None and grant.trusted_with_time) or (row is not None and row[0] == "curator")
 
 
 def _least_epsilon(priced: Priced, amount: Fraction) -> str:
@@ -293,9 +294,11 @@ def _least_epsilon(priced: Priced, amount: Fraction) -> str:
     return f"{float(NAMED[min(place, len(NAMED) - 1)]):.12g}"
 
 
-def _may_ask(connection: StoreConnection, person: str, *, granted: bool) -> bool:
-    row = connection.execute("SELECT role, active FROM people WHERE name = ?", (person,)).fetchone()
-    return row is not None and row[1] == 1 and (row[0] == "curator" or (granted and row[0] == "analyst"))
+def _role(connection: StoreConnection, person: str) -> Role | None:
+    """Return the role of somebody who is there and may come in."""
+    row = connection.execute("SELECT role FROM people WHERE name = ? AND active = 1", (person,)).fetchone()
+    role: Role | None = None if row is None else row[0]
+    return role
 
 
 def _require_room(connection: StoreConnection, dataset: str, spending: Spending, cap: Loss) -> None:

@@ -57,8 +57,7 @@ def charge(ledger: Ledger, loss: Loss, key: str = "count", **more: Any) -> Charg
         "version": version,
     }
     request = Charge(key=key, loss=loss, **(fields | more))
-    with ledger._chain.transaction() as transaction:
-        outcome = ledger._charged(transaction, ledger._settled(transaction.state), [request], None)
+    outcome = ledger._group.carry_out(lambda held: ledger._charged(held, ledger._settled(held), [request], None))
     return outcome if isinstance(outcome, Refused) else outcome[0]
 
 

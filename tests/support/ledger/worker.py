@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lapwing.errors import LapwingError
-from lapwing.ledger import entries, new_mark, transitions
+from lapwing.ledger import new_mark, transitions
 from lapwing.ledger.entries import Charged
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.mark import HeldMark, Mark, Transaction, head_of
@@ -121,12 +121,12 @@ def after(owner: Any, step: str) -> None:
     setattr(owner, step, then_die)
 
 
-def mark_too_early(self: Any, entry: entries.Entry) -> None:
+def mark_too_early(self: Any, *entries: Any) -> None:
     """Plant a bug: move the mark before the commit."""
-    state = transitions.fold(self.newest, entry)
-    self._mark.advance(head_of(state))
-    self._keep([entry], head_of(state))
-    self.newest = state
+    self.append(*entries)
+    if self.appended:
+        self._mark.advance(head_of(self.state))
+        self._keep(head_of(self.state))
 
 
 def dying_while_committing(connection: Any, _name: str) -> None:
@@ -296,7 +296,7 @@ def main(what: str, place: Place, *more: str) -> None:
         case "die":
             buy_until_death(place, *more)
         case "die with the mark too early":
-            Transaction.commit = mark_too_early  # type: ignore[method-assign, assignment]
+            Transaction.commit = mark_too_early  # type: ignore[method-assign]
             buy_until_death(place, *more)
         case "die with one under way":
             with opened(place) as ledger:

@@ -27,10 +27,11 @@ from lapwing.engines.duckdb.queries import ask, together
 from lapwing.engines.duckdb.relations import public_layer, selected
 from lapwing.engines.duckdb.stored_rows import kept_rows, stored
 from lapwing.query import stability
+from lapwing.query.distribution import Distribution
 from lapwing.query.expressions import numeric
 from lapwing.query.expressions.expression import ColumnReference, Literal
 from lapwing.query.expressions.types import Fixed
-from lapwing.query.measures import Distribution, Key
+from lapwing.query.measures import Key
 from lapwing.query.plan import Question
 from tests.support.effort import is_long
 from tests.support.engines.tables import by_value

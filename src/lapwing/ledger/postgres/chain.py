@@ -36,7 +36,7 @@ asker. Threads take turns. Before a fork the connection is closed, so a child op
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, final
@@ -48,7 +48,7 @@ from psycopg.pq import TransactionStatus
 from lapwing.errors import LedgerFault
 from lapwing.ledger import mark as marks
 from lapwing.ledger import new_mark
-from lapwing.ledger.entries import RESTORE, Entry
+from lapwing.ledger.entries import RESTORE
 from lapwing.ledger.forks import rests_first
 from lapwing.ledger.mark import Mark, Transaction, Turn, advance, caught_up, head_of, rolled_back
 from lapwing.ledger.postgres import tables
@@ -116,7 +116,7 @@ class PostgresChain:
         self._address = address
         self._host_file = host_file
         self._patience = patience
-        self._turn = Turn(name, patience)
+        self.turn = Turn(name, patience)
         self._connection: Connection | None = None
         self._was_connected = False
         self._state: State | None = None
@@ -131,7 +131,7 @@ class PostgresChain:
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Hold the ledger alone, at its newest state; what is not committed inside is rolled back."""
-        with self._turn.taken(), faults(self.name), marks.hold(self._host_file, self._patience) as mark:
+        with self.turn.taken(), faults(self.name), marks.hold(self._host_file, self._patience) as mark:
             high = mark.read()
             connection = self._begun()
             try:
@@ -143,13 +143,11 @@ class PostgresChain:
                 advance(mark, high, state, log, self.name)
                 self._state = state
 
-                def keep(entries: Sequence[Entry], newest: Mark) -> None:
-                    for entry in entries:
-                        log.insert(entry)
+                def keep(newest: Mark) -> None:
                     log.move(newest)
                     commit(connection, self.name)
 
-                transaction = Transaction(log, mark, state, self.name, keep)
+                transaction = Transaction(log, mark, state, self.name, log.insert, keep)
                 yield transaction
                 self._state = transaction.newest
             finally:
@@ -166,18 +164,18 @@ class PostgresChain:
 
         Gives who has a charge under way, as far as this object knows: so of its own ones, all.
         """
-        with self._turn.waited():
+        with self.turn.waited():
             self._disconnect()
             yield frozenset() if self._state is None else frozenset(self._state.under_way.values())
 
     def rest(self) -> None:
         """Wait until no operation is under way, and close the connection: a child opens its own."""
-        self._turn.wait()
+        self.turn.wait()
         self._disconnect()
 
     def resume(self, *, in_child: bool) -> None:
         """Let threads in again."""
-        self._turn.end()
+        self.turn.end()
 
     def _locked_head(self, log: PostgresLog, high: Mark) -> Mark:
         """Lock the head row; one that is missing is made, unless the mark knows better."""

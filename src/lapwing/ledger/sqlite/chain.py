@@ -33,7 +33,7 @@ under way, its connection closed), so a child inherits only values and opens its
 
 import os
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, final
@@ -141,7 +141,7 @@ class SqliteChain:
         self.name = path.name
         self._path = path
         self._patience = patience
-        self._turn = Turn(self.name, patience)
+        self.turn = Turn(self.name, patience)
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None  # device and inode that the connection has open
         self._state: State | None = None
@@ -161,7 +161,7 @@ class SqliteChain:
     def transaction(self) -> Iterator[Transaction]:
         """Hold the ledger alone, at its newest state; what is not committed inside is rolled back."""
         try:
-            with self._turn.taken(), marks.hold(self._path, self._patience) as mark:
+            with self.turn.taken(), marks.hold(self._path, self._patience) as mark:
                 high = mark.read()
                 connection = self._connect(high)
                 try:
@@ -171,12 +171,13 @@ class SqliteChain:
                     advance(mark, high, state, log, self.name)
                     self._state = state
 
-                    def keep(entries: Sequence[Entry], _head: Mark) -> None:
-                        for entry in entries:
-                            insert(connection, entry)
+                    def add(entry: Entry) -> None:
+                        insert(connection, entry)
+
+                    def keep(_head: Mark) -> None:
                         commit(connection)
 
-                    transaction = Transaction(log, mark, state, self.name, keep)
+                    transaction = Transaction(log, mark, state, self.name, add, keep)
                     yield transaction
                     self._state = transaction.newest
                 except sqlite3.Error:
@@ -199,7 +200,7 @@ class SqliteChain:
 
         Gives who has a charge under way, as far as this object knows: so of its own ones, all.
         """
-        with self._turn.waited():
+        with self.turn.waited():
             self._disconnect()
             yield frozenset() if self._state is None else frozenset(self._state.under_way.values())
 
@@ -230,9 +231,9 @@ class SqliteChain:
 
     def rest(self) -> None:
         """Wait until no operation is under way, and close the file: a child opens it itself."""
-        self._turn.wait()
+        self.turn.wait()
         self._disconnect()
 
     def resume(self, *, in_child: bool) -> None:
         """Let threads in again."""
-        self._turn.end()
+        self.turn.end()

@@ -11,19 +11,20 @@ from typing import Final
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
-from lapwing.query.aggregates.counts_and_sums import COUNTS_AND_SUMS
+from lapwing.query.aggregates.counts import COUNTS
 from lapwing.query.aggregates.formulas import FORMULAS, Formula
 from lapwing.query.aggregates.order_statistics import ORDER_STATISTICS
 from lapwing.query.aggregates.privacy_arguments import with_privacy_arguments
 from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope, has_aggregate, shape_of
 from lapwing.query.aggregates.statistics import STATISTICS
+from lapwing.query.aggregates.sums import SUMS
 from lapwing.query.derivation.derived import Derived, KeyValue
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.naming import instead_of_aggregate, name_of
 from lapwing.query.expressions.rows import RowScope, is_column, require_present
 from lapwing.query.from_clause.conditions import bound_condition
 
-AGGREGATES: Final[Mapping[type[exp.Expression], Aggregate]] = {**COUNTS_AND_SUMS, **STATISTICS, **ORDER_STATISTICS}
+AGGREGATES: Final[Mapping[type[exp.Expression], Aggregate]] = {**COUNTS, **SUMS, **STATISTICS, **ORDER_STATISTICS}
 """Which function binds which aggregate; a new one adds itself to one of these tables, or brings a table of its own."""
 _OVER_THE_ANSWER: Final = (
     "Use keys and aggregates (COUNT, SUM, AVG, MEDIAN, STDDEV …), and arithmetic, comparisons, CASE over them."

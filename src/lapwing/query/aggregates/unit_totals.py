@@ -43,10 +43,11 @@ from typing import Final
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.query.aggregates.approximate_bounds import ApproximateBounds, margin_of
 from lapwing.query.aggregates.scope import Requests
+from lapwing.query.distribution import Distribution
 from lapwing.query.expressions import arithmetic, conversion, logic
 from lapwing.query.expressions.expression import Expression, Literal, written_in
 from lapwing.query.expressions.magnitudes import Magnitudes, ValueBounds, class_of, magnitudes_of
-from lapwing.query.measures import Count, Distribution, Key, Sum
+from lapwing.query.measures import Count, Key, Sum
 from lapwing.query.plan import Question
 from lapwing.query.relations.fresh_columns import fresh
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate, UnitFunction

@@ -27,8 +27,9 @@ from lapwing.query.derivation.columns import (
 from lapwing.query.derivation.intervals import Ends, Interval
 from lapwing.query.derivation.noisy_trees import NoisyTrees
 from lapwing.query.derivation.ranked_values import OrderStatistic
+from lapwing.query.distribution import Distribution
 from lapwing.query.expressions.expression import Constant
-from lapwing.query.measures import Distribution, Key, Measure
+from lapwing.query.measures import Key, Measure
 
 
 class Derived(Protocol):

@@ -114,7 +114,8 @@ def times(x: Ends, y: Ends) -> Ends:
 def over(x: Ends, y: Ends) -> Ends:
     """Divide two ends; what is divided by 0 is 0, which no caller keeps."""
     if x.infinite is None and y.infinite is None:
-        return Ends(numbers=replace(rationals.divide(x.numbers, y.numbers), null=None))
+        ratio = rationals.divide(x.numbers, y.numbers)
+        return Ends(numbers=Rationals(tops=ratio.tops, bottoms=ratio.bottoms, scale=ratio.scale))
     return times(x, Ends(numbers=replace(rationals.divide(_ONE, y.numbers), null=None)))
 
 

@@ -12,7 +12,8 @@ from lapwing.query.derivation.columns import (
 )
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE, Ends, Interval
 from lapwing.query.derivation.noisy_trees import RankKind, rank_error
-from lapwing.query.measures import Distribution, Measure
+from lapwing.query.distribution import Distribution
+from lapwing.query.measures import Measure
 
 if TYPE_CHECKING:  # `derived` knows these values, as the parts that an interval rests on
     from lapwing.query.derivation.derived import Derived, NoisyCells, Part

@@ -10,23 +10,24 @@ import operator
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from math import inf
+from math import gcd, inf
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.exact.arrays import IntArray, integer_array, product, raised, total
+from lapwing.exact.arrays import IntArray, integer_array, largest, product, raised, total
 from lapwing.query.derivation.columns import BoolArray, FloatArray, Rationals, constant, mask_of, some, spread
-from lapwing.query.expressions.types import common_step
 
 _EXACT: Final = 1 << 53
 """Integers up to here are doubles."""
+_FITS: Final = 1 << 63
+"""What is smaller in size fits int64, and so does its negative."""
 
 
 def single(value: int) -> IntArray:
     """Return one integer, which stands for the same in every cell."""
-    return integer_array([value])
+    return np.array([value], dtype=np.int64) if -_FITS < value < _FITS else integer_array([value])
 
 
 def either(x: BoolArray | None, y: BoolArray | None) -> BoolArray | None:
@@ -66,13 +67,21 @@ def _scaled(x: Rationals, y: Rationals) -> tuple[IntArray, IntArray, Fraction]:
     """Return the tops of two columns over one scale."""
     if x.scale == y.scale:
         return x.tops, y.tops, x.scale
-    scale = common_step(x.scale, y.scale)
-    return _times(x.tops, int(x.scale / scale)), _times(y.tops, int(y.scale / scale)), scale
+    # Of a/b and c/d the common step is gcd(ad, bc)/bd, of which they are ad/gcd and bc/gcd times as much: in integers,
+    # as dividing fractions takes longer than all else here.
+    (a, b), (c, d) = x.scale.as_integer_ratio(), y.scale.as_integer_ratio()
+    step = gcd(a * d, b * c)
+    return _times(x.tops, a * d // step), _times(y.tops, b * c // step), Fraction(step, b * d)
 
 
 def _times(values: IntArray, factor: int) -> IntArray:
     """Multiply exactly by one number, which is 1 as often as not."""
-    return values if factor == 1 else product(values, single(factor))
+    if factor == 1:
+        return values
+    if values.dtype == np.int64 and -_FITS < factor < _FITS and largest(values) * abs(factor) < _FITS:
+        narrow: IntArray = values * factor
+        return narrow
+    return product(values, single(factor))
 
 
 def aligned(x: Rationals, y: Rationals) -> tuple[IntArray, IntArray, IntArray | None, Fraction]:
@@ -105,7 +114,7 @@ def add(x: Rationals, y: Rationals) -> Rationals:
 
 def negate(x: Rationals) -> Rationals:
     """Return −x."""
-    return replace(x, tops=product(x.tops, single(-1)))
+    return Rationals(tops=_times(x.tops, -1), bottoms=x.bottoms, scale=x.scale, null=x.null)
 
 
 def subtract(x: Rationals, y: Rationals) -> Rationals:
@@ -262,4 +271,6 @@ def greater(x: Rationals, y: Rationals) -> Rationals:
 
 def within(x: Rationals, low: Rationals, high: Rationals) -> Rationals:
     """Clamp x; NULL if any of the three is."""
-    return replace(lesser(greater(x, low), high), null=either(either(x.null, low.null), high.null))
+    inside = lesser(greater(x, low), high)
+    null = either(either(x.null, low.null), high.null)
+    return Rationals(tops=inside.tops, bottoms=inside.bottoms, scale=inside.scale, null=null)

@@ -35,6 +35,7 @@ _OPENING = {TokenType.L_PAREN, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.END}
 _FOREIGN = {TokenType.L_BRACKET, TokenType.L_BRACE}
 _PLACEHOLDERS = {TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.COLON, TokenType.QDCOLON}
+_STAR = (TokenType.L_PAREN, TokenType.STAR, TokenType.R_PAREN)
 _PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
 _BEGINS_A_LIST = {TokenType.SELECT, TokenType.L_PAREN, TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.COMMA}
 _ENDS_A_LIST = {
@@ -168,11 +169,19 @@ def _tree(tokens: list[Token], text: str) -> exp.Select:
         _require_selects(statement, text)
     if depth > MAX_TREE_DEPTH:
         raise QueryRefused("A chain of operators is too long", remedy="Use IN for many alternatives.")
-    require_all_arguments(nodes, tokens, text)
+    if _holds_arguments(tokens):
+        require_all_arguments(nodes, tokens, text)
     for node in nodes:  # the parser gives names of its own to several functions
         if isinstance(node, exp.Func | exp.IgnoreNulls) and "start" in node.meta:
             node.meta[WRITTEN] = text[node.meta["start"] : node.meta["end"] + 1]
     return statement
+
+
+def _holds_arguments(tokens: list[Token]) -> bool:
+    """Tell whether any parenthesis holds more than the star of COUNT(*)."""
+    kinds = [token.token_type for token in tokens]
+    stars = sum(three == _STAR for three in zip(kinds, kinds[1:], kinds[2:], strict=False))
+    return kinds.count(TokenType.L_PAREN) > stars
 
 
 def _nodes(statement: exp.Expression) -> tuple[list[exp.Expression], int]:

@@ -1,0 +1,59 @@
+"""Bind SUM and AVG: each is one integer a cell, or two."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from sqlglot import exp
+
+from lapwing.errors import QueryRefused
+from lapwing.query.aggregates.approximate_bounds import within_bounds
+from lapwing.query.aggregates.counts import rows_where
+from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope
+from lapwing.query.derivation.average import Average
+from lapwing.query.derivation.derived import Derived, MeasureValue
+from lapwing.query.expressions import conversion, logic
+from lapwing.query.expressions.calls import bind_expression
+from lapwing.query.expressions.expression import is_number
+from lapwing.query.expressions.naming import as_number
+from lapwing.query.expressions.types import describe
+from lapwing.query.measures import Count, Sum
+
+_ONCE = "Leave DISTINCT out, or GROUP BY x and COUNT(*): a list of the values that are there."
+
+
+def _total(node: exp.Expression, scope: SelectScope, requests: Requests) -> Sum:
+    rows = scope.rows
+    rows.only(node, "this")
+    name = node.key.upper()
+    if isinstance(node.this, exp.Distinct):
+        raise rows.refusal(node, f"{name}(DISTINCT …) is not answered", _ONCE)
+    argument = bind_expression(node.this, rows)
+    if not is_number(argument.type):
+        kind = describe(argument.type)
+        raise rows.refusal(node, f"{name} needs a number, not {kind}", as_number(kind))
+    try:
+        bounded = within_bounds(argument, scope.named(node), scope.condition, requests)
+        return Sum(argument=logic.only_where(conversion.summable(bounded), scope.condition))
+    except QueryRefused as refused:
+        raise rows.refusal(node, f"{name}: {refused.reason[0].lower()}{refused.reason[1:]}", refused.remedy) from None
+
+
+def _sum(node: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:
+    return MeasureValue(measure=_total(node, scope, requests))
+
+
+def _average(node: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:
+    """Bind AVG as a sum around the middle of the bounds, which halves what one row can change, over a count."""
+    total = _total(node, scope, requests)
+    low, high = total.type.low or 0, total.type.high or 0
+    if scope.condition is None:
+        count = Count(argument=total.argument) if conversion.nullable(total.argument) else Count()
+    else:
+        # FILTER makes the argument NULL elsewhere, which alone is no reason to count anything but the condition.
+        bare = bind_expression(node.this, scope.rows)
+        count = Count(argument=total.argument) if conversion.nullable(bare) else rows_where(scope.condition)
+    return Average(total=replace(total, origin=(low + high) // 2), count=count)
+
+
+SUMS: Final[Mapping[type[exp.Expression], Aggregate]] = {exp.Sum: _sum, exp.Avg: _average}
