@@ -103,7 +103,7 @@ def test_what_counts_is_answered_to_people_who_are_not_trusted(analyst: Any, fam
 
 @pytest.mark.long
 def test_it_attacks_a_service_with_every_family() -> None:
-    command = [sys.executable, FILE, "--quick", "--no-padding"]
+    command = [sys.executable, str(FILE), "--quick", "--no-padding"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert not done.stderr
