@@ -15,11 +15,12 @@ from lapwing.lab.timing import Drawn
 def test_coins_give_the_noise_away_and_lapwings_work_does_not() -> None:
     found = timing.run(Settings(short=True))
     assert found.holds
-    naive, ours = ({name: cell or 0.0 for name, cell in row.items()} for row in found.rows)
+    naive, at_once, ours, at_a_moment = ({name: cell or 0.0 for name, cell in row.items()} for row in found.rows)
     assert float(naive["observed"]) > 0.97
     assert float(naive["work ~ |noise|"]) > 0.99
     assert float(ours["observed"]) < 0.57
     assert ours["work ~ |noise|"] == 0
+    assert (at_once["target"], at_a_moment["target"]) == ("answered at once", "answered at a moment")
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 4.0])
@@ -65,9 +66,27 @@ def test_the_naive_sampler_in_lapwings_place_is_noticed(monkeypatch: pytest.Monk
         return naive(float(scale), draws)
 
     monkeypatch.setattr(timing, "_lapwing", planted)
+    monkeypatch.setattr(timing, "_timed", lambda trials, _deadline: (np.arange(trials) % 2 == 0, np.ones(trials)))
     found = timing.run(Settings(short=True, against="lapwing"))
     wrong = {check.what for check in found.checks if not check.holds}
     assert wrong == {"different amounts of work, Lapwing", "correlation of time and |noise|, Lapwing"}
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_edge_is_between_two_times_that_tell(sign: int) -> None:
+    """Also if who is there is answered sooner."""
+    within = np.random.default_rng().random(200) < 0.5
+    above, edge = timing._edge(np.where(within, sign * 2.0, sign * 1.0), within)
+    assert above == (sign > 0)
+    assert min(sign, 2 * sign) <= edge < max(sign, 2 * sign)
+
+
+def test_an_answer_that_does_not_wait_for_its_moment_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the clock tells as much as of what is answered at once."""
+    within = np.random.default_rng().random(160) < 0.5
+    monkeypatch.setattr(timing, "_timed", lambda _trials, _deadline: (within, np.where(within, 0.08, 0.02)))
+    _, (check,) = timing._judged_clock(timing.AT_A_MOMENT, 160)
+    assert not check.holds
 
 
 def test_it_is_on_the_shelf() -> None:
