@@ -1,10 +1,11 @@
 """T11–T18: nothing leaks through errors, odd values, empty tables, state, the budget, or what a question may demand."""
 
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from math import inf, nan
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import duckdb
@@ -20,12 +21,18 @@ from lapwing.engines.duckdb import printers as sql_functions
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.ledger import state
+from lapwing.ledger.allowances import Limits
 from lapwing.ledger.ledger import Ledger
 from lapwing.opening import open_session
 from lapwing.query.bind import bind
 from lapwing.release import bounded_work, release
 from lapwing.release.cells import exact_values
 from lapwing.release.request import Timing
+from lapwing.server.deadline.admission import ticket
+from lapwing.server.deadline.cost import Cost
+from lapwing.server.deadline.pace import TicketPace
+from lapwing.server.deadline.turns import Turns
+from lapwing.session import Session
 from tests.support.effort import is_long
 from tests.support.engines.tables import catalog as one_table
 from tests.support.engines.tables import parquet
@@ -241,11 +248,50 @@ def test_t13_empty_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 # ---- T14 -------------------------------------------------------------------------------------------------------------
 
 
-def test_t14_time_of_questions() -> None:
-    """Not closed yet, and said so where limits are listed."""
-    page = (Path(__file__).parents[2] / "docs" / "limitations.md").read_text(encoding="utf-8")
-    assert "**Time.** How long a question takes can depend on the data, and is not hidden." in page
-    assert re.search(r"padded\s+release\s+times", page), "what is to come"
+def later_for_some(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the engine take a tenth of a second longer where a row is there."""
+    run = DuckDB.run
+
+    def slow(self: DuckDB, *arguments: Any) -> Any:
+        exact = run(self, *arguments)
+        time.sleep(0.1 if any(any(numbers) for numbers in exact.cells.values()) else 0.0)
+        return exact
+
+    monkeypatch.setattr(DuckDB, "run", slow)
+
+
+def seconds_until_known(session: Session, condition: str, *, held: bool) -> float:
+    """Ask as the service asks for somebody who is not trusted with time; return when the answer was known."""
+    turns, now = Turns(), time.monotonic()
+    moments = ticket(Cost(seconds=0.1, steps=1), now, now)
+    turns.enter(moments)
+    pace = TicketPace(moments, turns)
+    timing = pace.timing if held else replace(pace.timing, hold=None)
+    mallory = session.acting_for("mallory", pace.limited(Limits), timing=timing)
+    mallory.sql(f"SELECT COUNT(*) AS n FROM visits WHERE {condition}", epsilon=0.01)
+    return time.monotonic() - now
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_t14_time_of_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: bool) -> None:
+    """What is known when does not depend on rows; without the moment that an answer waits for it does.
+
+    `tests/server/test_deadline.py` tries the same on a service, and `test_admission.py` whoever waits.
+    """
+    with protected(visits(tmp_path, people=3)) as session:
+        seconds_until_known(session, "cost < 490", held=False)  # loads what the others find
+        later_for_some(session, monkeypatch)
+        times = [
+            (
+                seconds_until_known(session, f"cost < -{n + 1}", held=held),
+                seconds_until_known(session, f"cost < {400 + n}", held=held),
+            )
+            for n in range(3)
+        ]
+        told = median(present - absent for absent, present in times)
+        assert (told > 0.05) is not held
+        if held:
+            assert min(map(min, times)) >= 0.85 * 0.5
 
 
 # ---- T15 -------------------------------------------------------------------------------------------------------------
