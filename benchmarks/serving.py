@@ -273,7 +273,14 @@ def in_file(folder: Path) -> list[object]:
 def in_database(folder: Path, setup: Setup, address: str) -> list[object]:
     """Return what is served with ledger and people in a database."""
     catalog = folder / "visits.lapwing.toml"
-    run = partial(subprocess.run, check=True, cwd=folder, env=setup.environment, stdout=subprocess.DEVNULL)
+    run = partial(
+        subprocess.run,
+        check=True,
+        cwd=folder,
+        env=setup.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     run(setup.command("init", make(folder), *PROTECT, "--output", catalog))
     ledger = f'ledger = "{address}{"&" if "?" in address else "?"}ledger=visits"'
     catalog.write_text(re.sub(r'(?m)^ledger *= *"[^"]*"', lambda _: ledger, catalog.read_text()))

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,7 @@ from lapwing.ledger.transitions import answering, charging, fold
 from lapwing.privacy.filters import Granted, Refused
 from lapwing.privacy.measures import GaussianDP, Loss, Number, PureDP, ZeroConcentratedDP
 from tests.support.effort import examples
-from tests.support.ledger.ledgers import registration
+from tests.support.ledger.ledgers import opened, registration
 
 TIME = "2026-01-01T00:00:00.000000+00:00"
 
@@ -107,7 +108,7 @@ def test_decisions_do_not_depend_on_answers_data_or_clocks() -> None:
             entry = charging(state, request(PureDP(loss)), clock)
             if isinstance(entry, Entry):
                 state = fold(state, entry)
-                state = fold(state, answering(state, entry, payload, clock))
+                state = fold(state, answering(state, entry.sequence, payload, clock))
             granted.append(entry if isinstance(entry, Refused) else entry.body)
         outcomes.append((granted, state.account, state.sequence))
     assert outcomes[0] == outcomes[1]
@@ -224,7 +225,6 @@ def test_data_without_digest_are_no_version() -> None:
         accepting(ready(1), {}, "curator", TIME)
 
 
-def test_only_a_charge_has_an_answer() -> None:
-    state = ready(1)
-    with pytest.raises(InvalidParameter, match="not a charge"):
-        answering(state, opening(registration(1), TIME), "42", TIME)
+def test_only_a_charge_has_an_answer(tmp_path: Path) -> None:
+    with opened(tmp_path / "ledger.db") as ledger, pytest.raises(InvalidParameter, match="not a charge"):
+        ledger.record_answer(1, "42")

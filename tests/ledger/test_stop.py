@@ -89,10 +89,10 @@ def check_any_order(events: list[str]) -> None:
                 faults += event in ("fault", "death") and before < 3
             elif faults >= 3:
                 with pytest.raises(EngineFault):
-                    answering(state, charge, "42", TIME)
+                    answering(state, charge.sequence, "42", TIME)
                 state = left(state, "fault", charge.sequence)
             else:
-                state = fold(state, answering(state, charge, "42", TIME))
+                state = fold(state, answering(state, charge.sequence, "42", TIME))
         assert (state.faults, state.stopped) == (faults, faults >= 3)
         assert set(state.under_way) == {entry.sequence for entry in waiting}
         assert state.account.spent.amount == spent, "nothing is refunded"

@@ -13,11 +13,11 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Final, Self, final
 
-from lapwing.errors import AllowanceExhausted, DataStopped, InvalidParameter, LedgerFault, QueryRefused
+from lapwing.errors import AllowanceExhausted, DataStopped, LedgerFault, QueryRefused
 from lapwing.ledger import administration, reading
 from lapwing.ledger.allowances import LimitsNow, require_within
 from lapwing.ledger.curating import resuming
-from lapwing.ledger.entries import Charge, Charged, Entry, StoredAnswer, broken, subject_of
+from lapwing.ledger.entries import Charge, Charged, Entry, StoredAnswer, subject_of
 from lapwing.ledger.faults import Cause
 from lapwing.ledger.group_commit import GroupCommit
 from lapwing.ledger.mark import Transaction
@@ -28,7 +28,7 @@ from lapwing.ledger.registration import Registration
 from lapwing.ledger.settling import Debt, Settled, settled
 from lapwing.ledger.snapshots import Snapshots
 from lapwing.ledger.state import State
-from lapwing.ledger.store import Chain, Log, Presence
+from lapwing.ledger.store import Chain, Presence
 from lapwing.ledger.transitions import answering, charging, fold
 from lapwing.ledger.unanswered import leaving
 from lapwing.ledger.waiting import UnderWay, under_way
@@ -182,13 +182,9 @@ class Ledger:
 
     def _record(self, sequence: int, payload: str) -> None:
         def decide(transaction: Transaction) -> None:
-            charge = transaction.log.entry(sequence)
-            if charge is None:
-                raise InvalidParameter(f"The ledger has no entry {sequence}. Give the sequence that a charge returned.")
-            if transaction.log.answer(sequence) is None:
-                transaction.append(answering(transaction.state, charge, payload, _now()))
-            elif _payload(transaction.log, sequence) != payload:
-                raise InvalidParameter(f"Charge {sequence} has another answer already, and answers never change.")
+            state = transaction.state  # what is under way in it is a charge, and has no answer
+            if sequence in state.under_way or not reading.is_answered(transaction.log, sequence, payload):
+                transaction.append(answering(state, sequence, payload, _now()))
 
         self._group.carry_out(decide)
 
@@ -354,13 +350,6 @@ def _answers(transaction: Transaction, key: str) -> tuple[StoredAnswer, ...]:
     for entry in transaction.log.answered_charges(subject_of(key)):
         charge = Charge.from_record(entry.contents())
         if charge.key == key and charge.version == transaction.state.version:
-            payload = _payload(transaction.log, entry.sequence)
+            payload = reading.payload(transaction.log, entry.sequence)
             found.append(StoredAnswer(sequence=entry.sequence, loss=charge.loss, payload=payload))
     return tuple(sorted(found, key=lambda answer: (-answer.loss.amount, answer.sequence)))
-
-
-def _payload(log: Log, charge: int) -> str:
-    answer = log.answer(charge)
-    if answer is None:
-        raise broken(charge, "has lost its answer")
-    return str(answer.contents()["payload"])

@@ -7,8 +7,9 @@ from fractions import Fraction
 from itertools import islice
 from typing import Final, final
 
+from lapwing.errors import InvalidParameter
 from lapwing.ledger.entries import Charge, Entry, broken
-from lapwing.ledger.faults import COUNTED, Cause
+from lapwing.ledger.faults import COUNTED, Cause, given_up
 from lapwing.ledger.snapshots import Snapshot, Snapshots
 from lapwing.ledger.state import State
 from lapwing.ledger.store import Chain, Log
@@ -117,6 +118,34 @@ def _causes(ended: Sequence[int], log: Log) -> dict[int, Cause]:
         if not left:  # mostly it comes soon after the charge
             break
     return causes
+
+
+def payload(log: Log, charge: int) -> str:
+    """Return the payload of a charge's answer, which is there."""
+    answer = log.answer(charge)
+    if answer is None:
+        raise broken(charge, "has lost its answer")
+    return str(answer.contents()["payload"])
+
+
+def is_answered(log: Log, sequence: int, text: str) -> bool:
+    """Tell whether a charge that is not under way has this answer; if not, it may be given it.
+
+    Raises: InvalidParameter if there is no such charge, or it has another answer; EngineFault if it was given up: then
+        nothing of it may be released.
+    """
+    charge = log.entry(sequence)
+    if charge is None:
+        raise InvalidParameter(f"The ledger has no entry {sequence}. Give the sequence that a charge returned.")
+    if log.answer(sequence) is not None:
+        if payload(log, sequence) != text:
+            raise InvalidParameter(f"Charge {sequence} has another answer already, and answers never change.")
+        return True
+    if charge.kind != "charge":
+        raise InvalidParameter(f"Entry {sequence} of the ledger is not a charge, so it has no answer.")
+    if Charge.from_record(charge.contents()).asker is not None:  # of those without one nobody knows who is under way
+        raise given_up()
+    return False
 
 
 def faults(log: Log) -> tuple[FaultRow, ...]:

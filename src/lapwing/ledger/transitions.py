@@ -139,15 +139,11 @@ def charging(state: State, charge: Charge, time: str) -> Entry | Refused:
     return state.next_entry(time, "charge", subject_of(charge.key), charge.to_record())
 
 
-def answering(state: State, charge: Entry, payload: str, time: str) -> Entry:
-    """Return the entry that keeps what a charge bought.
+def answering(state: State, charge: int, payload: str, time: str) -> Entry:
+    """Return the entry that keeps what a charge bought, which is under way (or `reading.is_answered`).
 
-    Raises: InvalidParameter if the entry to be answered is not a charge; EngineFault if it is no longer under way, or
-        the data set is stopped: then nothing of it may be released.
+    Raises: EngineFault if the data set is stopped: then nothing of it may be released.
     """
-    if charge.kind != "charge":
-        raise InvalidParameter(f"Entry {charge.sequence} of the ledger is not a charge, so it has no answer.")
-    asker = Charge.from_record(charge.contents()).asker
-    if state.stopped or (asker is not None and charge.sequence not in state.under_way):
+    if state.stopped:
         raise given_up()
-    return state.next_entry(time, "answer", str(charge.sequence), {"payload": payload})
+    return state.next_entry(time, "answer", str(charge), {"payload": payload})
