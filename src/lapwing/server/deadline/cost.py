@@ -9,7 +9,7 @@ from lapwing.catalog.model import Catalog, Table
 from lapwing.engines import open_engine
 from lapwing.errors import CatalogError, QueryRefused
 from lapwing.query.plan import Plan, Question
-from lapwing.query.work import READING, work
+from lapwing.query.work import work
 
 LEAST: Final = 0.25
 """Seconds of the shortest deadline; each further class has twice as many."""
@@ -121,9 +121,9 @@ def require_counted(catalog: Catalog) -> None:
 
 
 def nanoseconds(question: Question) -> float:
-    """Return the nominal nanoseconds of a question over as many rows as there may be."""
+    """Return the nominal nanoseconds of a question over as many rows as there may be, once they are read."""
     each = sum(table.max_rows_per_unit for table in question.tables)
-    return rows(question) * (READING + work(question).most / each)
+    return rows(question) * work(question).most / each
 
 
 def numbers(question: Question) -> int:
