@@ -1,5 +1,6 @@
 """Identical questions at the same moment, of several processes: one pays, and the others have its answer free."""
 
+import fcntl
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ import lapwing as lw
 from lapwing.errors import LedgerFault
 from lapwing.ledger.entries import Charge, Charged
 from lapwing.ledger.ledger import Ledger
+from lapwing.ledger.sqlite import presence
 from lapwing.ledger.waiting import UnderWay
 from lapwing.privacy.measures import PureDP
 from lapwing.release import waiting
@@ -242,3 +244,20 @@ def test_a_session_pays_once_the_other_gave_up(protected: Path) -> None:
         assert not asked.done()
         session._ledger.record_unanswered([first], "interrupt")
         assert not asked.result().stored
+
+
+def test_two_who_look_after_a_dead_one_do_not_hinder_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file may go, by its owner or another who looks, after it was opened."""
+    ledger, name = tmp_path / "ledger.db", "b" * 32
+    path = presence.path_of(ledger, name)
+    path.touch()
+    lock = fcntl.flock
+
+    def removed_meanwhile(descriptor: int, how: int) -> None:
+        lock(descriptor, how)
+        path.unlink()
+
+    monkeypatch.setattr("lapwing.ledger.sqlite.presence.fcntl.flock", removed_meanwhile)
+    assert presence.FilePresence(ledger).fate(name) == "dead"

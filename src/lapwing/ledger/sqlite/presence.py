@@ -67,7 +67,7 @@ class FilePresence:
             return "dead"
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.unlink()
+            path.unlink(missing_ok=True)  # whoever let go of it, or looked too, may have removed it
         except BlockingIOError:
             return "present"
         finally:
