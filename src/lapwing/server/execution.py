@@ -4,7 +4,9 @@ Theory of operation
 -------------------
 Questions run in threads of their own, people in turn (`server.fair_queue`), so that a slow one holds up nothing else,
 and who asks much holds up nobody else. A request that ends while its question waits, because its caller has gone or it
-waited too long, takes the question along; one that runs goes on.
+waited too long, takes the question along; one that runs goes on. For somebody who is not trusted with time, what was
+bought before is looked for in such a thread, and what is to be charged goes to a process that asks at deadlines
+(`server.deadline`).
 
 The same question, by whomever, waits for a lock: the second finds the answer of the first in the ledger, and pays
 nothing.

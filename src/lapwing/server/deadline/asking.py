@@ -104,6 +104,7 @@ class _Warming:
         self._service, self._line, self._speed = service, line, measured
         self._indexed: dict[str, bool] = {}
         self._versions: dict[str, int] = {}
+        self._cold: set[str] = set()
         self._told = False
         self.rounds = Rounds("warming", LOOK, self._round)
 
@@ -114,8 +115,11 @@ class _Warming:
         for served in self._service.datasets.everything():
             try:
                 self._warm(served)
+                self._cold.discard(served.name)
             except LapwingError as error:
-                log("not warm", dataset=served.name, code=error.code)
+                if served.name not in self._cold:
+                    log("not warm", dataset=served.name, code=error.code)
+                self._cold.add(served.name)
         if self._indexed != before or not self._told:
             self._told = True
             self._line.say(Opened(speed=self._speed, indexed=dict(self._indexed)))
