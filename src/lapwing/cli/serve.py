@@ -195,6 +195,7 @@ def command(
                 _say("Say by --public-url where callers find it: its pages name no address to send tokens to.")
             log("serving", datasets=names)
             if workers == 1:
+                service.executor.start()
                 listener.run(service, endpoint)
         if workers > 1:
             run_workers(config, workers)

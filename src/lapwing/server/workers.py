@@ -87,7 +87,6 @@ def opened(config: ProcessConfig, worker: int | None = None, *, asking: bool = T
                 require_counted(session.catalog)
         service = Service(config.people, sessions, config.settings, questions=questions)
         stack.callback(service.close)
-        service.executor.start()
         yield service
 
 
@@ -294,6 +293,7 @@ def work(config: ProcessConfig, number: int, door: socket.socket, parent: Connec
 
     try:
         with opened(config, number) as service:
+            service.executor.start()
             server = listener.server(service, config.endpoint, worker=number, ready=ready)
             if config.endpoint.certificate is not None:
                 signal.signal(signal.SIGHUP, lambda *_: listener.renew_certificate(server.config, config.endpoint))
