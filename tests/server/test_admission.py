@@ -13,10 +13,10 @@ import pytest
 from lapwing.errors import EngineFault, QueryRefused, ServiceFault, TooManyRequests
 from lapwing.server.bodies import QueryBody
 from lapwing.server.deadline import admission as admission_module
-from lapwing.server.deadline.admission import Admission, Wanted
+from lapwing.server.deadline.admission import Admission
 from lapwing.server.deadline.cost import Cost, Speed
 from lapwing.server.deadline.pace import TOO_BUSY, TooBusy
-from lapwing.server.deadline.process import Counted, Opened, Order, Outcome, QuestionProcess
+from lapwing.server.deadline.process import Counted, Opened, Order, Outcome, QuestionProcess, Wanted
 from lapwing.server.people import Caller
 
 CLOSE = 0.25

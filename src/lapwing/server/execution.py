@@ -46,10 +46,10 @@ from lapwing.privacy.amounts import probability
 from lapwing.server.answer_store import AnswerRecord, AnswerStore, IdempotencyRecord, NewAnswer, RecentAnswers
 from lapwing.server.bodies import BatchBody, QueryBody, body_of, number, requests_of
 from lapwing.server.datasets import ServedDataset
-from lapwing.server.deadline.admission import Admission, Wanted
+from lapwing.server.deadline.admission import Admission
 from lapwing.server.deadline.cost import Cost, cost_of
 from lapwing.server.deadline.pace import NotStored, Pace, StoredOnly, TooBusy
-from lapwing.server.deadline.process import QuestionProcess
+from lapwing.server.deadline.process import QuestionProcess, Wanted
 from lapwing.server.fair_queue import Queue
 from lapwing.server.people import Caller
 from lapwing.server.policies import Policies

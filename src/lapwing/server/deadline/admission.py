@@ -26,13 +26,11 @@ from typing import Final, final
 
 from lapwing.errors import ServiceFault
 from lapwing.server.answer_store import AnswerRecord
-from lapwing.server.bodies import BatchBody, QueryBody
 from lapwing.server.deadline.cost import Cost
 from lapwing.server.deadline.pace import TooBusy
-from lapwing.server.deadline.process import Counted, Opened, Order, Outcome, QuestionProcess
+from lapwing.server.deadline.process import Counted, Opened, Order, Outcome, QuestionProcess, Wanted
 from lapwing.server.deadline.turns import Ticket
 from lapwing.server.fair_queue import MOST_EACH, Lines, Task
-from lapwing.server.people import Caller
 
 SLOTS: Final = 256
 """Questions that are admitted and have not left; of one person three quarters of them."""
@@ -42,19 +40,6 @@ KNOWN: Final = {1: (0.85,), 2: (0.5, 0.85)}
 """From which part of the deadline what came of each step may be known."""
 BEGUN: Final = 0.1
 """Within which part of the deadline the engine is free."""
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """A question that waits for its turn. `job`: the queued question that it is."""
-
-    caller: Caller
-    dataset: str
-    body: QueryBody | BatchBody
-    key: str | None
-    job: str | None
-    cost: Cost
 
 
 @dataclass(slots=True, eq=False)
@@ -164,17 +149,18 @@ class Admission:
                     if not self._open and not self._admitted:
                         return
                     self._changed.wait(pause)
-            for admitted in left:
-                self._hand_out(admitted)
+            for task, outcome in left:
+                self._hand_out(task, outcome)
 
-    def _due(self) -> list[_Admitted]:
+    def _due(self) -> list[tuple[Task[Wanted], Outcome]]:
         """Take what is to leave now; what the machine was too busy for leaves once its outcome is known."""
         now, left = time.monotonic(), []
         while self._leaving and self._leaving[0][0] <= now:
             _, number = heapq.heappop(self._leaving)
             admitted = self._admitted.get(number)
             if admitted is not None and admitted.outcome is not None:
-                left.append(self._admitted.pop(number))
+                del self._admitted[number]
+                left.append((admitted.task, admitted.outcome))
         return left
 
     def _admit(self) -> float | None:
@@ -191,37 +177,28 @@ class Admission:
         return self._until_next(time.monotonic(), None)
 
     def _until_next(self, now: float, wait: float | None) -> float | None:
-        moments = [moment - now for moment, _ in self._leaving[:1]]
-        return max(0.0, min(moments + ([] if wait is None else [wait]))) if moments or wait is not None else None
+        waits = [max(0.0, moment - now) for moment, _ in self._leaving[:1]] + ([] if wait is None else [wait])
+        return min(waits, default=None)
 
     def _send(self, task: Task[Wanted], moments: Ticket) -> None:
-        wanted, number = task.work, next(self._numbers)
+        number = next(self._numbers)
         self._admitted[number] = admitted = _Admitted(task, moments)
         heapq.heappush(self._leaving, (moments.leaves, number))
-        order = Order(
-            number=number,
-            caller=wanted.caller,
-            dataset=wanted.dataset,
-            body=wanted.body,
-            key=wanted.key,
-            job=wanted.job,
-            ticket=moments,
-        )
+        order = Order(number=number, wanted=task.work, ticket=moments)
         if not self.process.send(order):
             self._know(admitted, Outcome(number=number, error=_gone(), at_once=True))
 
-    def _hand_out(self, admitted: _Admitted) -> None:
-        outcome, future = admitted.outcome, admitted.task.future
-        if outcome is not None and outcome.at_once and isinstance(outcome.error, TooBusy):
+    def _hand_out(self, task: Task[Wanted], outcome: Outcome) -> None:
+        if outcome.at_once and isinstance(outcome.error, TooBusy):
             # Its turn comes again; and as the clock was too fast for this machine, it is set back.
-            self.lines.back(admitted.task)
-            self._begins = max(self._begins, time.monotonic()) + BEGUN * admitted.task.work.cost.deadline
+            self.lines.back(task)
+            self._begins = max(self._begins, time.monotonic()) + BEGUN * task.work.cost.deadline
             return
-        self.lines.end(admitted.task)
-        if outcome is None or outcome.error is not None:
-            future.set_exception(_gone() if outcome is None or outcome.error is None else outcome.error)
+        self.lines.end(task)
+        if outcome.error is None:
+            task.future.set_result(outcome.records)
         else:
-            future.set_result(outcome.records)
+            task.future.set_exception(outcome.error)
 
 
 def _gone() -> ServiceFault:

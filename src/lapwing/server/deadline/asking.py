@@ -153,13 +153,15 @@ def _ask(service: Service, turns: Turns, order: Order, line: _Line) -> None:
 
 
 def _outcome(service: Service, order: Order, pace: TicketPace) -> Outcome:
+    wanted = order.wanted
+    caller, body, key = wanted.caller, wanted.body, wanted.key
     try:
-        if order.job is not None and isinstance(order.body, QueryBody):
+        if wanted.job is not None and isinstance(body, QueryBody):
             # What comes of it is in the store, where its asker looks.
-            charged = service.job_runner.run_at(pace, order.job, order.caller, order.dataset, order.body, order.key)
+            charged = service.job_runner.run_at(pace, wanted.job, caller, wanted.dataset, body, key)
             return Outcome(number=order.number, at_once=charged is False)
-        served = service.datasets.visible(order.caller, order.dataset)
-        records = service.executor.answered(order.caller, served, order.body, order.key, pace=pace)
+        served = service.datasets.visible(caller, wanted.dataset)
+        records = service.executor.answered(caller, served, body, key, pace=pace)
     except RepeatedProblem as known:
         return Outcome(number=order.number, error=known, at_once=True)
     except LapwingError as error:

@@ -46,31 +46,37 @@ class Pace(Protocol):
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Engine:
-    """An engine that is asked in another way. Args: prepare: is called before a charge."""
+class AskedEngine:
+    """An engine that is asked in another way. Args: runs: asks it; before: is called before each charge."""
 
     engine: Engine
-    before: Callable[[], None]
     runs: Run
+    before: Callable[[], None] = lambda: None
 
     @property
     def capabilities(self) -> Capabilities:
+        """Return what the engine can run."""
         return self.engine.capabilities
 
     def digest(self, table: Table) -> str:
+        """Return the engine's digest of a table."""
         return self.engine.digest(table)
 
     def rows(self, table: Table) -> int:
+        """Return how many rows the engine finds in a table."""
         return self.engine.rows(table)
 
     def prepare(self, question: Question) -> None:
+        """Do what is to be done before a charge."""
         self.before()
         self.engine.prepare(question)
 
     def run(self, question: Question, digests: Mapping[str, str]) -> Exact:
+        """Ask the engine in that way."""
         return self.runs(self.engine, question, digests)
 
     def close(self) -> None:
+        """Close the engine."""
         self.engine.close()
 
 
@@ -81,7 +87,7 @@ class StoredOnly:
     @property
     def timing(self) -> Timing:
         """Return that nothing runs."""
-        return Timing(trusted=False, through=lambda engine: _Engine(engine, _refuse, _run_nothing))
+        return Timing(trusted=False, through=lambda engine: AskedEngine(engine, _run_nothing, _refuse))
 
     def limited(self, limits: LimitsNow) -> LimitsNow:
         """Return the limits: nothing comes so far."""
@@ -99,7 +105,7 @@ class TicketPace:
     @property
     def timing(self) -> Timing:
         """Return the moments of the ticket."""
-        return Timing(trusted=False, through=lambda engine: _Engine(engine, lambda: None, self._run), hold=self._hold)
+        return Timing(trusted=False, through=lambda engine: AskedEngine(engine, self._run), hold=self._hold)
 
     def limited(self, limits: LimitsNow) -> LimitsNow:
         """Return limits that refuse what comes too late: they are asked for while the ledger is held."""

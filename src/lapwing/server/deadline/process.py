@@ -14,7 +14,7 @@ from typing import Any, Final, final
 from lapwing.errors import LapwingError, ServiceFault
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.bodies import BatchBody, QueryBody
-from lapwing.server.deadline.cost import Speed
+from lapwing.server.deadline.cost import Cost, Speed
 from lapwing.server.deadline.turns import Ticket
 from lapwing.server.log import log
 from lapwing.server.people import Caller
@@ -31,18 +31,24 @@ class Bug(Exception):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What the question process is to ask.
+class Wanted:
+    """A question that is to be asked. `job`: the queued question that it is; None for one that somebody waits for."""
 
-    Args: job: the queued question that this is; None for one that somebody waits for.
-    """
-
-    number: int
     caller: Caller
     dataset: str
     body: QueryBody | BatchBody
     key: str | None
     job: str | None
+    cost: Cost
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What the question process is to ask now."""
+
+    number: int
+    wanted: Wanted
     ticket: Ticket
 
 

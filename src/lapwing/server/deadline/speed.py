@@ -13,16 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lapwing.catalog.draft import draft
-from lapwing.catalog.model import Catalog, Table
+from lapwing.catalog.model import Catalog
 from lapwing.documents.answer_document import answer_document, arrow_stream
 from lapwing.engines import Engine, Exact, open_indexed_engine
 from lapwing.errors import Fault
 from lapwing.opening import open_session
 from lapwing.privacy.amounts import exact
-from lapwing.query.capabilities import Capabilities
 from lapwing.query.plan import Question
 from lapwing.release.request import Timing
 from lapwing.server.deadline.cost import Speed, nanoseconds, numbers
+from lapwing.server.deadline.pace import AskedEngine
 from lapwing.session import Session
 
 ROWS: Final = 40_000
@@ -108,37 +108,14 @@ class _Watch:
 
     def over(self, engine: Engine) -> Engine:
         """Return an engine whose runs are timed."""
-        return _Timed(engine, self)
+        return AskedEngine(engine, self._run)
 
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Timed:
-    engine: Engine
-    watch: _Watch
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self.engine.capabilities
-
-    def digest(self, table: Table) -> str:
-        return self.engine.digest(table)
-
-    def rows(self, table: Table) -> int:
-        return self.engine.rows(table)
-
-    def prepare(self, question: Question) -> None:
-        self.engine.prepare(question)
-
-    def run(self, question: Question, digests: Mapping[str, str]) -> Exact:
+    def _run(self, engine: Engine, question: Question, digests: Mapping[str, str]) -> Exact:
         begun = time.process_time()
         try:
-            return self.engine.run(question, digests)
+            return engine.run(question, digests)
         finally:
-            self.watch.seconds += time.process_time() - begun
-
-    def close(self) -> None:
-        self.engine.close()
+            self.seconds += time.process_time() - begun
 
 
 def make_indexes(catalog: Catalog) -> bool:
