@@ -32,6 +32,7 @@ MOST: Final = 1024
 LARGEST: Final = 1 << 16
 """Bytes of an answer that is remembered."""
 _COLUMNS: Final = "id, person, dataset, created, request, document, arrow, dropped"
+_KEEP: Final = f"INSERT INTO answers ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING"
 MOST_DROPPED: Final = 200
 """Answers that are dropped in one transaction, which others wait for."""
 BOUGHT_TOGETHER: Final = f"SELECT {_COLUMNS} FROM answers WHERE substr(id, 1, 32) = ?"  # as the index says it
@@ -100,13 +101,17 @@ class AnswerStore:
             (id_, person, dataset, created, json.dumps(one.request), json.dumps(one.document), one.arrow, 0)
             for id_, one in zip(ids, new, strict=True)
         ]
-        with self._store.transaction() as connection:
-            for row in rows:
-                connection.execute(f"INSERT INTO answers ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
-            if key is not None:
-                connection.execute("UPDATE requests SET answer = ? WHERE person = ? AND key = ?", (first, person, key))
-            if also is not None:
-                also(connection, first)
+        if key is None and also is None and len(rows) == 1:
+            self._store.add(_KEEP, rows[0])
+        else:
+            with self._store.transaction() as connection:
+                for row in rows:
+                    connection.execute(_KEEP, row)
+                if key is not None:
+                    done = "UPDATE requests SET answer = ? WHERE person = ? AND key = ?"
+                    connection.execute(done, (first, person, key))
+                if also is not None:
+                    also(connection, first)
         return tuple(
             AnswerRecord(
                 id=id_,
@@ -123,15 +128,13 @@ class AnswerStore:
 
     def bought_with(self, id_: str) -> tuple[AnswerRecord, ...]:
         """Return the answer of an id and those that were bought together with it, in their order."""
-        with self._store.reading() as connection:
-            rows = connection.execute(BOUGHT_TOGETHER, (id_,)).fetchall()
+        rows = self._store.look(BOUGHT_TOGETHER, (id_,))
         return tuple(sorted(map(self._record, rows), key=lambda record: int(record.id.partition(".")[2] or 0)))
 
     def find(self, id_: str) -> AnswerRecord | None:
         """Return an answer by its id."""
-        with self._store.reading() as connection:
-            row = connection.execute(f"SELECT {_COLUMNS} FROM answers WHERE id = ?", (id_,)).fetchone()
-        return None if row is None else self._record(row)
+        rows = self._store.look(f"SELECT {_COLUMNS} FROM answers WHERE id = ?", (id_,))
+        return self._record(rows[0]) if rows else None
 
     def is_kept(self, record: AnswerRecord) -> bool:
         """Tell whether an answer has not been dropped since it was read."""
@@ -182,9 +185,7 @@ class AnswerStore:
 
     def knows(self, person: str, key: str) -> bool:
         """Tell whether a request with a key has begun."""
-        with self._store.reading() as connection:
-            known = connection.execute("SELECT 1 FROM requests WHERE person = ? AND key = ?", (person, key))
-            return known.fetchone() is not None
+        return bool(self._store.look("SELECT 1 FROM requests WHERE person = ? AND key = ?", (person, key)))
 
     def begin(self, person: str, key: str, digest: str) -> IdempotencyRecord | None:
         """Write a key down before its request begins; return what is known of it if it was there."""

@@ -290,15 +290,14 @@ class People:
 
         Raises: NotAuthorised, the same for whatever reason.
         """
-        with self._store.reading() as connection:
-            row = connection.execute(
-                "SELECT tokens.id, person, role, scopes FROM tokens JOIN people ON person = name"
-                " WHERE hash = ? AND revoked = 0 AND expires > ? AND active = 1",
-                (credentials.kept_of(secret), time.time()),
-            ).fetchone()
-        if row is None:
+        rows = self._store.look(
+            "SELECT tokens.id, person, role, scopes FROM tokens JOIN people ON person = name"
+            " WHERE hash = ? AND revoked = 0 AND expires > ? AND active = 1",
+            (credentials.kept_of(secret), time.time()),
+        )
+        if not rows:
             raise NotAuthorised(UNKNOWN)
-        id_, name, role, scopes = row
+        id_, name, role, scopes = rows[0]
         rights = RIGHTS_OF[role] & {right for right in RIGHTS if right in scopes.split()}
         return Caller(name=name, role=role, rights=rights, token=id_)
 

@@ -16,7 +16,7 @@ The cap of the ledger stands above both (`ledger.allowances`).
 """
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -37,6 +37,15 @@ Priced = Callable[[Fraction], Loss]
 ALL: Final = Fraction(1)
 USUAL_LEAST: Final = Fraction(1, 10_000)
 """So at most ten thousand questions are charged, whoever asks them."""
+_POLICY: Final = "division, most_epsilon, stopped, least_share"
+_STANDING: Final = (
+    f"SELECT {_POLICY}, grants.person, share, trusted, role,"
+    " EXISTS (SELECT 1 FROM memberships WHERE memberships.person = asked.person)"
+    " FROM (SELECT CAST(? AS TEXT) AS dataset, CAST(? AS TEXT) AS person) AS asked"
+    " LEFT JOIN policies ON policies.dataset = asked.dataset"
+    " LEFT JOIN grants ON grants.dataset = asked.dataset AND grants.person = asked.person"
+    " LEFT JOIN people ON people.name = asked.person AND active = 1"
+)
 _GRANTS: Final = "SELECT person, share, trusted FROM grants WHERE dataset = ?"
 NAMED: Final = [Fraction(digits) * Fraction(10) ** power for power in range(-12, 4) for digits in range(10, 100)]
 """The values of epsilon that are named to people, in order: two digits each."""
@@ -82,29 +91,30 @@ class Policies:
 
     def sees(self, dataset: str, person: str) -> bool:
         """Tell whether somebody has a grant."""
-        with self._store.reading() as connection:
-            return _grant(connection, dataset, person) is not None
+        return bool(self._store.look(f"{_GRANTS} AND person = ?", (dataset, person)))
 
     def trusts_with_time(self, dataset: str, person: str) -> bool:
         """Tell whether somebody has a grant that says so."""
-        with self._store.reading() as connection:
-            grant = _grant(connection, dataset, person)
-            return grant is not None and grant.trusted_with_time
+        rows = self._store.look(f"{_GRANTS} AND person = ?", (dataset, person))
+        return bool(rows) and _read_grant(*rows[0]).trusted_with_time
 
     def limits(self, dataset: str, person: str, priced: Priced) -> Limits:
         """Return what somebody must keep to, as it stands now."""
-        with self._store.reading() as connection:
-            # In few statements: others wait meanwhile, as the ledger is held.
-            policy, grant = _policy(connection, dataset), _grant(connection, dataset, person)
-            role = _role(connection, person)
-            trusted = role == "curator" or (grant is not None and grant.trusted_with_time)
-            return Limits(
-                allowances=_allowances(connection, dataset, person, policy, grant, role),
-                most=None if policy.most_epsilon is None else priced(policy.most_epsilon),
-                least=Fraction(0) if trusted else policy.least_share,
-                least_epsilon=partial(self._least_epsilon, dataset, priced),
-                stopped=policy.stopped,
-            )
+        # In one statement but for members of teams: others wait meanwhile, as the ledger is held.
+        standing = _standing(*self._store.look(_STANDING, (dataset, person))[0])
+        teams: tuple[Allowance, ...] = ()
+        if standing.in_team:
+            with self._store.reading() as connection:  # all of one moment, so the first look does not count
+                standing = _standing(*connection.execute(_STANDING, (dataset, person)).fetchone())
+                teams = _of_teams(connection, dataset, person)
+        policy = standing.policy
+        return Limits(
+            allowances=_allowances(person, standing, teams),
+            most=None if policy.most_epsilon is None else priced(policy.most_epsilon),
+            least=Fraction(0) if standing.trusted else policy.least_share,
+            least_epsilon=partial(self._least_epsilon, dataset, priced),
+            stopped=policy.stopped,
+        )
 
     def _least_epsilon(self, dataset: str, priced: Priced, amount: Fraction) -> str:
         """Name the least epsilon that is charged so much; remembered, as it takes some milliseconds."""
@@ -222,15 +232,51 @@ def _text(share: Fraction | None) -> str | None:
 
 
 def _policy(connection: StoreConnection, dataset: str) -> Policy:
-    row = connection.execute(
-        "SELECT division, most_epsilon, stopped, least_share FROM policies WHERE dataset = ?", (dataset,)
-    ).fetchone()
-    _, most, stopped, least = (None, None, 0, None) if row is None else row
+    row = connection.execute(f"SELECT {_POLICY} FROM policies WHERE dataset = ?", (dataset,)).fetchone()
+    return _read_policy(*(row or (None,) * 4))
+
+
+def _read_policy(division: Division | None, most: str | None, stopped: int | None, least: str | None) -> Policy:
+    """Return a policy as it is kept, or if nothing is the usual one."""
     return Policy(
-        division="share" if row is None else row[0],
+        division=division or "share",
         most_epsilon=None if most is None else read(most, "most_epsilon"),
         least_share=USUAL_LEAST if least is None else read(least, "least_share"),
         stopped=bool(stopped),
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Standing:
+    """What is kept of somebody and a data set; role: of who is there and may come in."""
+
+    policy: Policy
+    grant: Grant | None
+    role: Role | None
+    in_team: bool
+
+    @property
+    def trusted(self) -> bool:
+        return self.role == "curator" or (self.grant is not None and self.grant.trusted_with_time)
+
+
+def _standing(
+    division: Division | None,
+    most: str | None,
+    stopped: int | None,
+    least: str | None,
+    granted: str | None,
+    share: str | None,
+    trusted: int,
+    role: Role | None,
+    in_team: int,
+) -> _Standing:
+    return _Standing(
+        policy=_read_policy(division, most, stopped, least),
+        grant=None if granted is None else _read_grant(granted, share, trusted),
+        role=role,
+        in_team=bool(in_team),
     )
 
 
@@ -262,18 +308,22 @@ def _own(person: str, share: Fraction) -> Allowance:
     return Allowance(holder=person, names=frozenset({person}), share=share)
 
 
-def _allowances(
-    connection: StoreConnection, dataset: str, person: str, policy: Policy, grant: Grant | None, role: str | None
-) -> tuple[Allowance, ...]:
-    if role != "curator" and (grant is None or role != "analyst"):  # or not any more, since the request was let in
-        return (_own(person, Fraction(0)),)
-    teams = connection.execute("SELECT team FROM memberships WHERE person = ?", (person,)).fetchall()  # now, or ever
-    shares = _team_shares(connection, dataset) if teams else {}
-    allowances = [
+def _of_teams(connection: StoreConnection, dataset: str, person: str) -> tuple[Allowance, ...]:
+    """Return the shares of the teams that somebody is in, or ever was."""
+    teams = connection.execute("SELECT team FROM memberships WHERE person = ?", (person,)).fetchall()
+    shares = _team_shares(connection, dataset)
+    return tuple(
         Allowance(holder=f"the team {team}", names=_members(connection, team), share=shares[team])
         for (team,) in teams
         if team in shares
-    ]
+    )
+
+
+def _allowances(person: str, standing: _Standing, teams: Sequence[Allowance]) -> tuple[Allowance, ...]:
+    policy, grant, role = standing.policy, standing.grant, standing.role
+    if role != "curator" and (grant is None or role != "analyst"):  # or not any more, since the request was let in
+        return (_own(person, Fraction(0)),)
+    allowances = list(teams)
     if grant is not None and grant.share is not None:
         allowances.append(_own(person, grant.share))
     elif policy.division == "split" and not allowances:
@@ -292,13 +342,6 @@ def _least_epsilon(priced: Priced, amount: Fraction) -> str:
 
     place = bisect_left(NAMED, amount, key=charged)
     return f"{float(NAMED[min(place, len(NAMED) - 1)]):.12g}"
-
-
-def _role(connection: StoreConnection, person: str) -> Role | None:
-    """Return the role of somebody who is there and may come in."""
-    row = connection.execute("SELECT role FROM people WHERE name = ? AND active = 1", (person,)).fetchone()
-    role: Role | None = None if row is None else row[0]
-    return role
 
 
 def _require_room(connection: StoreConnection, dataset: str, spending: Spending, cap: Loss) -> None:

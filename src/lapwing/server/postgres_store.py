@@ -102,13 +102,28 @@ class PostgresStore:
         with self._transaction(READING) as connection:
             yield connection
 
+    def look(self, statement: str, values: Sequence[object] = (), /) -> list[Any]:
+        """Return what one statement finds."""
+        with self._room, self._faults():
+            connection, found = self._begun(_translated(statement), values)
+            try:
+                return found.fetchall()
+            finally:
+                self._pool.putconn(connection)
+
+    def add(self, statement: str, values: Sequence[object], /) -> None:
+        """Add a row by one statement, twice if nobody knows of the first time; who else writes is not waited for."""
+        with self._room, self._faults():
+            connection, _ = self._begun(_translated(statement), values)
+            self._pool.putconn(connection)
+
     @contextmanager
     def lock(self, name: str) -> Iterator[None]:
         """Hold the lock of a name, among all services of this database."""
         digest = sha256(name.encode("utf-8", "surrogatepass")).digest()
         number = int.from_bytes(digest[:8], "big", signed=True) | 1 << 40
         with self._faults():
-            connection = self._begun(f"SELECT pg_advisory_lock({number})")
+            connection, _ = self._begun(f"SELECT pg_advisory_lock({number})")
         try:
             yield
         finally:
@@ -125,7 +140,7 @@ class PostgresStore:
     @contextmanager
     def _transaction(self, beginning: str) -> Iterator["QmarkConnection"]:
         with self._room, self._faults():
-            connection = self._begun(beginning)
+            connection, _ = self._begun(beginning)
             try:
                 yield QmarkConnection(connection)
                 if connection.execute("COMMIT").statusmessage != "COMMIT":
@@ -136,11 +151,13 @@ class PostgresStore:
                         connection.execute("ROLLBACK")
                 self._pool.putconn(connection)
 
-    def _begun(self, beginning: str, *, again: bool = True) -> Opened:
-        """Return a connection on which something has begun."""
+    def _begun(
+        self, beginning: str, values: Sequence[object] | None = None, *, again: bool = True
+    ) -> tuple[Opened, Cursor]:
+        """Return a connection on which something has begun, with what that found."""
         connection = self._pool.getconn()
         try:
-            connection.execute(beginning)
+            found = connection.execute(beginning, values)
         except BaseException:
             broken = connection.broken
             connection.close()
@@ -148,9 +165,9 @@ class PostgresStore:
             if not (broken and again):
                 raise
         else:
-            return connection
+            return connection, found
         self._pool.check()  # the server was restarted: the idle ones are as broken
-        return self._begun(beginning, again=False)
+        return self._begun(beginning, values, again=False)
 
     def _prepare(self) -> None:
         """Make the tables, or let them grow to what this Lapwing knows."""

@@ -13,11 +13,11 @@ import fcntl
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, final
+from typing import Any, Final, final
 
 from lapwing.errors import Fault, InvalidParameter
 from lapwing.server import store
@@ -73,6 +73,16 @@ class SqliteStore:
         """Look at the file as it is."""
         with self._looking, self._begun(self._reader, "BEGIN") as connection:
             yield connection
+
+    def look(self, statement: str, values: Sequence[object] = (), /) -> list[Any]:
+        """Return what one statement finds."""
+        with self._looking, _faults(self.path):
+            return self._reader.execute(statement, tuple(values)).fetchall()
+
+    def add(self, statement: str, values: Sequence[object], /) -> None:
+        """Add a row by one statement."""
+        with self._writing, _faults(self.path):
+            self._writer.execute(statement, tuple(values))
 
     @contextmanager
     def lock(self, name: str) -> Iterator[None]:

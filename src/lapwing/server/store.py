@@ -60,6 +60,12 @@ class Store(Protocol):
     def reading(self) -> AbstractContextManager[StoreConnection]:
         """Look at the store as it is when the block begins; nothing may be changed."""
 
+    def look(self, statement: str, values: Sequence[object] = (), /) -> list[Any]:
+        """Return what one statement finds, which is all of one moment; nothing may be changed."""
+
+    def add(self, statement: str, values: Sequence[object], /) -> None:
+        """Add a row, durably, by one statement, which rests on nothing that was read and may be carried out twice."""
+
     def lock(self, name: str) -> AbstractContextManager[None]:
         """Hold the lock of a name, among all processes; whoever dies lets go of it.
 

@@ -137,9 +137,11 @@ class PostgresChain:
             try:
                 log = PostgresLog(connection, self.name)
                 head = self._locked_head(log, high)
-                state = caught_up(self._state, log, self.name)
-                if head != head_of(state):
-                    raise rolled_back(self.name, head.sequence)
+                state = self._state
+                if state is None or head != head_of(state):  # else nobody has moved it, and there is nothing to read
+                    state = caught_up(state, log, self.name)
+                    if head != head_of(state):
+                        raise rolled_back(self.name, head.sequence)
                 advance(mark, high, state, log, self.name)
                 self._state = state
 
