@@ -42,7 +42,7 @@ def registration(catalog: Catalog) -> Registration:
 
 
 def open_session(catalog: Catalog, *, entropy: Entropy | None = None) -> Session:
-    """Open a session on a catalog; a new ledger takes the data as they are as version 1."""
+    """Open a session on a catalog; a new ledger takes the data as they are as version 1, if they can be accepted."""
     engine, public = open_engine(catalog)
     try:
         if not is_begun(catalog.ledger, catalog.folder):
@@ -119,6 +119,7 @@ def protect(
     domains: Mapping[str, Sequence[object]] | None = None,
     measure: str | None = None,
     neighbouring: str = "add_remove",
+    unreadable: str | None = None,
 ) -> Session:
     """Put one file behind differential privacy, keeping catalog and ledger beside it.
 
@@ -134,9 +135,11 @@ def protect(
             or `decimal:0.01` with its step. A column without one is text: no row is read to guess it.
         bounds: public (lower, upper) of numeric columns. domains: public values of columns to group by. What is left
             out for a file that is protected already stays as its catalog has it; so do types.
+        unreadable: "null" to let values that are not of their type count as NULL, and fractions of integers be rounded.
 
-    Raises: CatalogMismatch if the file, or another of the same stem, is already protected with another unit, epsilon,
-        delta or measure; nothing is changed then. Types, bounds and domains may change: the ledger stays.
+    Raises: DataFault for a file with such values otherwise: `lapwing data check` says which they are. CatalogMismatch
+        if the file, or another of the same stem, is already protected with another unit, epsilon, delta or measure;
+        nothing is changed then. Types, bounds and domains may change: the ledger stays.
     """
     # Here: they load Arrow, which no session needs.
     from lapwing.catalog.draft import draft
@@ -149,6 +152,7 @@ def protect(
     listed = {c.name: c.values for c in known if c.values is not None and c.type != "boolean"}
     bounded = {c.name: (c.lower, c.upper) for c in known if c.lower is not None and c.upper is not None}
     typed = {c.name: spelled(c) for c in known} if is_text(path) else {}
+    known_unreadable = before.tables[0].unreadable if before is not None else None
     drafted = draft(
         path,
         privacy_unit=privacy_unit,
@@ -160,11 +164,13 @@ def protect(
         values=listed if domains is None else domains,
         measure=measure,
         neighbouring=neighbouring,
+        unreadable=known_unreadable if unreadable is None else unreadable,
     ).catalog
     if before is not None:
         _require_same(before, drafted)
-        rows = drafted.tables[0].max_rows_per_unit
-        if types is None and bounds is None and domains is None and rows == before.tables[0].max_rows_per_unit:
+        rows = drafted.tables[0].max_rows_per_unit, drafted.tables[0].unreadable
+        same = rows == (before.tables[0].max_rows_per_unit, known_unreadable)
+        if types is None and bounds is None and domains is None and same:
             return open_session(before)
         drafted = _updated(before, drafted, types or {})
     session = open_session(replace(drafted, file=beside))
@@ -180,7 +186,8 @@ def _updated(before: Catalog, drafted: Catalog, types: Mapping[str, str]) -> Cat
         _merged(known.get(column.name), column, step_given=":" in types.get(column.name, ""))
         for column in drafted.tables[0].columns
     )
-    table = replace(before.tables[0], columns=columns, max_rows_per_unit=drafted.tables[0].max_rows_per_unit)
+    rows, unreadable = drafted.tables[0].max_rows_per_unit, drafted.tables[0].unreadable
+    table = replace(before.tables[0], columns=columns, max_rows_per_unit=rows, unreadable=unreadable)
     return before.with_table(table)
 
 

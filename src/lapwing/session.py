@@ -285,13 +285,17 @@ class Session:
         """Return the loss that a question's `epsilon` is charged."""
         return request(epsilon, self.catalog.budget)
 
-    def accept_data(self) -> int:
+    def accept_data(self, *, unreadable: str | None = None) -> int:
         """Make the data as they are now the ledger's current version, and return its number. The curator's act.
 
         Spending stays: it belongs to the people in the data, not to a version of them.
+
+        Args: unreadable: "null" accepts values that are not of their declared type, which count as NULL or are rounded.
+        Raises: DataFault for data that cannot be read, or hold such values without that.
         """
         self._require_open()
-        return self._ledger.accept(digests(self.catalog, self._engine), self._principal, owners_of(self.catalog))
+        accepted = digests(self.catalog, self._engine, unreadable=unreadable)
+        return self._ledger.accept(accepted, self._principal, owners_of(self.catalog))
 
     def faults(self) -> tuple[FaultRow, ...]:
         """Return the questions that failed or died after their charge, since the curator last looked."""

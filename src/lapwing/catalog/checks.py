@@ -66,7 +66,7 @@ def check_table(table: "Table") -> None:
     check_columns(tuple(column.name for column in table.columns), MOST_COLUMNS)
     for check in (
         _check_whose, _check_privacy_unit, _check_name_of_units, _check_link_of, _check_most_rows, _check_rows_in_all,
-        _check_part_of,
+        _check_unreadable, _check_part_of,
     ):  # fmt: skip
         check(table)
 
@@ -188,6 +188,15 @@ def _check_rows_in_all(table: "Table") -> None:
     if rows is not None and (type(rows) is not int or not 1 <= rows <= MOST_ROWS):
         refuse(
             place, f"{spelling.value(rows)} is not allowed; write an integer from 1 to {MOST_ROWS:,}, without commas"
+        )
+
+
+def _check_unreadable(table: "Table") -> None:
+    if table.unreadable not in (None, "null"):
+        refuse(
+            ".unreadable",
+            f'{spelling.value(table.unreadable)} is not allowed; write "null", so that values which cannot be read as '
+            "their type count as NULL, or remove it, so that they are refused",
         )
 
 

@@ -6,7 +6,7 @@ are left out and the questions that need them are refused. No row is read (`file
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -54,6 +54,7 @@ def draft(
     delta_keys: Number = 0,
     people: int | None = None,
     folder: Path | None = None,
+    unreadable: str | None = None,
 ) -> Draft:
     """Draft a catalog of one table from the names in a Parquet or CSV file, and the types that Parquet declares.
 
@@ -65,6 +66,7 @@ def draft(
         max_length: column → the most bytes of a text, 256 unless given.
         people: a public figure of how many privacy units there are; it only judges delta and is not stored.
         folder: where the catalog will be written; the folder of the file unless given.
+        unreadable: "null" to accept values that are not of their type, as `Table.unreadable`.
 
     Raises: CatalogError or InvalidParameter for what contradicts itself or makes no sense; DataFault if the file is
         missing or unreadable.
@@ -79,6 +81,7 @@ def draft(
         table = _table(
             source, folder, privacy_unit, max_rows_per_unit, columns, bounds or {}, values or {}, max_length or {}
         )
+        table = replace(table, unreadable=unreadable)
     catalog = Catalog(
         name=table.name,
         engine="duckdb",

@@ -107,7 +107,16 @@ def _tables(sections: Mapping[str, TomlSection]) -> tuple[tuple[Table, ...], tup
 
 def _table(section: TomlSection, name: str, others: Mapping[str, Table]) -> Table:
     section.allow(
-        "source", "public", "privacy_unit", "unit", "link", "max_rows_per_unit", "rows_at_most", "part", "columns"
+        "source",
+        "public",
+        "privacy_unit",
+        "unit",
+        "link",
+        "max_rows_per_unit",
+        "rows_at_most",
+        "unreadable",
+        "part",
+        "columns",
     )
     linked = section.has("link")
     whose = section.text("privacy_unit", example="person_id") if section.has("privacy_unit") or not linked else None
@@ -121,6 +130,7 @@ def _table(section: TomlSection, name: str, others: Mapping[str, Table]) -> Tabl
         link=_link(section.section("link"), others) if linked else None,
         unit=section.text("unit", example="person") if section.has("unit") else None,
         rows_at_most=section.integer("rows_at_most", None, example=1_000_000) if section.has("rows_at_most") else None,
+        unreadable=section.text("unreadable", example="null") if section.has("unreadable") else None,
     )
 
 
@@ -132,7 +142,7 @@ def _link(section: TomlSection, others: Mapping[str, Table]) -> Link:
 
 
 def _public_table(section: TomlSection, name: str) -> PublicTable:
-    for key in ("privacy_unit", "unit", "link", "max_rows_per_unit", "rows_at_most", "part"):
+    for key in ("privacy_unit", "unit", "link", "max_rows_per_unit", "rows_at_most", "unreadable", "part"):
         if section.has(key):
             refuse(section.place(key), "nobody is protected in a public table; remove it, or remove public = true")
     section.allow("source", "public", "columns")
@@ -271,6 +281,7 @@ def _table_lines(table: Table) -> list[str]:
         *_whose_lines(table),
         _line("max_rows_per_unit", table.max_rows_per_unit, "a unit's rows beyond it do not exist for any question"),
         *([_line("rows_at_most", table.rows_at_most, "in all; more are not accepted")] if table.rows_at_most else []),
+        *([_line("unreadable", table.unreadable, "what counts as NULL, or is rounded")] if table.unreadable else []),
         *([_line("part", table.part, parts)] if table.part is not None else []),
         "",
         f"# One column a line; a column that is not here is invisible. Types: {', '.join(TYPES)}.",

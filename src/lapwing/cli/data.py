@@ -1,16 +1,20 @@
 """`lapwing data`: the data that the questions are about. For the curator."""
 
 import sys
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.text import Text
 
 import lapwing as lw
+from lapwing.catalog.toml import load
 from lapwing.cli.characters import to_json, visible
 from lapwing.cli.console import Fitted, complain, new_table, print_text, show, text
-from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Report, ReportFormat, examples
-from lapwing.errors import InvalidParameter
+from lapwing.cli.data_check import as_document, as_page
+from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Report, ReportFormat, Unreadable, examples
+from lapwing.engines import open_checking_engine
+from lapwing.errors import DataFault, InvalidParameter
 from lapwing.ledger.faults import FAULTS_ALLOWED
 
 if TYPE_CHECKING:
@@ -32,16 +36,51 @@ def data() -> None:
     """Look after the data behind the catalog (for the curator)."""
 
 
-@app.command(epilog=examples("lapwing data accept"), short_help="Make the data as they are now the current version.")
-def accept(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
+@app.command(
+    epilog=examples("lapwing data check", "lapwing data check --format json --catalog visits.lapwing.toml"),
+    short_help="Read all data, and say what is wrong with them.",
+)
+def check(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
+    """Read every row by the catalog's types, and say what it holds: what cannot be read, is missing or out of bounds.
+
+    Also how many rows each limit of rows for a unit would leave out. Nothing is charged, and no ledger is opened. Ends
+    with an error if the data would not be accepted as they are.
+
+    The figures are exact and private. They are for you, not for publication: nothing that only they say may go into
+    the catalog, as what is there is public.
+    """
+    described = load(catalog)
+    with closing(open_checking_engine(described)) as engine:
+        checks = [engine.check(table) for table in described.tables]
+    if form is Report.json:
+        print_text(to_json({"private": True, "tables": [as_document(one) for one in checks]}))
+    else:
+        show(*as_page(checks))
+    refused = [one.table.name for one in checks if not one.passes]
+    if refused:
+        raise DataFault(
+            f"The data of {', '.join(refused)} are not accepted as they are. Mend them or the catalog; values that are "
+            'not of their type may also count as NULL: by unreadable = "null" in the table of the catalog, or once by '
+            "`lapwing data accept --unreadable null`."
+        )
+
+
+@app.command(
+    epilog=examples("lapwing data accept", "lapwing data accept --unreadable null"),
+    short_help="Make the data as they are now the current version.",
+)
+def accept(unreadable: Unreadable = None, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     """Make the data as they are now the current version: changed data are refused until then.
+
+    Data with values that are not of their declared type are refused: see `lapwing data check`.
 
     What was spent stays spent: it belongs to the people in the data, not to a version of them. Nor does it end a stop
     after faults: `lapwing data resume` does.
     """
     with lw.connect(catalog) as session:
         before = session.budget().version
-        version, stopped = session.accept_data(), session.budget().stopped
+        version = session.accept_data(unreadable=unreadable and unreadable.value)
+        stopped = session.budget().stopped
     if version == before:
         print_text(f"The data are those of version {version}; nothing was changed.\n")
     else:

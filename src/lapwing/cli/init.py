@@ -14,7 +14,7 @@ import typer
 from lapwing.cli.characters import visible
 from lapwing.cli.column_options import bounds_of, lengths_of, types_line, types_of, values_of
 from lapwing.cli.console import complain, labelled, note, rendered
-from lapwing.cli.options import DEFAULT_CATALOG, NeighbouringOption, above_zero, amount, part_of_one
+from lapwing.cli.options import DEFAULT_CATALOG, NeighbouringOption, Unreadable, above_zero, amount, part_of_one
 from lapwing.errors import CatalogError, InvalidParameter
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ def command(
     delta_keys: Annotated[
         Fraction | None, amount(part_of_one("--delta-keys"), "The part of delta for private group keys.")
     ] = None,
+    unreadable: Unreadable = None,
     people: Annotated[
         int | None, typer.Option(metavar="N", help="How many units there are, if that is public: to judge delta by.")
     ] = None,
@@ -139,6 +140,7 @@ def command(
         neighbouring=neighbouring.value,
         delta_keys=delta_keys or 0,
         people=people,
+        unreadable=unreadable and unreadable.value,
         folder=output.absolute().parent,
     )
     drafted, advice = drafting(delta=delta or 0, measure=measure and measure.value), ""

@@ -113,6 +113,21 @@ class NeighbouringOption(StrEnum):
     replace_one = "replace_one"
 
 
+class UnreadableOption(StrEnum):
+    """What a value counts as that is not of its declared type."""
+
+    null = "null"
+
+
+Unreadable = Annotated[
+    UnreadableOption | None,
+    typer.Option(
+        "--unreadable",
+        help="Accept values that are not of their type: they count as NULL, and fractions of integers are rounded.",
+        show_default=False,
+    ),
+]
+
 CatalogFile = Annotated[
     Path,
     typer.Option(

@@ -11,7 +11,7 @@ import typer
 import lapwing as lw
 from lapwing.cli.column_options import bounds_of, types_of, values_of
 from lapwing.cli.console import complain
-from lapwing.cli.options import DEFAULT_CATALOG, above_zero, amount, part_of_one
+from lapwing.cli.options import DEFAULT_CATALOG, Unreadable, above_zero, amount, part_of_one
 from lapwing.errors import InvalidParameter
 
 DATA: Final = (".parquet", ".csv", ".tsv")
@@ -123,6 +123,7 @@ def command(
         list[str] | None, typer.Option(metavar="COLUMN=LOWER:UPPER", help="With a file: public bounds.")
     ] = None,
     values: Annotated[list[str] | None, typer.Option(metavar="COLUMN=A,B,…", help="With a file: public keys.")] = None,
+    unreadable: Unreadable = None,
 ) -> None:
     """Serve data sets over HTTP, with people, tokens and allowances under one budget for each."""
     try:
@@ -158,7 +159,7 @@ def command(
     usual = [] if data else [Path(os.environ.get("LAPWING_CATALOG", DEFAULT_CATALOG))]
     paths = sources or usual
     amounts = {"--epsilon": epsilon, "--delta": delta, "--max-rows": max_rows}
-    described = {**amounts, "--types": types, "--bounds": bounds, "--values": values}
+    described = {**amounts, "--types": types, "--bounds": bounds, "--values": values, "--unreadable": unreadable}
     beside = [option for option, value in described.items() if value is not None]
     if privacy_unit is None and beside:
         raise InvalidParameter(f"{beside[0]} goes with --privacy-unit and a file of data; a catalog says it itself.")
@@ -179,6 +180,7 @@ def command(
             types=None if types is None else types_of(types),
             bounds=None if bounds is None else bounds_of(bounds),
             domains=None if values is None else values_of(values),
+            unreadable=unreadable and unreadable.value,
         ).close()
         paths = [paths[0].parent / f"{paths[0].stem}.lapwing.toml"]
     config = ProcessConfig(catalogs=tuple(paths), people=people, settings=settings, endpoint=endpoint)

@@ -2,7 +2,13 @@
 
 from lapwing.engines.base import FAILED, Cells, Engine, Exact, IndexedEngine, Leaves, PublicTables, digests
 from lapwing.engines.duckdb.engine import DuckDB
-from lapwing.engines.registry import FILE_ENGINE, open_engine, open_indexed_engine, open_public_tables
+from lapwing.engines.registry import (
+    FILE_ENGINE,
+    open_checking_engine,
+    open_engine,
+    open_indexed_engine,
+    open_public_tables,
+)
 
 __all__ = [
     "FAILED",
@@ -15,6 +21,7 @@ __all__ = [
     "Leaves",
     "PublicTables",
     "digests",
+    "open_checking_engine",
     "open_engine",
     "open_indexed_engine",
     "open_public_tables",

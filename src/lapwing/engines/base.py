@@ -1,6 +1,6 @@
 """What a release needs of an engine."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Protocol
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.catalog.model import Catalog, Table
-from lapwing.errors import DataFault
+from lapwing.errors import DataFault, InvalidParameter
 from lapwing.query.capabilities import Capabilities
 from lapwing.query.distribution import Distribution
 from lapwing.query.expressions.expression import Constant
@@ -78,6 +78,13 @@ class Engine(Protocol):
         """
         ...
 
+    def unfit_columns(self, table: Table) -> Sequence[str]:
+        """Return the columns that hold values which are not what their declared type says: private, for the curator.
+
+        Raises: DataFault as `digest` does.
+        """
+        ...
+
     def prepare(self, question: Question) -> None:
         """Load whatever running a question takes, without reading data: a failure to must come before the charge."""
         ...
@@ -123,16 +130,29 @@ class IndexedEngine(Engine, Protocol):
         ...
 
 
-def digests(catalog: Catalog, engine: Engine) -> dict[str, str]:
+def digests(catalog: Catalog, engine: Engine, *, unreadable: str | None = None) -> dict[str, str]:
     """Return the digest of every table's data, for a version that is to be accepted.
 
-    Raises: DataFault, also if a table has more rows than its `rows_at_most`.
+    Args: unreadable: "null" accepts values that are not of their type in any table, as `Table.unreadable` does in one.
+    Raises: DataFault, also if a table has more rows than its `rows_at_most`, or values that cannot be read as their
+        type, or are not whole in an integer column: they would become NULL, or be rounded, and nobody would know.
+        InvalidParameter for another `unreadable`.
     """
+    if unreadable not in (None, "null"):
+        raise InvalidParameter(f'unreadable is {unreadable!r:.60}; it must be "null", or left out.')
     digests = {table.name: engine.digest(table) for table in catalog.tables}
     for table in catalog.tables:
         if table.rows_at_most is not None and engine.rows(table) > table.rows_at_most:
             raise DataFault(
                 f"{table.source} has more rows than the {table.rows_at_most:,} that rows_at_most of table {table.name} "
                 "promises. Raise it in the catalog, to a figure that may be public, or take rows out of the data"
+            )
+        unfit = [] if unreadable or table.unreadable else engine.unfit_columns(table)
+        if unfit:
+            raise DataFault(
+                f"{table.source} has values that are not of the declared type in {', '.join(unfit)}. They would count "
+                "as NULL, or be rounded, and no answer would show it. `lapwing data check` says which they are: mend "
+                'them, or the types in the catalog; or let them be accepted by the line unreadable = "null" of '
+                f"table {table.name}"
             )
     return digests

@@ -1,12 +1,15 @@
 """The engines that there are: the only place above them that knows one by its name."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lapwing.catalog.model import Catalog
 from lapwing.engines.base import Engine, IndexedEngine, PublicTables
 from lapwing.engines.duckdb.engine import DuckDB
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import CatalogError
+
+if TYPE_CHECKING:
+    from lapwing.engines.data_check import CheckingEngine
 
 FILE_ENGINE: Final = "duckdb"
 """What a catalog calls the engine that reads files beside it."""
@@ -28,6 +31,16 @@ def open_engine(catalog: Catalog) -> tuple[Engine, PublicTables]:
 def open_public_tables(catalog: Catalog) -> PublicTables:
     """Return what the public tables of a catalog hold, without an engine for questions."""
     return PublicData(catalog)
+
+
+def open_checking_engine(catalog: Catalog) -> "CheckingEngine":
+    """Return the engine of a catalog, if it can say what the data are like.
+
+    Raises: CatalogError if it cannot.
+    """
+    if catalog.engine != FILE_ENGINE:
+        raise CatalogError(f'dataset.engine = "{catalog.engine}" cannot be checked; only "{FILE_ENGINE}" can.')
+    return DuckDB(catalog)
 
 
 def open_indexed_engine(catalog: Catalog) -> IndexedEngine:

@@ -152,22 +152,38 @@ def clean(column: Declared, physical: str) -> str:
 
 
 def _clean(column: Declared, physical: str) -> str:
+    value = read(column, physical)
+    match column.type:
+        case "string":
+            return f"CASE WHEN strlen({value}) <= {column.max_length} THEN {value} END"
+        case "boolean":
+            return value
+        case "date" | "timestamp":
+            return _clean_temporal(column, value)
+    if column.bounded:
+        return _clean_whole(value, column) if _is_whole(column, physical) else _clean_fixed(value, column)
+    # Adding 0 makes −0.0, which equals 0.0 but is not the same double, 0.0.
+    return value if column.type == "integer" else f"NULLIF({value} + 0.0::DOUBLE, 'nan'::DOUBLE)"
+
+
+def read(column: Declared, physical: str) -> str:
+    """Return a value as its declared type has it, before anything bounds it: NULL where it cannot be read so."""
     name = identifier(column.name)
     match column.type:
         case "string":
-            value = name if physical == "VARCHAR" else f"CAST({name} AS VARCHAR)"
-            return f"CASE WHEN strlen({value}) <= {column.max_length} THEN {value} END"
+            return name if physical == "VARCHAR" else f"CAST({name} AS VARCHAR)"
         case "boolean":
             return name if physical == "BOOLEAN" else f"TRY_CAST({name} AS BOOLEAN)"
         case "date" | "timestamp":
-            return _clean_temporal(column, name)
-    if column.bounded:
-        whole_numbers = physical in INTEGER_TYPES and column.step == 1
-        return _clean_whole(name, column) if whole_numbers else _clean_fixed(name, column, physical)
-    if column.type == "integer":
+            return f"TRY_CAST({name} AS {column.type.upper()})"
+    if column.type == "integer" and not column.bounded:
         return name if physical == "BIGINT" else f"TRY_CAST({_half_up(name, physical)} AS BIGINT)"
-    # Adding 0 makes −0.0, which equals 0.0 but is not the same double, 0.0.
-    return f"NULLIF({_double(name, physical)} + 0.0::DOUBLE, 'nan'::DOUBLE)"
+    return name if _is_whole(column, physical) else _double(name, physical)
+
+
+def _is_whole(column: Declared, physical: str) -> bool:
+    """Tell whether bounded numbers are integers that stay as they are."""
+    return column.bounded and physical in INTEGER_TYPES and column.step == 1
 
 
 def _half_up(name: str, physical: str) -> str:
@@ -183,9 +199,8 @@ def _clean_whole(name: str, column: Declared) -> str:
     )
 
 
-def _clean_fixed(name: str, column: Declared, physical: str) -> str:
+def _clean_fixed(value: str, column: Declared) -> str:
     """Clamp, round half up to whole steps, clamp again: the double nearest to a bound may lie beyond it."""
-    value = _double(name, physical)
     low, high, step = column.low, column.high, cast(Fraction, column.step)
     steps = f"TRY_CAST(floor({print_in_steps(value, step)} + 0.5) AS BIGINT)"
     return (
@@ -195,9 +210,8 @@ def _clean_fixed(name: str, column: Declared, physical: str) -> str:
     )
 
 
-def _clean_temporal(column: Declared, name: str) -> str:
+def _clean_temporal(column: Declared, value: str) -> str:
     kind = column.type.upper()
-    value = f"TRY_CAST({name} AS {kind})"
     if column.lower is None or column.upper is None:
         return value
     low, high = (f"{kind} '{str(end)[:26]}'" for end in (column.lower, column.upper))

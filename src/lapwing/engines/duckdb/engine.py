@@ -31,7 +31,8 @@ import duckdb
 from lapwing import progress
 from lapwing.catalog.model import Catalog, Table
 from lapwing.engines.base import FAILED, Exact, IndexState
-from lapwing.engines.duckdb import files, index, source_reading
+from lapwing.engines.data_check import TableCheck
+from lapwing.engines.duckdb import checking, files, index, source_reading
 from lapwing.engines.duckdb.cleaned import WHOLE, Location, Pass, Relations, from_files, layer, needed, passes_for
 from lapwing.engines.duckdb.database import Database, Rows
 from lapwing.engines.duckdb.files import File, Stamp, stamp_of
@@ -128,6 +129,14 @@ class DuckDB:
     def rows(self, table: Table) -> int:
         """Return how many rows a table's file has."""
         return source_reading.rows_of(self._paths[table.name], self._describe(table))
+
+    def check(self, table: Table) -> TableCheck:
+        """Read a table's file, and return what its data are like. The curator's act."""
+        return checking.checked(table, self._catalog, self._describe(table), self._layers, self._database)
+
+    def unfit_columns(self, table: Table) -> Sequence[str]:
+        """Return the columns of a table's file that hold values which are not what the declared type says."""
+        return checking.unfit_columns(table, self._describe(table), self._database)
 
     def prepare(self, question: Question) -> None:
         """Load the code that a question takes."""

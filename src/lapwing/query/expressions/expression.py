@@ -10,10 +10,10 @@ bounded where expressions are made: the limits are at the end.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from lapwing.catalog.table import Column as DeclaredColumn
 from lapwing.errors import QueryRefused
@@ -39,10 +39,6 @@ class ColumnReference:
     def __str__(self) -> str:
         return '"' + self.name.replace('"', '""') + '"'
 
-    def rebuild(self, children: Iterable["Expression"]) -> Self:
-        """Return itself, as there is nothing to exchange."""
-        return self
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Literal:
@@ -67,10 +63,6 @@ class Literal:
                 return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
             case value:
                 return f"DATE '{value.isoformat()}'"
-
-    def rebuild(self, children: Iterable["Expression"]) -> Self:
-        """Return itself, as there is nothing to exchange."""
-        return self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,10 +94,6 @@ class Operation:
     def children(self) -> tuple["Expression", ...]:
         """The arguments."""
         return self.arguments
-
-    def rebuild(self, children: Iterable["Expression"]) -> Self:
-        """Return the same function of other arguments, of the same types."""
-        return replace(self, arguments=tuple(children))
 
 
 Expression = ColumnReference | Literal | Operation

@@ -7,7 +7,7 @@ What the engine has not returned by then is a fault.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn, Protocol, final
 
@@ -65,6 +65,10 @@ class AskedEngine:
     def rows(self, table: Table) -> int:
         """Return how many rows the engine finds in a table."""
         return self.engine.rows(table)
+
+    def unfit_columns(self, table: Table) -> Sequence[str]:
+        """Return the columns in which the engine finds values that are not of their type."""
+        return self.engine.unfit_columns(table)
 
     def prepare(self, question: Question) -> None:
         """Do what is to be done before a charge."""

@@ -1,0 +1,120 @@
+"""What the data of a table are like, for the curator who may see them.
+
+All of it is private: exact figures of the data, without noise, outside of every guarantee and every budget. Nothing
+here is shown to an analyst, and nothing of it belongs into a catalog unless it is public knowledge anyway.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, final
+
+from lapwing.catalog.model import Table
+from lapwing.engines.base import Engine
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ColumnCheck:
+    """What a declared column holds.
+
+    Args: nulls: values that are NULL, NaN among them. unreadable: values that are there and cannot be read as the
+        declared type, so that they would count as NULL; fractions: numbers of an integer column that are not whole and
+        would be rounded; examples: of both, the most common first, each with how often it is there.
+        below, above: outside the bounds; None without bounds. unlisted: outside the declared values; None without.
+        too_long: texts longer than `max_length`, which count as NULL; longest: bytes of the longest; None for others.
+        distinct: different values; least, greatest: as texts, None for a text or a boolean, or if there is none.
+    """
+
+    name: str
+    type: str
+    nulls: int
+    unreadable: int
+    fractions: int
+    examples: Sequence[tuple[str, int]]
+    below: int | None
+    above: int | None
+    unlisted: int | None
+    too_long: int | None
+    longest: int | None
+    distinct: int
+    least: str | None
+    greatest: str | None
+
+    @property
+    def unfit(self) -> bool:
+        """Whether some value is not what the declared type says."""
+        return self.unreadable > 0 or self.fractions > 0
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class UnitCheck:
+    """Whose rows a table has.
+
+    Args: column: which says it; None in a linked table. without: rows that are nobody's, as the unit is NULL or cannot
+        be read, or no row of the parent has their key. most: `max_rows_per_unit`. sizes: how many units have how many
+        rows, by number of rows.
+    """
+
+    column: str | None
+    without: int
+    most: int
+    sizes: Mapping[int, int]
+
+    @property
+    def units(self) -> int:
+        """How many units have rows."""
+        return sum(self.sizes.values())
+
+    @property
+    def greatest(self) -> int:
+        """The most rows of one unit."""
+        return max(self.sizes, default=0)
+
+    def beyond(self, most: int) -> tuple[int, int]:
+        """Return how many rows would not exist if a unit had at most so many, and of how many units these are."""
+        more = {size: units for size, units in self.sizes.items() if size > most}
+        return sum((size - most) * units for size, units in more.items()), sum(more.values())
+
+    def choices(self) -> list[int]:
+        """Return the limit that is declared, and a few others that would be worth a thought."""
+        round_numbers = [digit * 10**power for power in range(7) for digit in (1, 2, 5)]
+        drops = [number for number in round_numbers if number < self.greatest]
+        return sorted({self.most, *drops[-4:], *([self.greatest] if self.greatest else [])})
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TableCheck:
+    """What a table's data are like.
+
+    Args: units: None if every row is a unit. repeated: keys that links lead to, with how many of their values several
+        rows have.
+    """
+
+    table: Table
+    rows: int
+    columns: Sequence[ColumnCheck]
+    units: UnitCheck | None
+    repeated: Sequence[tuple[tuple[str, ...], int]]
+
+    @property
+    def unfit(self) -> list[ColumnCheck]:
+        """The columns that hold values which are not what the declared type says."""
+        return [column for column in self.columns if column.unfit]
+
+    @property
+    def passes(self) -> bool:
+        """Whether a version with these data would be accepted, as far as it depends on their values."""
+        return not self.repeated and (not self.unfit or self.table.unreadable is not None)
+
+
+class CheckingEngine(Engine, Protocol):
+    """An engine that can say what the data are like: the curator's act."""
+
+    def check(self, table: Table) -> TableCheck:
+        """Read all of a table's data, and return what they are like.
+
+        Raises: DataFault if they are missing or cannot be read to their end.
+        """
+        ...

@@ -1,0 +1,109 @@
+"""`lapwing data check`: what is wrong with the data, for the curator, and what it takes to accept them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli.command import Run
+
+INIT = (
+    *("init", "messy.csv", "--privacy-unit", "person", "--epsilon", "3", "--max-rows", "2"),
+    *("--types", "code=integer,amount=integer,day=date", "--bounds", "amount=0:40", "--values", "plan=a,b"),
+)
+PAGE = """\
+messy (messy.csv): 6 rows, 3 units of person, the largest with 3
+
+column   type      different   NULL   not of the type   outside   range
+──────────────────────────────────────────────────────────────────────────────────────────
+person   string            3      1                 0         0   up to 1 byte
+code     integer           3      1                 2         0   1 to 3
+amount   integer           6      0                 1         1   1 to 50
+day      date              5      0                 1         0   2024-05-01 to 2024-05-06
+plan     string            3      0                 0         1   up to 1 byte
+
+code     not an integer, counted as NULL: 2 values, like 'A1' (2)
+amount   not whole, and rounded: 1 value, like '3.5' (1)
+amount   above 40, counted as 40: 1 value
+day      not a date like 2024-12-31, counted as NULL: 1 value, like '03/05/2024' (1)
+plan     not listed in the catalog, left out of GROUP BY: 1 value
+messy    without a unit that can be read, and so for no question: 1 row
+
+max_rows_per_unit   rows left out   of units
+──────────────────────────────────────────────────────────
+                1       2 (33.3%)          1
+                2       1 (16.7%)          1   as declared
+                3        0 (0.0%)          0
+
+private  Exact figures of the data, without noise: for the curator, not for publication. Nothing
+         that is known from here alone may go into the catalog.
+"""
+
+
+@pytest.fixture
+def messy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rows = ["x,1,1,2024-05-01,a", "x,2,2,2024-05-02,b", "x,3,3.5,03/05/2024,c", "y,A1,4,2024-05-04,a"]
+    rows += ["z,A1,50,2024-05-05,b", ",,6,2024-05-06,a"]
+    (tmp_path / "messy.csv").write_text("\n".join(["person,code,amount,day,plan", *rows]) + "\n")
+    return tmp_path
+
+
+def test_the_page(messy: Path, run: Run) -> None:
+    run(*INIT)
+    checked = run("data", "check")
+    assert checked.out == PAGE
+    assert checked.status == 6
+    assert "The data of messy are not accepted as they are." in checked.err
+    assert not list(messy.glob("*.db")), "no ledger is opened"
+
+
+def test_a_narrow_terminal_has_everything_too(messy: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(*INIT)
+    monkeypatch.setenv("COLUMNS", "44")
+    lines = run("data", "check").out.splitlines()
+    assert "not of the type: 2" in lines
+    assert max(map(len, lines)) <= 44
+
+
+def test_as_json(messy: Path, run: Run) -> None:
+    run(*INIT)
+    checked = run("data", "check", "--format", "json")
+    document = json.loads(checked.out)
+    (table,) = document["tables"]
+    code = table["columns"][1]
+    assert (checked.status, document["private"], table["passes"], table["rows"]) == (6, True, False, 6)
+    assert (code["unreadable"], code["examples"]) == (2, [{"value": "A1", "times": 2}])
+    assert table["units"]["limits"][1] == {
+        "max_rows_per_unit": 2,
+        "rows_left_out": 1,
+        "units_cut": 1,
+        "declared": True,
+    }
+
+
+def test_what_is_refused_can_be_accepted_once_or_by_the_catalog(messy: Path, run: Run) -> None:
+    run(*INIT)
+    refused = run("query", "SELECT COUNT(*) AS n FROM messy", "--epsilon", "1")
+    assert (refused.status, "not of the declared type in code, amount, day" in refused.err) == (6, True)
+    run(*INIT, "--unreadable", "null", "--force")
+    assert run("data", "check").status == 0
+    assert run("query", "SELECT COUNT(*) AS n FROM messy", "--epsilon", "1").status == 0
+    run(*INIT, "--force")
+    assert run("data", "check").status == 6
+    (messy / "messy.csv").write_text((messy / "messy.csv").read_text() + "w,B2,1,2024-05-01,a\n")
+    assert run("data", "accept").status == 6
+    accepted = run("data", "accept", "--unreadable", "null")
+    assert (accepted.status, accepted.out.startswith("Version 2 is current")) == (0, True)
+
+
+def test_data_without_fault(visits: Path, run: Run) -> None:
+    checked = run("data", "check")
+    assert (checked.status, checked.err) == (0, "")
+    assert checked.out.startswith("visits (visits.parquet): 1,200 rows, 600 units of person_id, the largest with 3\n")
+
+
+def test_a_missing_file(visits: Path, run: Run) -> None:
+    (visits / "visits.parquet").unlink()
+    checked = run("data", "check")
+    assert (checked.status, "is missing" in checked.err) == (6, True)
