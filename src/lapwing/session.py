@@ -16,7 +16,6 @@ from lapwing.ledger.allowances import LimitsNow
 from lapwing.ledger.entries import Entry
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.owners import owners_of
-from lapwing.ledger.raising import require_expected
 from lapwing.ledger.reading import FaultRow, HistoryRow
 from lapwing.ledger.state import State
 from lapwing.privacy.amounts import exact
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from lapwing.guarantee import Page
     from lapwing.guarantee.raise_preview import Raise
     from lapwing.preview import Preview
+    from lapwing.tables import Tables
 
 
 @final
@@ -112,6 +112,13 @@ class Session:
 
         self._require_open()
         return table(self, name, self.catalog, self._public)
+
+    @property
+    def tables(self) -> "Tables":
+        """What may be asked about, by name: columns, types, bounds, values, units, links; all of it is public."""
+        from lapwing.tables import tables_of_session
+
+        return tables_of_session(self)
 
     def plan(self, text: str, parameters: Parameters, **prices: Number | None) -> Plan:
         """Return what is done for a question at a price, as `sql` takes them; free."""
@@ -235,13 +242,10 @@ class Session:
 
         Raises: as `raise_budget`.
         """
-        from lapwing.guarantee.raise_preview import preview
+        from lapwing.guarantee.raise_preview import expected_preview
 
         self._require_open()
-        state, (before, after) = self._state(), _figures(was, (epsilon, delta))
-        if after != (state.registration.epsilon, state.registration.delta):
-            require_expected(state.registration, *before, self.catalog.ledger_path.name)
-        return preview(self.catalog.budget, state, *after)
+        return expected_preview(self.catalog, self._state(), *_figures(was, (epsilon, delta)))
 
     def raise_budget(self, *, was: tuple[Number, Number], epsilon: Number, delta: Number) -> None:
         """Make the budget larger, for everybody and for ever. The curator's act.

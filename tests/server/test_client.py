@@ -206,6 +206,8 @@ def test_every_table_and_view_begins_with_the_same_columns(shared: World) -> Non
         name = relation["name"]
         assert remote.table(name).relation == local.table(name).relation
     assert "visits" in [relation["name"] for relation in remote.schema["relations"]]
+    assert dict(remote.tables) == dict(local.tables)
+    assert [column.name for column in remote.tables["visits"].columns]
 
 
 def test_a_remote_price_is_the_local_one(shared: World) -> None:

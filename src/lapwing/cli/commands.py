@@ -27,6 +27,8 @@ LAYOUT: Final = "\n\t"
 COMMANDS: Final = {
     "demo": ("demo", "Answer real questions on a public data set."),
     "init": ("init", "Write a catalog for a file of yours."),
+    "tables": ("tables", "List what may be asked about."),
+    "describe": ("describe", "Show the columns of a table: types, bounds, values."),
     "query": ("query", "Pay for an answer and show it."),
     "explain": ("explain", "Show price and promised error, free of charge."),
     "guarantee": ("guarantee", "Show what is promised to the people in the data, as a page to print."),

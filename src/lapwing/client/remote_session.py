@@ -29,6 +29,7 @@ from lapwing.privacy.amounts import Number, read
 from lapwing.privacy.measures import Loss
 from lapwing.query.quote import request
 from lapwing.query.text.parameters import Parameters
+from lapwing.tables import Tables, tables_of
 
 WRITTEN: Final = "written"
 """What a server says of its catalog when it has the new budget."""
@@ -53,6 +54,11 @@ class RemoteSession:
         self._path = f"/v1/datasets/{quote(self.dataset, safe='')}"
         self.schema: Mapping[str, Any] = self._connection.get(self._path)
         self._relations = {one["name"]: one for one in self.schema.get("relations", ())}
+
+    @property
+    def tables(self) -> Tables:
+        """What may be asked about, by name: columns, types, bounds, values, units, links; all of it is public."""
+        return tables_of(self.schema)
 
     def sql(
         self,

@@ -9,9 +9,9 @@ from typing import Any, Final, final
 from typing_extensions import TypedDict
 
 from lapwing.budget import raised_reading
-from lapwing.catalog.model import Budget
+from lapwing.catalog.model import Budget, Catalog
 from lapwing.guarantee.meaning import Towards, odds_factor_up, towards_group
-from lapwing.ledger.raising import raised_to, require_raise
+from lapwing.ledger.raising import raised_to, require_expected, require_raise
 from lapwing.ledger.registration import Registration
 from lapwing.ledger.state import State
 from lapwing.privacy.amounts import read, written
@@ -45,6 +45,18 @@ class Raise:
     before: Promise
     after: Promise
     done: bool = False
+
+
+def expected_preview(
+    catalog: Catalog, state: State, before: tuple[Fraction, Fraction], after: tuple[Fraction, Fraction]
+) -> Raise:
+    """Return what raising a catalog's budget would change, if it is what it is expected to be, or raised already.
+
+    Raises: as `preview`; CatalogMismatch if the budget is not `before`.
+    """
+    if after != (state.registration.epsilon, state.registration.delta):
+        require_expected(state.registration, *before, catalog.ledger_path.name)
+    return preview(catalog.budget, state, *after)
 
 
 def preview(budget: Budget, state: State, epsilon: Fraction, delta: Fraction) -> Raise:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, StrictBool
 
 from lapwing.catalog.amending import write_budget
 from lapwing.documents.budget_document import FaultDocument, fault_document
+from lapwing.documents.dataset_document import DatasetDocument, dataset_document
 from lapwing.errors import CatalogError, CatalogMismatch, DataFault, DataStopped, InvalidParameter, LedgerFault
 from lapwing.guarantee import as_document, as_html
 from lapwing.guarantee.raise_preview import RaiseDocument, raise_document
@@ -20,7 +21,7 @@ from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import written
 from lapwing.server import audit_log, metrics
 from lapwing.server.bodies import Amount, Body, Text, number
-from lapwing.server.datasets import DatasetDocument, ServedDataset, schema_document
+from lapwing.server.datasets import ServedDataset
 from lapwing.server.listing import PageOf, cut
 from lapwing.server.people import Caller
 from lapwing.server.policies import Division, Policies, Policy
@@ -162,7 +163,7 @@ def routes(service: Service) -> APIRouter:
     def register(body: DatasetBody, caller: Caller = curator) -> Response:
         """Register a data set whose files lie in a folder of the service; it stays registered."""
         served = service.registry.register(body.catalog, body.folder, by=caller.name)
-        return json_response(schema_document(served.name, served.session.catalog), status=201)
+        return json_response(dataset_document(served.name, served.session.catalog), status=201)
 
     @router.get(
         "/v1/datasets/{dataset}/guarantee", tags=["questions"], responses=described_by(PageDocument, BY_ACCEPT, HTML)

@@ -5,16 +5,12 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, NotRequired, final
+from typing import Final, final
 
-from typing_extensions import TypedDict
-
-from lapwing.catalog.digests import column_facts
 from lapwing.catalog.ledger import place_of
 from lapwing.catalog.model import Catalog
 from lapwing.errors import InvalidParameter, LapwingError
 from lapwing.ledger.allowances import Limits
-from lapwing.privacy.amounts import written
 from lapwing.release.request import Timing
 from lapwing.server.deadline.pace import Pace
 from lapwing.server.log import log
@@ -190,42 +186,3 @@ def ledger_of(catalog: Catalog) -> str:
     if place.store != "sqlite":
         return f"{place.address} {place.ledger}"
     return str(catalog.ledger_path.resolve())
-
-
-class DatasetDocument(TypedDict):
-    """What is public about a data set; `relations` are what a question may begin with."""
-
-    name: str
-    budget: dict[str, str]
-    tables: list[dict[str, Any]]
-    views: dict[str, str]
-    relations: NotRequired[list[dict[str, Any]]]
-
-
-def schema_document(name: str, catalog: Catalog) -> DatasetDocument:
-    """Return what is public about a data set: tables, columns with bounds and values, views, unit and budget."""
-    budget = catalog.budget
-    return {
-        "name": name,
-        "budget": {
-            "epsilon": written(budget.epsilon),
-            "delta": written(budget.delta),
-            "delta_keys": written(budget.delta_keys),
-            "measure": budget.measure,
-            "neighbouring": budget.neighbouring,
-        },
-        "tables": [
-            {
-                "name": table.name,
-                "protected": True,
-                "privacy_unit": table.root.privacy_unit,
-                "max_rows_per_unit": table.max_rows_per_unit,
-                "rows_at_most": table.rows_at_most,
-                "part": table.part,
-                "columns": {column.name: column_facts(column) for column in table.columns},
-            }
-            for table in catalog.tables
-        ]
-        + [{"name": table.name, "protected": False, **table.facts} for table in catalog.public_tables],
-        "views": {view.name: view.sql for view in catalog.views},
-    }

@@ -10,23 +10,21 @@ from typing_extensions import TypedDict
 
 from lapwing import errors
 from lapwing.budget import AllowanceView, BudgetView
-from lapwing.builder.opened import names_of
-from lapwing.builder.relations import Named
 from lapwing.documents.answer_document import AnswerDocument, ConsistentDocument
 from lapwing.documents.budget_document import AccountDocument, ChargeDocument, account_document, history_document
+from lapwing.documents.dataset_document import DatasetDocument, session_document
 from lapwing.documents.preview_document import PreviewDocument, preview_document
 from lapwing.ledger.allowances import Allowance
 from lapwing.privacy.amounts import probability, read
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.bodies import BatchBody, ExplainBody, QueryBody
-from lapwing.server.datasets import DatasetDocument, ServedDataset, schema_document
+from lapwing.server.datasets import ServedDataset
 from lapwing.server.execution import dropped
 from lapwing.server.listing import MOST, PageOf, cut
 from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
 from lapwing.server.responses import ARROW, described_by, json_response
 from lapwing.server.service import Service
-from lapwing.session import Session
 
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x20-\x7e]+$")]
 Confidence = Annotated[str | None, Query(max_length=50, description="Of the intervals; as it was asked unless given.")]
@@ -133,8 +131,7 @@ def routes(service: Service) -> APIRouter:
     def describe(dataset: str, caller: Caller = reader) -> Response:
         """Say what is public about a data set."""
         served = service.datasets.visible(caller, dataset)
-        schema = schema_document(served.name, served.session.catalog)
-        return json_response({**schema, "relations": _relations(served.session)})
+        return json_response(session_document(served.name, served.session))
 
     @router.post(
         "/datasets/{dataset}/explain",
@@ -239,12 +236,6 @@ async def hung_up(request: Request) -> None:
     """Wait until the caller has closed the connection; call it once the body was read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def _relations(session: Session) -> list[dict[str, Any]]:
-    """Return what a question may begin with: the columns of every table and view, and which of them is the unit."""
-    begun = [session.table(name).relation for name in names_of(session.catalog)]
-    return [{"name": one.name, "columns": one.names, "unit": one.unit} for one in begun if isinstance(one, Named)]
 
 
 def _allowance(allowance: Allowance, view: BudgetView) -> AllowanceView:

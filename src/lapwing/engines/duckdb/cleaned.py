@@ -153,29 +153,25 @@ def clean(column: Declared, physical: str) -> str:
 
 def _clean(column: Declared, physical: str) -> str:
     value = read(column, physical)
-    match column.type:
-        case "string":
-            return f"CASE WHEN strlen({value}) <= {column.max_length} THEN {value} END"
-        case "boolean":
-            return value
-        case "date" | "timestamp":
-            return _clean_temporal(column, value)
+    if column.type == "string":
+        return f"CASE WHEN strlen({value}) <= {column.max_length} THEN {value} END"
+    if column.type in ("date", "timestamp"):
+        return _clean_temporal(column, value)
     if column.bounded:
         return _clean_whole(value, column) if _is_whole(column, physical) else _clean_fixed(value, column)
     # Adding 0 makes −0.0, which equals 0.0 but is not the same double, 0.0.
-    return value if column.type == "integer" else f"NULLIF({value} + 0.0::DOUBLE, 'nan'::DOUBLE)"
+    return value if column.type in ("boolean", "integer") else f"NULLIF({value} + 0.0::DOUBLE, 'nan'::DOUBLE)"
 
 
 def read(column: Declared, physical: str) -> str:
     """Return a value as its declared type has it, before anything bounds it: NULL where it cannot be read so."""
     name = identifier(column.name)
-    match column.type:
-        case "string":
-            return name if physical == "VARCHAR" else f"CAST({name} AS VARCHAR)"
-        case "boolean":
-            return name if physical == "BOOLEAN" else f"TRY_CAST({name} AS BOOLEAN)"
-        case "date" | "timestamp":
-            return f"TRY_CAST({name} AS {column.type.upper()})"
+    if column.type == "string":
+        return name if physical == "VARCHAR" else f"CAST({name} AS VARCHAR)"
+    if column.type == "boolean":
+        return name if physical == "BOOLEAN" else f"TRY_CAST({name} AS BOOLEAN)"
+    if column.type in ("date", "timestamp"):
+        return f"TRY_CAST({name} AS {column.type.upper()})"
     if column.type == "integer" and not column.bounded:
         return name if physical == "BIGINT" else f"TRY_CAST({_half_up(name, physical)} AS BIGINT)"
     return name if _is_whole(column, physical) else _double(name, physical)

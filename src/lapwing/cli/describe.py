@@ -1,0 +1,38 @@
+"""`lapwing describe`: what is public about a table."""
+
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from lapwing.cli import options
+from lapwing.cli.characters import to_json
+from lapwing.cli.console import Fitted, new_table, print_text, show, text
+from lapwing.cli.tables import as_document
+from lapwing.errors import InvalidParameter
+from lapwing.tables import meant
+
+EXAMPLE = options.examples("lapwing describe visits", "lapwing describe visits --server https://dp.example.org")
+
+
+def command(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A table or view.", show_default=False)],
+    form: options.ReportFormat = options.Report.table,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+    dataset: options.Dataset = None,
+) -> None:
+    """Show the columns of a table or view: types, bounds, listed values. Free, and reads no row."""
+    with options.open_session(catalog, server, dataset) as session:
+        tables = session.tables
+    if table not in tables:
+        raise InvalidParameter(f"There is no table or view {table!r:.80}; {meant(table, tables)}")
+    described = tables[table]
+    if form is options.Report.json:
+        print_text(to_json(as_document(described)))
+        return
+    page = new_table("column", "type", "what it may hold", "NULL")
+    for column in described.columns:
+        null = "" if column.type is None else "yes" if column.nullable else "no"
+        page.add_row(text(column.name), text(column.type or ""), text(described.about(column)), text(null))
+    show(text(f"{described.name}: {described.summary}", "bold"), Text(), Fitted(page))

@@ -1,0 +1,55 @@
+"""`lapwing tables`: what may be asked about."""
+
+from typing import TYPE_CHECKING
+
+from lapwing.cli import options
+from lapwing.cli.characters import to_json
+from lapwing.cli.console import Fitted, new_table, print_text, show, text
+
+if TYPE_CHECKING:
+    from lapwing.tables import TableDescription
+
+EXAMPLE = options.examples("lapwing tables", "lapwing describe visits")
+
+
+def command(
+    form: options.ReportFormat = options.Report.table,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+    dataset: options.Dataset = None,
+) -> None:
+    """List the tables and views that questions may name, and who is protected in them. Free, and reads no row."""
+    with options.open_session(catalog, server, dataset) as session:
+        tables = list(session.tables.values())
+    if form is options.Report.json:
+        print_text(to_json({"tables": [as_document(table) for table in tables]}))
+        return
+    page = new_table("table", "columns", "what it is", numbers=["columns"])
+    for table in tables:
+        page.add_row(text(table.name), text(f"{len(table.columns):,}"), text(table.summary))
+    show(Fitted(page))
+
+
+def as_document(table: "TableDescription") -> dict[str, object]:
+    """Return a description as JSON has it: what does not apply is left out."""
+    facts = {
+        "privacy_unit": table.privacy_unit,
+        "max_rows_per_unit": table.max_rows_per_unit,
+        "rows_at_most": table.rows_at_most,
+        "part": table.part,
+        "link": None if table.link is None else {"table": table.link[0], "on": dict(table.link[1])},
+        "sql": table.sql,
+    }
+    return {
+        "name": table.name,
+        "kind": table.kind,
+        **{name: fact for name, fact in facts.items() if fact is not None},
+        "columns": [
+            {
+                name: fact
+                for name in ("name", "type", "lower", "upper", "step", "values", "other", "max_length", "nullable")
+                if (fact := getattr(column, name)) is not None
+            }
+            for column in table.columns
+        ],
+    }

@@ -1,0 +1,185 @@
+"""What may be asked about: the tables and views of a data set, as its catalog describes them. All of it is public."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final, final
+
+if TYPE_CHECKING:
+    from lapwing.session import Session
+
+MOST_VALUES: Final = 8
+"""Listed values that are shown of a column."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnDescription:
+    """A column. What is a number, a date or a timestamp in the data is a text here, as the catalog has it.
+
+    Args: type: None in a view, whose columns have the types of its text. lower, upper, step: None without. values: that
+        are listed, in order; other: what all others count as. max_length: bytes of a text.
+    """
+
+    name: str
+    type: str | None
+    lower: str | None = None
+    upper: str | None = None
+    step: str | None = None
+    values: tuple[str, ...] | None = None
+    other: str | None = None
+    max_length: int | None = None
+    nullable: bool = True
+
+    @property
+    def allowed(self) -> str:
+        """What it may hold, in words."""
+        parts = []
+        if self.lower is not None:
+            parts.append(f"{self.lower} to {self.upper}")
+        if self.step is not None and self.type in ("decimal", "float"):
+            parts.append(f"in steps of {self.step}")
+        if self.values is not None and self.type != "boolean":
+            more = len(self.values) - MOST_VALUES
+            parts.append(", ".join(self.values[:MOST_VALUES]) + (f" and {more:,} more" if more > 0 else ""))
+        if self.other is not None:
+            parts.append(f"others are {self.other}")
+        if self.max_length is not None:
+            parts.append(f"up to {self.max_length:,} bytes")
+        return "; ".join([" ".join(parts[:2]), *parts[2:]]) if self.lower is not None else "; ".join(parts)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableDescription:
+    """A table or view that questions may name.
+
+    Args: kind: "protected", "public" or "view". privacy_unit: the column, here or in the table that `link` leads to in
+        the end, that says whose row it is, or "row"; None where nobody is protected, and in views. link: the table that
+        says whose rows these are, with the pairs of columns that are equal. sql: of a view.
+    """
+
+    name: str
+    kind: str
+    columns: tuple[ColumnDescription, ...]
+    privacy_unit: str | None = None
+    max_rows_per_unit: int | None = None
+    rows_at_most: int | None = None
+    part: str | None = None
+    link: tuple[str, Mapping[str, str]] | None = None
+    sql: str | None = None
+
+    @property
+    def summary(self) -> str:
+        """What it is and who is protected in it, in words."""
+        if self.kind != "protected":
+            return "public" if self.kind == "public" else f"view: {self.sql}"
+        if self.privacy_unit == "row":
+            return "protected, each row by itself"
+        most = "one row" if self.max_rows_per_unit == 1 else f"at most {self.max_rows_per_unit:,} rows"
+        parts = [f"protected by {self.privacy_unit}, {most} of each"]
+        if self.link is not None:
+            keys = " and ".join(f"{here} = {there}" for here, there in self.link[1].items())
+            parts.append(f"linked to {self.link[0]} by {keys}")
+        if self.part is not None:
+            parts.append(f"in parts by {self.part}")
+        if self.rows_at_most is not None:
+            parts.append(f"at most {self.rows_at_most:,} rows in all")
+        return "; ".join(parts)
+
+    def about(self, column: ColumnDescription) -> str:
+        """Say what one of the columns may hold, or that it says whose row it is."""
+        own = self.link is None and column.name == self.privacy_unit
+        return "; ".join(filter(None, ["whose row it is" if own else "", column.allowed]))
+
+    def __str__(self) -> str:
+        rows = [(column.name, column.type or "", self.about(column)) for column in self.columns]
+        return "\n".join([f"{self.name}: {self.summary}", *_aligned(rows)])
+
+
+@final
+class Tables(Mapping[str, TableDescription]):
+    """Tables and views by name; a name that is not there raises a KeyError that names those which resemble it."""
+
+    def __init__(self, tables: Sequence[TableDescription]) -> None:
+        self._tables = {table.name: table for table in tables}
+
+    def __getitem__(self, name: str) -> TableDescription:
+        found = self._tables.get(name)
+        if found is None:
+            raise KeyError(f"there is no table or view {name!r:.80}; {meant(name, self._tables)}")
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def __repr__(self) -> str:
+        return "\n".join(_aligned([(table.name, table.summary) for table in self._tables.values()]))
+
+
+def meant(name: str, known: Mapping[str, object]) -> str:
+    """Say which known names resemble one, or all of them."""
+    folded = {other.casefold(): other for other in known}
+    close = [folded[other] for other in get_close_matches(str(name).casefold(), folded, n=2)]
+    return f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(known) or 'none'}"
+
+
+def tables_of(document: Mapping[str, Any]) -> Tables:
+    """Return the tables and views of what is public about a data set (`documents.dataset_document`)."""
+    columns_of = {one["name"]: tuple(one["columns"]) for one in document.get("relations", ())}
+    tables = [_table(facts) for facts in document["tables"]]
+    views = [
+        TableDescription(
+            name=name,
+            kind="view",
+            columns=tuple(ColumnDescription(name=column, type=None) for column in columns_of.get(name, ())),
+            sql=sql,
+        )
+        for name, sql in document["views"].items()
+    ]
+    return Tables([*tables, *views])
+
+
+def tables_of_session(session: "Session") -> Tables:
+    """Return the tables and views of a session's catalog."""
+    from lapwing.documents.dataset_document import session_document  # here: what a server told needs no builder
+
+    return tables_of(session_document(session.catalog.name, session))
+
+
+def _table(facts: Mapping[str, Any]) -> TableDescription:
+    link = facts.get("link")
+    return TableDescription(
+        name=facts["name"],
+        kind="protected" if facts["protected"] else "public",
+        columns=tuple(_column(name, column) for name, column in facts["columns"].items()),
+        privacy_unit=facts.get("privacy_unit"),
+        max_rows_per_unit=facts.get("max_rows_per_unit"),
+        rows_at_most=facts.get("rows_at_most"),
+        part=facts.get("part"),
+        link=None if link is None else (link["table"], link["on"]),
+    )
+
+
+def _column(name: str, facts: Mapping[str, Any]) -> ColumnDescription:
+    values, length = facts.get("values"), facts.get("max_length")
+    return ColumnDescription(
+        name=name,
+        type=facts["type"],
+        lower=facts.get("lower"),
+        upper=facts.get("upper"),
+        step=facts.get("step"),
+        values=None if values is None else tuple(values),
+        other=facts.get("other"),
+        max_length=None if length is None else int(length),
+        nullable=facts.get("nullable") != "false",
+    )
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max((len(row[place]) for row in rows), default=0) for place in range(len(rows[0]))] if rows else []
+    padded = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows]
+    return [f"  {'  '.join(cells)}".rstrip() for cells in padded]

@@ -1,0 +1,126 @@
+"""`lapwing tables` and `lapwing describe`, and the same in Python: what may be asked about, all of it public."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import lapwing as lw
+from tests.support.cli.command import Run
+
+CATALOG = """\
+[dataset]
+name = "clinic"
+ledger = "sqlite:clinic.db"
+[budget]
+epsilon = 3
+[tables.patients]
+source = "patients.csv"
+privacy_unit = "person"
+max_rows_per_unit = 1
+rows_at_most = 100000
+[tables.patients.columns]
+person = { type = "integer" }
+born = { type = "date", lower = 1900-01-01, upper = 2025-12-31 }
+sex = { type = "string", values = ["f", "m"], other = "unknown", max_length = 40 }
+smokes = { type = "boolean", nullable = false }
+[tables.visits]
+source = "visits.csv"
+link = { table = "patients", on = { patient = "person" } }
+max_rows_per_unit = 20
+[tables.visits.columns]
+patient = { type = "integer" }
+cost = { type = "decimal", lower = 0, upper = 500, step = 0.01 }
+ward = { type = "integer", values = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] }
+[tables.wards]
+source = "wards.csv"
+public = true
+[tables.wards.columns]
+ward = { type = "integer" }
+name = { type = "string" }
+[views.costly]
+sql = "SELECT patient, cost FROM visits WHERE cost > 100"
+"""
+TABLES = """\
+table      columns   what it is
+──────────────────────────────────────────────────────────────────────────────────────────────
+patients         4   protected by person, one row of each; at most 100,000 rows in all
+visits           3   protected by person, at most 20 rows of each; linked to patients by patient =
+                     person
+wards            2   public
+costly           2   view: SELECT patient, cost FROM visits WHERE cost > 100
+"""
+PATIENTS = """\
+patients: protected by person, one row of each; at most 100,000 rows in all
+
+column   type      what it may hold                             NULL
+────────────────────────────────────────────────────────────────────
+person   integer   whose row it is                              yes
+born     date      1900-01-01 to 2025-12-31                     yes
+sex      string    f, m; others are unknown; up to 40 bytes     yes
+smokes   boolean                                                no
+"""
+
+
+@pytest.fixture
+def clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lapwing.toml").write_text(CATALOG)
+    (tmp_path / "patients.csv").write_text("person,born,sex,smokes\n1,1970-01-01,f,true\n")
+    (tmp_path / "visits.csv").write_text("patient,cost,ward\n1,12.5,3\n")
+    (tmp_path / "wards.csv").write_text("ward,name\n3,heart\n")
+    return tmp_path
+
+
+def squeezed(page: str) -> list[list[str]]:
+    return [line.replace("─", "").split() for line in page.splitlines()]
+
+
+def test_the_pages(clinic: Path, run: Run) -> None:
+    listed, shown = run("tables"), run("describe", "patients")
+    assert (listed.status, listed.err, shown.status, shown.err) == (0, "", 0, "")
+    assert squeezed(listed.out) == squeezed(TABLES)
+    assert squeezed(shown.out) == squeezed(PATIENTS)
+    assert "0 to 500 in steps of 0.01" in run("describe", "visits").out
+    assert "1, 2, 3, 4, 5, 6, 7, 8 and 2 more" in run("describe", "visits").out
+    assert "yes" not in run("describe", "costly").out
+
+
+def test_a_name_that_is_not_there(clinic: Path, run: Run) -> None:
+    refused = run("describe", "patient")
+    assert (refused.status, refused.err) == (
+        2,
+        "lapwing: There is no table or view 'patient'; did you mean patients?\n",
+    )
+
+
+def test_as_json(clinic: Path, run: Run) -> None:
+    listed = json.loads(run("tables", "--format", "json").out)["tables"]
+    assert [(table["name"], table["kind"]) for table in listed] == [
+        ("patients", "protected"),
+        ("visits", "protected"),
+        ("wards", "public"),
+        ("costly", "view"),
+    ]
+    assert listed[1]["link"] == {"table": "patients", "on": {"patient": "person"}}
+    assert json.loads(run("describe", "visits", "--format", "json").out) == listed[1]
+    assert listed[1]["columns"][1] == {
+        "name": "cost",
+        "type": "decimal",
+        "lower": "0",
+        "upper": "500",
+        "step": "0.01",
+        "nullable": True,
+    }
+
+
+def test_in_python(clinic: Path) -> None:
+    with lw.connect("lapwing.toml") as session:
+        tables = session.tables
+    assert list(tables) == ["patients", "visits", "wards", "costly"]
+    assert [column.name for column in tables["costly"].columns] == ["patient", "cost"]
+    assert tables["patients"].columns[2].values == ("f", "m")
+    assert str(tables["patients"]).splitlines()[3] == "  sex     string   f, m; others are unknown; up to 40 bytes"
+    assert repr(tables).splitlines()[2] == "  wards     public"
+    with pytest.raises(KeyError, match="did you mean wards"):
+        tables["ward"]
