@@ -191,6 +191,7 @@ def _next(catalog: "Catalog", output: Path) -> str:
         [
             "",
             "Type next:",
+            f"  lapwing data check{where}   # whether the data are what it says: for your eyes alone",
             f"  lapwing explain {question}{where}   # what it would cost: free",
             f"  lapwing query   {question}{where}",
             f"  lapwing budget{where}",
