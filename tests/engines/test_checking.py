@@ -4,6 +4,7 @@ import csv
 import random
 from collections import Counter
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,15 @@ def test_doubles_in_an_integer_column(bounds: str, tmp_path: Path) -> None:
 
     beyond = 0 if bounds else 2  # what no integer of 64 bits holds: with bounds it counts as the bound
     assert (found.nulls, found.unreadable, found.fractions, found.above) == (2, beyond, 1, 2 if bounds else None)
+
+
+def test_decimals_in_an_integer_column(tmp_path: Path) -> None:
+    values = pa.array([Decimal("1.00"), Decimal("2.50"), None], pa.decimal128(10, 2))
+    pq.write_table(pa.table({"person": [1, 2, 3], "x": values}), tmp_path / "visits.parquet")
+
+    (found,) = check(engine_of(tmp_path, 'x = { type = "integer" }', "visits.parquet")).columns
+
+    assert (found.nulls, found.unreadable, found.fractions, list(found.examples)) == (1, 0, 1, [("2.50", 1)])
 
 
 def test_twin_a_count_that_takes_unreadable_values_for_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

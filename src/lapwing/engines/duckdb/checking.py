@@ -11,7 +11,7 @@ from typing import Final
 from lapwing import progress
 from lapwing.catalog.model import Catalog, Column, Table
 from lapwing.engines.data_check import ColumnCheck, TableCheck, UnitCheck
-from lapwing.engines.duckdb.cleaned import WHOLE, Location, cleaned, read, unit_value
+from lapwing.engines.duckdb.cleaned import INTEGER_TYPES, WHOLE, Location, cleaned, read, unit_value
 from lapwing.engines.duckdb.database import Database, Query
 from lapwing.engines.duckdb.files import File, readable, unreadable
 from lapwing.engines.duckdb.link_keys import existing_keys, keys_of
@@ -109,7 +109,7 @@ def _unreadable(column: Column, physical: str) -> str:
 
 def _fraction(column: Column, physical: str) -> str:
     """Return the condition that a number of an integer column is not whole."""
-    if column.type != "integer" or physical not in ("VARCHAR", "DOUBLE", "FLOAT"):
+    if column.type != "integer" or physical in INTEGER_TYPES:
         return "false"
     number = f"TRY_CAST({identifier(column.name)} AS DOUBLE)"
     return f"COALESCE(isfinite({number}) AND floor({number}) <> {number}, false)"
