@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import lapwing as lw
 from lapwing.answer import Answer
+from lapwing.answer.text_table import text_table
 
 SHARP = 1e5
 
@@ -105,6 +107,57 @@ def test_arrow_and_everything_that_reads_it(session: lw.Session) -> None:
     assert {"n_low", "n_high", "s_low", "m_high"} <= set(table.column_names)
     assert pa.table(answer).num_rows == len(answer) == 6
     assert duckdb.connect().from_arrow(answer).sum("n").fetchall() == [(9,)]
+
+
+def test_printed_it_is_a_table(session: lw.Session) -> None:
+    question = "SELECT plan, COUNT(*) AS n, SUM(paid) AS s, AVG(paid) AS m FROM t WHERE paid > 0.5 GROUP BY plan"
+    lines = str(ask(session, question)).splitlines()
+    assert lines[0].split() == ["plan", "n", "s", "m"]
+    assert set(lines[1]) == {"─"}
+    assert [line.split()[0] for line in lines[2:5]] == ["x", "<b>", "empty"]
+    assert lines[2].split()[1:4] == ["9", "±0", "11.25"]
+    assert lines[4].split()[-1] == "–"
+    assert lines[5:] == ["cost ε = 1e+05; intervals at 95 %"]
+    assert str(ask(session, question)).splitlines()[-1] == "free: bought before; intervals at 95 %"
+
+
+def test_a_margin_is_never_shown_smaller_than_it_is(session: lw.Session) -> None:
+    answer = session.sql("SELECT plan, COUNT(*) AS n, SUM(paid) AS s FROM t WHERE paid > 2 GROUP BY plan", epsilon=0.7)
+    for line, row, place in zip(str(answer).splitlines()[2:5], answer, range(3), strict=True):
+        for name, cell in zip(("n", "s"), line.split("   ")[-2:], strict=True):
+            value, margin = (float(part.strip("±").replace(",", "")) for part in cell.split())
+            low, high = (ends[place] for ends in answer.interval()[name])
+            assert value - margin <= low + 1e-9
+            assert high <= value + margin + 1e-9
+            assert abs(value - float(row[name])) <= 1  # type: ignore[arg-type]
+
+
+def test_dates_show_their_ends_and_long_answers_are_cut() -> None:
+    days = [date(2026, 1, day) for day in (1, 2, 3)]
+    low, high = (
+        np.array(["2025-12-30", "NaT", "2026-01-02"], "M8[D]"),
+        np.array(["2026-01-04", "NaT", "2026-01-03"], "M8[D]"),
+    )
+    shown = text_table(["d"], [{"d": day} for day in days], {"d": (low, high)}, caption="free").splitlines()
+    assert [line.strip() for line in shown] == [
+        "d",
+        "─" * 34,
+        "2026-01-01 2025-12-30 … 2026-01-04",
+        "2026-01-02",
+        "2026-01-03 2026-01-02 … 2026-01-03",
+        "free",
+    ]
+
+    long = text_table(["n"], [{"n": n} for n in range(45)], {}, caption="free").splitlines()
+    assert long[2:4] + long[-3:] == ["0", "1", "39", "… and 5 more rows", "free"]
+
+
+def test_its_rows_can_be_gone_through_and_picked(session: lw.Session) -> None:
+    answer = ask(session, "SELECT plan, COUNT(*) AS n FROM t GROUP BY plan")
+    assert list(answer) == answer.rows()
+    assert (answer[0], answer[-1]) == (answer.rows()[0], answer.rows()[-1])
+    with pytest.raises(IndexError):
+        answer[len(answer)]
 
 
 def test_html_is_escaped_and_says_the_price(session: lw.Session) -> None:

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lapwing.cli import figures
-from lapwing.cli.figures import delta, gauge, noisy, plain, share, size
+from lapwing import figures
+from lapwing.cli.figures import delta, gauge, share, size
 from lapwing.cli.options import number
+from lapwing.figures import noisy, plain
 from tests.support.effort import examples
 
 values = st.floats(-1e9, 1e9, allow_nan=False)
@@ -34,7 +35,7 @@ def test_what_is_shown_contains_the_interval(value: float, below: float, above: 
 
 
 def test_rounding_to_nearest_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "_up", lambda value, places: round(value, places))
+    monkeypatch.setattr(figures, "rounded_up", lambda value, places: round(value, places))
     with pytest.raises(AssertionError):
         require_covered(2.9134, 0.431, 0.431, noisy)
 

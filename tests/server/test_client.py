@@ -359,6 +359,9 @@ def test_an_answer_shows_itself(shared: World) -> None:
     answer = shared.connect("alice").sql(QUESTIONS[1][0], epsilon=1)
     assert "<table>" in answer._repr_html_()
     assert "plan, n, s, m" in repr(answer)
+    assert str(answer).splitlines()[0].split() == ["plan", "n", "s", "m"]
+    assert str(answer).endswith("intervals at 95 %")
+    assert (list(answer), answer[0]) == (answer.rows(), answer.rows()[0])
     assert answer_document(answer, Fraction(95, 100))["columns"] == ["plan", "n", "s", "m"]
 
 

@@ -3,7 +3,7 @@
 An answer is post-processing of released integers: reading it in any way costs nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
@@ -14,16 +14,16 @@ import numpy as np
 
 from lapwing.answer.column_facts import ColumnFacts, facts
 from lapwing.answer.interval_ends import intervals_of, margins_of
-from lapwing.answer.presentation import EndArray, html_table
+from lapwing.answer.presentation import EndArray, caption, html_table
 from lapwing.answer.python_values import Cell, cells
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray, integer_array
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import Loss
-from lapwing.query.derivation.columns import NUMERIC, Column, IndexArray, Labels, Truths, Value, mask_of, of_labels
+from lapwing.query.derivation.columns import Column, IndexArray, Labels, Truths, Value, mask_of, of_labels
 from lapwing.query.derivation.comparing import sortable
-from lapwing.query.derivation.derived import Derived, KeyValue, NoisyCells, OutputOrder, values_in
+from lapwing.query.derivation.derived import Derived, NoisyCells, OutputOrder, values_in
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
 from lapwing.query.derivation.noisy_trees import NoisyTrees
 from lapwing.query.derivation.window_values import WindowValue, with_over
@@ -142,6 +142,17 @@ class Answer:
     def __repr__(self) -> str:
         return f"<Answer: {len(self)} rows of {', '.join(self.columns)}; cost {self.cost}>"
 
+    def __str__(self) -> str:
+        from lapwing.answer.text_table import text_table
+
+        return text_table(self.columns, self.rows(), self.interval(), caption=caption(self))
+
+    def __iter__(self) -> Iterator[dict[str, Cell]]:
+        return iter(self.rows())
+
+    def __getitem__(self, place: int) -> dict[str, Cell]:
+        return self.rows()[place]
+
     def rows(self) -> list[dict[str, Cell]]:
         """Return a list of dicts: COUNT as int, SUM as int or Decimal, AVG and quotients as float, NULL as None.
 
@@ -177,17 +188,10 @@ class Answer:
 
     def to_arrow(self, confidence: Number | None = None) -> "pa.Table":
         """Return a PyArrow table; with a confidence, also `<column>_low` and `<column>_high`."""
-        import pyarrow as pa  # here: it takes longer to load than most questions to answer
+        from lapwing.answer.arrow import arrow_table  # here: Arrow takes longer to load than most questions to answer
 
-        from lapwing.answer.arrow import arrow
-
-        columns: dict[str, pa.Array] = {}
         intervals = self.interval(confidence) if confidence is not None else {}
-        for output in self.plan.outputs:
-            columns[output.name] = arrow(self._columns[output.name], output.value.shape)
-            for suffix, ends in zip(("low", "high"), intervals.get(output.name, ()), strict=False):
-                columns[f"{output.name}_{suffix}"] = pa.array(ends)
-        return pa.table(columns)
+        return arrow_table(self.plan.outputs, self._columns, intervals)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Export the answer to anything that reads Arrow (polars, pandas, DuckDB)."""
@@ -217,16 +221,12 @@ class Answer:
 
         Raises: InvalidParameter if there is no such noisy column.
         """
-        from lapwing.answer.chart import bars  # here: few answers are drawn
+        from lapwing.answer.chart import bars_of  # here: few answers are drawn
 
-        numeric = {output.name for output in self.plan.outputs if output.value.shape in NUMERIC}
-        intervals = {name: ends for name, ends in self.interval(confidence).items() if name in numeric}
-        keys = [output.name for output in self.plan.outputs if isinstance(output.value, KeyValue)]
-        return bars(self.rows(), intervals, keys=keys, column=column)
+        return bars_of(self.plan.outputs, self.rows(), self.interval(confidence), column)
 
     def _repr_html_(self) -> str:
-        cost = "free: bought before" if self.stored else f"cost {self.cost}"
-        return html_table(self.columns, self.rows(), self.interval(), caption=f"{cost}; intervals at 95 %")
+        return html_table(self.columns, self.rows(), self.interval(), caption=caption(self))
 
 
 # ---- the cells, and which of them are shown in what order ------------------------------------------------------------

@@ -9,10 +9,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lapwing.answer.decimals import MOST_PLACES, scaled_to_places
+from lapwing.answer.presentation import EndArray
 from lapwing.answer.python_values import Cell, cells, is_whole
 from lapwing.exact.arrays import product
 from lapwing.query.derivation import rationals
 from lapwing.query.derivation.columns import BoolArray, Column, Labels, Rationals, Shape, Truths
+from lapwing.query.derivation.derived import Output
 
 _ARROW: Final[Mapping[Shape, pa.DataType]] = {
     "text": pa.string(),
@@ -22,6 +24,18 @@ _ARROW: Final[Mapping[Shape, pa.DataType]] = {
     "real": pa.float64(),
     "null": pa.null(),
 }
+
+
+def arrow_table(
+    outputs: Sequence[Output], columns: Mapping[str, Column], intervals: Mapping[str, tuple[EndArray, EndArray]]
+) -> pa.Table:
+    """Return the columns of an answer as a table, each with the ends of its intervals after it if there are any."""
+    arrays: dict[str, pa.Array] = {}
+    for output in outputs:
+        arrays[output.name] = arrow(columns[output.name], output.value.shape)
+        for suffix, ends in zip(("low", "high"), intervals.get(output.name, ()), strict=False):
+            arrays[f"{output.name}_{suffix}"] = pa.array(ends)
+    return pa.table(arrays)
 
 
 def arrow(column: Column, shape: Shape) -> pa.Array:

@@ -6,6 +6,21 @@ from lapwing.answer.presentation import EndArray
 from lapwing.answer.python_values import Cell
 from lapwing.errors import InvalidParameter
 from lapwing.plots import Plot, bars_with_intervals
+from lapwing.query.derivation.columns import NUMERIC
+from lapwing.query.derivation.derived import KeyValue, Output
+
+
+def bars_of(
+    outputs: Sequence[Output],
+    rows: Sequence[Mapping[str, Cell]],
+    intervals: Mapping[str, tuple[EndArray, EndArray]],
+    column: str | None,
+) -> Plot:
+    """Return the bar chart of an answer's rows."""
+    numeric = {output.name for output in outputs if output.value.shape in NUMERIC}
+    of_numbers = {name: ends for name, ends in intervals.items() if name in numeric}
+    keys = [output.name for output in outputs if isinstance(output.value, KeyValue)]
+    return bars(rows, of_numbers, keys=keys, column=column)
 
 
 def bars(

@@ -5,14 +5,17 @@ Nothing here raises on any released number.
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from html import escape
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.answer.python_values import Cell
+from lapwing.privacy.measures import Loss
 from lapwing.query.derivation.columns import Shape
+from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
 
 EndArray = NDArray[Any]
 """Ends of intervals: float64, or datetime64 of dates and timestamps, with NaN or NaT where there is none.
@@ -36,6 +39,24 @@ def ends_shown(ends: NDArray[np.float64], shape: Shape) -> EndArray:
     times = times if shape == "date" else times.astype("datetime64[us]")
     times[unknown] = np.datetime64("NaT")
     return times
+
+
+class Bought(Protocol):
+    """What was paid for, or was bought before."""
+
+    @property
+    def cost(self) -> Loss:
+        """What this asking was charged."""
+
+    @property
+    def stored(self) -> bool:
+        """Whether it was bought before."""
+
+
+def caption(answer: Bought, confidence: Fraction = INTERVAL_CONFIDENCE) -> str:
+    """Return what stands under an answer: what it cost, and how sure its intervals are."""
+    cost = "free: bought before" if answer.stored else f"cost {answer.cost}"
+    return f"{cost}; intervals at {float(100 * confidence):g} %"
 
 
 def show(value: Cell) -> str:

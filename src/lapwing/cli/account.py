@@ -21,6 +21,7 @@ from lapwing.cli.console import Fitted, labelled, new_table, note, on_terminal, 
 from lapwing.cli.local.output import as_csv
 from lapwing.cli.options import FRACTION, NeighbouringOption, TableFormat, UsualFormat, amount, number, reader
 from lapwing.errors import InvalidParameter
+from lapwing.figures import NOTHING
 from lapwing.plots import plot_of
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def as_page(
     for statement in statements:
         value = statement.delta if delta is None else statement.epsilon
         if statement.refused or value is None:
-            cells = (figures.NOTHING, "refused", statement.refused)
+            cells = (NOTHING, "refused", statement.refused)
         else:
             cells = (_between(statement.lower, value), _label(statement), statement.total)
         table.add_row(*map(text, (statement.method, *cells)))

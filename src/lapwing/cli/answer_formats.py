@@ -15,7 +15,7 @@ from rich.text import Text
 
 from lapwing.cli.characters import to_json, visible
 from lapwing.cli.console import Fitted, new_table, text
-from lapwing.cli.figures import noisy, places_of, plain, reach_of
+from lapwing.figures import noisy, places_of, plain, reach_of
 
 if TYPE_CHECKING:
     from lapwing.answer.presentation import EndArray

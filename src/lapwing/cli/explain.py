@@ -9,9 +9,10 @@ from rich.text import Text
 from lapwing.cli import options
 from lapwing.cli.characters import to_json
 from lapwing.cli.console import Fitted, labelled, new_table, print_text, show, text
-from lapwing.cli.figures import NOTHING, delta, loss, names, share, size
+from lapwing.cli.figures import delta, loss, names, share, size
 from lapwing.cli.figures import epsilon as epsilon_text
 from lapwing.cli.question import pointing_at, require_at_most_one, text_of, values_of
+from lapwing.figures import NOTHING
 
 if TYPE_CHECKING:
     from lapwing.preview import ColumnPreview, Preview, SelectionPreview

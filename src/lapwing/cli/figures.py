@@ -1,70 +1,19 @@
-"""Numbers as people read them: few digits, thousands separated, an error never made to look smaller than it is."""
+"""Figures of reports: errors, shares, losses, budgets. An error is never made to look smaller than it is."""
 
 import math
 import sys
 from collections.abc import Sequence
-from datetime import date
-from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
+from lapwing.figures import rounded_up
+
 if TYPE_CHECKING:
-    from lapwing.answer import Cell
     from lapwing.budget import AllowanceView
     from lapwing.privacy.measures import Loss
 
-NOTHING: Final = "–"
 AMOUNTS: Final = {"pure": "ε", "gdp": "μ²", "zcdp": "ρ"}
 """What adds up in each kind of ledger."""
-
-
-def plain(value: "Cell") -> str:
-    """Return a value that carries no noise."""
-    match value:
-        case None:
-            return NOTHING
-        case bool():
-            return str(value).lower()
-        case float():
-            return f"{value:g}"
-        case Decimal():
-            return f"{value:f}"
-        case date():
-            return value.isoformat()
-        case _:
-            return str(value)
-
-
-def noisy(value: "Cell", low: float, high: float, places: int | None = None) -> tuple[str, str]:
-    """Return a released value and its ±: the farther end of its interval, rounded up after the value was rounded.
-
-    Args: places: decimal places; enough for two digits of the ± unless given.
-
-    >>> noisy(1234, 1199.0, 1269.0), noisy(2.9134, 2.4822, 3.3446)
-    (('1,234', '±35'), ('2.91', '±0.44'))
-    """
-    if value is None or isinstance(value, bool | str | date):
-        return plain(value), ""
-    number, reach = float(value), reach_of(value, low, high)
-    if not math.isfinite(reach):
-        return f"{number:,.4g}", "" if math.isnan(reach) else "±∞"
-    if isinstance(value, int):
-        return f"{value:,}", f"±{math.ceil(reach):,}"
-    kept = places_of(reach) if places is None else places
-    shown = round(number, kept) + 0.0  # no negative zero
-    return f"{shown:,.{kept}f}", f"±{_up(max(high - shown, shown - low), kept):,.{kept}f}"
-
-
-def reach_of(value: "Cell", low: float, high: float) -> float:
-    """Return the distance from a value to the farther end of its interval; NaN where there is none."""
-    if value is None or isinstance(value, bool | str | date):
-        return math.nan
-    return max(high - float(value), float(value) - low)
-
-
-def places_of(reach: float) -> int:
-    """Return the decimal places that leave two digits of an error, none for an error of 10 or more."""
-    return max(0, 1 - math.floor(math.log10(reach))) if reach > 0 else 2
 
 
 def size(value: float) -> str:
@@ -76,14 +25,8 @@ def size(value: float) -> str:
     if not math.isfinite(value):
         return "∞"
     places = max(0, 2 - math.floor(math.log10(value))) if value > 0 else 0
-    text = f"{_up(value, places):,.{places}f}"
+    text = f"{rounded_up(value, places):,.{places}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _up(value: float, places: int) -> float:
-    scaled = value * 10.0**places
-    nearest = round(scaled)
-    return (nearest if math.isclose(scaled, nearest, rel_tol=1e-12) else math.ceil(scaled)) / 10.0**places
 
 
 def share(part: float) -> str:

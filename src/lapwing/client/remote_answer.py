@@ -1,7 +1,7 @@
 """Answers that a server keeps, with everything that follows from them for free; and questions that wait for theirs."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from html import escape
 from typing import Any, Final, Literal, final
@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from lapwing.answer.chart import bars
 from lapwing.answer.column_facts import ColumnFacts
-from lapwing.answer.presentation import EndArray, show
+from lapwing.answer.presentation import EndArray, caption, show
 from lapwing.answer.python_values import Cell
+from lapwing.answer.text_table import text_table
 from lapwing.client.transport import ServerConnection, error_of
 from lapwing.documents.answer_document import facts_of, value_of
 from lapwing.errors import ServiceFault
@@ -52,6 +53,16 @@ class RemoteAnswer:
 
     def __repr__(self) -> str:
         return f"<RemoteAnswer: {len(self)} rows of {', '.join(self.columns)}; cost {self.cost}>"
+
+    def __str__(self) -> str:
+        level = self._opened
+        return text_table(self.columns, self.rows(), self.interval(level), caption=caption(self, level))
+
+    def __iter__(self) -> Iterator[dict[str, Cell]]:
+        return iter(self.rows())
+
+    def __getitem__(self, place: int) -> dict[str, Cell]:
+        return self.rows()[place]
 
     def rows(self) -> list[dict[str, Cell]]:
         """Return a list of dicts, as `Answer.rows` does."""

@@ -15,6 +15,7 @@ from lapwing.cli.demo.scenes import Scene
 from lapwing.cli.demo.truth import Fact, truth
 from lapwing.cli.query import price_of
 from lapwing.errors import LapwingError
+from lapwing.figures import plain
 
 if TYPE_CHECKING:
     from lapwing.answer import Answer
@@ -99,7 +100,7 @@ def beside_truth(answer: "Answer", facts: Sequence[Mapping[str, Fact]]) -> tuple
     columns = [
         with_margins([row[name] for row, _ in rows], *intervals[name])
         if name in intervals
-        else [Text(figures.plain(row[name])) for row, _ in rows]
+        else [Text(plain(row[name])) for row, _ in rows]
         for name in answer.columns
     ]
     columns += [[Text(_fact(fact.get(name))) for _, fact in rows] for name in (*intervals, *extra)]
@@ -119,6 +120,6 @@ def _inside(fact: Fact, low: float, high: float) -> bool:
 
 def _fact(fact: Fact) -> str:
     if fact is None or isinstance(fact, bool | str):
-        return figures.plain(fact)
+        return plain(fact)
     number = float(fact)
     return f"{number:,.0f}" if number.is_integer() or abs(number) >= 1000 else f"{number:,.2f}"

@@ -1,0 +1,67 @@
+"""Noisy numbers as people read them: few digits, thousands separated, and no error made to look smaller than it is."""
+
+import math
+from datetime import date
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from lapwing.answer import Cell
+
+NOTHING: Final = "–"
+
+
+def plain(value: "Cell") -> str:
+    """Return a value that carries no noise."""
+    match value:
+        case None:
+            return NOTHING
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"{value:g}"
+        case Decimal():
+            return f"{value:f}"
+        case date():
+            return value.isoformat()
+        case _:
+            return str(value)
+
+
+def noisy(value: "Cell", low: float, high: float, places: int | None = None) -> tuple[str, str]:
+    """Return a released value and its ±: the farther end of its interval, rounded up after the value was rounded.
+
+    Args: places: decimal places; enough for two digits of the ± unless given.
+
+    >>> noisy(1234, 1199.0, 1269.0), noisy(2.9134, 2.4822, 3.3446)
+    (('1,234', '±35'), ('2.91', '±0.44'))
+    """
+    if value is None or isinstance(value, bool | str | date):
+        return plain(value), ""
+    number, reach = float(value), reach_of(value, low, high)
+    if not math.isfinite(reach):
+        return f"{number:,.4g}", "" if math.isnan(reach) else "±∞"
+    if isinstance(value, int):
+        return f"{value:,}", f"±{math.ceil(reach):,}"
+    kept = places_of(reach) if places is None else places
+    shown = round(number, kept) + 0.0  # no negative zero
+    return f"{shown:,.{kept}f}", f"±{rounded_up(max(high - shown, shown - low), kept):,.{kept}f}"
+
+
+def reach_of(value: "Cell", low: float, high: float) -> float:
+    """Return the distance from a value to the farther end of its interval; NaN where there is none."""
+    if value is None or isinstance(value, bool | str | date):
+        return math.nan
+    return max(high - float(value), float(value) - low)
+
+
+def places_of(reach: float) -> int:
+    """Return the decimal places that leave two digits of an error, none for an error of 10 or more."""
+    return max(0, 1 - math.floor(math.log10(reach))) if reach > 0 else 2
+
+
+def rounded_up(value: float, places: int) -> float:
+    """Return a number rounded up to so many places."""
+    scaled = value * 10.0**places
+    nearest = round(scaled)
+    return (nearest if math.isclose(scaled, nearest, rel_tol=1e-12) else math.ceil(scaled)) / 10.0**places
