@@ -116,7 +116,7 @@ class Session:
     @property
     def tables(self) -> "Tables":
         """What may be asked about, by name: columns, types, bounds, values, units, links; all of it is public."""
-        from lapwing.tables import tables_of_session
+        from lapwing.session_tables import tables_of_session
 
         return tables_of_session(self)
 

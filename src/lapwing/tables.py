@@ -3,10 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final, final
-
-if TYPE_CHECKING:
-    from lapwing.session import Session
+from typing import Any, Final, final
 
 MOST_VALUES: Final = 8
 """Listed values that are shown of a column."""
@@ -141,13 +138,6 @@ def tables_of(document: Mapping[str, Any]) -> Tables:
         for name, sql in document["views"].items()
     ]
     return Tables([*tables, *views])
-
-
-def tables_of_session(session: "Session") -> Tables:
-    """Return the tables and views of a session's catalog."""
-    from lapwing.documents.dataset_document import session_document  # here: what a server told needs no builder
-
-    return tables_of(session_document(session.catalog.name, session))
 
 
 def _table(facts: Mapping[str, Any]) -> TableDescription:

@@ -1,17 +1,12 @@
 """What is public about a data set, as JSON: its budget, and what a question may begin with."""
 
-from typing import TYPE_CHECKING, Any, NotRequired
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict  # pydantic describes those of `typing` from Python 3.12 on only
 
-from lapwing.builder.opened import names_of
-from lapwing.builder.relations import Named
 from lapwing.catalog.digests import column_facts
 from lapwing.catalog.model import Catalog
 from lapwing.privacy.amounts import written
-
-if TYPE_CHECKING:
-    from lapwing.session import Session
 
 
 class DatasetDocument(TypedDict):
@@ -52,13 +47,3 @@ def dataset_document(name: str, catalog: Catalog) -> DatasetDocument:
         + [{"name": table.name, "protected": False, **table.facts} for table in catalog.public_tables],
         "views": {view.name: view.sql for view in catalog.views},
     }
-
-
-def session_document(name: str, session: "Session") -> DatasetDocument:
-    """Return what is public about the data set of a session, with what a question may begin with.
-
-    That is the columns of every table and view, and which of them is the unit.
-    """
-    begun = [session.table(name).relation for name in names_of(session.catalog)]
-    relations = [{"name": one.name, "columns": one.names, "unit": one.unit} for one in begun if isinstance(one, Named)]
-    return {**dataset_document(name, session.catalog), "relations": relations}

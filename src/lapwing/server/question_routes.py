@@ -12,7 +12,7 @@ from lapwing import errors
 from lapwing.budget import AllowanceView, BudgetView
 from lapwing.documents.answer_document import AnswerDocument, ConsistentDocument
 from lapwing.documents.budget_document import AccountDocument, ChargeDocument, account_document, history_document
-from lapwing.documents.dataset_document import DatasetDocument, session_document
+from lapwing.documents.dataset_document import DatasetDocument
 from lapwing.documents.preview_document import PreviewDocument, preview_document
 from lapwing.ledger.allowances import Allowance
 from lapwing.privacy.amounts import probability, read
@@ -25,6 +25,7 @@ from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
 from lapwing.server.responses import ARROW, described_by, json_response
 from lapwing.server.service import Service
+from lapwing.session_tables import session_document
 
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x20-\x7e]+$")]
 Confidence = Annotated[str | None, Query(max_length=50, description="Of the intervals; as it was asked unless given.")]
