@@ -90,7 +90,7 @@ class Magic:
             shown = session.explain(cell, parameters, epsilon=epsilon, error=error, delta=delta)
             sys.stdout.write(rendered(sys.stdout, *as_page(shown, neighbouring_of(session))))
         else:
-            shown = session.sql(cell, parameters, epsilon=epsilon, error=error, delta=delta)
+            shown = session.sql(cell, parameters, epsilon=epsilon, error=error, delta=delta, label=given.label)
             display(price_line(shown, session.budget()))  # type: ignore[no-untyped-call]
         if name is not None:
             self.shell.user_ns[name] = shown
@@ -144,6 +144,7 @@ def _parser() -> MagicArgumentParser:
     add("--epsilon", metavar="EPSILON", help="the price of the question")
     add("--error", metavar="ERROR", help="instead of a price: the wanted 95 %% half-width of every COUNT and SUM")
     add("--delta", metavar="DELTA", help="for private keys: what choosing them may take")
+    add("--label", metavar="TEXT", help="what the history calls the question; in quotes")
     add("--explain", action="store_true", help="show price and promised errors only; free")
     add("--value", metavar="NAME", action="append", default=[], help="$NAME in the question is the variable NAME")
     return parser

@@ -18,6 +18,7 @@ from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.owners import owners_of
 from lapwing.ledger.reading import FaultRow, HistoryRow
 from lapwing.ledger.state import State
+from lapwing.ledger.wording import require_label
 from lapwing.privacy.amounts import exact
 from lapwing.privacy.measures import Loss, Number
 from lapwing.query.bind import bind
@@ -83,6 +84,7 @@ class Session:
         epsilon: Number | None = None,
         error: Number | None = None,
         delta: Number | None = None,
+        label: str | None = None,
     ) -> Answer:
         """Answer a question and charge it; the same question again is free.
 
@@ -93,13 +95,14 @@ class Session:
                 cheapest price that promises it is charged.
             delta: for a question that groups by a column whose values are not public: what choosing the keys may take
                 of the budget's delta_keys.
+            label: what the history calls the question, or what it was asked for; one line.
 
         Guarantee: the loss is charged durably before any row is read; the budget is never exceeded.
         Raises: QueryRefused, InvalidParameter, BudgetExhausted, DataChanged, DataStopped (nothing charged);
             EngineFault (charged).
         """
         self._require_open()
-        request = self._planned(text, parameters, epsilon, error, delta, answered=True)
+        request = self._planned(text, parameters, epsilon, error, delta, label, answered=True)
         (answer,) = answer_all([request], self._access())
         return answer
 
@@ -123,23 +126,29 @@ class Session:
     def plan(self, text: str, parameters: Parameters, **prices: Number | None) -> Plan:
         """Return what is done for a question at a price, as `sql` takes them; free."""
         self._require_open()
-        return self._planned(text, parameters, *map(prices.get, ("epsilon", "error", "delta"))).plan
+        epsilon, error, delta = map(prices.get, ("epsilon", "error", "delta"))
+        return self._planned(text, parameters, epsilon, error, delta).plan
 
     def batch(
-        self, questions: Sequence[str | tuple[str, Parameters]], *, epsilon: Number, delta: Number | None = None
+        self,
+        questions: Sequence[str | tuple[str, Parameters]],
+        *,
+        epsilon: Number,
+        delta: Number | None = None,
+        label: str | None = None,
     ) -> tuple[Answer, ...]:
         """Answer several questions at one price: all are charged, or none; one that stands there twice, once.
 
         Args:
             questions: texts, or pairs of a text and its parameters.
             epsilon: the price of all together; every number of every answer gets the same part of it.
-            delta: for all private keys together, as in `sql`.
+            delta: for all private keys together; label: of each of them in the history; as in `sql`.
 
         Guarantee, Raises: as `sql`. What is charged for all of them is charged in one transaction, before any row is
             read; parts of the price add up to at most the price.
         """
         self._require_open()
-        requests = batch_of(questions, self._bound, self.catalog.budget, epsilon=epsilon, delta=delta)
+        requests = batch_of(questions, self._bound, self.catalog.budget, epsilon=epsilon, delta=delta, label=label)
         return answer_all(requests, self._access())
 
     def _bound(self, text: str, parameters: Parameters) -> Plan:
@@ -152,6 +161,7 @@ class Session:
         epsilon: Number | None,
         error: Number | None,
         delta: Number | None,
+        label: str | None = None,
         *,
         answered: bool = False,
     ) -> Request:
@@ -160,6 +170,8 @@ class Session:
         Args: answered: whether it is to be answered, and not only priced.
         """
         catalog = self.catalog
+        if label is not None:
+            require_label(label)
 
         def make() -> tuple[Plan, Quote]:
             plan = self._bound(text, parameters)
@@ -177,7 +189,7 @@ class Session:
         )
         if answered:  # it may have been priced before
             plan.require_answerable()
-        return Request(text=text, parameters=parameters, plan=plan, priced=priced)
+        return Request(text=text, parameters=parameters, plan=plan, priced=priced, label=label)
 
     def _access(self) -> Access:
         return Access(

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Final, final
+
+from lapwing.suggestions import meant
 
 MOST_VALUES: Final = 8
 """Listed values that are shown of a column."""
@@ -104,7 +105,7 @@ class Tables(Mapping[str, TableDescription]):
     def __getitem__(self, name: str) -> TableDescription:
         found = self._tables.get(name)
         if found is None:
-            raise KeyError(f"there is no table or view {name!r:.80}; {meant(name, self._tables)}")
+            raise KeyError(f"There is no table or view {name!r:.80}. {meant('Tables', str(name), self._tables)}")
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -115,13 +116,6 @@ class Tables(Mapping[str, TableDescription]):
 
     def __repr__(self) -> str:
         return "\n".join(_aligned([(table.name, table.summary) for table in self._tables.values()]))
-
-
-def meant(name: str, known: Mapping[str, object]) -> str:
-    """Say which known names resemble one, or all of them."""
-    folded = {other.casefold(): other for other in known}
-    close = [folded[other] for other in get_close_matches(str(name).casefold(), folded, n=2)]
-    return f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(known) or 'none'}"
 
 
 def tables_of(document: Mapping[str, Any]) -> Tables:

@@ -156,3 +156,15 @@ def test_explain_says_whose_epsilon_it_is_and_how_many_fit(folder: Path, run: Ru
         question = f"SELECT plan, COUNT(*) AS n, AVG(cost) AS c{number} FROM visits WHERE cost > {number} GROUP BY plan"
         assert run("query", question, "--epsilon", "0.9").status == 0
     assert run("query", f"{COUNT} WHERE cost > 0.5", "--epsilon", "0.9").status == 4
+
+
+def test_the_history_is_in_the_words_of_who_asked(folder: Path, run: Run) -> None:
+    assert run(*INIT, "--force").status == 0
+    text = "SELECT COUNT(*) AS n\nFROM visits WHERE cost > ?"
+    assert run("query", text, "--value", "1.5", "--epsilon", "0.1", "--label", "Annual report, table 2").status == 0
+    (charge,) = json.loads(run("budget", "--format", "json").out)["history"]
+    assert (charge["text"], charge["parameters"], charge["label"]) == (text, ["1.5"], "Annual report, table 2")
+    said = " ".join(run("budget").out.split())
+    assert said.endswith("Annual report, table 2: SELECT COUNT(*) AS n FROM visits WHERE cost > ? with ?1 = '1.5'")
+    refused = run("query", text, "--value", "1.5", "--epsilon", "0.1", "--label", "")
+    assert (refused.status, "write one line" in refused.err) == (2, True)

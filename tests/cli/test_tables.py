@@ -90,7 +90,8 @@ def test_a_name_that_is_not_there(clinic: Path, run: Run) -> None:
     refused = run("describe", "patient")
     assert (refused.status, refused.err) == (
         2,
-        "lapwing: There is no table or view 'patient'; did you mean patients?\n",
+        "lapwing: There is no table or view 'patient'. Did you mean 'patients'? "
+        "Tables: patients, visits, wards, costly.\n",
     )
 
 
@@ -122,5 +123,5 @@ def test_in_python(clinic: Path) -> None:
     assert tables["patients"].columns[2].values == ("f", "m")
     assert str(tables["patients"]).splitlines()[3] == "  sex     string   f, m; others are unknown; up to 40 bytes"
     assert repr(tables).splitlines()[2] == "  wards     public"
-    with pytest.raises(KeyError, match="did you mean wards"):
+    with pytest.raises(KeyError, match="Did you mean 'wards'"):
         tables["ward"]

@@ -52,7 +52,7 @@ def differing(folder: Path, step: int = 1) -> Iterator[str]:
     head = json.loads((folder / "head.json").read_text())
     with lw.connect(folder / "lapwing.toml") as session:
         for entry in questions(folder)[::step]:
-            price = {name: Fraction(value) for name, value in entry["price"].items()}
+            price: Any = {name: Fraction(value) for name, value in entry["price"].items()}
             answer = session.sql(entry["text"], entry["values"], **price)
             if not answer.stored:
                 yield f"not free: {entry['text']}"

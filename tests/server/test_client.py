@@ -276,6 +276,24 @@ def test_a_remote_budget_is_the_local_one(shared: World) -> None:
     assert shared.connect("bob").budget().history == ()
 
 
+def test_the_history_has_what_was_typed(world: World) -> None:
+    remote, text = world.connect("alice"), "SELECT COUNT(*)  AS n\nFROM visits WHERE day < $day"
+    remote.sql(text, {"day": date(2026, 5, 1)}, epsilon=0.1, label="Table 2")
+    remote.batch(["SELECT SUM(size) AS s FROM visits"], epsilon=0.1, label="Table 3")
+    remote.submit("SELECT COUNT(*) AS n FROM visits WHERE age > 1", epsilon=0.1, label="Table 4").wait()
+    assert remote.history() == world.session().history()
+    assert [charge.asked for charge in remote.history()] == [
+        "Table 2: SELECT COUNT(*) AS n FROM visits WHERE day < $day with $day = '2026-05-01'",
+        "Table 3: SELECT SUM(size) AS s FROM visits",
+        "Table 4: SELECT COUNT(*) AS n FROM visits WHERE age > 1",
+    ]
+    with pytest.raises(lw.InvalidParameter, match="label"):
+        remote.sql(text, {"day": date(2026, 5, 1)}, epsilon=0.2, label="x" * 201)
+    with pytest.raises(lw.InvalidParameter, match="write one line of 1 to 200 printable characters"):
+        remote.sql(text, {"day": date(2026, 5, 1)}, epsilon=0.2, label="two\nlines")
+    assert len(remote.history()) == 3
+
+
 def test_a_budget_in_parts_is_the_local_one(tmp_path: Path) -> None:
     with serving(service_in(tmp_path, part="plan")) as world:
         remote, local = world.connect("carol", "open"), world.session()

@@ -1,7 +1,5 @@
 """What a table expression begins with: a table or view of the catalog, and the names of its columns."""
 
-from difflib import get_close_matches
-
 from lapwing.builder.literals import quoted, type_name
 from lapwing.builder.relations import Named
 from lapwing.catalog.model import Catalog
@@ -9,6 +7,7 @@ from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.query.from_clause.scope import Scope, bind_from
 from lapwing.query.relations.public_rows import PublicFacts
 from lapwing.query.text.parse import parse
+from lapwing.suggestions import meant, shown
 
 
 def names_of(catalog: Catalog) -> tuple[str, ...]:
@@ -39,8 +38,4 @@ def opened(name: str, catalog: Catalog, facts: PublicFacts) -> Named:
 
 def unknown(what: str, name: str, known: tuple[str, ...]) -> QueryRefused:
     """Return the refusal of a name that nothing has, with those that resemble it."""
-    folded = {other.casefold(): other for other in known}
-    close = [folded[other] for other in get_close_matches(name.casefold(), folded, n=2)]
-    meant = f"Did you mean {' or '.join(repr(other) for other in close)}? " if close else ""
-    listed = ", ".join(known) or "none"
-    return QueryRefused(f"There is no {what} '{name[:80]}'", remedy=f"{meant}{what.capitalize()}s: {listed}.")
+    return QueryRefused(f"There is no {what} '{shown(name)}'", remedy=meant(f"{what.capitalize()}s", name, known))

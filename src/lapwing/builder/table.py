@@ -57,6 +57,7 @@ class Asker(Protocol[Given_co]):
         epsilon: Number | None = None,
         error: Number | None = None,
         delta: Number | None = None,
+        label: str | None = None,
     ) -> Given_co:
         """Answer a question."""
         ...
@@ -109,10 +110,15 @@ class Table(Generic[Given]):
         return written(self.relation, self.taken)
 
     def answer(
-        self, *, epsilon: Number | None = None, error: Number | None = None, delta: Number | None = None
+        self,
+        *,
+        epsilon: Number | None = None,
+        error: Number | None = None,
+        delta: Number | None = None,
+        label: str | None = None,
     ) -> Given:
         """Answer the question and charge it, as `Session.sql` does."""
-        return self.asker.sql(self.to_sql(), epsilon=epsilon, error=error, delta=delta)
+        return self.asker.sql(self.to_sql(), epsilon=epsilon, error=error, delta=delta, label=label)
 
     def explain(
         self,

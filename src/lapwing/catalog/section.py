@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from difflib import get_close_matches
 from fractions import Fraction
 from typing import final
 
 from lapwing.catalog import spelling
 from lapwing.catalog.place import refuse, within
+from lapwing.suggestions import closest
 
 
 @final
@@ -101,7 +101,7 @@ class TomlSection:
 
 
 def _suggest(key: str, allowed: tuple[str, ...]) -> str:
-    close = get_close_matches(key, allowed, n=1)
+    close = closest(key, allowed)
     return spelling.text(key) + (f" (did you mean {close[0]}?)" if close else "")
 
 

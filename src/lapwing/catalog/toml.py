@@ -9,7 +9,6 @@ import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from decimal import Decimal
-from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
 from typing import cast
@@ -22,6 +21,7 @@ from lapwing.catalog.place import refuse, within
 from lapwing.catalog.section import TomlSection
 from lapwing.catalog.table import Column, Value
 from lapwing.errors import CatalogError
+from lapwing.suggestions import closest
 
 
 def load(path: Path) -> Catalog:
@@ -211,7 +211,7 @@ def _check_parent(name: str, parent: str, links: Mapping[str, str | None], publi
     for other in (*links, *public):
         if other.casefold() == parent.casefold():
             refuse(place, f"{named} differs only by case from the table {spelling.text(other)}; write both alike")
-    close = get_close_matches(parent, links, n=1)
+    close = closest(parent, links)
     meant = f" (did you mean {spelling.text(close[0])}?)" if close else ""
     refuse(place, f"there is no table {named}{meant}; name a protected table of this catalog")
 

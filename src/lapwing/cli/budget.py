@@ -177,4 +177,4 @@ def _history(view: "BudgetView", delta: "Fraction") -> RenderableType:
 def _question(row: "HistoryRow") -> str:
     parts = "" if row.parts is None else f" ({figures.names(row.parts)})"
     reason = WHY[row.unanswered] if row.unanswered is not None else ""
-    return f"{row.question}{parts}" if row.answered else f"{row.question}{parts} (paid, not answered{reason})"
+    return f"{row.asked}{parts}" if row.answered else f"{row.asked}{parts} (paid, not answered{reason})"

@@ -164,7 +164,7 @@ def _page(rows: "tuple[FaultRow, ...]", stopped: bool) -> "list[RenderableType]"
         first = fault.charges[0]
         more = f" and {len(fault.charges) - 1} more" if len(fault.charges) > 1 else ""
         when = fault.time[:16].replace("T", " ")
-        table.add_row(text(when), text(first.principal), text(CAUSES[fault.cause]), text(f"{first.question}{more}"))
+        table.add_row(text(when), text(first.principal), text(CAUSES[fault.cause]), text(f"{first.asked}{more}"))
     effect = "The data set is stopped. Once you have looked, `lapwing data resume`." if stopped else _left(len(rows))
     return [Fitted(table), Text(), text(effect)]
 
@@ -176,6 +176,12 @@ def _left(count: int) -> str:
 
 def _document(fault: "FaultRow") -> dict[str, object]:
     charges = [
-        {"sequence": row.sequence, "principal": row.principal, "question": row.question} for row in fault.charges
+        {
+            "sequence": row.sequence,
+            "principal": row.principal,
+            "question": row.question,
+            "text": None if row.wording is None else row.wording.text,
+        }
+        for row in fault.charges
     ]
     return {"sequence": fault.sequence, "time": fault.time, "cause": fault.cause, "charges": charges}

@@ -161,6 +161,10 @@ Values = Annotated[
         show_default=False,
     ),
 ]
+Label = Annotated[
+    str | None,
+    typer.Option("--label", metavar="TEXT", help="What the history calls the question.", show_default=False),
+]
 ReportFormat = Annotated[Report, typer.Option("--format", help="How to write it.")]
 AS_USUAL: Final = typer.Option("--format", help="A table on a terminal, CSV in a pipe.", show_default=False)
 UsualFormat = Annotated[TableFormat | None, AS_USUAL]

@@ -48,6 +48,7 @@ def command(
     error: options.Error = None,
     delta: options.Delta = None,
     values: options.Values = None,
+    label: options.Label = None,
     level: Annotated[
         Fraction | None,
         options.amount(options.between("--confidence"), "Of the intervals; 0.95 unless given.", "--confidence"),
@@ -91,8 +92,8 @@ def command(
 
         def asked() -> "Answer | RemoteAnswer":
             if queue:
-                return _from_queue(session, question, parameters, epsilon=epsilon, error=error, delta=delta)
-            return session.sql(question, parameters, epsilon=epsilon, error=error, delta=delta)
+                return _from_queue(session, question, parameters, label, epsilon=epsilon, error=error, delta=delta)
+            return session.sql(question, parameters, epsilon=epsilon, error=error, delta=delta, label=label)
 
         answer = _ask(session, question, asked)
         try:
@@ -109,12 +110,16 @@ def command(
 
 
 def _from_queue(
-    session: "Session | RemoteSession", question: str, parameters: "Parameters", **prices: Fraction | None
+    session: "Session | RemoteSession",
+    question: str,
+    parameters: "Parameters",
+    label: str | None,
+    **prices: Fraction | None,
 ) -> "RemoteAnswer":
     """Let a question wait in a server's queue, and wait for its answer; Ctrl-C cancels it there, too."""
     if isinstance(session, lw.Session):
         raise InvalidParameter("--queue goes with --server; a catalog has no queue.")
-    pending = session.submit(question, parameters, **prices)
+    pending = session.submit(question, parameters, **prices, label=label)
     note("queued", pending.id)
     try:
         return pending.wait()

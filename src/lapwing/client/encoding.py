@@ -14,18 +14,29 @@ from lapwing.query.text.parameters import Parameters
 
 
 def question_body(
-    text: str, parameters: Parameters, epsilon: Number | None, error: Number | None, delta: Number | None
+    text: str,
+    parameters: Parameters,
+    epsilon: Number | None,
+    error: Number | None,
+    delta: Number | None,
+    label: str | None = None,
 ) -> dict[str, object]:
     """Return the body of a question."""
-    return _sql_body(text, parameters) | amounts(epsilon=epsilon, error=error, delta=delta)
+    return _sql_body(text, parameters) | amounts(epsilon=epsilon, error=error, delta=delta) | _labelled(label)
 
 
 def batch_body(
-    questions: Sequence[str | tuple[str, Parameters]], epsilon: Number, delta: Number | None
+    questions: Sequence[str | tuple[str, Parameters]], epsilon: Number, delta: Number | None, label: str | None = None
 ) -> dict[str, object]:
     """Return the body of several questions at one price."""
     pairs = [(one, ()) if isinstance(one, str) else one for one in questions]
-    return {"questions": [_sql_body(*pair) for pair in pairs]} | amounts(epsilon=epsilon, delta=delta)
+    asked = {"questions": [_sql_body(*pair) for pair in pairs]}
+    return asked | amounts(epsilon=epsilon, delta=delta) | _labelled(label)
+
+
+def _labelled(label: str | None) -> dict[str, object]:
+    """Return a label, if there is one, which services before there were labels would refuse."""
+    return {} if label is None else {"label": label}
 
 
 def _sql_body(text: str, parameters: Parameters) -> dict[str, object]:

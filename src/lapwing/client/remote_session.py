@@ -68,16 +68,22 @@ class RemoteSession:
         epsilon: Number | None = None,
         error: Number | None = None,
         delta: Number | None = None,
+        label: str | None = None,
     ) -> RemoteAnswer:
         """Answer a question and charge it, as `Session.sql` does; the same question again is free.
 
         Raises: as `Session.sql`; AllowanceExhausted (nothing charged); NotAuthorised; TooManyRequests; ServiceFault.
         """
-        body = question_body(text, parameters, epsilon, error, delta)
+        body = question_body(text, parameters, epsilon, error, delta, label)
         return RemoteAnswer(self._connection, self._connection.post(f"{self._path}/query", body, new_key()))
 
     def batch(
-        self, questions: Sequence[str | tuple[str, Parameters]], *, epsilon: Number, delta: Number | None = None
+        self,
+        questions: Sequence[str | tuple[str, Parameters]],
+        *,
+        epsilon: Number,
+        delta: Number | None = None,
+        label: str | None = None,
     ) -> tuple[RemoteAnswer, ...]:
         """Answer several questions at one price, as `Session.batch` does: all are charged, or none.
 
@@ -85,7 +91,8 @@ class RemoteSession:
         """
         if not questions:
             raise InvalidParameter("The batch holds no question; give at least one.")
-        answered = self._connection.post(f"{self._path}/batch", batch_body(questions, epsilon, delta), new_key())
+        body = batch_body(questions, epsilon, delta, label)
+        answered = self._connection.post(f"{self._path}/batch", body, new_key())
         return tuple(RemoteAnswer(self._connection, document) for document in answered["answers"])
 
     def submit(
@@ -96,6 +103,7 @@ class RemoteSession:
         epsilon: Number | None = None,
         error: Number | None = None,
         delta: Number | None = None,
+        label: str | None = None,
     ) -> Pending:
         """Let a question wait in the server's queue, and return at once; it is charged when its turn comes.
 
@@ -103,7 +111,7 @@ class RemoteSession:
         Raises: QueryRefused, InvalidParameter; TooManyRequests if too many questions wait; NotAuthorised; ServiceFault.
             What goes wrong when its turn comes, `Pending.wait` raises.
         """
-        body = question_body(text, parameters, epsilon, error, delta)
+        body = question_body(text, parameters, epsilon, error, delta, label)
         return Pending(self._connection, self._connection.post(f"{self._path}/queries", body, new_key()))
 
     def pending(self, id: str) -> Pending:

@@ -9,6 +9,7 @@ from lapwing.budget import AllowanceView, BudgetView
 from lapwing.documents.answer_document import Record
 from lapwing.ledger.reading import FaultRow, HistoryRow
 from lapwing.ledger.state import Spent
+from lapwing.ledger.wording import Wording
 from lapwing.privacy.amounts import read, written
 from lapwing.privacy.measures import Loss, from_record
 from lapwing.privacy.odometers import Reading
@@ -67,7 +68,10 @@ class SpentDocument(TypedDict):
 
 
 class ChargeDocument(TypedDict):
-    """A charge. `unanswered` says why it bought nothing, if that is known."""
+    """A charge: what was typed and the canonical `question`. `unanswered` says why it bought nothing, if that is known.
+
+    Earlier versions of Lapwing kept no `text`. A date or a decimal among the `parameters` is a text.
+    """
 
     sequence: int
     time: str
@@ -79,6 +83,9 @@ class ChargeDocument(TypedDict):
     answered: bool
     unanswered: str | None
     parts: list[str] | None
+    text: str | None
+    parameters: list[Any] | dict[str, Any]
+    label: str | None
 
 
 class FaultDocument(TypedDict):
@@ -195,6 +202,8 @@ def _parts_document(view: BudgetView, by_part: PartsAccount) -> list[PartDocumen
 
 def history_document(row: HistoryRow) -> ChargeDocument:
     """Return one charge."""
+    wording = row.wording
+    given: Any = () if wording is None else wording.parameters
     return {
         "sequence": row.sequence,
         "time": row.time,
@@ -206,6 +215,9 @@ def history_document(row: HistoryRow) -> ChargeDocument:
         "answered": row.answered,
         "unanswered": row.unanswered,
         "parts": None if row.parts is None else list(row.parts),
+        "text": None if wording is None else wording.text,
+        "parameters": dict(given) if isinstance(given, Mapping) else list(given),
+        "label": None if wording is None else wording.label,
     }
 
 
@@ -329,6 +341,7 @@ def history_of(rows: Sequence[Mapping[str, Any]]) -> tuple[HistoryRow, ...]:
             delta=read(row["delta"], "delta"),
             parts=None if row["parts"] is None else tuple(row["parts"]),
             unanswered=row["unanswered"],
+            wording=None if row.get("text") is None else Wording.from_record(row),  # older services tell of none
         )
         for row in rows
     )

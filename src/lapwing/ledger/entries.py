@@ -107,7 +107,7 @@ class Charge:
     `key` names the question up to what cannot change its answer; `version` is the version of the data that the asker
     has in hand; `delta` is what it takes of the part of the budget's delta that is kept for private keys. `parts` are
     those of the data that it is charged to, if it reads no others; None for all. `asker` is who waits for the answer
-    (`ledger.store.Presence`), if that is known.
+    (`ledger.store.Presence`), if that is known. `wording` is what was typed (`ledger.wording`), for people to read.
     """
 
     key: str
@@ -119,6 +119,7 @@ class Charge:
     delta: Fraction = Fraction(0)
     parts: tuple[str, ...] | None = None
     asker: str | None = None
+    wording: Mapping[str, Any] | None = None
 
     def to_record(self) -> dict[str, object]:
         """Return the charge as JSON, the loss as it is charged (rounded up to the grid), in exact text.
@@ -129,6 +130,7 @@ class Charge:
         more: dict[str, object] = {"delta": written(grid_up(self.delta))} if self.delta else {}
         more |= {"parts": list(self.parts)} if self.parts is not None else {}
         more |= {"asker": self.asker} if self.asker is not None else {}
+        more |= {"wording": self.wording} if self.wording is not None else {}
         return {
             "key": self.key,
             "question": self.question,
@@ -151,6 +153,7 @@ class Charge:
             delta=read(record["delta"], "delta") if "delta" in record else Fraction(0),
             parts=_names(record["parts"]) if "parts" in record else None,
             asker=_asker(record["asker"]) if "asker" in record else None,
+            wording=record.get("wording"),
         )
 
 

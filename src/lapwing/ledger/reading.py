@@ -14,6 +14,7 @@ from lapwing.ledger.snapshots import Snapshot, Snapshots
 from lapwing.ledger.state import State
 from lapwing.ledger.store import Chain, Log
 from lapwing.ledger.transitions import fold
+from lapwing.ledger.wording import Wording
 from lapwing.privacy.measures import Loss
 
 PAGE: Final = 500
@@ -23,7 +24,11 @@ PAGE: Final = 500
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRow:
-    """One charge, for people to read; `unanswered` says why it bought nothing, once that is known."""
+    """One charge, for people to read.
+
+    Args: question: the canonical plan; wording: what was typed, unless an earlier version of Lapwing made the charge,
+        or the question was made otherwise. unanswered: why it bought nothing, once that is known.
+    """
 
     sequence: int
     time: str
@@ -35,6 +40,12 @@ class HistoryRow:
     delta: Fraction = Fraction(0)
     parts: tuple[str, ...] | None = None
     unanswered: Cause | None = None
+    wording: Wording | None = None
+
+    @property
+    def asked(self) -> str:
+        """The question in one line: as it was typed, with its label and parameters, or else the canonical plan."""
+        return self.question if self.wording is None else str(self.wording)
 
 
 @final
@@ -216,4 +227,5 @@ def _row(entry: Entry, charge: Charge, *, answered: bool, unanswered: Cause | No
         delta=charge.delta,
         parts=charge.parts,
         unanswered=unanswered,
+        wording=None if charge.wording is None else Wording.from_record(charge.wording),
     )

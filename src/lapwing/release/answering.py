@@ -12,8 +12,9 @@ from lapwing.query.quote import Quote
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.release.rare_notes import notes_on_races, notes_on_ranks, notes_on_selection, notes_on_shared
 from lapwing.release.release import release_all
-from lapwing.release.request import Access, Release, Request
+from lapwing.release.request import Access, Release, Request, Wordings
 from lapwing.release.searches import after_searches, searched, settled
+from lapwing.release.stored import wording_of
 
 
 def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...]:
@@ -27,6 +28,7 @@ def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...
         require_bounded_work(requests, access)
     # Before anything is paid: whatever could go wrong here costs nothing.
     notes = [notes_of(request.plan, request.priced) for request in requests]
+    access = replace(access, wording=_wordings(requests))
     if any(request.priced.searches for request in requests):
         return _answers_after_searches(requests, access)
     return _answers(requests, notes, _released(requests, access), {})
@@ -37,7 +39,8 @@ def _answers_after_searches(requests: Sequence[Request], access: Access) -> tupl
     with after_searches(bounds.values()):
         found = [settled(request, bounds, access) for request in requests]
         notes = [(*notes_of(request.plan, request.priced), *said) for request, said in found]
-        released = _released([request for request, _ in found], access)
+        asked = [request for request, _ in found]
+        released = _released(asked, replace(access, wording=_wordings(asked)))
     # With the searches of each again, of which settled questions know nothing: they are a part of its cost.
     paid = [
         replace(request, priced=replace(request.priced, searches=before.priced.searches))
@@ -46,9 +49,20 @@ def _answers_after_searches(requests: Sequence[Request], access: Access) -> tupl
     return _answers(paid, notes, released, bounds)
 
 
+def _wordings(requests: Sequence[Request]) -> Wordings:
+    """Return what was typed for each question, and for the searches that it takes."""
+    if len(requests) == 1:  # without hashing its plan, which takes a part of all that a small question does
+        return lambda _: wording_of(requests[0])
+    typed: dict[Question, dict[str, object]] = {}
+    for request in requests:
+        for priced in (request.priced, *request.priced.searches):
+            typed.setdefault(priced.question, wording_of(request))
+    return typed.get
+
+
 def _released(requests: Sequence[Request], access: Access) -> Sequence[Release]:
     """Return the released numbers of each request: of a question that stands there twice, the same."""
-    if len(requests) == 1:  # without hashing its plan, which takes a part of all that a small question does
+    if len(requests) == 1:
         return release_all([requests[0].priced], access)
     distinct = {request.priced.question: request.priced for request in requests}
     released = dict(zip(distinct, release_all(tuple(distinct.values()), access), strict=True))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from lapwing.catalog.model import Budget
 from lapwing.errors import InvalidParameter
+from lapwing.ledger.wording import require_label
 from lapwing.privacy.measures import Number
 from lapwing.query.joint_price import calibrate_together
 from lapwing.query.plan import Plan
@@ -18,6 +19,7 @@ def batch_of(
     *,
     epsilon: Number,
     delta: Number | None,
+    label: str | None = None,
 ) -> list[Request]:
     """Return questions as requests that share one price.
 
@@ -25,6 +27,8 @@ def batch_of(
     """
     if isinstance(questions, str):
         raise InvalidParameter("A batch is a list of questions, and this is a text; give [text], or call sql.")
+    if label is not None:
+        require_label(label)
     pairs = [(question, ()) if isinstance(question, str) else question for question in questions]
     if not pairs:
         raise InvalidParameter("The batch holds no question; give at least one.")
@@ -33,6 +37,6 @@ def batch_of(
         plan.require_answerable()
     batch = calibrate_together(plans, budget, epsilon=epsilon, delta=delta)
     return [
-        Request(text=text, parameters=parameters, plan=plan, priced=priced)
+        Request(text=text, parameters=parameters, plan=plan, priced=priced, label=label)
         for (text, parameters), plan, priced in zip(pairs, plans, batch, strict=True)
     ]

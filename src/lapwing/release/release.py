@@ -34,7 +34,7 @@ from lapwing.errors import DataChanged, DataFault, EngineFault, EntropyFault, In
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import Entropy
 from lapwing.interrupts import Ending, deferred
-from lapwing.ledger.entries import Charged
+from lapwing.ledger.entries import Charge, Charged
 from lapwing.ledger.faults import given_up
 from lapwing.ledger.state import State
 from lapwing.ledger.waiting import UnderWay
@@ -151,10 +151,14 @@ def _charge(
     buying: Sequence[Purchase], then: Sequence[Quote], state: State, access: Access
 ) -> tuple[Charged, ...] | Refused | UnderWay:
     """Charge what is to be bought, all of it or nothing; or return which charge of the same is to be waited for."""
-    charges = [charge_of(purchase.bought, purchase.key, access.catalog, access.principal, state) for purchase in buying]
+
+    def charged(priced: Quote, key: str) -> Charge:
+        return charge_of(priced, key, access.catalog, access.principal, state, access.wording)
+
+    charges = [charged(purchase.bought, purchase.key) for purchase in buying]
     if charges and then:  # searches, which are worth their price only if the questions after them can be paid, too
         keys = [key_of(priced.question) for priced in then]
-        later = [charge_of(*pair, access.catalog, access.principal, state) for pair in zip(then, keys, strict=True)]
+        later = [charged(*pair) for pair in zip(then, keys, strict=True)]
         obstacle = stands_against(charges, later, state, access.ledger, access.limits)
         if obstacle is not None:
             return obstacle

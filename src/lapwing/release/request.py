@@ -1,6 +1,6 @@
 """What is asked, what it is answered with, and what is released."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -23,12 +23,13 @@ from lapwing.release.payload import ChosenMeasure
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A question as it was asked, with its plan and its price."""
+    """A question as it was asked, with its plan, its price, and what the asker calls it."""
 
     text: str
     parameters: Parameters
     plan: Plan
     priced: Quote
+    label: str | None = None
 
 
 @final
@@ -46,6 +47,8 @@ class Timing:
 
 
 OPEN: Final = Timing()
+Wordings = Callable[[Question], Mapping[str, object] | None]
+"""What was typed for a question, as a record of `ledger.wording`."""
 
 
 @final
@@ -54,7 +57,7 @@ class Access:
     """What questions are answered with, and on whose behalf.
 
     Args: public: the catalog's public tables; limits: what the asker must keep to beside the budget
-        (`ledger.allowances`); timing: what the asker may see of time.
+        (`ledger.allowances`); timing: what the asker may see of time; wording: what was typed for a question.
     """
 
     catalog: Catalog
@@ -65,6 +68,7 @@ class Access:
     principal: str
     limits: LimitsNow | None = None
     timing: Timing = OPEN
+    wording: Wordings | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ A stored answer is served again for nothing, or sharpened for the difference.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -19,7 +19,7 @@ from lapwing.query.quote import Quote
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.release import payload
 from lapwing.release.refinement import Sharpening, is_refinable, sharpening
-from lapwing.release.request import Release
+from lapwing.release.request import Release, Request, Wordings
 from lapwing.release.restoring import restored, stored_answer
 
 
@@ -42,7 +42,9 @@ def _values_of(key: Key) -> list[str]:
     return [str(len(key.domain)), *(map(str, key.domain) if len(key.domain) <= MAX_VALUES else ())]
 
 
-def charge_of(priced: Quote, key: str, catalog: Catalog, principal: str, state: State) -> Charge:
+def charge_of(
+    priced: Quote, key: str, catalog: Catalog, principal: str, state: State, wording: Wordings | None = None
+) -> Charge:
     """Return what the ledger is to be asked for a question; `key` is that of `key_of`."""
     return Charge(
         key=key,
@@ -53,7 +55,18 @@ def charge_of(priced: Quote, key: str, catalog: Catalog, principal: str, state: 
         version=state.version,
         delta=priced.delta,
         parts=parts_charged(priced.question, state),
+        wording=None if wording is None else wording(priced.question),
     )
+
+
+def wording_of(request: Request) -> dict[str, object]:
+    """Return what was typed, as a record (`ledger.wording`); what JSON has no form for is a text in it."""
+    given, typed = request.parameters, dict[str, object](text=request.text)
+    if len(given):
+        named = given.items() if isinstance(given, Mapping) else enumerate(given)
+        plain = {key: value if isinstance(value, bool | int | str | None) else str(value) for key, value in named}
+        typed["parameters"] = plain if isinstance(given, Mapping) else list(plain.values())
+    return typed if request.label is None else {**typed, "label": request.label}
 
 
 def parts_charged(question: Question, state: State) -> tuple[str, ...] | None:

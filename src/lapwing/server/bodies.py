@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, S
 
 from lapwing.answer import Answer
 from lapwing.errors import InvalidParameter
+from lapwing.ledger.wording import LONGEST_LABEL
 from lapwing.privacy.amounts import Number, exact, read
 from lapwing.query.plan import Plan
 from lapwing.query.text.parameters import Parameters
@@ -32,6 +33,9 @@ Text = Annotated[StrictStr, AfterValidator(_is_text)]
 Amount = StrictInt | StrictFloat | Annotated[Text, Field(max_length=200)]
 """A number, or a text such as "0.125" or "1/3" for what no decimal is."""
 Name = Annotated[Text, Field(min_length=1, max_length=64)]
+
+Label = Annotated[Text, Field(min_length=1, max_length=LONGEST_LABEL)]
+"""What the history calls a question."""
 
 
 class Body(BaseModel):
@@ -115,10 +119,11 @@ class QueryBody(PricedBody):
     """A question to be answered."""
 
     confidence: Amount = 0.95
+    label: Label | None = None
 
     def bought(self, session: Session) -> tuple[Answer, ...]:
         """Return the answer of a session, alone."""
-        return (session.sql(self.sql, self.values(), **self.prices()),)
+        return (session.sql(self.sql, self.values(), **self.prices(), label=self.label),)
 
     def plans(self, session: Session) -> tuple[Plan, ...]:
         """Return what would be done, alone."""
@@ -132,12 +137,13 @@ class BatchBody(Body):
     epsilon: Amount
     delta: Amount | None = None
     confidence: Amount = 0.95
+    label: Label | None = None
 
     def bought(self, session: Session) -> tuple[Answer, ...]:
         """Return the answers of a session, in order."""
         delta = None if self.delta is None else number(self.delta, "delta")
         pairs = [(question.sql, question.values()) for question in self.questions]
-        return session.batch(pairs, epsilon=number(self.epsilon, "epsilon"), delta=delta)
+        return session.batch(pairs, epsilon=number(self.epsilon, "epsilon"), delta=delta, label=self.label)
 
     def plans(self, session: Session) -> tuple[Plan, ...]:
         """Return what would be done for each question, in order; at what price does not matter for that."""

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions.expression import ColumnReference, Expression
+from lapwing.query.expressions.unknown_names import part_refused, unknown_column, unknown_source
 from lapwing.query.text.positions import position_of
 
 
@@ -61,18 +62,16 @@ class RowScope:
             )
         for name, value in node.args.items():
             if name not in allowed and value not in (None, False, [], ""):
-                what = _ARGUMENTS.get(name, name.rstrip("_").replace("_", " ").upper())
                 part = value[0] if isinstance(value, list) else value
                 known = isinstance(part, exp.Expression) and position_of(part, self.text) is not None
-                at = part if known else node
-                raise self.refusal(at, f"{what} is not answered here", "See the SQL reference for what is.")
+                raise part_refused(name, part if known else node, self)
 
     def ready(self, node: exp.Expression) -> Expression | None:
         """Return what a node was bound to before, if it was."""
         return self.prepared.get(id(node))
 
     def column(self, node: exp.Expression) -> Expression:
-        """Find a column by SQL's rules: plain names fold case, quoted names do not."""
+        """Find a column by its name, without regard to case."""
         self.only(node, "this", "table")
         identifier = node.this
         if not is_column(node):
@@ -96,18 +95,7 @@ class RowScope:
                 f"'{identifier.name}' is the privacy unit and not a column of the catalog",
                 f"Use COUNT(DISTINCT {identifier.name}).",
             )
-        raise self._unknown(node)
-
-    def _unknown(self, node: exp.Expression) -> QueryRefused:
-        name = node.this.name
-        if any(same_name(node.this, column) for source in self.lost for column in (*source.columns, source.unit or "")):
-            return self.refusal(node, f"'{name}' is neither a key nor inside an aggregate", "Add it to GROUP BY.")
-        sources = self.qualified(node)
-        known = ", ".join(column for source in sources for column in source.columns)
-        where = " and ".join(source.name for source in sources)
-        return self.refusal(
-            node, f"There is no column '{name}'{f' in {where}' if where else ''}", f"Columns: {known or 'none'}."
-        )
+        raise unknown_column(node, self)
 
     def is_unit(self, node: exp.Expression) -> bool:
         """Tell whether a node names the privacy unit."""
@@ -138,7 +126,7 @@ class RowScope:
         self.only(qualifier, "this", "quoted")
         chosen = tuple(source for source in self.sources if same_name(qualifier, source.name))
         if not chosen:
-            raise self.refusal(node, f"'{qualifier.name}' is not a table of this question")
+            raise unknown_source(node, qualifier.name, self)
         return chosen
 
 
@@ -148,32 +136,14 @@ def is_column(node: exp.Expression) -> bool:
 
 
 def same_name(identifier: exp.Expression, name: str) -> bool:
-    """Compare an identifier with a declared name: exactly when quoted, else without regard to case."""
-    quoted = bool(identifier.args.get("quoted"))
-    return identifier.name == name if quoted else identifier.name.casefold() == name.casefold()
+    """Compare an identifier with a declared name as DuckDB does: quoted or not, without regard to case.
+
+    No catalog has two names in one place that differ in case alone.
+    """
+    return identifier.name.casefold() == name.casefold()
 
 
 def require_present(node: object) -> None:
     """Refuse what the parser let pass though something is missing, as after a NOT at the end."""
     if not isinstance(node, exp.Expression):
         raise QueryRefused("A part of the question is missing", remedy="Write what an operator or function applies to.")
-
-
-_ARGUMENTS = {
-    "alias": "An alias",
-    "catalog": "A database name",
-    "columns": "A list of column names",
-    "db": "A schema name",
-    "expressions": "A second argument",
-    "joins": "A join",
-    "kind": "A type of your own",
-    "limit_options": "LIMIT in percent",
-    "locks": "FOR UPDATE",
-    "method": "A join of this kind",
-    "pivots": "PIVOT",
-    "query": "A subquery",
-    "sample": "A sample",
-    "spec": "A frame of rows",
-    "when": "AT",
-    "windows": "WINDOW",
-}

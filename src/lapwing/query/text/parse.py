@@ -22,8 +22,17 @@ from lapwing.query.text import parameters as values
 from lapwing.query.text.dialect import WORDS, cut, placed
 from lapwing.query.text.lost_arguments import require_all_arguments
 from lapwing.query.text.parameters import Parameters
-from lapwing.query.text.positions import WRITTEN, position_of, refused_at
+from lapwing.query.text.positions import WRITTEN, refused_at
 from lapwing.query.text.privacy_options import NamedArguments, Options
+from lapwing.query.text.syntax_refusals import (
+    ALLOWED,
+    FLATTER,
+    not_a_question,
+    not_a_select,
+    not_a_table_expression,
+    not_understood,
+    top_refused,
+)  # fmt: skip
 
 MAX_BYTES = 64 * 1024
 MAX_TOKENS = 10_000
@@ -42,9 +51,7 @@ _ENDS_A_LIST = {
     None, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT,
     TokenType.OFFSET, TokenType.R_PAREN, TokenType.SEMICOLON, TokenType.COMMA,
 }  # fmt: skip
-_FLATTER = "Write it flatter, for example with IN instead of many ORs."
 _LISTS = "Lists go into (…), as in x IN ('a', 'b'); SPLIT_PART(x, '-', 1) takes one part of a text."
-_ALLOWED = "Ask one SELECT of aggregates, such as COUNT, SUM or AVG."
 _EXPLAIN = "Write EXPLAIN PRIVACY SELECT …: what a question would cost, and how exact its answer would be."
 
 
@@ -92,7 +99,7 @@ def parse(text: str, parameters: Parameters = ()) -> Parsed:
     InvalidParameter for a value that is not allowed, or that no parameter takes.
     """
     if not isinstance(text, str):
-        raise QueryRefused(f"A question is a text, not {type(text).__name__}", remedy=_ALLOWED)
+        raise QueryRefused(f"A question is a text, not {type(text).__name__}", remedy=ALLOWED)
     if len(text) > MAX_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         raise QueryRefused(f"The question is longer than {MAX_BYTES:,} bytes", remedy="Shorten it.")
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
@@ -135,7 +142,7 @@ def _tokens(shown: str, text: str) -> list[Token]:
         else:
             tokens = DuckDB().tokenize(shown)
     except SqlglotError as error:
-        raise _syntax_refusal(error) from None
+        raise not_understood(error) from None
     _measure(tokens, text)
     return tokens
 
@@ -158,15 +165,15 @@ def _tree(tokens: list[Token], text: str) -> exp.Select:
     try:
         statement = DuckDB().parser().parse(tokens, text)[0]
     except (SqlglotError, RecursionError, AttributeError, TypeError) as error:  # it stumbles over some bad texts
-        raise _syntax_refusal(error) from None
+        raise not_understood(error) from None
     finally:
         _PARSING.reset(quiet)
     if not isinstance(statement, exp.Select):
-        what = "A set operation" if isinstance(statement, exp.SetOperation) else type(statement).__name__.upper()
-        raise QueryRefused(f"{what} is not a question", remedy=_ALLOWED)
+        raise not_a_select(statement)
     nodes, depth = _nodes(statement)
-    if any(isinstance(node, exp.CTE) for node in nodes):
-        _require_selects(statement, text)
+    for node in nodes:
+        if isinstance(node, exp.CTE) and not isinstance(node.this, exp.Query):
+            raise not_a_table_expression(node, text)
     if depth > MAX_TREE_DEPTH:
         raise QueryRefused("A chain of operators is too long", remedy="Use IN for many alternatives.")
     if _holds_arguments(tokens):
@@ -194,16 +201,6 @@ def _nodes(statement: exp.Expression) -> tuple[list[exp.Expression], int]:
     return nodes, depth
 
 
-def _require_selects(statement: exp.Select, text: str) -> None:
-    for part in statement.find_all(exp.CTE):
-        if not isinstance(part.this, exp.Query):
-            raise QueryRefused(
-                f"'{part.alias[:40]}' is not a SELECT",
-                remedy="Write WITH name AS (SELECT …).",
-                position=position_of(part.args["alias"], text),
-            )
-
-
 def _measure(tokens: list[Token], text: str) -> None:
     if len(tokens) > MAX_TOKENS:
         raise QueryRefused(f"The question has more than {MAX_TOKENS:,} words", remedy="Shorten it.")
@@ -214,16 +211,18 @@ def _measure(tokens: list[Token], text: str) -> None:
         depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
         run = run + 1 if token.token_type in _PREFIX else 0
         if max(depth, run) > MAX_NESTING:
-            raise refused_at(token, text, f"The question is nested more than {MAX_NESTING} deep", _FLATTER)
+            raise refused_at(token, text, f"The question is nested more than {MAX_NESTING} deep", FLATTER)
 
 
 def _require_one_select(tokens: list[Token], text: str) -> None:
     """Refuse what is not one SELECT before it is parsed, and numbers that the parser would read in two pieces."""
     if not tokens:
-        raise QueryRefused("The text holds no question", remedy=_ALLOWED)
+        raise QueryRefused("The text holds no question", remedy=ALLOWED)
     first, *others = tokens
     if first.token_type not in (TokenType.SELECT, TokenType.WITH):
-        raise refused_at(first, text, f"{first.text[:40].upper()} is not a question", _ALLOWED)
+        raise not_a_question(first, text)
+    if len(others) > 1 and others[0].text.upper() == "TOP" and others[1].token_type == TokenType.NUMBER:
+        raise top_refused(others[0], others[1], text)
     previous = first
     for token in others:
         if previous.token_type == TokenType.SEMICOLON and token.token_type != TokenType.SEMICOLON:
@@ -241,15 +240,3 @@ def _require_items(tokens: list[Token], text: str) -> None:
     for token, before, after in zip(tokens, kinds, kinds[2:], strict=False):
         if token.token_type == TokenType.COMMA and (before in _BEGINS_A_LIST or after in _ENDS_A_LIST):
             raise refused_at(token, text, "A comma has nothing on one side", "Leave it out.")
-
-
-def _syntax_refusal(error: Exception) -> QueryRefused:
-    if isinstance(error, RecursionError):
-        return QueryRefused("The question is nested too deep", remedy=_FLATTER)
-    details = getattr(error, "errors", None)
-    if details and details[0].get("line"):
-        first = details[0]
-        near = first.get("highlight") or "the end"
-        position = (int(first["line"]), max(1, int(first["col"]) - len(near) + 1))
-        return QueryRefused(f"The question is not understood at '{near[:40]}'", remedy=_ALLOWED, position=position)
-    return QueryRefused("The question is not understood", remedy=_ALLOWED)

@@ -1,0 +1,63 @@
+"""Refusals of names that nothing has, and of parts of a question that no question may have."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from lapwing.errors import QueryRefused
+from lapwing.suggestions import listed, meant, shown
+
+if TYPE_CHECKING:
+    from lapwing.query.expressions.rows import RowScope
+
+PARTS: Final[Mapping[str, str]] = {
+    "alias": "An alias",
+    "catalog": "A database name",
+    "columns": "A list of column names",
+    "db": "A schema name",
+    "expressions": "A second argument",
+    "joins": "A join",
+    "kind": "A type of your own",
+    "limit_options": "LIMIT in percent",
+    "locks": "FOR UPDATE",
+    "method": "A join of this kind",
+    "pivots": "PIVOT",
+    "query": "A subquery",
+    "sample": "A sample",
+    "spec": "A frame of rows",
+    "when": "AT",
+    "windows": "WINDOW",
+}
+"""What an argument of a node is called."""
+INSTEAD: Final[Mapping[str, str]] = {
+    "catalog": "Write the name of the table alone.",
+    "db": "Write the name of the table alone.",
+    "pivots": "Group by both columns, and turn the answer: answer.to_pandas().pivot(…).",
+}
+SEE: Final = "See the SQL reference for what is."
+
+
+def part_refused(name: str, at: exp.Expression, rows: "RowScope") -> QueryRefused:
+    """Return the refusal of an argument of a node that no question may have."""
+    what = PARTS.get(name, name.rstrip("_").replace("_", " ").upper())
+    return rows.refusal(at, f"{what} is not answered here", INSTEAD.get(name, SEE))
+
+
+def unknown_column(node: exp.Expression, rows: "RowScope") -> QueryRefused:
+    """Return the refusal of a column that is not there."""
+    name, sources = node.this.name, rows.qualified(node)
+    lost = [column.casefold() for source in rows.lost for column in (*source.columns, source.unit or "")]
+    if name.casefold() in lost:
+        return rows.refusal(node, f"'{shown(name)}' is neither a key nor inside an aggregate", "Add it to GROUP BY.")
+    known = [column for source in sources for column in source.columns]
+    where = f" in {' and '.join(source.name for source in sources)}" if sources else ""
+    text = f"Double quotes name a column; a text stands in single quotes: '{shown(name)}'. "
+    remedy = (text if node.this.args.get("quoted") else "") + meant("Columns", name, known)
+    return rows.refusal(node, f"There is no column '{shown(name)}'{where}", remedy)
+
+
+def unknown_source(node: exp.Expression, name: str, rows: "RowScope") -> QueryRefused:
+    """Return the refusal of a table that a column is qualified with, and FROM does not name."""
+    known = listed(source.name for source in rows.sources)
+    return rows.refusal(node, f"'{shown(name)}' is not a table of this question", f"FROM names {known}.")

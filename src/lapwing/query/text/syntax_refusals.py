@@ -1,0 +1,61 @@
+"""Refusals of texts that are not one SELECT, with what to write instead of what people often type."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token
+
+from lapwing.errors import QueryRefused
+from lapwing.query.text.positions import position_of, refused_at
+
+ALLOWED: Final = "Ask one SELECT of aggregates, such as COUNT, SUM or AVG."
+FLATTER: Final = "Write it flatter, for example with IN instead of many ORs."
+INSTEAD: Final[Mapping[str, str]] = {
+    "DESC": "`lapwing describe TABLE` says which columns there are.",
+    "DESCRIBE": "`lapwing describe TABLE` says which columns there are.",
+    "FROM": "Begin with SELECT, as in SELECT COUNT(*) FROM t.",
+    "PIVOT": "Group by both columns, and turn the answer: answer.to_pandas().pivot(…).",
+    "SHOW": "`lapwing tables` says which tables there are.",
+    "SUMMARIZE": "`lapwing describe TABLE` says what columns may hold.",
+}
+"""By the first word of a text that is no SELECT."""
+
+
+def not_a_question(first: Token, text: str) -> QueryRefused:
+    """Return the refusal of a text that begins with another word than SELECT or WITH."""
+    word = first.text[:40].upper()
+    return refused_at(first, text, f"{word} is not a question", INSTEAD.get(word, ALLOWED))
+
+
+def not_a_select(statement: object) -> QueryRefused:
+    """Return the refusal of what the parser did not take for one SELECT."""
+    if isinstance(statement, exp.SetOperation):
+        remedy = "For totals beside their groups write GROUP BY ROLLUP (…); ask other SELECTs one by one."
+        return QueryRefused("A set operation is not a question", remedy=remedy)
+    return QueryRefused(f"{type(statement).__name__.upper()} is not a question", remedy=ALLOWED)
+
+
+def not_a_table_expression(part: exp.CTE, text: str) -> QueryRefused:
+    """Return the refusal of a common table expression that is no query."""
+    position = position_of(part.args["alias"], text)
+    remedy = "Write WITH name AS (SELECT …)."
+    return QueryRefused(f"'{part.alias[:40]}' is not a SELECT", remedy=remedy, position=position)
+
+
+def top_refused(top: Token, number: Token, text: str) -> QueryRefused:
+    """Return the refusal of SELECT TOP n."""
+    return refused_at(top, text, "TOP is not answered here", f"Write ORDER BY … LIMIT {number.text[:40]} at the end.")
+
+
+def not_understood(error: Exception) -> QueryRefused:
+    """Return the refusal of a text on which the parser failed."""
+    if isinstance(error, RecursionError):
+        return QueryRefused("The question is nested too deep", remedy=FLATTER)
+    details = getattr(error, "errors", None)
+    if details and details[0].get("line"):
+        first = details[0]
+        near = first.get("highlight") or "the end"
+        position = (int(first["line"]), max(1, int(first["col"]) - len(near) + 1))
+        return QueryRefused(f"The question is not understood at '{near[:40]}'", remedy=ALLOWED, position=position)
+    return QueryRefused("The question is not understood", remedy=ALLOWED)
