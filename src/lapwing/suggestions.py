@@ -15,6 +15,26 @@ def closest(name: str, known: Iterable[str]) -> list[str]:
     return [folded[other] for other in get_close_matches(name[:200].casefold(), folded, n=2)]
 
 
+def slip_of(text: str, known: Iterable[str]) -> str | None:
+    """Return the known text that another must be a slip of: the same letters, or nearly, and the same digits."""
+    for other in known:
+        if _letters(text) == _letters(other):
+            return other
+        if _digits(text) == _digits(other) and get_close_matches(
+            text[:200].casefold(), [other.casefold()], cutoff=0.85
+        ):
+            return other
+    return None
+
+
+def _letters(text: str) -> str:
+    return "".join(character for character in text.casefold() if character.isalnum())
+
+
+def _digits(text: str) -> str:
+    return "".join(character for character in text if character.isdecimal())
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return the question whether a name that resembles one was meant, with a space after it; nothing without one."""
     close = [f"'{shown(other)}'" for other in closest(name, known)]

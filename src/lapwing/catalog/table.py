@@ -103,6 +103,11 @@ class Column:
             return self.low * self._range()[2] if self.numeric else self.lower
         return self.other if self.other is not None else (self.values or (None,))[0]
 
+    @property
+    def all_texts(self) -> tuple[str, ...]:
+        """The texts that it has, if the catalog lists all of them."""
+        return () if self.other is not None else tuple(value for value in self.values or () if isinstance(value, str))
+
     def _range(self) -> tuple[Fraction, Fraction, Fraction]:
         if isinstance(self.lower, Fraction) and isinstance(self.upper, Fraction) and self.step is not None:
             return self.lower, self.upper, self.step

@@ -206,7 +206,7 @@ class DuckDB:
         if not bounded:
             with progress.work(f"Asking the index of {names}"):
                 parts = self._key_parts(question)
-                yield ask(question, self._held(question, indexes), self._fetch, self._database.columns, parts)
+                yield ask(question, self._held(question, indexes), self._query, self._database.columns, parts)
             return
         passes = self._passes(bounded)
         parts = [Pass(index=part, of=passes) for part in range(passes)]
@@ -218,7 +218,7 @@ class DuckDB:
                 with progress.step(number, len(batches)) if len(batches) > 1 else nullcontext():
                     if direct and len(batch) == 1:
                         rows = self._direct(question, indexes, batch[0])
-                        yield ask(question, rows, self._fetch, self._database.columns)
+                        yield ask(question, rows, self._query, self._database.columns)
                     else:
                         yield self._gathered(question, indexes, batch, len(batches))
 
@@ -267,10 +267,6 @@ class DuckDB:
         """Return the layers of a question over kept rows that are stored, as a function of a part of the units."""
         public = self._public_layers(question)
         return lambda within: ", ".join([*held(question.tables, relations, part, within), *public])
-
-    def _fetch(self, query: str) -> Rows:
-        """Return the rows of a question's query."""
-        return self._query(query)
 
     def _query(self, query: str) -> Rows:
         return self._database.query(query)

@@ -27,12 +27,14 @@ Constant = bool | Fraction | str | date | datetime | None
 class ColumnReference:
     """A column of the protected table, as the catalog declares it, or of a relation made from it.
 
-    `written` is what the question calls it, for people: it is no part of the plan, and of no comparison.
+    `written` is what the question calls it, and `listed` has the texts that the catalog lists, if there are no others:
+    for people, no part of the plan, and of no comparison.
     """
 
     name: str
     type: Type
     written: str | None = field(default=None, compare=False, repr=False)
+    listed: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     children: ClassVar[tuple["Expression", ...]] = ()
 

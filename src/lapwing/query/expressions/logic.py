@@ -12,8 +12,16 @@ from fractions import Fraction
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import normal_forms
 from lapwing.query.expressions.conversion import alike, number, with_bounds
-from lapwing.query.expressions.expression import Expression, Literal, Operation, is_number, nodes_of
+from lapwing.query.expressions.expression import (
+    ColumnReference,
+    Expression,
+    Literal,
+    Operation,
+    is_number,
+    nodes_of,
+)
 from lapwing.query.expressions.types import BOOLEAN, NULL, Type, describe, greatest, least
+from lapwing.suggestions import listed, shown, slip_of
 
 NULL_LITERAL = Literal(value=None, type=NULL)
 
@@ -61,6 +69,9 @@ def compare(symbol: str, left: Expression, right: Expression) -> Expression:
     """Compare two values of one type: numbers by value, strings by bytes."""
     if NULL in (left.type, right.type):
         raise QueryRefused("A comparison with NULL is never true", remedy="Write IS NULL or IS NOT NULL.")
+    if symbol in ("=", "<>"):
+        require_listed(left, [right])
+        require_listed(right, [left])
     return normal_forms.comparison(COMPARISONS[symbol], *alike((left, right)))
 
 
@@ -83,8 +94,24 @@ def member(argument: Expression, choices: Sequence[Expression]) -> Expression:
     """Tell whether a value is one of a list of constants."""
     if not choices or not all(isinstance(choice, Literal) and choice.value is not None for choice in choices):
         raise QueryRefused("IN takes a list of constants", remedy="Write x IN (1, 2, 3), without NULL.")
+    require_listed(argument, choices)
     together = alike((argument, *choices))
     return normal_forms.membership(together[0], together[1:])
+
+
+def require_listed(argument: Expression, choices: Sequence[Expression]) -> None:
+    """Refuse to compare a column with a text that must be a slip of one that the catalog lists: it would count nobody.
+
+    Other texts may be in the data though they are no keys.
+    """
+    if not isinstance(argument, ColumnReference) or not argument.listed:
+        return
+    for choice in choices:
+        if isinstance(choice, Literal) and isinstance(choice.value, str) and choice.value not in argument.listed:
+            meant = slip_of(choice.value, argument.listed)
+            if meant is not None:  # what was written may be a parameter, and those are in no message
+                reason = f"{argument.written or argument.name} is compared with a text that the catalog does not list"
+                raise QueryRefused(reason, remedy=f"Did you mean '{shown(meant)}'? Values: {listed(argument.listed)}.")
 
 
 def is_null(argument: Expression) -> Expression:

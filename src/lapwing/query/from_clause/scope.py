@@ -39,13 +39,6 @@ class Scope:
         """Rows without columns, to point at places of the text."""
         return RowScope(text=self.text)
 
-    @property
-    def tables(self) -> str:
-        """What FROM may name, for people."""
-        tables = [table.name for table in self.catalog.tables]
-        public = [table.name for table in self.catalog.public_tables]
-        return f"Tables: {', '.join([*tables, *public, *(view.name for view in self.catalog.views), *self.named])}."
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:

@@ -31,6 +31,7 @@ from lapwing.query.relations.relation import Selection, units_of_row
 from lapwing.query.relations.set_operations import DistinctRows
 from lapwing.query.relations.size import MOST_NESTED, MOST_VIEWS, require_bounded_size
 from lapwing.query.text.parse import parse
+from lapwing.suggestions import meant
 
 
 def bind_composed(select: exp.Select, scope: Scope) -> tuple[Input, Scope]:
@@ -47,7 +48,7 @@ def _first(select: exp.Select, scope: Scope) -> tuple[Input | PublicInput, Scope
     scope = _with(select, scope)
     clause = select.args.get("from_")
     if clause is None:
-        raise scope.nowhere.refusal(select, "The question has no FROM", scope.tables)
+        raise scope.nowhere.refusal(select, "The question has no FROM", _tables(scope))
     scope.nowhere.only(clause, "this")
     return _item(clause.this, scope), scope
 
@@ -128,7 +129,7 @@ def _item(node: exp.Expression, scope: Scope) -> Input | PublicInput:
         found = _subquery(node.this, alias_of(node, scope, *further) or "subquery", scope)
         return _with_names(node, found, named, scope) if isinstance(named, list) and named else found
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
-        raise scope.nowhere.refusal(node, "FROM takes tables of the catalog and subqueries", scope.tables)
+        raise scope.nowhere.refusal(node, "FROM takes tables of the catalog and subqueries", _tables(scope))
     scope.nowhere.only(node, "this", "alias")
     scope.nowhere.only(node.this, "this", "quoted")
     name = alias_of(node, scope)
@@ -144,7 +145,14 @@ def _item(node: exp.Expression, scope: Scope) -> Input | PublicInput:
     for view in scope.catalog.views:
         if same_name(node.this, view.name):
             return _view(view.name, view.sql, name or view.name, node, scope)
-    raise scope.nowhere.refusal(node, f"There is no table '{node.name}'", scope.tables)
+    raise scope.nowhere.refusal(node, f"There is no table '{node.name[:60]}'", _tables(scope, node.name))
+
+
+def _tables(scope: Scope, name: str = "") -> str:
+    """Say what FROM may name, first what resembles a name that nothing has."""
+    catalog = scope.catalog
+    declared = [*catalog.tables, *catalog.public_tables, *catalog.views]
+    return meant("Tables", name, [*(table.name for table in declared), *scope.named])
 
 
 def _with_names(

@@ -179,7 +179,8 @@ class ProtectedRows:
 
 @lru_cache(maxsize=256)  # every question about a table asks for them several times
 def _declared(table: Table) -> tuple[ColumnReference, ...]:
-    return tuple(ColumnReference(name=column.name, type=column_type(column)) for column in table.columns)
+    columns = table.columns
+    return tuple(ColumnReference(name=one.name, type=column_type(one), listed=one.all_texts) for one in columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

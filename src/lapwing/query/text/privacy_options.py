@@ -14,6 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from lapwing.errors import QueryRefused
 from lapwing.query.text.positions import Position, position_at, refused_at
+from lapwing.suggestions import meant
 
 Strategy = Literal["LAPLACE_THRESHOLD", "PUBLIC_GROUPS"]
 STRATEGIES: Final[tuple[Strategy, ...]] = ("LAPLACE_THRESHOLD", "PUBLIC_GROUPS")
@@ -147,8 +148,9 @@ def _read(pairs: Sequence[_Pair], readers: Mapping[str, Reader], kind: str) -> d
     values: dict[str, Any] = {}
     for pair in pairs:
         if pair.name not in readers:
-            allowed = f"Allowed: {', '.join(readers)}."
-            raise pair.refused_whole(f"There is no {kind} '{pair.first.text[:40]}'", allowed)
+            raise pair.refused_whole(
+                f"There is no {kind} '{pair.first.text[:40]}'", meant("Allowed", pair.first.text, readers)
+            )
         if pair.name in values:
             raise pair.refused_whole(f"The {kind} {pair.name} is given twice", "Leave one of them out.")
         values[pair.name] = readers[pair.name](pair)

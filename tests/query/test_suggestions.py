@@ -1,0 +1,81 @@
+"""What is said of names and texts that nothing has, and that no slip of the pen counts nobody without a word."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import lapwing as lw
+from lapwing.suggestions import did_you_mean, listed, meant, slip_of
+
+TOWNS = ["Berlin Mitte", "Site 1", "Site 2", "female", "male"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "is_meant"),
+    [("Male", "male"), ("MALE ", "male"), ("femle", "female"), ("berlin-mitte", "Berlin Mitte"), ("site1", "Site 1")],
+)
+def test_slips(typed: str, is_meant: str) -> None:
+    assert slip_of(typed, TOWNS) == is_meant
+
+
+@pytest.mark.parametrize("typed", ["Site 3", "Site 12", "men", "", "Hamburg", "mail"])
+def test_other_texts_are_no_slips(typed: str) -> None:
+    """They may be in the data though they are no keys."""
+    assert slip_of(typed, TOWNS) is None
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lw.Session]:
+    folder = tmp_path_factory.mktemp("slips")
+    table = pa.table({"person": [1, 2, 3], "sex": ["male", "female", "male"], "plan": ["a", "b", "c"]})
+    pq.write_table(table, folder / "people.parquet")
+    facts: Any = {"privacy_unit": "person", "max_rows_per_unit": 1, "domains": {"sex": ["male", "female"]}}
+    with lw.protect(folder / "people.parquet", epsilon=3, delta=1e-6, **facts) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "sex = 'Male'",
+        "'Male' = sex",
+        "sex <> 'Male'",
+        "NOT sex = 'Male'",
+        "p.sex = 'male '",
+        "sex IN ('female', 'Male')",
+        "sex NOT IN ('Male')",
+        "plan = 'a' OR (plan = 'b' AND sex = 'Male')",
+    ],
+)
+def test_a_slip_is_refused_before_it_costs_anything(session: lw.Session, condition: str) -> None:
+    with pytest.raises(lw.QueryRefused, match=r"Did you mean 'male'\? Values: male, female\.") as refused:
+        session.sql(f"SELECT COUNT(*) AS n FROM people AS p WHERE {condition}", epsilon=0.1)
+    assert refused.value.position is not None
+    assert session.history() == ()
+
+
+def test_a_parameter_is_in_no_message(session: lw.Session) -> None:
+    with pytest.raises(lw.QueryRefused) as refused:
+        session.sql("SELECT COUNT(*) AS n FROM people WHERE sex = ?", ["MALE"], epsilon=0.1)
+    assert "MALE" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "condition", ["sex = 'male'", "sex = 'unknown'", "plan = 'A'", "LOWER(sex) = 'Male'", "sex < 'Male'"]
+)
+def test_what_may_be_meant_is_answered(session: lw.Session, condition: str) -> None:
+    """A text that resembles none may be in the data; of a column without a list nothing is known."""
+    assert session.explain(f"SELECT COUNT(*) AS n FROM people WHERE {condition}", epsilon=0.1).epsilon
+
+
+def test_long_lists_are_cut() -> None:
+    names = [f"column_{number}" for number in range(99)]
+    assert listed(names) == f"{', '.join(names[:12])} and 87 more"
+    assert listed(names[:13]) == ", ".join(names[:13])
+    assert listed([]) == "none"
+    assert meant("Columns", "colunm_7", names[:3]).startswith("Did you mean 'column_")
+    assert did_you_mean("price", names) == ""
+    assert len(listed(["x" * 500])) == 60
