@@ -158,7 +158,7 @@ def test_values_stay_inside_their_bounds(catalog: Catalog, engine: DuckDB) -> No
         if not column.bounded:
             continue
         source = engine._describe(table).source
-        rows = engine._query(f"SELECT MIN(x), MAX(x) FROM ({cleaned.cleaned(table, source, Pass())})")
+        rows = engine._fetch(f"SELECT MIN(x), MAX(x) FROM ({cleaned.cleaned(table, source, Pass())})")
         for value in rows[0]:
             if column.numeric:
                 assert value is None or column.low <= value <= column.high, table.name
@@ -212,7 +212,7 @@ def test_what_a_value_becomes(
     engine = DuckDB(catalog, threads=1)
     source = engine._describe(catalog.tables[0]).source
     sql = f"SELECT x FROM ({cleaned.cleaned(catalog.tables[0], source, Pass())})"
-    found = [value for (value,) in engine._query(sql)]
+    found = [value for (value,) in engine._fetch(sql)]
     engine.close()
     assert found == wanted
 
@@ -270,12 +270,12 @@ def test_without_the_guards_it_would_raise(catalog: Catalog, engine: DuckDB, mon
     """A plain cast in the place of TRY_CAST is found by the same questions."""
     table = next(table for table in catalog.tables if table.name == "text_as_integer")
     source = engine._describe(table).source
-    assert engine._query(source_reading.read_through(table, source))
+    assert engine._fetch(source_reading.read_through(table, source))
     monkeypatch.setattr(
         source_reading, "clean", lambda column, physical: f"CAST({literals.identifier(column.name)} AS BIGINT)"
     )
     with pytest.raises(duckdb.Error):
-        engine._query(source_reading.read_through(table, source))
+        engine._fetch(source_reading.read_through(table, source))
 
 
 def test_steps_are_exact(catalog: Catalog) -> None:

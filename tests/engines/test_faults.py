@@ -17,6 +17,7 @@ import pytest
 
 from lapwing.catalog.model import Catalog
 from lapwing.engines import FAILED, DuckDB
+from lapwing.engines.duckdb.database import Database
 from lapwing.errors import DataFault, EngineFault
 from lapwing.query.bind import bind
 from tests.support.engines.tables import ask, catalog, digests, parquet, run
@@ -175,14 +176,14 @@ def test_reading_through_costs_no_columns_that_are_not_declared(tmp_path: Path) 
 def test_a_file_that_changes_while_it_is_read_through_has_no_digest(
     found: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    query = DuckDB._query
+    query = Database.query
 
-    def changing(self: DuckDB, text: str) -> Any:
+    def changing(self: Database, text: str) -> Any:
         rows = query(self, text)
         touch(found.folder / "t.parquet")
         return rows
 
-    monkeypatch.setattr(DuckDB, "_query", changing)
+    monkeypatch.setattr(Database, "query", changing)
     engine = DuckDB(found)
     with pytest.raises(DataFault, match="changed while it was read; try again"):
         engine.digest(found.tables[0])
@@ -218,7 +219,7 @@ SLOW = "SELECT COUNT(*) FROM range(10000000) AS a(i), range(100000) AS b(j) WHER
 def test_the_time_limit_ends_a_question(found: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = DuckDB(found, seconds=3)  # a hundred times what the question takes that is answered
     engine.digest(found.tables[0])
-    monkeypatch.setattr(DuckDB, "_fetch", lambda self, _: self._query(SLOW))
+    monkeypatch.setattr(DuckDB, "_fetch", lambda self, _: self._database.query(SLOW))
     begun = time.monotonic()
     fault(engine, found)
     assert time.monotonic() - begun < 120
@@ -232,13 +233,13 @@ def test_a_keyboard_interrupt_ends_a_query(engine: DuckDB, interruptible: None) 
 
     def interrupted() -> None:  # caught as well if the machine is so slow that the signal comes before the query
         timer.start()
-        engine._query(SLOW)
+        engine._fetch(SLOW)
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     timer.join()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert engine._query("SELECT 1") == [(1,)]
+    assert engine._fetch("SELECT 1") == [(1,)]
 
 
 def test_too_little_memory_is_a_fault_like_any_other(
@@ -247,14 +248,14 @@ def test_too_little_memory_is_a_fault_like_any_other(
     greedy = "SELECT list(i) FROM range(1000000000) AS t(i)"
     small = DuckDB(found, memory=50_000_000)
     small.digest(found.tables[0])
-    monkeypatch.setattr(DuckDB, "_fetch", lambda self, _: self._query(greedy))
+    monkeypatch.setattr(DuckDB, "_fetch", lambda self, _: self._database.query(greedy))
     fault(small, found)
     small.close()
 
 
 def test_the_spill_folder_is_private_and_goes_with_the_engine(found: Catalog) -> None:
     engine = DuckDB(found)
-    (spill,) = engine._query("SELECT current_setting('temp_directory')")[0]
+    (spill,) = engine._fetch("SELECT current_setting('temp_directory')")[0]
     assert Path(spill).stat().st_mode & 0o077 == 0
     engine.close()
     assert not Path(spill).exists()
@@ -262,7 +263,7 @@ def test_the_spill_folder_is_private_and_goes_with_the_engine(found: Catalog) ->
 
 def test_the_spill_folder_goes_when_the_engine_is_forgotten(found: Catalog) -> None:
     engine = DuckDB(found)
-    (spill,) = engine._query("SELECT current_setting('temp_directory')")[0]
+    (spill,) = engine._fetch("SELECT current_setting('temp_directory')")[0]
     engine._connection.close()
     del engine
     assert not Path(spill).exists()

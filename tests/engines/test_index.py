@@ -165,8 +165,8 @@ def test_values_come_back_as_they_were(unit: str, tmp_path: Path) -> None:
     columns = ", ".join(f"hash({name}) AS h{name}, {name}::VARCHAR, typeof({name})" for name in kinds)
     source = engine._describe(table).source
     asked = f'SELECT {columns} FROM "kept t" ORDER BY ALL'
-    before = engine._query(f"WITH {cleaned.layer(table, source)} {asked}")
-    after = engine._query(f"WITH {stored_rows.stored(table, texts(engine, table))} {asked}")
+    before = engine._fetch(f"WITH {cleaned.layer(table, source)} {asked}")
+    after = engine._fetch(f"WITH {stored_rows.stored(table, texts(engine, table))} {asked}")
     assert before == after
     engine.close()
 
@@ -231,7 +231,7 @@ def test_a_question_that_looks_at_words_is_not_handed_numbers(
     engine.build_index(found.tables[0])
     stored = relation(engine, found.tables[0])
     assert stored is not None
-    hashes = [engine._query(f"SELECT max(hash(s)) FROM {stored.relation(these)}") for these in ((), ("s",))]
+    hashes = [engine._fetch(f"SELECT max(hash(s)) FROM {stored.relation(these)}") for these in ((), ("s",))]
     assert hashes[0] != hashes[1]
 
 

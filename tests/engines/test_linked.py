@@ -125,7 +125,7 @@ def rows(engine: DuckDB, table: Table, relations: dict[str, str] | None = None, 
     columns = [column.name for column in table.columns]
     listed = ", ".join(f'"{name}"' for name in columns)
     asked = f"WITH {', '.join(above)} SELECT {unit_name(table)}, {listed} FROM {kept_name(table)}"
-    return bag((unit, dict(zip(columns, row, strict=True))) for unit, *row in engine._query(asked))
+    return bag((unit, dict(zip(columns, row, strict=True))) for unit, *row in engine._fetch(asked))
 
 
 def question(text: str, found: Catalog) -> Question:
@@ -197,7 +197,7 @@ def test_answers_are_the_same_with_and_without_indexes_in_any_number_of_passes(
                     assert answers(engine, found) == expected
         for table in found.tables:
             engine.drop_index(table)
-    assert engine._query("SELECT COUNT(*) FROM duckdb_tables() WHERE temporary") == [(0,)]
+    assert engine._fetch("SELECT COUNT(*) FROM duckdb_tables() WHERE temporary") == [(0,)]
 
 
 def test_a_pass_that_is_left_out_is_found(found: Catalog, engine: DuckDB, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -395,7 +395,7 @@ def test_the_reader_of_a_file_is_not_told_which_keys_the_parent_has(found: Catal
     """A filter by them would believe what the file's footer says of its row groups."""
     items = named(found, "items")
     above = ", ".join(engine._layers.of(cleaned.needed((items,), {}), {}, WHOLE))
-    ((_, plan),) = engine._query(f"EXPLAIN ANALYZE WITH {above} SELECT COUNT(*) FROM {kept_name(items)}")
+    ((_, plan),) = engine._fetch(f"EXPLAIN ANALYZE WITH {above} SELECT COUNT(*) FROM {kept_name(items)}")
     assert "Dynamic Filters" not in plan
     with duckdb.connect() as plain:
         ((_, plan),) = plain.execute(f"EXPLAIN ANALYZE WITH {above} SELECT COUNT(*) FROM {kept_name(items)}").fetchall()

@@ -65,7 +65,7 @@ def test_rows_of_all_passes_may_be_gathered_first(text: str, tmp_path: Path, mon
     for passes in (1, 2, 7):
         monkeypatch.setattr(DuckDB, "_passes", lambda *_, passes=passes: passes)
         assert ask(engine, found, text) == once
-    assert engine._query("SELECT COUNT(*) FROM duckdb_tables()") == [(0,)]
+    assert engine._fetch("SELECT COUNT(*) FROM duckdb_tables()") == [(0,)]
     engine.close()
 
 

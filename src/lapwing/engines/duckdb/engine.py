@@ -206,7 +206,7 @@ class DuckDB:
         if not bounded:
             with progress.work(f"Asking the index of {names}"):
                 parts = self._key_parts(question)
-                yield ask(question, self._held(question, indexes), self._query, self._database.columns, parts)
+                yield ask(question, self._held(question, indexes), self._fetch, self._database.columns, parts)
             return
         passes = self._passes(bounded)
         parts = [Pass(index=part, of=passes) for part in range(passes)]
@@ -218,7 +218,7 @@ class DuckDB:
                 with progress.step(number, len(batches)) if len(batches) > 1 else nullcontext():
                     if direct and len(batch) == 1:
                         rows = self._direct(question, indexes, batch[0])
-                        yield ask(question, rows, self._query, self._database.columns)
+                        yield ask(question, rows, self._fetch, self._database.columns)
                     else:
                         yield self._gathered(question, indexes, batch, len(batches))
 
@@ -268,7 +268,7 @@ class DuckDB:
         public = self._public_layers(question)
         return lambda within: ", ".join([*held(question.tables, relations, part, within), *public])
 
-    def _query(self, query: str) -> Rows:
+    def _fetch(self, query: str) -> Rows:
         return self._database.query(query)
 
     # ---- indexes -----------------------------------------------------------------------------------------------------
@@ -402,7 +402,7 @@ class DuckDB:
 
     def _read_through(self, table: Table, file: File) -> None:
         with files.readable(file.path, table), progress.work(f"Reading {table.name} through"):
-            ((rows, _),) = self._query(source_reading.read_through(table, file.source))
+            ((rows, _),) = self._database.query(source_reading.read_through(table, file.source))
             if rows != source_reading.rows_of(file.path, file):
                 raise files.unreadable(table)
 

@@ -151,8 +151,8 @@ def _item(node: exp.Expression, scope: Scope) -> Input | PublicInput:
 def _tables(scope: Scope, name: str = "") -> str:
     """Say what FROM may name, first what resembles a name that nothing has."""
     catalog = scope.catalog
-    declared = [*catalog.tables, *catalog.public_tables, *catalog.views]
-    return meant("Tables", name, [*(table.name for table in declared), *scope.named])
+    protected, public = [table.name for table in catalog.tables], [table.name for table in catalog.public_tables]
+    return meant("Tables", name, [*protected, *public, *(view.name for view in catalog.views), *scope.named])
 
 
 def _with_names(
