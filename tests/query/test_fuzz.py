@@ -18,7 +18,8 @@ from lapwing.query.from_clause import public_joins as joins
 from lapwing.query.relations.set_operations import Union
 from lapwing.query.relations.unit_join import UnitJoin
 from lapwing.query.relations.windowed import Windowed
-from tests.support.query.corpus import corpus as kept
+from tests.support.query.corpus import corpus as chosen
+from tests.support.query.corpus import kept
 from tests.support.query.fuzzing import (
     CASES,
     LINKED,
@@ -72,11 +73,16 @@ WORDS = [
 
 @pytest.fixture(scope="module")
 def corpus(place: Place) -> list[Case]:
-    return kept("one_table", place, WORDS, range(4000))
+    return chosen("one_table", place, WORDS, range(4000))
 
 
 def test_questions_of_the_corpus(corpus: list[Case], place: Place, tmp_path: Path) -> None:
     ask_some(corpus, place, tmp_path)
+
+
+@pytest.mark.long
+def test_more_questions_of_the_corpus(place: Place, tmp_path: Path) -> None:
+    ask_some(kept("one_table_more"), place, tmp_path)
 
 
 def test_every_construct_is_in_the_corpus(corpus: list[Case], place: Place) -> None:

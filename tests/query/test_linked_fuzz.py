@@ -8,7 +8,8 @@ import pytest
 from lapwing.engines.duckdb import cleaned
 from lapwing.engines.duckdb.public_data import PublicData
 from tests.support.query import linked_questions, shop
-from tests.support.query.corpus import corpus as kept
+from tests.support.query.corpus import corpus as chosen
+from tests.support.query.corpus import kept
 from tests.support.query.fuzzing import LINKED, Case, Place, Values, answered, ask_some, drawn, first_found, generous
 from tests.support.query.linked_bugs import BUGS
 
@@ -59,11 +60,16 @@ WORDS = [
 
 @pytest.fixture(scope="module")
 def corpus(place: Place) -> list[Case]:
-    return kept("linked", place, WORDS, range(1500))
+    return chosen("linked", place, WORDS, range(1500))
 
 
 def test_questions_of_the_corpus(corpus: list[Case], worlds: Place, tmp_path: Path) -> None:
     ask_some(corpus, worlds, tmp_path)
+
+
+@pytest.mark.long
+def test_more_questions_of_the_corpus(worlds: Place, tmp_path: Path) -> None:
+    ask_some(kept("linked_more"), worlds, tmp_path)
 
 
 def test_every_construct_is_in_the_corpus(corpus: list[Case], place: Place) -> None:
@@ -88,7 +94,7 @@ SHOWN = {
     "joins with other units": 4,
     "semi-joins with other units": 33,
     "a fan-out that is not bounded": 25,
-    "keys believed to be unique": 6,
+    "keys believed to be unique": 9,
     "rows that match nothing told apart": 918,
     "numbers that are not clamped": 375,
     "units' sums that are not clamped": 2,

@@ -137,19 +137,24 @@ FOUND_BY = {
 }
 
 
-def crowded(folder: Path, bug: str) -> list[str]:
-    """Replay the question that shows a bug on neighbours of which one lacks a customer, and nobody's rows stay."""
-    catalog = described(folder, 0)
-    rows = ORPHANS if "orphans" in bug else CROWDED
-    other = shop.removed(rows, "ck", everywhere="orphans" not in bug)
-    return compare(catalog, data(rows), data(other), FOUND_BY[bug], PRICE)
+def crowded(folder: Path, *questions: str, orphans: bool) -> list[str]:
+    """Replay questions on neighbours of which one lacks a customer, and nobody's rows stay."""
+    rows = ORPHANS if orphans else CROWDED
+    other = shop.removed(rows, "ck", everywhere=not orphans)
+    return compare(described(folder, 0), data(rows), data(other), questions, PRICE)
+
+
+@pytest.mark.parametrize("orphans", [False, True])
+def test_neighbours_look_the_same_to_the_questions_that_show_bugs(folders: Path, orphans: bool) -> None:
+    questions = dict.fromkeys(question for bug, question in FOUND_BY.items() if ("orphans" in bug) == orphans)
+    assert crowded(folders, *questions, orphans=orphans) == []
 
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_planted_bugs_are_found(bug: str, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert crowded(folders, bug) == []
     monkeypatch.setattr(*BUGS[bug])
-    assert any("moved by" in violation for violation in crowded(folders, bug))
+    violations = crowded(folders, FOUND_BY[bug], orphans="orphans" in bug)
+    assert any("moved by" in violation for violation in violations)
 
 
 SOCIABLE = {
@@ -171,15 +176,19 @@ MET_BY = {
 }
 
 
+def sociable(folder: Path, *questions: str) -> list[str]:
+    other = shop.removed(SOCIABLE, "ck", everywhere=True)
+    return compare(described(folder, 0), data(SOCIABLE), data(other), questions, PRICE)
+
+
+def test_neighbours_look_the_same_to_the_questions_that_show_bugs_of_meetings(folders: Path) -> None:
+    assert sociable(folders, *dict.fromkeys(MET_BY.values())) == []
+
+
 @pytest.mark.parametrize("bug", MET_BY)
 def test_planted_bugs_of_meetings_are_found(bug: str, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def sociable() -> list[str]:
-        other = shop.removed(SOCIABLE, "ck", everywhere=True)
-        return compare(described(folders, 0), data(SOCIABLE), data(other), MET_BY[bug], PRICE)
-
-    assert sociable() == []
     monkeypatch.setattr(*MEETING[bug])
-    assert any("moved by" in violation for violation in sociable())
+    assert any("moved by" in violation for violation in sociable(folders, MET_BY[bug]))
 
 
 def test_scores_of_a_choice_that_move_too_far_are_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,9 @@
-"""A fixed corpus of questions that differ in structure, of those that a generator makes: what the short run asks.
+"""A fixed corpus of questions that differ in structure, of those that a generator makes.
 
 Each has some part of a plan below another, or some two parts in one plan, that no question before it has; or it is
-refused in another way. They are kept as texts, so that they stay the same when the generators change.
+refused in another way. The short run asks so many that every part is below every other that it is below in any of them,
+and those that are refused; the long run asks the rest, in which parts meet. They are kept as texts, so that they stay
+the same when the generators change.
 
 `LAPWING_WRITE_CORPUS=1 pytest tests/query -k is_in_the_corpus` chooses them anew.
 """
@@ -26,13 +28,45 @@ REFUSED: Final = 4
 
 
 def corpus(name: str, place: Place, words: Sequence[str], drawn_from: Iterable[int]) -> list[Case]:
-    """Return the questions of a corpus, chosen anew if the environment asks for it."""
-    file = FIXTURES / f"corpus_{name}.jsonl"
+    """Return the questions of a corpus that the short run asks, chosen anew if the environment asks for it."""
     if os.environ.get("LAPWING_WRITE_CORPUS"):
         chosen = list(choose(place, words, drawn_from))
-        lines = (json.dumps(dataclasses.asdict(case), ensure_ascii=False) + "\n" for case in chosen)
-        file.write_text("".join(lines), encoding="utf-8")
-    return [Case(**json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
+        short = few(chosen, place, words)
+        _write(name, (case for case in chosen if case in short))
+        _write(f"{name}_more", (case for case in chosen if case not in short))
+    return kept(name)
+
+
+def kept(name: str) -> list[Case]:
+    """Return the questions in the file of this name; those of the long run alone are in the one with `_more`."""
+    return [Case(**json.loads(line)) for line in _file(name).read_text(encoding="utf-8").splitlines()]
+
+
+def _file(name: str) -> Path:
+    return FIXTURES / f"corpus_{name}.jsonl"
+
+
+def _write(name: str, cases: Iterable[Case]) -> None:
+    lines = (json.dumps(dataclasses.asdict(case), ensure_ascii=False) + "\n" for case in cases)
+    _file(name).write_text("".join(lines), encoding="utf-8")
+
+
+def few(cases: Sequence[Case], place: Place, words: Sequence[str]) -> list[Case]:
+    """Return those that are refused, and of the others as few as have all words and parts, each time the richest."""
+    chosen, having = [], []
+    for case in cases:
+        try:
+            plan = case.bound(place)
+        except QueryRefused:
+            chosen.append(case)
+        else:
+            having.append((case, parts(plan) | {word for word in words if word in case.text}))
+    missing = {part for _, those in having for part in those}
+    while missing:
+        case, richest = max(having, key=lambda pair: len(pair[1] & missing))
+        missing -= richest
+        chosen.append(case)
+    return chosen
 
 
 def choose(place: Place, words: Sequence[str], seeds: Iterable[int]) -> Iterator[Case]:
@@ -59,12 +93,20 @@ def choose(place: Place, words: Sequence[str], seeds: Iterable[int]) -> Iterator
 
 def structure(plan: Plan) -> set[Any]:
     """Return which part of a plan is below which, and which of its relations, keys and measures meet."""
-    below = set(_below(plan, "plan"))
-    question = plan.question
-    whole = {inner for _, inner in _below(question.selection.relation, "relation") if "relations." in inner}
-    whole |= {_name(measure) for measure in question.measures}
-    whole |= {"private keys"} if question.private_keys else {"sets"} if len(question.sets) > 1 else {"keys"}
-    return below | set(combinations(sorted(whole), 2))
+    whole = {inner for _, inner in _below(plan.question.selection.relation, "relation") if "relations." in inner}
+    whole |= {_name(measure) for measure in plan.question.measures} | {_kind_of_keys(plan)}
+    return set(_below(plan, "plan")) | set(combinations(sorted(whole), 2))
+
+
+def parts(plan: Plan) -> set[Any]:
+    """Return which part of a plan is below which, its kind of keys, and how many units have part in a row."""
+    return {*_below(plan, "plan"), _kind_of_keys(plan), plan.question.units_of_row}
+
+
+def _kind_of_keys(plan: Plan) -> str:
+    if plan.question.private_keys:
+        return "private keys"
+    return "sets" if len(plan.question.sets) > 1 else "keys"
 
 
 def _name(node: object) -> str:

@@ -40,7 +40,7 @@ from tests.support.query.neighbours import TYPES, awkward_row
 from tests.support.replay import SCHEMA, Row
 
 PERSONS = (1, 2, 3, 4)
-ALONE, TOGETHER, SIX = (6, 12), (1, 3), 6
+ALONE, TOGETHER, SIX = (3, 12), (1, 3), 6
 """How many pairs come by themselves, and how many six at a time: in the short run, and in the long one."""
 PLACE = 100
 """By what the number of a world is multiplied where it is put before a key."""
@@ -97,14 +97,15 @@ class Worlds:
     def drawn(cls, chance: random.Random, described: Catalog, ground: Ground) -> "Worlds":
         """Draw worlds and put them into a database of their own."""
         connection = composed.connect()
-        pairs = [ground.draw(chance, described) for _ in range(ALONE[is_long()])]
+        by_themselves = ALONE[is_long()]
+        pairs = [ground.draw(chance, described) for _ in range(max(SIX, by_themselves))]
 
         def put(name: str, *those: tuple[Data, Data]) -> Pair:
             for side, worlds in zip(("one", "other"), zip(*those, strict=True), strict=True):
                 _put(connection, f"{name}_{side}", worlds, described, ground)
             return Pair(one=f"{name}_one", other=f"{name}_other", six=len(those) > 1)
 
-        alone = tuple(put(f"alone{i}", pair) for i, pair in enumerate(pairs))
+        alone = tuple(put(f"alone{i}", pair) for i, pair in enumerate(pairs[:by_themselves]))
         together = tuple(put(f"six{i}", *chance.sample(pairs, SIX)) for i in range(TOGETHER[is_long()]))
         first = tuple(one for one, _ in pairs)
         return cls(
