@@ -49,6 +49,7 @@ def test_a_ledger_that_charges_less_is_noticed(monkeypatch: pytest.MonkeyPatch) 
         return ask(self, text, epsilon=epsilon * 9 / 10)
 
     monkeypatch.setattr(Session, "sql", cheaper)
+    monkeypatch.setattr(budgets, "YEARS", budgets.YEARS[:1])  # eight counts one by one tell as much as eighty
     found = budgets.run(Settings(short=True))
     assert not found.holds
     assert sum(not check.holds for check in found.checks) >= 9
