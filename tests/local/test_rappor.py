@@ -20,6 +20,7 @@ from lapwing.local.client import rappor as device
 from lapwing.local.client.memoised import bits_again
 from lapwing.local.collection import collect_for
 from lapwing.local.report_formats import law_of_bits
+from tests.support.effort import examples
 from tests.support.fixed_entropy import StreamEntropy
 from tests.support.local.laws import law_of
 
@@ -465,6 +466,7 @@ SAID = st.recursive(
 )
 
 
+@examples(10, 600)
 @given(said=SAID)
 def test_a_fuzzer_finds_nothing_that_fails(said: Any) -> None:
     taken = collect_for(PAPER, TASK, [changed(TASK, said)])

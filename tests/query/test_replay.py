@@ -62,7 +62,7 @@ def catalogs(folder: Path, **changes: Any) -> Catalog:
     return catalog_in(folder / name, **changes)
 
 
-replay = examples(10, 400)
+replay = examples(5, 400)
 
 
 @replay
@@ -98,7 +98,7 @@ def test_replacing_a_unit(
     assert compare(catalog, rows, neighbour, question, PRICE) == []
 
 
-@examples(5, 100)
+@examples(3, 100)
 @given(rows=tables, question=questions(sources=["visits", PUBLIC]), seed=st.integers(0, 9))
 def test_removing_a_row_where_rows_are_the_unit(folders: Path, rows: list[Row], question: str, seed: int) -> None:
     question = question.replace("COUNT(DISTINCT person)", "COUNT(*)").replace("COUNT(person)", "COUNT(*)")
