@@ -199,9 +199,10 @@ def fuzz(batches: int) -> Counter[str]:
     return total
 
 
-def test_random_lines() -> None:
-    total = fuzz(max(1, LINES // BATCH))
-    assert min(total["taken"], total["rejected"]) * 10 > BATCH * max(1, LINES // BATCH)
+@pytest.mark.parametrize("lines", [4_000, pytest.param(LINES, marks=pytest.mark.long)])
+def test_random_lines(lines: int) -> None:
+    total = fuzz(max(1, lines // BATCH))
+    assert min(total["taken"], total["rejected"]) * 10 > BATCH * max(1, lines // BATCH)
 
 
 @pytest.mark.parametrize(

@@ -157,11 +157,12 @@ def test_atoms(name: str) -> None:
         assert max(gaps[:5]) < 1e-14
 
 
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", only([0, 2, 3], SMOOTH))
-def test_densities(name: str) -> None:
+def test_densities(name: str, every: int) -> None:
     law, chance = example(name)
     spread = Fraction(math.sqrt(float(sum(pair.mu_squared for pair, _ in law.parts if isinstance(pair, GaussianPair)))))
-    losses = [Fraction(n, 3) * (spread or Fraction(1, 3)) for n in range(-12, 31)]
+    losses = [Fraction(n, 3) * (spread or Fraction(1, 3)) for n in range(-12, 31, every)]
     found = law.survival(losses)
     check(found, losses, chance)
     for interval, loss in zip(found, losses, strict=True):
