@@ -9,10 +9,13 @@ LONGEST_NAME: Final = 60
 """Characters of a name that are shown."""
 
 
-def closest(name: str, known: Iterable[str]) -> list[str]:
-    """Return the known names that resemble one, at most two, without regard to case."""
+def closest(name: str, known: Iterable[str], nearness: float = 0.6) -> list[str]:
+    """Return the known names that resemble one, at most two, without regard to case.
+
+    Args: nearness: how much of them is alike, between 0 and 1.
+    """
     folded = {other.casefold(): other for other in known}
-    return [folded[other] for other in get_close_matches(name[:200].casefold(), folded, n=2)]
+    return [folded[other] for other in get_close_matches(name[:200].casefold(), folded, n=2, cutoff=nearness)]
 
 
 def slip_of(text: str, known: Iterable[str]) -> str | None:
@@ -35,9 +38,9 @@ def _digits(text: str) -> str:
     return "".join(character for character in text if character.isdecimal())
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str], nearness: float = 0.6) -> str:
     """Return the question whether a name that resembles one was meant, with a space after it; nothing without one."""
-    close = [f"'{shown(other)}'" for other in closest(name, known)]
+    close = [f"'{shown(other)}'" for other in closest(name, known, nearness)]
     return f"Did you mean {' or '.join(close)}? " if close else ""
 
 

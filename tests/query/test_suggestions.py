@@ -79,3 +79,40 @@ def test_long_lists_are_cut() -> None:
     assert meant("Columns", "colunm_7", names[:3]).startswith("Did you mean 'column_")
     assert did_you_mean("price", names) == ""
     assert len(listed(["x" * 500])) == 60
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("SELECT MEDAIN(person) AS m FROM people", "The function MEDAIN is not answered here .* Did you mean 'MEDIAN'"),
+        ("SELECT COUNT(*) FROM people WHERE LENGHT(plan) > 1", "Did you mean 'LENGTH'"),
+        ("SELECT COUNT(*) FROM people WHERE plna = 'a'", "Did you mean 'plan'.* Columns: person, sex, plan"),
+        ("SELECT COUNT(*) FROM poeple", "Did you mean 'people'.* Tables: people"),
+        ("SELECT COUNT(*) FROM q", r"There is no table 'q' \(line 1, column 22\)\. Tables: people\."),
+        (
+            "SELECT AVG(person, contribution_bound_per_row => (0, 1)) FROM people",
+            "Did you mean 'contribution_bounds_per_",
+        ),
+        ('SELECT COUNT(*) FROM people WHERE plan = "a"', "a text stands in single quotes: 'a'"),
+        ("SELECT TOP 5 plan FROM people", r"Write ORDER BY … LIMIT 5"),
+        ("FROM people SELECT COUNT(*)", "Begin with SELECT"),
+        ("SELECT COUNT(*) FROM people UNION ALL SELECT COUNT(*) FROM people", "GROUP BY ROLLUP"),
+        ("SELECT COUNT(*) FROM main.people", "Write the name of the table alone"),
+        ("PIVOT people ON plan", "Group by both columns"),
+    ],
+)
+def test_what_people_type(session: lw.Session, text: str, said: str) -> None:
+    with pytest.raises(lw.QueryRefused, match=said):
+        session.sql(text, epsilon=0.1)
+
+
+def test_quoted_names_ignore_case(session: lw.Session) -> None:
+    asked = 'SELECT "SEX", COUNT(*) AS n FROM "People" GROUP BY "Sex"'
+    assert session.plan(asked, (), epsilon=0.1).question == session.plan(asked.lower(), (), epsilon=0.1).question
+
+
+def test_a_question_needs_one_price(session: lw.Session) -> None:
+    with pytest.raises(lw.InvalidParameter, match=r"says no price\. Give epsilon, .*--epsilon 0\.5.*--error 50"):
+        session.sql("SELECT COUNT(*) FROM people")
+    with pytest.raises(lw.InvalidParameter, match="both were given"):
+        session.sql("SELECT COUNT(*) FROM people", epsilon=0.1, error=5)

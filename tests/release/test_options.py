@@ -314,9 +314,9 @@ ONE = {"epsilon": 1}
     ("text", "ask", "reason"),
     [
         (said("epsilon = 0.5", "SELECT COUNT(*) FROM visits"), ONE, "give one of them"),
-        (said("epsilon = 0.5", "SELECT COUNT(*) FROM visits"), {"error": 1}, "and not both"),
-        ("SELECT COUNT(*) FROM visits", {"epsilon": 1, "error": 1}, "and not both"),
-        ("SELECT COUNT(*) FROM visits", {}, "and not both"),
+        (said("epsilon = 0.5", "SELECT COUNT(*) FROM visits"), {"error": 1}, "both were given"),
+        ("SELECT COUNT(*) FROM visits", {"epsilon": 1, "error": 1}, "both were given"),
+        ("SELECT COUNT(*) FROM visits", {}, "says no price"),
         ("SELECT SUM(age, epsilon => 0.5) FROM visits", {"error": 10}, "its own epsilon"),
         ("SELECT SUM(age, epsilon => 0.5), COUNT(*) FROM visits", {"epsilon": 0.5}, "more than its price"),
         ("SELECT SUM(age, epsilon => 0.5) FROM visits", {"epsilon": 0.4}, "more than its price"),

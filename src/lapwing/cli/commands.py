@@ -131,7 +131,8 @@ def _report(error: Exception) -> int:
     if isinstance(error, typer.TyperException):
         context = getattr(error, "ctx", None)
         path = context.command_path if context is not None else "lapwing"
-        complain(f"lapwing: {visible(error.format_message(), keep=LAYOUT).rstrip('.')}. `{path} --help` shows how.")
+        said = visible(error.format_message(), keep=LAYOUT)
+        complain(f"lapwing: {said if said.endswith(('.', '?')) else f'{said}.'} `{path} --help` shows how.")
         return InvalidParameter.exit_status
     if isinstance(error, OSError):
         complain(f"lapwing: {error.strerror or 'a file could not be used'}: {visible(str(error.filename or 'output'))}")

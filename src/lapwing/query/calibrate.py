@@ -7,6 +7,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import Number, exact, positive
 from lapwing.query.error_price import at_error
 from lapwing.query.joint_price import with_searches
+from lapwing.query.missing_price import no_single_price
 from lapwing.query.plan import Plan
 from lapwing.query.quote import Quote, at_loss, bounds_of, request
 from lapwing.query.selections import delta_for_keys
@@ -29,7 +30,7 @@ def calibrate(
     epsilon = _given_once(epsilon, plan.asked.epsilon, "epsilon")
     delta = _given_once(delta, plan.asked.delta, "delta")
     if (epsilon is None) == (error is None):
-        raise InvalidParameter("give either epsilon (a price) or error (a wanted half-width), and not both")
+        raise no_single_price(both=epsilon is not None)
     question, selected = plan.question, bool(plan.question.private_keys) or delta is not None
     bounds = bounds_of(question, budget)
     keys_delta = delta_for_keys(question, budget, delta) if selected else Fraction(0)

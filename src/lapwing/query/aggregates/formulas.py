@@ -16,6 +16,7 @@ from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.expressions.naming import name_of
 from lapwing.query.expressions.rows import RowScope
+from lapwing.query.expressions.unknown_names import unknown_function
 
 Bind = Callable[[exp.Expression], Derived]
 Formula = Callable[[exp.Expression, RowScope, Bind], Derived]
@@ -144,7 +145,7 @@ def _interval_end(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     """Bind DP_INTERVAL_LOW(x) and DP_INTERVAL_HIGH(x), the ends of the 95 % interval of a column of the answer."""
     side = _SIDES.get(node.name.upper())
     if side is None:
-        raise rows.refusal(node, f"{name_of(node)} is not answered here", "See the SQL reference for what is.")
+        raise unknown_function(node, rows, FORMULAS)
     rows.only(node, "this", "expressions")
     if len(node.expressions) != 1:
         raise rows.refusal(node, f"{name_of(node)} takes the name of one column of the answer")

@@ -14,6 +14,7 @@ from lapwing.query.expressions.logic import NULL_LITERAL
 from lapwing.query.expressions.naming import name_of, remedy_of
 from lapwing.query.expressions.rows import RowScope, is_column, require_present
 from lapwing.query.expressions.types import BOOLEAN, TEXT, is_temporal
+from lapwing.query.expressions.unknown_names import unknown_function
 from lapwing.query.expressions.weight import bearable
 
 
@@ -335,7 +336,7 @@ def _anonymous(node: exp.Expression, rows: RowScope) -> Expression:
         return _clock(node, rows)
     if name == "DATE_SUB" and len(node.expressions) == 2 and isinstance(node.expressions[1], exp.Interval):
         return _added(-1)(exp.Sub(this=node.expressions[0], expression=node.expressions[1]), rows)
-    raise rows.refusal(node, f"{name_of(node)} is not answered here", remedy_of(node))
+    raise unknown_function(node, rows, HANDLERS)
 
 
 def _clock(node: exp.Expression, rows: RowScope) -> Expression:

@@ -1,12 +1,13 @@
 """Refusals of names that nothing has, and of parts of a question that no question may have."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
-from lapwing.suggestions import listed, meant, shown
+from lapwing.query.expressions.naming import REMEDIES, name_of, remedy_of
+from lapwing.suggestions import did_you_mean, listed, meant, shown
 
 if TYPE_CHECKING:
     from lapwing.query.expressions.rows import RowScope
@@ -35,6 +36,9 @@ INSTEAD: Final[Mapping[str, str]] = {
     "db": "Write the name of the table alone.",
     "pivots": "Group by both columns, and turn the answer: answer.to_pandas().pivot(…).",
 }
+AGGREGATES: Final = frozenset({"AVG", "COUNT", "COUNT_IF", "MEDIAN", "QUANTILE_CONT", "STDDEV", "SUM", "VARIANCE"})
+INTERNAL: Final = frozenset({"AND", "ANONYMOUS", "CASE", "OR", "TIME_TO_STR", "TIME_TO_UNIX"})
+"""Names that the parser gives to what is written otherwise."""
 SEE: Final = "See the SQL reference for what is."
 
 
@@ -55,6 +59,15 @@ def unknown_column(node: exp.Expression, rows: "RowScope") -> QueryRefused:
     text = f"Double quotes name a column; a text stands in single quotes: '{shown(name)}'. "
     remedy = (text if node.this.args.get("quoted") else "") + meant("Columns", name, known)
     return rows.refusal(node, f"There is no column '{shown(name)}'{where}", remedy)
+
+
+def unknown_function(node: exp.Expression, rows: "RowScope", kinds: Iterable[type[exp.Expression]]) -> QueryRefused:
+    """Return the refusal of a function that is not answered; `kinds` are those that are, in its place."""
+    name, remedy = node.name.upper(), remedy_of(node)
+    if name not in REMEDIES:
+        known = {name for kind in kinds if issubclass(kind, exp.Func) for name in kind.sql_names()}
+        remedy = did_you_mean(name, sorted((known | AGGREGATES) - INTERNAL - {name}), nearness=0.8) + remedy
+    return rows.refusal(node, f"{name_of(node)} is not answered here", remedy)
 
 
 def unknown_source(node: exp.Expression, name: str, rows: "RowScope") -> QueryRefused:

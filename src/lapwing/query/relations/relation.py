@@ -179,8 +179,7 @@ class ProtectedRows:
 
 @lru_cache(maxsize=256)  # every question about a table asks for them several times
 def _declared(table: Table) -> tuple[ColumnReference, ...]:
-    columns = table.columns
-    return tuple(ColumnReference(name=one.name, type=column_type(one), listed=one.all_texts) for one in columns)
+    return tuple(ColumnReference(name=c.name, type=column_type(c), listed=c.all_texts) for c in table.columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
