@@ -1,6 +1,6 @@
 """Random lines between honest reports: nothing fails, each is taken or rejected by itself, and the right ones count.
 
-What should come out is worked out again here, by other code. `LAPWING_FUZZ=1000000` tries more lines.
+What should come out is worked out again here, by other code. `LAPWING_FUZZ=1000000` tries more lines in the long run.
 """
 
 import json
