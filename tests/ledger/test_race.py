@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from lapwing.errors import LedgerFault
+from tests.support.effort import is_long
 from tests.support.ledger.ledgers import opened, survey
 from tests.support.ledger.places import IN_A_FILE, Place
 from tests.support.ledger.worker import CHARGES, PATIENCE
 
 ROOT = Path(__file__).parents[2]
-PROCESSES = 4
+PROCESSES = 4 if is_long() else 2
+"""Each has eight threads. Starting a process costs more than the charges of a short race."""
 
 
 AT_LENGTHS = pytest.mark.parametrize(
