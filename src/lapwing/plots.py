@@ -8,6 +8,7 @@ from dataclasses import asdict
 from fractions import Fraction
 from itertools import pairwise
 from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from lapwing import privacy
@@ -45,6 +46,17 @@ class Plot:
     def to_dict(self) -> Specification:
         """Return the Vega-Lite specification."""
         return self.specification
+
+    def save(self, file: str | Path) -> None:
+        """Write the chart to a file: .json is the specification, .svg and .png are pictures, .html a page.
+
+        Raises: InvalidParameter for another suffix, or if a picture needs the `plots` extra and it is missing.
+        """
+        from lapwing.chart_files import require_suffix, written  # here: few charts become files
+
+        path = Path(file)
+        require_suffix(path)
+        path.write_bytes(written(self.specification, path.suffix.lower()))
 
     def _repr_mimebundle_(self, **_options: object) -> Mapping[str, object]:
         return {

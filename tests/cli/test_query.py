@@ -10,11 +10,12 @@ import sys
 from pathlib import Path
 
 import pyarrow.ipc
+import pyarrow.parquet as pq
 import pytest
 
 import lapwing as lw
 from lapwing.cli import query as query_module
-from tests.support.cli.command import BY_PLAN, Run
+from tests.support.cli.command import BY_PLAN, INIT, Run
 from tests.support.effort import one_in
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
@@ -164,11 +165,11 @@ def test_a_full_disk_is_a_fault_that_says_what_to_do(visits: Path) -> None:
     assert b"free" in ended.stderr
 
 
-@pytest.mark.parametrize("name", ["answer.parquet", "answer.xlsx", "answer.txt", "answer.v1"])
+@pytest.mark.parametrize("name", ["answer.feather", "answer.xlsx", "answer.txt", "answer.v1"])
 def test_an_ending_that_names_no_format_costs_nothing(visits: Path, run: Run, name: str) -> None:
     outcome = run("query", COUNT, "--epsilon", "1", "-o", name)
     assert outcome.status == 2
-    assert ".csv, .json or .arrow, or give --format" in outcome.err
+    assert ".csv, .json, .arrow, .parquet or .md, or give --format" in outcome.err
     assert not (visits / name).exists()
     with lw.connect() as session:
         assert session.budget().spent.amount == 0
@@ -200,3 +201,39 @@ def test_no_number_is_cut_on_a_terminal(visits: Path, run: Run, columns: int) ->
         assert f"{int(row['turnover_in_cents']):,}" in said
         margin = int(row["turnover_in_cents_high"]) - int(row["turnover_in_cents"])
         assert f"±{margin:,}" in said
+
+
+def test_markdown_and_parquet(folder: Path, run: Run) -> None:
+    assert run(*INIT).status == 0
+    asked = ("query", BY_PLAN, "--epsilon", "1")
+    table = run(*asked, "--format", "markdown").out
+    lines = [[cell.strip() for cell in line.strip("| \n").split(" | ")] for line in table.splitlines()]
+    assert lines[1] == ["---", "---:", "---:"]
+    assert run(*asked, "-o", "answer.md").status == 0
+    assert Path("answer.md").read_text(encoding="utf-8") == table
+    assert run(*asked, "-o", "answer.parquet").status == 0
+    stored = pq.read_table("answer.parquet")
+    rows = list(csv.DictReader(io.StringIO(run(*asked, "--format", "csv").out)))
+    assert stored.column_names == list(rows[0])
+    assert [row["plan"] for row in rows] == stored["plan"].to_pylist() == [line[0] for line in lines[2:]]
+    assert [int(row["n"]) for row in rows] == stored["n"].to_pylist()
+    assert [int(line[1].split()[0].replace(",", "")) for line in lines[2:]] == stored["n"].to_pylist()
+
+
+def test_a_bar_in_a_name_does_not_end_a_cell_of_markdown(folder: Path, run: Run) -> None:
+    assert run(*INIT).status == 0
+    said = run("query", 'SELECT COUNT(*) AS "a|b" FROM visits', "--epsilon", "1", "--format", "markdown").out
+    assert said.splitlines()[0] == "| a\\|b |"
+
+
+def test_a_chart_beside_the_answer(folder: Path, run: Run) -> None:
+    assert run(*INIT).status == 0
+    drawn = run("query", BY_PLAN, "--epsilon", "1", "--plot", "chart.json")
+    assert drawn.status == 0
+    assert "chart.json" in drawn.err
+    chart = json.loads(Path("chart.json").read_text(encoding="utf-8"))
+    assert len(chart["data"]["values"]) == len(list(csv.DictReader(io.StringIO(drawn.out))))
+    for file, reason in (("chart.bmp", "must end in"), ("nowhere/chart.json", "cannot be written")):
+        refused = run("query", BY_PLAN, "--epsilon", "2", "--plot", file)
+        assert (refused.status, reason in refused.err) == (2, True)
+    assert len(json.loads(run("budget", "--format", "json").out)["history"]) == 1

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from lapwing.cli import charts, main
+from lapwing import chart_files
+from lapwing.cli import main
 from lapwing.cli.local.simulate import read_column
 from lapwing.datasets import rand_hie_data
 from lapwing.local.simulation import roads
@@ -162,7 +163,7 @@ def test_pictures(run: Run, file: Path, tmp_path: Path, suffix: str, start: byte
 def test_without_the_extra_there_is_json_only(
     run: Run, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(charts, "find_spec", lambda name: None)
+    monkeypatch.setattr(chart_files, "find_spec", lambda name: None)
     outcome = ask(run, file, *FEW, "--plot", str(tmp_path / "chart.png"))
     assert (outcome.status, outcome.out) == (2, "")
     assert "lapwing[plots]" in outcome.err

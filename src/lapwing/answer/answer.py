@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 
 from lapwing.answer.column_facts import ColumnFacts, facts
+from lapwing.answer.frames import pandas_frame, polars_frame
 from lapwing.answer.interval_ends import intervals_of, margins_of
 from lapwing.answer.presentation import EndArray, caption, html_table
 from lapwing.answer.python_values import Cell, cells
@@ -192,6 +193,14 @@ class Answer:
 
         intervals = self.interval(confidence) if confidence is not None else {}
         return arrow_table(self.plan.outputs, self._columns, intervals)
+
+    def to_pandas(self, confidence: Number | None = None) -> Any:
+        """Return a pandas DataFrame of `to_arrow`, if pandas is installed."""
+        return pandas_frame(self.to_arrow(confidence))
+
+    def to_polars(self, confidence: Number | None = None) -> Any:
+        """Return a polars DataFrame of `to_arrow`, if polars is installed."""
+        return polars_frame(self.to_arrow(confidence))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Export the answer to anything that reads Arrow (polars, pandas, DuckDB)."""

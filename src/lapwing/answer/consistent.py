@@ -11,11 +11,12 @@ Quantiles need nothing: those of one column in one cell come from one tree, and 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from lapwing.answer.constraints import Limit, adds_up, is_count, limits, sign
+from lapwing.answer.frames import pandas_frame, polars_frame
 from lapwing.answer.marginals import MarginTables
 from lapwing.answer.projection import move_to_nearest
 from lapwing.answer.python_values import Cell, cells
@@ -71,6 +72,14 @@ class ConsistentAnswer:
         from lapwing.answer.arrow import arrow
 
         return pa.table({o.name: arrow(self._columns[o.name], o.value.shape) for o in self.plan.outputs})
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame of `to_arrow`, if pandas is installed."""
+        return pandas_frame(self.to_arrow())
+
+    def to_polars(self) -> Any:
+        """Return a polars DataFrame of `to_arrow`, if polars is installed."""
+        return polars_frame(self.to_arrow())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Export the view to anything that reads Arrow (polars, pandas, DuckDB)."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from enum import StrEnum
 from fractions import Fraction
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from rich.text import Text
 
@@ -30,6 +30,19 @@ class Format(StrEnum):
     csv = "csv"
     json = "json"
     arrow = "arrow"
+    parquet = "parquet"
+    markdown = "markdown"
+
+
+BINARY: Final = (Format.arrow, Format.parquet)
+BY_SUFFIX: Final = {
+    ".arrow": Format.arrow,
+    ".arrows": Format.arrow,
+    ".csv": Format.csv,
+    ".json": Format.json,
+    ".md": Format.markdown,
+    ".parquet": Format.parquet,
+}
 
 
 def as_table(answer: "AnswerShown", confidence: Fraction) -> Fitted:
@@ -114,6 +127,30 @@ def as_json(answer: "AnswerShown", confidence: Fraction) -> str:
     from lapwing.documents.answer_document import answer_document  # here, so that `lapwing --help` loads no engine
 
     return to_json(answer_document(answer, confidence))
+
+
+def as_markdown(answer: "AnswerShown", confidence: Fraction) -> str:
+    """Return the answer as a Markdown table, with a ± behind every noisy number."""
+    intervals, rows = answer.interval(confidence), answer.rows()
+    columns = [
+        [cell.plain for cell in with_margins([row[name] for row in rows], *intervals[name])]
+        if name in intervals
+        else [visible(plain(row[name])) for row in rows]
+        for name in answer.columns
+    ]
+    rule = ["---:" if name in intervals else "---" for name in answer.columns]
+    lines = [[visible(name) for name in answer.columns], rule, *zip(*columns, strict=True)]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+def as_parquet(answer: "AnswerShown", confidence: Fraction) -> bytes:
+    """Return the answer as a Parquet file."""
+    import pyarrow as pa  # here, as above
+    import pyarrow.parquet as pq
+
+    sink = pa.BufferOutputStream()
+    pq.write_table(answer.to_arrow(confidence), sink)
+    return bytes(sink.getvalue())
 
 
 def as_arrow(answer: "AnswerShown", confidence: Fraction) -> bytes:

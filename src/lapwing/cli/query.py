@@ -13,8 +13,9 @@ import typer
 
 import lapwing as lw
 from lapwing.cli import answer_formats, explain, figures, options
-from lapwing.cli.answer_formats import Format
+from lapwing.cli.answer_formats import BINARY, BY_SUFFIX, Format
 from lapwing.cli.characters import visible
+from lapwing.cli.charts import HELP, require_chart, write_chart
 from lapwing.cli.console import note, on_terminal, print_bytes, print_text, rendered
 from lapwing.cli.question import Stopped, ignore_interrupts, pointing_at, require_at_most_one, text_of, values_of
 from lapwing.errors import Fault, Interrupted, InvalidParameter
@@ -39,7 +40,6 @@ Examples:
 The same question again is free. Ctrl-C says whether the price was paid."""
 
 USUAL_CONFIDENCE: Final = Fraction(95, 100)
-BY_SUFFIX: Final = {".json": Format.json, ".arrow": Format.arrow, ".arrows": Format.arrow, ".csv": Format.csv}
 
 
 def command(
@@ -62,6 +62,7 @@ def command(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead.")
     ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help=HELP)] = None,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
     dataset: options.Dataset = None,
@@ -84,11 +85,13 @@ def command(
             server=server,
             dataset=dataset,
         )
-    if form is Format.arrow and output is None and on_terminal():
-        raise InvalidParameter("Arrow is binary, and this is a terminal; add -o FILE or pipe it into a program.")
+    if form in BINARY and output is None and on_terminal():
+        raise InvalidParameter(f"{form.title()} is binary, and this is a terminal; add -o FILE or pipe it.")
+    require_chart(plot)
     with options.open_session(catalog, server, dataset) as session:
-        if output is not None:
-            _require_writable(output, catalog, session)
+        for file in (output, plot):
+            if file is not None:
+                _require_writable(file, catalog, session)
 
         def asked() -> "Answer | RemoteAnswer":
             if queue:
@@ -98,6 +101,8 @@ def command(
         answer = _ask(session, question, asked)
         try:
             _write(answer, form, level or USUAL_CONFIDENCE, output)
+            if plot is not None:
+                write_chart(answer.plot(confidence=level or USUAL_CONFIDENCE), plot)
             _say(answer, session, output)
         except KeyboardInterrupt:
             ignore_interrupts()
@@ -160,7 +165,7 @@ def _usual(output: Path | None) -> Format:
         if ending and ending not in BY_SUFFIX:
             raise InvalidParameter(
                 f"{output} ends in {ending!r}, which names no format; "
-                "end it in .csv, .json or .arrow, or give --format. Nothing was charged."
+                "end it in .csv, .json, .arrow, .parquet or .md, or give --format. Nothing was charged."
             )
         return BY_SUFFIX.get(ending, Format.csv)
     return Format.table if on_terminal() else Format.csv
@@ -201,6 +206,10 @@ def _content(answer: "AnswerShown", form: Format, level: Fraction, page: TextIO)
             return answer_formats.as_json(answer, level)
         case Format.arrow:
             return answer_formats.as_arrow(answer, level)
+        case Format.parquet:
+            return answer_formats.as_parquet(answer, level)
+        case Format.markdown:
+            return answer_formats.as_markdown(answer, level)
 
 
 def _say(answer: "AnswerShown", session: "Session | RemoteSession", output: Path | None) -> None:

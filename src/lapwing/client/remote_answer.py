@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lapwing.answer.chart import bars
 from lapwing.answer.column_facts import ColumnFacts
+from lapwing.answer.frames import pandas_frame, polars_frame
 from lapwing.answer.presentation import EndArray, caption, show
 from lapwing.answer.python_values import Cell
 from lapwing.answer.text_table import text_table
@@ -93,6 +94,14 @@ class RemoteAnswer:
         noisy = self._intervals[self._opened]
         return table.drop_columns([f"{name}_{end}" for name in noisy for end in ("low", "high")])
 
+    def to_pandas(self, confidence: Number | None = None) -> Any:
+        """Return a pandas DataFrame of `to_arrow`, if pandas is installed."""
+        return pandas_frame(self.to_arrow(confidence))
+
+    def to_polars(self, confidence: Number | None = None) -> Any:
+        """Return a polars DataFrame of `to_arrow`, if polars is installed."""
+        return polars_frame(self.to_arrow(confidence))
+
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Export the answer to anything that reads Arrow (polars, pandas, DuckDB)."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
@@ -172,6 +181,14 @@ class RemoteConsistentAnswer:
     def to_arrow(self) -> pa.Table:
         """Return a PyArrow table."""
         return _table(self._connection, self._path)
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame of `to_arrow`, if pandas is installed."""
+        return pandas_frame(self.to_arrow())
+
+    def to_polars(self) -> Any:
+        """Return a polars DataFrame of `to_arrow`, if polars is installed."""
+        return polars_frame(self.to_arrow())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Export the view to anything that reads Arrow (polars, pandas, DuckDB)."""

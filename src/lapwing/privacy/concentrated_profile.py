@@ -10,7 +10,8 @@ from functools import lru_cache
 
 from lapwing.exact.bounds import Ball, enclose_tightly
 from lapwing.privacy.amounts import grid_down
-from lapwing.privacy.search import minus_log, rising_root
+from lapwing.privacy.pure_concentrated import rising_root
+from lapwing.privacy.search import minus_log
 
 _BITS = 64
 _SEARCH_BITS = 160

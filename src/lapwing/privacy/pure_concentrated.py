@@ -4,11 +4,12 @@ Losses err upwards, budgets downwards, as in `conversions`.
 """
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
 from lapwing.exact.bounds import dyadic_unit, dyadic_up, enclose_tightly
-from lapwing.privacy.search import largest, rising_root
+from lapwing.privacy.search import largest
 
 _BITS = 64
 
@@ -38,3 +39,12 @@ def pure_from_zcdp_down(rho: Fraction) -> Fraction:
     guess = rising_root(lambda e: e * math.tanh(e / 2) - near)
     unit = dyadic_unit(guess, 60)
     return unit * largest(lambda n: zcdp_from_pure_up.__wrapped__(n * unit) <= rho, guess=math.floor(guess / unit))
+
+
+def rising_root(function: Callable[[float], float]) -> Fraction:
+    """Return about the root of a rising function on (0, ∞), by bisection of its exponent: a guess, in floats."""
+    low, high = -300.0, 300.0
+    for _ in range(64):
+        middle = (low + high) / 2
+        low, high = (middle, high) if function(2.0**middle) < 0 else (low, middle)
+    return Fraction(2.0**high)

@@ -34,15 +34,6 @@ def smallest(test: Callable[[int], bool], *, guess: int, least: int = 0) -> int:
     return largest(lambda n: not test(n), guess=guess - 1, least=least - 1) + 1
 
 
-def rising_root(function: Callable[[float], float]) -> Fraction:
-    """Return about the root of a rising function on (0, ∞), by bisection of its exponent: a guess, in floats."""
-    low, high = -300.0, 300.0
-    for _ in range(64):
-        middle = (low + high) / 2
-        low, high = (middle, high) if function(2.0**middle) < 0 else (low, middle)
-    return Fraction(2.0**high)
-
-
 def minus_log(x: Fraction) -> float:
     """Return about ln(1/x) for x > 0, however small: a guess, in floating point."""
     return math.log(x.denominator) - math.log(x.numerator)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 import lapwing as lw
+from lapwing.chart_files import require_pictures
 from lapwing.cli.characters import to_json
-from lapwing.cli.charts import HELP, require_chart, require_pictures, write_chart
+from lapwing.cli.charts import HELP, require_chart, write_chart
 from lapwing.cli.console import Fitted, new_table, note, on_terminal, print_text, show, text
 from lapwing.cli.lab.pages import as_csv, as_document, as_page, as_tables
 from lapwing.cli.options import TableFormat, above_zero, amount

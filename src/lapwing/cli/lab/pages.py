@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from rich.console import RenderableType
 
 import lapwing as lw
-from lapwing.cli.charts import as_svg
+from lapwing.chart_files import as_svg
 from lapwing.cli.console import Fitted, new_table, text
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _section(name: str, title: str, finding: "Finding") -> str:
     ]
     return (
         f'<section id="{name}">\n<h2>{escape(title)}</h2>\n<p>{escape(finding.conclusion)}</p>\n'
-        f"{as_svg(finding.plot)}\n"
+        f"{as_svg(finding.plot.to_dict())}\n"
         f"{_table(names, ([row[name] for name in names] for row in finding.rows))}"
         f"{_table(('checked', 'predicted', 'observed', ''), checks)}"
         f'<p class="sample">{escape(finding.sample)}</p>\n</section>\n'

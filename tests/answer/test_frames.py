@@ -1,0 +1,60 @@
+"""Answers as frames of pandas and polars, and charts as files."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars
+import pytest
+
+import lapwing as lw
+from tests.support.release.small import GDP, opened, row
+
+TEXT = "SELECT plan, COUNT(*) AS n, SUM(cost) AS s, CASE WHEN COUNT(*) > 10 THEN 1 END AS few FROM visits GROUP BY plan"
+
+
+@pytest.fixture(scope="module")
+def answer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lw.Answer]:
+    people = [row(n, plan="ab"[n % 40 == 0], cost=n / 4) for n in range(60)]
+    with opened(tmp_path_factory.mktemp("frames"), people, budget=GDP) as session:
+        yield session.sql(TEXT, epsilon=50)
+
+
+def test_pandas_has_the_rows_and_whole_numbers_stay_whole(answer: lw.Answer) -> None:
+    frame = answer.to_pandas()
+    assert type(frame).__module__.startswith("pandas")
+    assert str(frame["n"].dtype) == str(frame["few"].dtype) == "Int64"
+    assert frame["n"].tolist() == [shown["n"] for shown in answer]
+    assert frame["few"].isna().tolist() == [shown["few"] is None for shown in answer] == [False, True]
+    assert list(answer.to_pandas(0.9).columns)[:4] == ["plan", "n", "n_low", "n_high"]
+
+
+def test_polars_has_the_rows(answer: lw.Answer) -> None:
+    frame = answer.to_polars()
+    assert isinstance(frame, polars.DataFrame)
+    assert frame["n"].to_list() == [shown["n"] for shown in answer]
+    assert answer.to_polars(0.9).columns[:4] == ["plan", "n", "n_low", "n_high"]
+
+
+def test_the_consistent_answer_too(answer: lw.Answer) -> None:
+    view = answer.consistent()
+    assert view.to_pandas()["n"].tolist() == view.to_polars()["n"].to_list() == [shown["n"] for shown in view.rows()]
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars"])
+def test_without_the_library_it_says_what_to_install(
+    answer: lw.Answer, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(lw.InvalidParameter, match=f"{name} is not installed: pip install {name}, or use to_arrow"):
+        getattr(answer, f"to_{name}")()
+
+
+def test_a_chart_is_saved(answer: lw.Answer, tmp_path: Path) -> None:
+    answer.plot().save(tmp_path / "chart.json")
+    assert json.loads((tmp_path / "chart.json").read_text(encoding="utf-8")) == answer.plot().to_dict()
+    answer.plot("s").save(str(tmp_path / "chart.svg"))
+    assert (tmp_path / "chart.svg").read_text(encoding="utf-8").startswith("<svg")
+    with pytest.raises(lw.InvalidParameter, match="its name must end in"):
+        answer.plot().save(tmp_path / "chart.pdf")
