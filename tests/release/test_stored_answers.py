@@ -19,6 +19,7 @@ import pytest
 import lapwing as lw
 from lapwing.query.measures import Count
 from lapwing.query.relations.relation import ProtectedRows
+from lapwing.release.verdicts import verdicts
 
 ARCHIVE = Path(__file__).parents[1] / "fixtures" / "stored_answers.tar.xz"
 WHOLE = ("golden", "survey", "visits_gdp", "shop_by_unit")
@@ -58,8 +59,9 @@ def differing(folder: Path, step: int = 1) -> Iterator[str]:
                 yield f"not free: {entry['text']}"
                 continue
             ends = {name: (low.tolist(), high.tolist()) for name, (low, high) in answer.interval().items()}
+            notes = [note for note in answer.notes if note not in verdicts(answer.plan)]  # there were none then
             was = entry["rows"], entry["intervals"], entry["notes"]
-            if (digest(repr(answer.rows())), digest(repr(ends)), list(answer.notes)) != was:
+            if (digest(repr(answer.rows())), digest(repr(ends)), notes) != was:
                 yield f"another answer: {entry['text']} {answer.rows()[:2]} {entry['begins']} {answer.notes}"
         newest = list(session.ledger_entries())[-1]
     if (newest.sequence, newest.hash) != (head["sequence"], head["hash"]):

@@ -15,6 +15,7 @@ from lapwing.release.release import release_all
 from lapwing.release.request import Access, Release, Request, Wordings
 from lapwing.release.searches import after_searches, searched, settled
 from lapwing.release.stored import wording_of
+from lapwing.release.verdicts import MANY, verdicts
 
 
 def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...]:
@@ -53,11 +54,8 @@ def _wordings(requests: Sequence[Request]) -> Wordings:
     """Return what was typed for each question, and for the searches that it takes."""
     if len(requests) == 1:  # without hashing its plan, which takes a part of all that a small question does
         return lambda _: wording_of(requests[0])
-    typed: dict[Question, dict[str, object]] = {}
-    for request in requests:
-        for priced in (request.priced, *request.priced.searches):
-            typed.setdefault(priced.question, wording_of(request))
-    return typed.get
+    pairs = [(priced, one) for one in reversed(requests) for priced in (one.priced, *one.priced.searches)]
+    return {priced.question: wording_of(one) for priced, one in pairs}.get
 
 
 def _released(requests: Sequence[Request], access: Access) -> Sequence[Release]:
@@ -120,7 +118,7 @@ def sum_of(losses: Sequence[Loss]) -> Loss:
 
 def notes_of(plan: Plan, priced: Quote) -> tuple[str, ...]:
     """Say which values are clamped, what is left out of each unit, and what else the question makes worth knowing."""
-    question = plan.question
+    question, kinds = plan.question, {measure.construct for measure in plan.question.measures}
     return (
         *_clamping(plan),
         *_bounding(plan),
@@ -128,6 +126,7 @@ def notes_of(plan: Plan, priced: Quote) -> tuple[str, ...]:
         *(notes_on_races(plan) if plan.asked.weights else ()),
         *(notes_on_selection(priced.selecting) if priced.selecting is not None else ()),
         *(notes_on_ranks(plan, priced) if question.distributions else ()),
+        *(verdicts(plan) if plan.limit is not None or "sums" in kinds or (question.cells or 0) >= MANY else ()),
     )
 
 

@@ -224,9 +224,8 @@ class DuckDB:
 
     @property
     def _layers(self) -> Layers:
-        return Layers(
-            source=lambda table: self._describe(table).source
-        )  # made when asked for: held, it would hold the engine
+        # Made when asked for: held, it would hold the engine.
+        return Layers(source=lambda table: self._describe(table).source)
 
     def _direct(self, question: Question, indexes: Relations, part: Pass) -> Callable[[Pass], str]:
         """Return the layers of a batch that is not divided further."""

@@ -1,0 +1,55 @@
+"""Verdicts before paying and beside the answer: from the plan alone, and only where something is to be said."""
+
+from collections.abc import Iterator
+from datetime import date
+
+import pytest
+
+from lapwing.session import Session
+from tests.support.release.small import GDP, opened, row
+
+DAYS = "DATE_DIFF('day', DATE '2020-01-01', day)"
+
+
+@pytest.fixture(scope="module")
+def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Session, Session]]:
+    """Two data sets that have nothing in common but their catalog."""
+    people = [row(n, plan="ab"[n % 2], age=n % 3, day=date(2026, 1, 1 + n % 28)) for n in range(60)]
+    with (
+        opened(tmp_path_factory.mktemp("one"), people, budget=GDP) as one,
+        opened(tmp_path_factory.mktemp("other"), [row(0, plan="b", age=3)], budget=GDP) as other,
+    ):
+        yield one, other
+
+
+SAID = [
+    (f"SELECT AVG({DAYS}) AS d FROM visits", "d has noise for values from -737,424 to 2,914,634"),
+    ("SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan ORDER BY n DESC LIMIT 1", "the rows were chosen by noisy"),
+    ("SELECT plan, AVG(age) AS a FROM visits GROUP BY plan ORDER BY 2 LIMIT 1", "the rows were chosen by noisy"),
+    ("SELECT YEAR(day) AS y, COUNT(*) AS n FROM visits GROUP BY 1", "the answer has 9,999 cells"),
+]
+SILENT = [
+    f"SELECT AVG({DAYS}, contribution_bounds_per_row => (0, 4000)) AS d FROM visits",
+    f"SELECT SUM(LEAST({DAYS}, 100)) - SUM(age) AS d FROM visits",
+    "SELECT SUM(age) AS s, AVG(size) AS z, SUM(age * 1000000) AS m FROM visits",
+    "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan ORDER BY plan LIMIT 1",
+    "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan ORDER BY n DESC",
+]
+VERDICTS = ("has noise for values", "the rows were chosen", "cells with noise of their own")
+
+
+@pytest.mark.parametrize(("text", "said"), SAID)
+def test_a_verdict_is_the_same_before_and_after_and_on_all_data(
+    sessions: tuple[Session, Session], text: str, said: str
+) -> None:
+    before = [session.explain(text, epsilon=1).notes for session in sessions]
+    after = [session.sql(text, epsilon=1).notes for session in sessions]
+    assert before == after
+    assert before[0] == before[1]
+    assert any(note.startswith(said) for note in before[0]), before[0]
+
+
+@pytest.mark.parametrize("text", SILENT)
+def test_nothing_is_said_where_all_is_well(sessions: tuple[Session, Session], text: str) -> None:
+    notes = sessions[0].explain(text, epsilon=1).notes
+    assert not [note for note in notes for verdict in VERDICTS if verdict in note]
