@@ -34,8 +34,8 @@ def _on_bounds(plan: Plan) -> tuple[str, ...]:
                 if (high - low) * measure.step >= WIDE:
                     ends = [f"{float((end + measure.origin) * measure.step):,.10g}" for end in (low, high)]
                     notes.append(
-                        f"{output.name} has noise for values from {' to '.join(ends)}, as the catalog has no bounds for "
-                        "what it is made of: likely too noisy to use. Write what is plausible, as in "
+                        f"{output.name} has noise for values from {' to '.join(ends)}, as the catalog has no bounds "
+                        "for what it is made of: likely too noisy to use. Write what is plausible, as in "
                         "AVG(x, contribution_bounds_per_row => (0, 40))"
                     )
     return tuple(dict.fromkeys(notes))
