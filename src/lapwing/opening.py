@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, overload
 from lapwing.catalog.column_checks import default_length
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.table import Column
-from lapwing.catalog.text_files import is_text
+from lapwing.catalog.text_files import is_text, stem
 from lapwing.catalog.toml import load, write
 from lapwing.engines import digests, open_engine
 from lapwing.errors import CatalogMismatch, InvalidParameter
@@ -146,7 +146,7 @@ def protect(
     from lapwing.catalog.file_columns import spelled
 
     path = Path(source)
-    beside = path.parent / f"{path.stem}.lapwing.toml"
+    beside = path.parent / f"{stem(path)}.lapwing.toml"
     before = load(beside) if beside.exists() else None
     known = before.tables[0].columns if before is not None else ()
     listed = {c.name: c.values for c in known if c.values is not None and c.type != "boolean"}

@@ -20,6 +20,7 @@ from lapwing.catalog.file_columns import FileColumn, read_columns
 from lapwing.catalog.model import ROW, Budget, Catalog, Table
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.table import Bound, Column, Value
+from lapwing.catalog.text_files import stem
 from lapwing.catalog.toml import default_measure
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.measures import Number, exact
@@ -85,7 +86,7 @@ def draft(
     catalog = Catalog(
         name=table.name,
         engine="duckdb",
-        ledger=f"sqlite:{source.stem}.lapwing.db",
+        ledger=f"sqlite:{stem(source)}.lapwing.db",
         budget=budget,
         tables=(table,),
         folder=(folder or source.parent).absolute(),
@@ -95,7 +96,7 @@ def draft(
 
 def table_name(source: Path) -> str:
     """Return the name of a file's table: the file's own, with underscores for what a bare SQL name cannot hold."""
-    name = re.sub(r"[^A-Za-z0-9_]+", "_", source.stem).strip("_") or "data"
+    name = re.sub(r"[^A-Za-z0-9_]+", "_", stem(source)).strip("_") or "data"
     return f"t_{name}" if name[0].isdigit() else name
 
 

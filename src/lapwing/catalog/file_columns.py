@@ -26,7 +26,7 @@ from lapwing.catalog import spelling
 from lapwing.catalog.column_checks import NUMERIC, TYPES
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.table import Column
-from lapwing.catalog.text_files import delimiter, header, is_text
+from lapwing.catalog.text_files import DATA, delimiter, ending, header, is_text
 from lapwing.errors import CatalogError, DataFault
 
 
@@ -66,14 +66,15 @@ def read_columns(source: Path, types: Mapping[str, str]) -> tuple[FileColumn, ..
 @contextmanager
 def _readable(source: Path) -> Iterator[None]:
     """Turn what files may raise into our fault, which quotes none of their rows."""
-    if not is_text(source) and source.suffix.lower() != ".parquet":
-        raise DataFault(f"{source.name} is not of a known kind; give a file whose name ends in .parquet, .csv or .tsv.")
+    if not ending(source):
+        known = f"{', '.join(DATA[:-1])} or {DATA[-1]}"
+        raise DataFault(f"{source.name} is not of a known kind; give a file whose name ends in {known}.")
     if not source.is_file():
         raise DataFault(f"There is no file {source}; check the path.")
     try:
         yield
     except (OSError, pa.ArrowException, UnicodeError, csv.Error):
-        kind = source.suffix.lower().removeprefix(".")
+        kind = ending(source).removeprefix(".")
         raise DataFault(
             f"{source.name} cannot be read as {kind}: it is damaged, cut off, of another kind, or not yours to read; "
             "check the file."

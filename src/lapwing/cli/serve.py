@@ -9,12 +9,12 @@ from typing import Annotated, Final
 import typer
 
 import lapwing as lw
+from lapwing.catalog.text_files import ending, stem
 from lapwing.cli.column_options import bounds_of, types_of, values_of
 from lapwing.cli.console import complain
 from lapwing.cli.options import DEFAULT_CATALOG, Unreadable, above_zero, amount, part_of_one
 from lapwing.errors import InvalidParameter
 
-DATA: Final = (".parquet", ".csv", ".tsv")
 EXAMPLE: Final = """\b
 Examples:
   lapwing serve
@@ -163,7 +163,7 @@ def command(
     beside = [option for option, value in described.items() if value is not None]
     if privacy_unit is None and beside:
         raise InvalidParameter(f"{beside[0]} goes with --privacy-unit and a file of data; a catalog says it itself.")
-    if privacy_unit is None and any(path.suffix in DATA for path in paths):
+    if privacy_unit is None and any(ending(path) for path in paths):
         raise InvalidParameter(
             "To serve a file of data, say by --privacy-unit whose rows they are, and by --epsilon what all answers may "
             "reveal; or write a catalog with `lapwing init`, and serve that."
@@ -182,7 +182,7 @@ def command(
             domains=None if values is None else values_of(values),
             unreadable=unreadable and unreadable.value,
         ).close()
-        paths = [paths[0].parent / f"{paths[0].stem}.lapwing.toml"]
+        paths = [paths[0].parent / f"{stem(paths[0])}.lapwing.toml"]
     config = ProcessConfig(catalogs=tuple(paths), people=people, settings=settings, endpoint=endpoint)
     open_log()
     try:

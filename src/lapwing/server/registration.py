@@ -31,6 +31,7 @@ from lapwing.catalog import spelling
 from lapwing.catalog.ledger import place_of
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.place import refuse
+from lapwing.catalog.text_files import DATA
 from lapwing.catalog.toml import dumps, load, loads
 from lapwing.drafts import draft_of, sync_folder
 from lapwing.engines import FILE_ENGINE
@@ -44,7 +45,6 @@ from lapwing.server.store import Store
 from lapwing.session import Session
 
 SUFFIX: Final = ".registered.toml"
-DATA: Final = (".parquet", ".csv", ".tsv")
 LEDGER: Final = ".db"
 PATTERN: Final = frozenset("*?[")
 LOCK: Final = "registering a data set"

@@ -6,7 +6,7 @@ from pathlib import Path
 import duckdb
 
 from lapwing.catalog.model import Catalog, PublicTable, Table
-from lapwing.catalog.text_files import delimiter, header, is_text
+from lapwing.catalog.text_files import compression, delimiter, ending, header, is_text, opened, size
 from lapwing.engines.duckdb.cleaned import Location, clean, unit_value
 from lapwing.engines.duckdb.files import File, readable
 from lapwing.engines.duckdb.link_keys import linked_columns
@@ -34,7 +34,7 @@ def described(
                 f"The {what} {name} of {table.name} is a {source.types[name].lower()} in {table.source}; it must be "
                 "an integer or a text"
             )
-    anywhere = relation(Path(f"source{path.suffix}"), names)
+    anywhere = relation(Path(f"source{ending(path)}"), names)
     return File(path=path, source=source, rows=rows), Location(relation=anywhere, types=source.types)
 
 
@@ -43,7 +43,7 @@ def metadata(path: Path, connection: duckdb.DuckDBPyConnection) -> tuple[int, li
     if is_text(path):
         names = header(path)
         # A row takes at least two bytes a column: an upper bound on their number without reading them.
-        return path.stat().st_size // (2 * len(names)), names
+        return size(path) // (2 * len(names)), names
     # By the engine that reads the rows afterwards; a Parquet library of its own takes longer to load than to ask.
     cursor, source = connection.cursor(), text(str(path))
     ((rows,),) = cursor.execute(f"SELECT num_rows FROM parquet_file_metadata({source})").fetchall()
@@ -90,7 +90,7 @@ def rows_of(path: Path, file: File) -> int:
     """
     if not is_text(path):
         return file.rows
-    with path.open(newline="", encoding="utf-8-sig") as content:
+    with opened(path) as content:
         lines = csv.reader(content, delimiter=delimiter(path), strict=True)
         alone = len(next(lines)) == 1  # then an empty line is a row that is NULL
         return sum(1 for line in lines if line or alone)
@@ -107,6 +107,8 @@ def relation(path: Path, names: list[str]) -> str:
     columns = ", ".join(f"{text(name)}: 'VARCHAR'" for name in names)
     options = f"auto_detect = false, header = true, delim = {text(delimiter(path))}, quote = '\"', escape = '\"'"
     strict = "nullstr = '', parallel = false, hive_partitioning = false"
+    compressed = compression(path)
+    strict += "" if compressed is None else f", compression = {text(compressed)}"
     return f"read_csv({text(str(path))}, {options}, {strict}, columns = {{{columns}}})"
 
 
