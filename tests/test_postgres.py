@@ -15,9 +15,10 @@ from tests.support.postgres import Postgres
 
 ROOT = Path(__file__).parents[1]
 HOLD = """
-import sys
+import signal, sys
 from pathlib import Path
 from tests.support.postgres import QUICK, server
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may have it ignored
 with server(Path(sys.argv[1]), **QUICK) as running:
     print(running.folder, (running.folder / "data" / "postmaster.pid").read_text().split()[0], flush=True)
     sys.stdin.read()

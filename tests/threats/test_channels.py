@@ -481,7 +481,7 @@ def test_t18_a_billion_cells(wide: lw.Session, monkeypatch: pytest.MonkeyPatch) 
 
         monkeypatch.setattr(owner, name, watched)
 
-    for owner, names in ((DuckDB, ("digest", "run", "_query")), (Ledger, ("state", "charge_all", "answers"))):
+    for owner, names in ((DuckDB, ("digest", "run", "_fetch")), (Ledger, ("state", "charge_all", "answers"))):
         for name in names:
             watch(owner, name)
     texts = [
