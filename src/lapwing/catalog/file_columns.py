@@ -63,6 +63,10 @@ def read_columns(source: Path, types: Mapping[str, str]) -> tuple[FileColumn, ..
     return tuple(_text_column(name, types.get(name)) for name in names)
 
 
+MARKS: Final = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", ".parquet": b"PAR1"}
+"""What files begin with, by the ends of their names."""
+
+
 @contextmanager
 def _readable(source: Path) -> Iterator[None]:
     """Turn what files may raise into our fault, which quotes none of their rows."""
@@ -73,12 +77,32 @@ def _readable(source: Path) -> Iterator[None]:
         raise DataFault(f"There is no file {source}; check the path.")
     try:
         yield
-    except (OSError, pa.ArrowException, UnicodeError, csv.Error):
-        kind = ending(source).removeprefix(".")
-        raise DataFault(
-            f"{source.name} cannot be read as {kind}: it is damaged, cut off, of another kind, or not yours to read; "
-            "check the file."
-        ) from None
+    except (OSError, pa.ArrowException, UnicodeError, csv.Error) as error:
+        kind, why = ending(source).removeprefix("."), _why(source, error)
+        raise DataFault(f"{source.name} cannot be read as {kind}: {why}.") from None
+
+
+def _why(source: Path, error: Exception) -> str:
+    """Say what is wrong with a file that cannot be read: of its content no more than how it begins and ends."""
+    if isinstance(error, PermissionError):
+        return "you may not read it; ask whose it is"
+    if isinstance(error, UnicodeError):
+        return "it is not in UTF-8; write it anew, as by `iconv -f LATIN1 -t UTF-8`"
+    mark = MARKS.get(source.suffix.casefold())
+    try:
+        with source.open("rb") as content:
+            first = content.read(8)
+            content.seek(max(0, content.seek(0, 2) - 4))
+            last = content.read()
+    except OSError:
+        return "the system does not hand it over"
+    if not first:
+        return "it is empty"
+    if mark is not None and not first.startswith(mark):
+        return "it is of another kind, whatever its name says"
+    if mark == b"PAR1" and last != mark:
+        return "its end is missing"
+    return "its first line is none of CSV" if isinstance(error, csv.Error) else "it is damaged or cut off"
 
 
 # ---- what Parquet declares -------------------------------------------------------------------------------------------
