@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Final
 
 MOST_LISTED: Final = 12
@@ -14,20 +15,34 @@ def closest(name: str, known: Iterable[str], nearness: float = 0.6) -> list[str]
 
     Args: nearness: how much of them is alike, between 0 and 1.
     """
+    return list(_closest(name[:200].casefold(), tuple(known), nearness))
+
+
+@lru_cache(maxsize=256)  # refusals are also made where a name may yet turn out to be another thing
+def _closest(name: str, known: tuple[str, ...], nearness: float) -> tuple[str, ...]:
     folded = {other.casefold(): other for other in known}
-    return [folded[other] for other in get_close_matches(name[:200].casefold(), folded, n=2, cutoff=nearness)]
+    return tuple(folded[other] for other in get_close_matches(name, folded, n=2, cutoff=nearness))
 
 
-def slip_of(text: str, known: Iterable[str]) -> str | None:
-    """Return the known text that another must be a slip of: the same letters, or nearly, and the same digits."""
+def slip_of(text: str, known: tuple[str, ...], *, near: bool) -> str | None:
+    """Return the known text that another must be a slip of: the same letters, or nearly, and the same digits.
+
+    Args: near: whether to look for letters that are nearly the same, which compares with each of the known texts.
+    """
+    same = _by_letters(known).get(_letters(text))
+    if same is not None or not near:
+        return same
     for other in known:
-        if _letters(text) == _letters(other):
-            return other
         if _digits(text) == _digits(other) and get_close_matches(
             text[:200].casefold(), [other.casefold()], cutoff=0.85
         ):
             return other
     return None
+
+
+@lru_cache(maxsize=64)
+def _by_letters(known: tuple[str, ...]) -> dict[str, str]:
+    return {_letters(text): text for text in reversed(known)}
 
 
 def _letters(text: str) -> str:

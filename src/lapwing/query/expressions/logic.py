@@ -70,12 +70,14 @@ def compare(symbol: str, left: Expression, right: Expression) -> Expression:
     if NULL in (left.type, right.type):
         raise QueryRefused("A comparison with NULL is never true", remedy="Write IS NULL or IS NOT NULL.")
     if symbol in ("=", "<>"):
-        require_listed(left, [right])
-        require_listed(right, [left])
+        _refuse_slips(left, [right])
+        _refuse_slips(right, [left])
     return normal_forms.comparison(COMPARISONS[symbol], *alike((left, right)))
 
 
 MOST_COMPARED_TWICE = 30
+MOST_COMPARISONS = 100
+"""Of texts with those that a catalog lists, to find a slip."""
 
 
 def between(argument: Expression, low: Expression, high: Expression) -> Expression:
@@ -94,21 +96,23 @@ def member(argument: Expression, choices: Sequence[Expression]) -> Expression:
     """Tell whether a value is one of a list of constants."""
     if not choices or not all(isinstance(choice, Literal) and choice.value is not None for choice in choices):
         raise QueryRefused("IN takes a list of constants", remedy="Write x IN (1, 2, 3), without NULL.")
-    require_listed(argument, choices)
+    _refuse_slips(argument, choices)
     together = alike((argument, *choices))
     return normal_forms.membership(together[0], together[1:])
 
 
-def require_listed(argument: Expression, choices: Sequence[Expression]) -> None:
+def _refuse_slips(argument: Expression, choices: Sequence[Expression]) -> None:
     """Refuse to compare a column with a text that must be a slip of one that the catalog lists: it would count nobody.
 
-    Other texts may be in the data though they are no keys.
+    Other texts may be in the data though they are no keys. Letters that are nearly the same are looked for in short
+    lists alone, so that no question takes long to be bound.
     """
     if not isinstance(argument, ColumnReference) or not argument.listed:
         return
+    near = len(choices) * len(argument.listed) <= MOST_COMPARISONS
     for choice in choices:
         if isinstance(choice, Literal) and isinstance(choice.value, str) and choice.value not in argument.listed:
-            meant = slip_of(choice.value, argument.listed)
+            meant = slip_of(choice.value, argument.listed, near=near)
             if meant is not None:  # what was written may be a parameter, and those are in no message
                 reason = f"{argument.written or argument.name} is compared with a text that the catalog does not list"
                 raise QueryRefused(reason, remedy=f"Did you mean '{shown(meant)}'? Values: {listed(argument.listed)}.")
