@@ -1,12 +1,14 @@
 """Noisy numbers as people read them: few digits, thousands separated, and no error made to look smaller than it is."""
 
 import math
+from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from lapwing.answer import Cell
+    from lapwing.answer.presentation import EndArray
 
 NOTHING: Final = "–"
 
@@ -26,6 +28,22 @@ def plain(value: "Cell") -> str:
             return value.isoformat()
         case _:
             return str(value)
+
+
+def with_margins(values: Sequence["Cell"], low: "EndArray", high: "EndArray") -> list[tuple[str, str]]:
+    """Return noisy values, each with its ±, of equal places, so that values and errors stand under each other.
+
+    Dates and times have the ends of their intervals instead, which need not be as long before them as after them.
+    """
+    if low.dtype.kind == "M":
+        ends = zip(values, low.tolist(), high.tolist(), strict=True)
+        return [(plain(value), "" if None in (a, b) else f" {plain(a)} … {plain(b)}") for value, a, b in ends]
+    cells = [(value, float(least), float(most)) for value, least, most in zip(values, low, high, strict=True)]
+    reaches = [reach_of(*cell) for cell in cells]
+    places = max((places_of(reach) for reach in reaches if math.isfinite(reach)), default=0)
+    pairs = [noisy(*cell, places) for cell in cells]
+    width = max((len(margin) for _, margin in pairs), default=0)
+    return [(value, f" {margin:>{width}}" if width else "") for value, margin in pairs]
 
 
 def noisy(value: "Cell", low: float, high: float, places: int | None = None) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from lapwing.cli.characters import to_json, visible
 from lapwing.cli.console import Fitted, new_table, text
-from lapwing.figures import noisy, places_of, plain, reach_of
+from lapwing.figures import plain, with_margins
 
 if TYPE_CHECKING:
     from lapwing.answer.presentation import EndArray
@@ -49,7 +49,7 @@ def as_table(answer: "AnswerShown", confidence: Fraction) -> Fitted:
     """Return the answer with a ± behind every noisy number, and the ends of its interval behind a date or time."""
     intervals = answer.interval(confidence)
     columns = [
-        with_margins([row[name] for row in answer.rows()], *intervals[name])
+        coloured_margins([row[name] for row in answer.rows()], *intervals[name])
         if name in intervals
         else [text(plain(row[name])) for row in answer.rows()]
         for name in answer.columns
@@ -60,22 +60,9 @@ def as_table(answer: "AnswerShown", confidence: Fraction) -> Fitted:
     return Fitted(table)
 
 
-def with_margins(values: Sequence["Cell"], low: "EndArray", high: "EndArray") -> list[Text]:
-    """Return noisy values with their ±, of equal places, so that values and errors stand under each other."""
-    if low.dtype.kind == "M":
-        return [_with_ends(*cell) for cell in zip(values, low.tolist(), high.tolist(), strict=True)]
-    cells = [(value, float(least), float(most)) for value, least, most in zip(values, low, high, strict=True)]
-    reaches = [reach_of(*cell) for cell in cells]
-    places = max((places_of(reach) for reach in reaches if math.isfinite(reach)), default=0)
-    pairs = [noisy(*cell, places) for cell in cells]
-    width = max((len(margin) for _, margin in pairs), default=0)
-    return [Text.assemble(visible(value), (f" {margin:>{width}}" if width else "", "cyan")) for value, margin in pairs]
-
-
-def _with_ends(value: "Cell", low: date | None, high: date | None) -> Text:
-    """Return a noisy date or time with its interval, which need not be as long before it as after it."""
-    bounded = low is not None and high is not None
-    return Text.assemble(plain(value), (f" {plain(low)} … {plain(high)}" if bounded else "", "cyan"))
+def coloured_margins(values: Sequence["Cell"], low: "EndArray", high: "EndArray") -> list[Text]:
+    """Return noisy values with what follows of their errors, in a colour of its own."""
+    return [Text.assemble(visible(value), (margin, "cyan")) for value, margin in with_margins(values, low, high)]
 
 
 def as_csv(answer: "AnswerShown", confidence: Fraction, written: Callable[[str], str] = str) -> str:
@@ -133,7 +120,7 @@ def as_markdown(answer: "AnswerShown", confidence: Fraction) -> str:
     """Return the answer as a Markdown table, with a ± behind every noisy number."""
     intervals, rows = answer.interval(confidence), answer.rows()
     columns = [
-        [cell.plain for cell in with_margins([row[name] for row in rows], *intervals[name])]
+        [visible(value) + margin for value, margin in with_margins([row[name] for row in rows], *intervals[name])]
         if name in intervals
         else [visible(plain(row[name])) for row in rows]
         for name in answer.columns

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from lapwing.cli import figures
-from lapwing.cli.answer_formats import with_margins
+from lapwing.cli.answer_formats import coloured_margins
 from lapwing.cli.console import Fitted, labelled, new_table
 from lapwing.cli.demo.scenes import Scene
 from lapwing.cli.demo.truth import Fact, truth
@@ -98,7 +98,7 @@ def beside_truth(answer: "Answer", facts: Sequence[Mapping[str, Fact]]) -> tuple
         header = Text(f"{TEACHING}\n{label}".rstrip(), style="yellow")
         table.add_column(header, justify="right", style="yellow")
     columns = [
-        with_margins([row[name] for row, _ in rows], *intervals[name])
+        coloured_margins([row[name] for row, _ in rows], *intervals[name])
         if name in intervals
         else [Text(plain(row[name])) for row, _ in rows]
         for name in answer.columns
