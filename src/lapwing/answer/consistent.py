@@ -67,11 +67,9 @@ class ConsistentAnswer:
 
     def to_arrow(self) -> "pa.Table":
         """Return a PyArrow table."""
-        import pyarrow as pa  # here: it takes longer to load than most questions to answer
+        from lapwing.answer.arrow import arrow_table  # here: Arrow takes longer to load than most questions to answer
 
-        from lapwing.answer.arrow import arrow
-
-        return pa.table({o.name: arrow(self._columns[o.name], o.value.shape) for o in self.plan.outputs})
+        return arrow_table(self.plan.outputs, self._columns, {})
 
     def to_pandas(self) -> Any:
         """Return a pandas DataFrame of `to_arrow`, if pandas is installed."""

@@ -10,7 +10,6 @@ from lapwing.cli.characters import to_json
 from lapwing.cli.console import Fitted, new_table, print_text, show, text
 from lapwing.cli.tables import as_document
 from lapwing.errors import InvalidParameter
-from lapwing.suggestions import meant
 
 EXAMPLE = options.examples("lapwing describe visits", "lapwing describe visits --server https://dp.example.org")
 
@@ -25,9 +24,10 @@ def command(
     """Show the columns of a table or view: types, bounds, listed values. Free, and reads no row."""
     with options.open_session(catalog, server, dataset) as session:
         tables = session.tables
-    if table not in tables:
-        raise InvalidParameter(f"There is no table or view {table!r:.80}. {meant('Tables', table, tables)}")
-    described = tables[table]
+    try:
+        described = tables[table]
+    except KeyError as error:
+        raise InvalidParameter(error.args[0]) from None
     if form is options.Report.json:
         print_text(to_json(as_document(described)))
         return

@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions.naming import REMEDIES, name_of, remedy_of
+from lapwing.query.text.syntax_refusals import PIVOT
 from lapwing.suggestions import did_you_mean, listed, meant, shown
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ PARTS: Final[Mapping[str, str]] = {
 INSTEAD: Final[Mapping[str, str]] = {
     "catalog": "Write the name of the table alone.",
     "db": "Write the name of the table alone.",
-    "pivots": "Group by both columns, and turn the answer: answer.to_pandas().pivot(…).",
+    "pivots": PIVOT,
 }
 AGGREGATES: Final = frozenset({"AVG", "COUNT", "COUNT_IF", "MEDIAN", "QUANTILE_CONT", "STDDEV", "SUM", "VARIANCE"})
 INTERNAL: Final = frozenset({"AND", "ANONYMOUS", "CASE", "OR", "TIME_TO_STR", "TIME_TO_UNIX"})

@@ -11,11 +11,12 @@ from lapwing.query.text.positions import position_of, refused_at
 
 ALLOWED: Final = "Ask one SELECT of aggregates, such as COUNT, SUM or AVG."
 FLATTER: Final = "Write it flatter, for example with IN instead of many ORs."
+PIVOT: Final = "Group by both columns, and turn the answer: answer.to_pandas().pivot(…)."
 INSTEAD: Final[Mapping[str, str]] = {
     "DESC": "`lapwing describe TABLE` says which columns there are.",
     "DESCRIBE": "`lapwing describe TABLE` says which columns there are.",
     "FROM": "Begin with SELECT, as in SELECT COUNT(*) FROM t.",
-    "PIVOT": "Group by both columns, and turn the answer: answer.to_pandas().pivot(…).",
+    "PIVOT": PIVOT,
     "SHOW": "`lapwing tables` says which tables there are.",
     "SUMMARIZE": "`lapwing describe TABLE` says what columns may hold.",
 }
