@@ -9,15 +9,16 @@ import csv
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import product
 from pathlib import Path
 from typing import BinaryIO, Final, TextIO, cast
 
-DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
-COMPRESSIONS: Final = {"": None, ".gz": "gzip", ".zst": "zstd"}
-ENDINGS: Final = tuple("".join(pair) for pair in product(DELIMITERS, COMPRESSIONS))
-"""Of the names of text files."""
-DATA: Final = (".parquet", *ENDINGS)
+TEXT: Final = {
+    kind + squeezed: (between, compression)
+    for kind, between in {".csv": ",", ".tsv": "\t"}.items()
+    for squeezed, compression in {"": None, ".gz": "gzip", ".zst": "zstd"}.items()
+}
+"""The delimiter and the compression of text files, by the ending of their names."""
+DATA: Final = (".parquet", *TEXT)
 """Of the names of all files that tables are read from."""
 _CHUNK: Final = 1 << 20
 
@@ -35,17 +36,17 @@ def stem(path: Path) -> str:
 
 def is_text(path: Path) -> bool:
     """Tell whether a file is read as CSV or TSV, by its name."""
-    return ending(path) in ENDINGS
+    return ending(path) in TEXT
 
 
 def delimiter(path: Path) -> str:
     """Return what stands between the fields of a CSV or TSV file."""
-    return DELIMITERS[ending(path)[:4]]
+    return TEXT[ending(path)][0]
 
 
 def compression(path: Path) -> str | None:
     """Return how a CSV or TSV file is compressed, "gzip" or "zstd"; None if it is not."""
-    return COMPRESSIONS[ending(path)[4:]]
+    return TEXT[ending(path)][1]
 
 
 def size(path: Path) -> int:
