@@ -22,11 +22,11 @@ from IPython.display import display
 
 from lapwing.answer import Answer
 from lapwing.budget import BudgetView
+from lapwing.cli.asking import left_of, price_of
 from lapwing.cli.console import pointer, rendered
 from lapwing.cli.explain import as_page
 from lapwing.cli.figures import gauge
 from lapwing.cli.options import TOKEN, neighbouring_of, open_session
-from lapwing.cli.query import left_of, price_of
 from lapwing.client import RemoteAnswer, RemoteSession
 from lapwing.errors import InvalidParameter, LapwingError, QueryRefused
 from lapwing.preview import Preview

@@ -126,7 +126,7 @@ def test_keys_are_seen_on_a_page_and_exact_for_programs(keyed: Path, run: Run, m
     assert sorted(row[names[0]] for row in json.loads(document)["rows"]) == sorted(HOSTILE)
     run("query", GROUPED, "--epsilon", "1", "-o", "answer.arrow")
     assert sorted(pa.ipc.open_stream(Path("answer.arrow").read_bytes()).read_all()[0].to_pylist()) == sorted(HOSTILE)
-    monkeypatch.setattr("lapwing.cli.query.sys.stdout.isatty", lambda: True)
+    monkeypatch.setattr("lapwing.cli.asking.sys.stdout.isatty", lambda: True)
     assert is_harmless(run("query", GROUPED, "--epsilon", "1", "--format", "csv").out), "a person reads it here"
 
 

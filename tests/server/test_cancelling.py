@@ -202,7 +202,8 @@ def test_the_command_waits_in_the_queue_and_cancels(
     world: World, run: Run, visits: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAPWING_TOKEN", world.tokens["alice"])
-    monkeypatch.setattr("lapwing.cli.query.ignore_interrupts", lambda: None)  # this process has other tests to run
+    for module in ("query", "asking"):  # this process has other tests to run
+        monkeypatch.setattr(f"lapwing.cli.{module}.ignore_interrupts", lambda: None)
     asked = ("query", question(1)["sql"], "--epsilon", "0.01", "--queue")
     answered = run(*asked, "--server", world.address, "--format", "csv")
     assert (answered.status, answered.out.splitlines()[0]) == (0, "n,n_low,n_high")

@@ -54,7 +54,7 @@ PLACES: dict[str, tuple[object, str, Callable[..., Any]]] = {
     "between": (lapwing.release.answering, "release_all", then_hang(lapwing.release.release.release_all)),
     "running": (DuckDB, "run", hang),
     "noise": (lapwing.release.release, "add_noise", hang),
-    "writing": (query_command, "_write", hang),
+    "writing": (query_command, "write", hang),
 }
 
 if __name__ == "__main__":

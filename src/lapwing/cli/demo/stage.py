@@ -10,10 +10,10 @@ from rich.text import Text
 
 from lapwing.cli import figures
 from lapwing.cli.answer_formats import coloured_margins
+from lapwing.cli.asking import price_of
 from lapwing.cli.console import Fitted, labelled, new_table
 from lapwing.cli.demo.scenes import Scene
 from lapwing.cli.demo.truth import Fact, truth
-from lapwing.cli.query import price_of
 from lapwing.errors import LapwingError
 from lapwing.figures import plain
 

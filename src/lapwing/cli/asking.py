@@ -1,0 +1,140 @@
+"""What every command that asks does: asks, writes the answer in some form, and says what it cost."""
+
+import io
+import os
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TextIO
+
+import lapwing as lw
+from lapwing.cli import answer_formats, figures
+from lapwing.cli.answer_formats import BY_SUFFIX, Format
+from lapwing.cli.characters import visible
+from lapwing.cli.console import note, print_bytes, print_text, rendered
+from lapwing.cli.question import Stopped, ignore_interrupts, pointing_at
+from lapwing.errors import Interrupted, InvalidParameter
+
+if TYPE_CHECKING:
+    from lapwing.answer import Answer
+    from lapwing.budget import BudgetView
+    from lapwing.catalog.model import Catalog
+    from lapwing.client import RemoteAnswer, RemoteSession
+    from lapwing.documents.answer_document import AnswerShown
+    from lapwing.session import Session
+
+USUAL_CONFIDENCE: Final = Fraction(95, 100)
+
+
+def ask(
+    session: "Session | RemoteSession", question: str, asked: Callable[[], "Answer | RemoteAnswer"]
+) -> "Answer | RemoteAnswer":
+    """Ask a question, and say where it was not understood, or whether it was charged when it was interrupted."""
+    started = datetime.now(UTC).isoformat(timespec="microseconds")
+    try:
+        with pointing_at(question):
+            return asked()
+    except Interrupted:
+        ignore_interrupts()
+        raise
+    except KeyboardInterrupt:
+        ignore_interrupts()
+        if not isinstance(session, lw.Session):
+            raise Stopped("Interrupted; the server goes on with the question. Ask again: that is free if so.") from None
+        # Release says itself whether a question was paid when it was stopped; between its steps only the ledger knows.
+        history = session.budget().history
+        raise Interrupted(charged=bool(history) and history[-1].time >= started) from None
+
+
+def paid_for(answer: "AnswerShown") -> str:
+    """Say that an answer that was not seen can be asked for again."""
+    paid = "It was bought before" if answer.stored else "Its price is paid and it is kept"
+    return f"{paid}: ask again, that is free."
+
+
+def format_of(output: Path) -> Format:
+    """Return the format that a file's name says; CSV for a name without an ending."""
+    ending = output.suffix.lower()
+    if ending and ending not in BY_SUFFIX:
+        raise InvalidParameter(
+            f"{output} ends in {ending!r}, which names no format; "
+            "end it in .csv, .json, .arrow, .parquet or .md, or give --format. Nothing was charged."
+        )
+    return BY_SUFFIX.get(ending, Format.csv)
+
+
+def require_writable(output: Path, session: "Session | RemoteSession") -> None:
+    """Refuse, before anything is charged, a file that cannot be written or that Lapwing itself needs."""
+    if isinstance(session, lw.Session) and _is_needed(output.resolve(), session.catalog):
+        raise InvalidParameter(f"{output} belongs to the data set; write the answer to another file.")
+    if output.is_dir() or not os.access(output if output.exists() else output.absolute().parent, os.W_OK):
+        raise InvalidParameter(
+            f"{output} cannot be written; choose a file in a folder that exists. Nothing was charged."
+        )
+
+
+def _is_needed(target: Path, catalog: "Catalog") -> bool:
+    needed = {*(catalog.source_path(table).resolve() for table in catalog.tables)}
+    needed |= {catalog.file.resolve()} if catalog.file is not None else set()
+    return target in needed or target.name.startswith(catalog.ledger_path.name)
+
+
+def write(answer: "AnswerShown", form: Format, level: Fraction, output: Path | None) -> None:
+    """Write an answer to standard output, or to a file."""
+    content = _content(answer, form, level, sys.stdout if output is None else io.StringIO())
+    if output is not None:
+        output.write_bytes(content if isinstance(content, bytes) else content.encode())
+    elif isinstance(content, bytes):
+        print_bytes(content)
+    else:
+        print_text(content)
+
+
+def _content(answer: "AnswerShown", form: Format, level: Fraction, page: TextIO) -> str | bytes:
+    match form:
+        case Format.table:
+            return rendered(page, answer_formats.as_table(answer, level), whole=True)
+        case Format.csv:
+            return answer_formats.as_csv(answer, level, visible if page.isatty() else str)
+        case Format.json:
+            return answer_formats.as_json(answer, level)
+        case Format.arrow:
+            return answer_formats.as_arrow(answer, level)
+        case Format.parquet:
+            return answer_formats.as_parquet(answer, level)
+        case Format.markdown:
+            return answer_formats.as_markdown(answer, level)
+
+
+def say(answer: "AnswerShown", session: "Session | RemoteSession", output: Path | None) -> None:
+    """Say what an answer cost, what is left, and what to know of it."""
+    sys.stdout.flush()
+    view = session.budget()
+    note("price", price_of(answer, view, view.delta - view.delta_keys))
+    note("left", left_of(answer, view))
+    for line in answer.notes:
+        note("note", f"{line}.")
+    if output is not None:
+        note("written", str(output))
+
+
+def price_of(answer: "AnswerShown", view: "BudgetView", delta: Fraction) -> str:
+    """Say what an answer cost; `delta` is what the epsilon of a single question is read at."""
+    if answer.stored:
+        return "free: it was bought before"
+    alone = figures.epsilon(answer.cost.to_epsilon(delta=delta))
+    part = figures.share(float(answer.cost.amount / view.total.amount))
+    return f"{part} of the budget: epsilon {alone} alone ({figures.loss(answer.cost)})"
+
+
+def left_of(answer: "AnswerShown", view: "BudgetView") -> str:
+    """Say what is left of the budget; after a question about some parts of the data, what is left for these."""
+    if answer.stored:
+        return f"{figures.share(1 - view.share_spent)} of the budget"
+    parts = next((row.parts for row in reversed(view.history) if row.loss == answer.cost.rounded_up()), None)
+    left = figures.share(float(view.room(parts).amount / view.total.amount))
+    where = "" if parts is None else f" for {figures.names(parts)}"
+    where += "".join(f"; {figures.allowance(one, view.total)}" for one in view.allowances)
+    return f"{left} of the budget{where}: {view.fits(answer.cost, parts):,} more like it would fit"
