@@ -11,6 +11,7 @@ COMMANDS = [
     (),
     ("demo",),
     ("init",),
+    ("shell",),
     ("query",),
     ("explain",),
     ("budget",),

@@ -1,5 +1,6 @@
 """The law of the client: what a remote session says is what a local one says, value by value and type by type."""
 
+import io
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from lapwing.client.transport import ServerConnection
 from lapwing.documents.answer_document import answer_document
 from lapwing.engines import DuckDB
 from lapwing.server import listener
+from tests.support.cli.command import Run
 from tests.support.server.queueing import endless
 from tests.support.server.world import World, service_in, serving
 
@@ -208,6 +210,14 @@ def test_every_table_and_view_begins_with_the_same_columns(shared: World) -> Non
     assert "visits" in [relation["name"] for relation in remote.schema["relations"]]
     assert dict(remote.tables) == dict(local.tables)
     assert [column.name for column in remote.tables["visits"].columns]
+
+
+def test_a_shell_asks_a_server(shared: World, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAPWING_TOKEN", shared.tokens["alice"])
+    sql = "SELECT COUNT(*) AS n FROM visits WHERE cost > 7"
+    monkeypatch.setattr("sys.stdin", io.StringIO(f".describe visits\n{sql};\n.budget"))
+    outcome = run("shell", "--epsilon", "0.001", "--server", shared.address, "--dataset", "open")
+    assert (outcome.status, "price" in outcome.err, outcome.out.count("±")) == (0, True, 1), outcome.err
 
 
 def test_a_remote_price_is_the_local_one(shared: World) -> None:

@@ -3,7 +3,7 @@
 import io
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -108,13 +108,13 @@ def _content(answer: "AnswerShown", form: Format, level: Fraction, page: TextIO)
             return answer_formats.as_markdown(answer, level)
 
 
-def say(answer: "AnswerShown", session: "Session | RemoteSession", output: Path | None) -> None:
-    """Say what an answer cost, what is left, and what to know of it."""
+def say(answer: "AnswerShown", session: "Session | RemoteSession", notes: Sequence[str], output: Path | None) -> None:
+    """Say what an answer cost, what is left, and what of its notes is to be known."""
     sys.stdout.flush()
     view = session.budget()
     note("price", price_of(answer, view, view.delta - view.delta_keys))
     note("left", left_of(answer, view))
-    for line in answer.notes:
+    for line in notes:
         note("note", f"{line}.")
     if output is not None:
         note("written", str(output))

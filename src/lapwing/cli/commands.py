@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 from lapwing import __version__
 from lapwing.cli import progress
 from lapwing.cli.characters import visible
-from lapwing.cli.streams import complain, print_text
+from lapwing.cli.streams import complain, complain_of, print_text
 from lapwing.errors import Fault, InvalidParameter, LapwingError
 
 INTERRUPTED: Final = 130
@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "init": ("init", "Write a catalog for a file of yours."),
     "tables": ("tables", "List what may be asked about."),
     "describe": ("describe", "Show the columns of a table: types, bounds, values."),
+    "shell": ("shell.command", "Ask line by line, with completion and history."),
     "query": ("query", "Pay for an answer and show it."),
     "explain": ("explain", "Show price and promised error, free of charge."),
     "guarantee": ("guarantee", "Show what is promised to the people in the data, as a page to print."),
@@ -126,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _report(error: Exception) -> int:
     """Say what went wrong and return the exit status that says whose turn it is."""
     if isinstance(error, LapwingError):
-        complain("\n".join([f"lapwing: {visible(str(error))}", *getattr(error, "__notes__", ())]))
+        complain_of(error)
         return error.exit_status
     if isinstance(error, typer.TyperException):
         context = getattr(error, "ctx", None)

@@ -1,8 +1,9 @@
 """`lapwing describe`: what is public about a table."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import RenderableType
 from rich.text import Text
 
 from lapwing.cli import options
@@ -10,6 +11,9 @@ from lapwing.cli.characters import to_json
 from lapwing.cli.console import Fitted, new_table, print_text, show, text
 from lapwing.cli.tables import as_document
 from lapwing.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from lapwing.tables import TableDescription, Tables
 
 EXAMPLE = options.examples("lapwing describe visits", "lapwing describe visits --server https://dp.example.org")
 
@@ -23,16 +27,28 @@ def command(
 ) -> None:
     """Show the columns of a table or view: types, bounds, listed values. Free, and reads no row."""
     with options.open_session(catalog, server, dataset) as session:
-        tables = session.tables
-    try:
-        described = tables[table]
-    except KeyError as error:
-        raise InvalidParameter(error.args[0]) from None
+        described = described_in(session.tables, table)
     if form is options.Report.json:
         print_text(to_json(as_document(described)))
         return
+    show(*as_page(described))
+
+
+def described_in(tables: "Tables", name: str) -> "TableDescription":
+    """Return the description of a table or view.
+
+    Raises: InvalidParameter if there is none.
+    """
+    try:
+        return tables[name]
+    except KeyError as error:
+        raise InvalidParameter(error.args[0]) from None
+
+
+def as_page(described: "TableDescription") -> list[RenderableType]:
+    """Return a description for people."""
     page = new_table("column", "type", "what it may hold", "NULL")
     for column in described.columns:
         null = "" if column.type is None else "yes" if column.nullable else "no"
         page.add_row(text(column.name), text(column.type or ""), text(described.about(column)), text(null))
-    show(text(f"{described.name}: {described.summary}", "bold"), Text(), Fitted(page))
+    return [text(f"{described.name}: {described.summary}", "bold"), Text(), Fitted(page)]

@@ -93,7 +93,7 @@ def command(
             write(answer, form, level or USUAL_CONFIDENCE, output)
             if plot is not None:
                 write_chart(answer.plot(confidence=level or USUAL_CONFIDENCE), plot)
-            say(answer, session, output)
+            say(answer, session, answer.notes, output)
         except KeyboardInterrupt:
             ignore_interrupts()
             raise Stopped(paid_for(answer)) from None

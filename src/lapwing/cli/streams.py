@@ -2,6 +2,8 @@
 
 import sys
 
+from lapwing.cli.characters import visible
+
 
 def on_terminal() -> bool:
     """Tell whether a person reads standard output."""
@@ -25,3 +27,8 @@ def complain(message: str) -> None:
     sys.stdout.flush()
     sys.stderr.write(f"{message}\n")
     sys.stderr.flush()
+
+
+def complain_of(error: Exception) -> None:
+    """Write what was wrong on standard error, with what was added to it."""
+    complain("\n".join([f"lapwing: {visible(str(error))}", *getattr(error, "__notes__", ())]))

@@ -1,5 +1,6 @@
 """`lapwing tables`: what may be asked about."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lapwing.cli import options
@@ -24,10 +25,15 @@ def command(
     if form is options.Report.json:
         print_text(to_json({"tables": [as_document(table) for table in tables]}))
         return
+    show(as_page(tables))
+
+
+def as_page(tables: "Iterable[TableDescription]") -> Fitted:
+    """Return what may be asked about, for people."""
     page = new_table("table", "columns", "what it is", numbers=["columns"])
     for table in tables:
         page.add_row(text(table.name), text(f"{len(table.columns):,}"), text(table.summary))
-    show(Fitted(page))
+    return Fitted(page)
 
 
 def as_document(table: "TableDescription") -> dict[str, object]:

@@ -8,6 +8,7 @@ def no_single_price(*, both: bool) -> InvalidParameter:
     if both:
         return InvalidParameter("Give either epsilon (a price) or error (a wanted half-width); both were given.")
     return InvalidParameter(
-        "The question says no price. Give epsilon, for example 0.5 (--epsilon 0.5 in a terminal), or error, the "
-        "half-width that its 95 % intervals may have (--error 50). `explain` shows for free what a price buys."
+        "The question says no price. Give epsilon, for example 0.5 (--epsilon 0.5 in a terminal, .epsilon 0.5 in its "
+        "shell), or error, the half-width that its 95 % intervals may have (--error 50). `explain` shows for free what "
+        "a price buys."
     )

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from unittest.mock import patch
 
 import lapwing as lw
 from lapwing.cli import main
@@ -103,7 +104,12 @@ def run_command(text: str) -> tuple[str, int]:
         done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=600)
         return done.stdout + done.stderr, done.returncode
     terminal = Terminal()
-    with contextlib.redirect_stdout(terminal), contextlib.redirect_stderr(terminal):
+    with contextlib.ExitStack() as stack:
+        if "<" in words:
+            *words, _, file = words
+            stack.enter_context(patch("sys.stdin", stack.enter_context(Path(file).open())))
+        stack.enter_context(contextlib.redirect_stdout(terminal))
+        stack.enter_context(contextlib.redirect_stderr(terminal))
         status = main(words[1:])
     return left_standing(terminal.getvalue()), status
 

@@ -1,0 +1,1 @@
+"""`lapwing shell`: one warm session, asked line by line."""

@@ -1,0 +1,63 @@
+"""`lapwing shell`: the command."""
+
+import sys
+from collections.abc import Iterable
+from typing import Final
+
+from lapwing.cli import options
+from lapwing.cli.question import require_at_most_one
+from lapwing.cli.shell.shell import Settings, Shell
+from lapwing.cli.shell.statements import split
+from lapwing.cli.shell.terminal import piped, typed
+from lapwing.cli.streams import complain, complain_of
+from lapwing.errors import LapwingError
+
+EXAMPLE: Final = """\b
+Examples:
+  lapwing shell
+  lapwing shell --epsilon 0.1 --server https://dp.example.org
+  lapwing shell --epsilon 0.1 < questions.sql
+
+\b
+A question ends in a semicolon; .help shows the rest. With `pip install 'lapwing[shell]'`
+Tab completes tables, columns, functions and listed values."""
+
+
+def command(
+    epsilon: options.Epsilon = None,
+    error: options.Error = None,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+    dataset: options.Dataset = None,
+) -> None:
+    """Ask one question after the other, each with its price; the budget that is left stands in the prompt."""
+    require_at_most_one(epsilon, error)
+    with options.open_session(catalog, server, dataset) as session:
+        shell = Shell(session, Settings(epsilon=epsilon, error=error))
+        if not sys.stdin.isatty():
+            _answer(shell, piped())
+            return
+        complain(f"{shell.settings.price.capitalize()}. A question ends in a semicolon; .help shows the rest.")
+        _talk(shell)
+
+
+def _talk(shell: Shell) -> None:
+    """Answer what is typed; what is refused ends nothing."""
+    for text in typed(shell):
+        try:
+            _answer(shell, [text])
+        except LapwingError as refused:
+            complain_of(refused)
+        except KeyboardInterrupt:
+            complain("lapwing: Interrupted; nothing was charged.")
+        complain("")
+
+
+def _answer(shell: Shell, texts: Iterable[str]) -> None:
+    """Answer statements until one is refused, or the shell is told to end."""
+    for text in texts:
+        statements, begun = split(text)
+        for statement in filter(None, [*statements, begun]):
+            shell.run(statement)
+            if shell.ended:
+                return

@@ -1,0 +1,132 @@
+"""What a shell offers to complete: commands, tables, columns, functions, and the values that a catalog lists."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from lapwing.builder.literals import quoted
+from lapwing.cli.shell.shell import COMMANDS, MODES
+from lapwing.cli.shell.statements import quoted_before
+
+if TYPE_CHECKING:
+    from lapwing.tables import ColumnDescription, TableDescription
+
+KEYWORDS: Final = (
+    *("AND", "AS", "ASC", "BETWEEN", "BY", "CASE", "CUBE", "DESC", "DISTINCT", "ELSE", "END", "EXPLAIN", "FROM"),
+    *("GROUP", "GROUPING SETS", "HAVING", "IN", "IS NULL", "JOIN", "LEFT JOIN", "LIKE", "LIMIT", "NOT", "ON", "OR"),
+    *("ORDER", "ROLLUP", "SELECT", "THEN", "USING", "WHEN", "WHERE", "WITH"),
+)
+FUNCTIONS: Final = (
+    *(
+        "ABS",
+        "AVG",
+        "BOOL_AND",
+        "BOOL_OR",
+        "CAST",
+        "CEIL",
+        "COALESCE",
+        "CONCAT",
+        "CONTAINS",
+        "CORR",
+        "COUNT",
+        "COUNT_IF",
+    ),
+    *("COVAR_POP", "COVAR_SAMP", "DATE_DIFF", "DATE_PART", "DATE_TRUNC", "DAY", "DAYNAME", "DAYOFWEEK", "DENSE_RANK"),
+    *("EPOCH", "EXP", "EXTRACT", "FIRST_VALUE", "FLOOR", "GREATEST", "GROUPING", "HOUR", "IF", "LAG", "LAST_DAY"),
+    *(
+        "LAST_VALUE",
+        "LEAD",
+        "LEAST",
+        "LEFT",
+        "LENGTH",
+        "LN",
+        "LOG",
+        "LOWER",
+        "LPAD",
+        "MAKE_DATE",
+        "MAX",
+        "MEDIAN",
+        "MIN",
+    ),
+    *("MINUTE", "MONTH", "MONTHNAME", "NTILE", "NULLIF", "POWER", "QUANTILE_CONT", "QUARTER", "RANK", "REGEXP_EXTRACT"),
+    *("REGEXP_MATCHES", "REGEXP_REPLACE", "REPLACE", "RIGHT", "ROUND", "ROW_NUMBER", "SECOND", "SIGN", "SPLIT_PART"),
+    *("SQRT", "STARTS_WITH", "STDDEV", "STRFTIME", "STRPOS", "SUBSTRING", "SUM", "TRIM", "TRUNC", "TRY_CAST", "UPPER"),
+    *("VAR_POP", "VAR_SAMP", "WEEK", "WIDTH_BUCKET", "YEAR"),
+)
+WORD: Final = re.compile(r'(?:"[^"]*|[^\W\d]\w*)\Z')
+PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+AFTER_SOURCE: Final = re.compile(r"\b(?:FROM|JOIN)\s+\S*\Z", re.IGNORECASE)
+COMPARED: Final = re.compile(
+    r"""("[^"]+"|\w+)\s*(?:=|<>|!=|\bNOT\s+IN\s*\([^()]*|\bIN\s*\([^()]*)\s*\Z""", re.IGNORECASE
+)
+MOST: Final = 200
+"""Completions that are offered at once."""
+
+
+class SqlCompleter(Completer):
+    """Completes what is typed at the end, from what is public about the tables."""
+
+    def __init__(self, tables: "Mapping[str, TableDescription]") -> None:
+        self._tables = tables
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        """Return what may stand where the cursor is."""
+        before = document.text_before_cursor
+        typed, offered = self._offered(before)
+        wanted = typed.strip('"').casefold()
+        found = (text for text in offered if text.strip("\"'").casefold().startswith(wanted))
+        for text, _ in zip(dict.fromkeys(found), range(MOST), strict=False):
+            yield Completion(text, start_position=-len(typed))
+
+    def _offered(self, before: str) -> tuple[str, Iterable[str]]:
+        """Return what of a word is typed, and the words that there are in its place."""
+        line = before.lstrip()
+        if line.startswith("."):
+            return self._of_command(line)
+        value = quoted_before(before)
+        if value is not None:
+            return value, self._values(before[: len(before) - len(value) - 1])
+        match = WORD.search(before)
+        typed = match[0] if match else ""
+        if AFTER_SOURCE.search(before):
+            return typed, map(_written, self._tables)
+        if not typed:
+            return "", ()
+        columns = [column.name for column in self._columns(before)]
+        return typed, [*map(_written, [*columns, *self._tables]), *(f"{name}(" for name in FUNCTIONS), *KEYWORDS]
+
+    def _of_command(self, line: str) -> tuple[str, Iterable[str]]:
+        name, space, rest = line.partition(" ")
+        if not space:
+            return name, COMMANDS
+        if name == ".explain" and rest.casefold().startswith("select"):
+            return self._offered(rest)
+        choices: dict[str, Iterable[str]] = {
+            ".describe": [*self._tables],
+            ".mode": [*MODES],
+            ".explain": ["on", "off", "SELECT"],
+        }
+        return rest, choices.get(name, ())
+
+    def _values(self, before: str) -> Iterator[str]:
+        """Return the listed values of the column that a text in quotes is compared with, each with its end quote."""
+        match = COMPARED.search(before)
+        name = match[1].strip('"').casefold() if match else ""
+        for column in self._columns(before):
+            if column.name.casefold() == name:
+                yield from (value.replace("'", "''") + "'" for value in column.values or ())
+
+    def _columns(self, text: str) -> "Iterator[ColumnDescription]":
+        """Return the columns of the tables that a text names, or of all if it names none."""
+        words = {word.casefold() for word in re.findall(r"\w+", text)}
+        named = [table for table in self._tables.values() if table.name.casefold() in words]
+        for table in named or self._tables.values():
+            yield from table.columns
+
+
+def _written(name: str) -> str:
+    """Return a name as a question has it: in double quotes if it is no plain word, or one of the language."""
+    return name if PLAIN.fullmatch(name) and name.upper() not in KEYWORDS else quoted(name)

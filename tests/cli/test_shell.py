@@ -1,0 +1,265 @@
+"""`lapwing shell`: what it takes for a statement, what it completes, and that nothing is paid that is not asked."""
+
+import io
+import os
+import re
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+import lapwing as lw
+from lapwing.cli.shell.completion import FUNCTIONS, SqlCompleter
+from lapwing.cli.shell.shell import COMMANDS, Settings, Shell
+from lapwing.cli.shell.statements import is_complete, quoted_before, split
+from lapwing.cli.shell.terminal import history_file, prompt_session
+from lapwing.query.expressions.naming import REMEDIES
+from lapwing.session import Session
+from tests.support.cli.command import Outcome, Run
+from tests.support.docs.pages import DOCS
+
+COUNT = "SELECT COUNT(*) AS n FROM visits"
+Piped = Callable[..., Outcome]
+
+
+@pytest.fixture
+def piped(run: Run, monkeypatch: pytest.MonkeyPatch) -> Piped:
+    """Return the shell, with a text on its standard input."""
+
+    def running(text: str, *options: str) -> Outcome:
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+        return run("shell", *options)
+
+    return running
+
+
+# ---- What is a statement ----
+
+
+@pytest.mark.parametrize(
+    ("text", "statements", "begun"),
+    [
+        ("SELECT 1;\nSELECT\n 2;", ["SELECT 1", "SELECT\n 2"], ""),
+        ("SELECT 1; .tables", ["SELECT 1", ".tables"], ""),
+        (".epsilon 1\nSELECT 1;", [".epsilon 1", "SELECT 1"], ""),
+        (".label one; two", [".label one; two"], ""),
+        ("SELECT ';'", [], "SELECT ';'"),
+        ("SELECT 'it''s;' ; x", ["SELECT 'it''s;'"], "x"),
+        ('SELECT ";";', ['SELECT ";"'], ""),
+        ("-- a; b\nSELECT 1; -- c;", ["-- a; b\nSELECT 1"], ""),
+        ("SELECT /* ; */ 1;", ["SELECT /* ; */ 1"], ""),
+        ("SELECT 1\n.tables", [], "SELECT 1\n.tables"),
+        ("SELECT 1 - 2 / 3;;", ["SELECT 1 - 2 / 3"], ""),
+        ("quit", ["quit"], ""),
+        ("  ", [], ""),
+    ],
+)
+def test_statements(text: str, statements: list[str], begun: str) -> None:
+    assert split(text) == (statements, begun)
+    assert is_complete(text) is (begun == "")
+
+
+@pytest.mark.parametrize(
+    ("text", "inside"),
+    [("x = 'a", "a"), ("x = '", ""), ("x = 'a'", None), ("x = ''", None), ("x = 'a'' b", "a'' b"), ("x --'", None)],
+)
+def test_whether_a_text_ends_in_quotes(text: str, inside: str | None) -> None:
+    assert quoted_before(text) == inside
+
+
+# ---- What it does ----
+
+
+def test_questions_are_paid_at_the_price_that_was_set(visits: Path, piped: Piped) -> None:
+    outcome = piped(f".epsilon 0.25\n.label heads\n{COUNT};\n.mode csv\n{COUNT} WHERE plan = 'a'\n")
+    assert (outcome.status, outcome.err.count("price")) == (0, 2)
+    assert outcome.out.splitlines()[-2].split(",") == ["n", "n_low", "n_high"]
+    with lw.connect() as session:
+        history = session.budget().history
+        assert [row.asked for row in history] == [f"heads: {COUNT}", f"heads: {COUNT} WHERE plan = 'a'"]
+        assert {row.loss for row in history} == {session.price(0.25).rounded_up()}
+    assert visits.exists()
+
+
+def test_what_is_known_is_noted_once(visits: Path, piped: Piped) -> None:
+    outcome = piped(f"{COUNT};{COUNT} WHERE plan = 'a';", "--epsilon", "0.1")
+    assert outcome.err.count("at most 3 rows of each person_id count") == 1, visits
+
+
+def test_a_script_ends_at_what_is_refused(visits: Path, piped: Piped) -> None:
+    outcome = piped(f"SELECT nothing FROM visits;\n{COUNT};", "--epsilon", "0.1")
+    assert (outcome.status, outcome.out) == (3, "")
+    assert "There is no column 'nothing'" in outcome.err
+    with lw.connect() as session:
+        assert session.budget().history == (), visits
+
+
+def test_explaining_is_free(visits: Path, piped: Piped) -> None:
+    outcome = piped(
+        f".explain on\n{COUNT};\n.explain off\n.explain {COUNT};\nEXPLAIN PRIVACY {COUNT};", "--epsilon", "0.5"
+    )
+    assert (outcome.status, outcome.out.count("± at 95 %")) == (0, 6)
+    with lw.connect() as session:
+        assert session.budget().history == (), visits
+
+
+def test_pages_and_files(visits: Path, piped: Piped) -> None:
+    outcome = piped(
+        f".tables\n.describe\n.describe visits\n{COUNT};\n.save n.csv\n.plot n.json\n.budget\n.help\n.quit\nnothing;",
+        *("--error", "40"),
+    )
+    assert outcome.status == 0
+    assert outcome.out.count("visits: protected by person_id, at most 3 rows of each") == 2
+    assert all(name in outcome.out for name in COMMANDS)
+    assert "left" in outcome.out
+    assert (visits / "n.csv").read_text().startswith("n,n_low,n_high\n")
+    assert (visits / "n.json").read_text().startswith("{")
+    assert "nothing" not in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (".budge", "Did you mean '.budget'?"),
+        (".epsilon", ".epsilon is ''; it must be a finite number above 0"),
+        (".epsilon -1", ".epsilon is '-1'"),
+        (".describe visit", "Did you mean 'visits'?"),
+        (".mode xml", "write .mode table | csv | json | markdown"),
+        (".save n.csv", "Nothing was answered yet"),
+        (".save", "Name a file, as in .save answer.csv"),
+        (".explain", "Say .explain on, .explain off, or .explain SELECT …"),
+        (f"{COUNT};", "Give epsilon, for example 0.5"),
+    ],
+)
+def test_what_is_wrong(visits: Path, piped: Piped, line: str, words: str) -> None:
+    outcome = piped(line)
+    assert outcome.status in (2, 3), visits
+    assert words in outcome.err
+
+
+def test_the_data_are_no_file_to_save_to(visits: Path, piped: Piped) -> None:
+    before = (visits / "visits.parquet").read_bytes()
+    outcome = piped(f"{COUNT};\n.save visits.parquet", "--epsilon", "0.1")
+    assert (outcome.status, "belongs to the data set" in outcome.err) == (2, True)
+    assert (visits / "visits.parquet").read_bytes() == before
+
+
+def test_after_ctrl_c_it_can_be_pressed_again(visits: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that asks ignores it afterwards, to say what was charged; a shell goes on."""
+    import signal
+
+    before = signal.getsignal(signal.SIGINT)
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with lw.connect() as session:
+        shell = Shell(session, Settings())
+        with monkeypatch.context() as patch:
+            patch.setattr(Session, "sql", interrupted)
+            with pytest.raises(lw.Interrupted, match="nothing was paid"):
+                shell.run(COUNT)
+        assert signal.getsignal(signal.SIGINT) is before
+    assert (visits.exists(), run("budget").status) == (True, 0)
+
+
+# ---- What a person types ----
+
+
+def completions(text: str) -> list[str]:
+    with lw.connect() as session:
+        completer = SqlCompleter(session.tables)
+        return [found.text for found in completer.get_completions(Document(text), CompleteEvent())]
+
+
+@pytest.mark.parametrize(
+    ("text", "offered"),
+    [
+        ("SELECT COUNT(*) FROM v", ["visits"]),
+        ("SELECT pl", ["plan"]),
+        ("select per", ["person_id"]),
+        ("SELECT AVG(cou", ["COUNT(", "COUNT_IF("]),
+        (
+            "SELECT COUNT(*) FROM visits GROUP BY R",
+            [
+                "RANK(",
+                "REGEXP_EXTRACT(",
+                "REGEXP_MATCHES(",
+                "REGEXP_REPLACE(",
+                "REPLACE(",
+                "RIGHT(",
+                "ROUND(",
+                "ROW_NUMBER(",
+                "ROLLUP",
+            ],
+        ),
+        ("SELECT COUNT(*) FROM visits WHERE plan = '", ["a'", "b'"]),
+        ("SELECT COUNT(*) FROM visits WHERE \"plan\" IN ('a', 'b", ["b'"]),
+        ("SELECT COUNT(*) FROM visits WHERE cost = 'a", []),
+        ("SELECT COUNT(*) FROM visits ", []),
+        (".des", [".describe"]),
+        (".describe v", ["visits"]),
+        (".mode c", ["csv"]),
+        (".explain SELECT pl", ["plan"]),
+    ],
+)
+def test_completion(visits: Path, text: str, offered: list[str]) -> None:
+    assert completions(text) == offered, visits
+
+
+def test_only_what_is_answered_is_offered() -> None:
+    page = (DOCS / "reference" / "sql.md").read_text()
+    assert not [name for name in FUNCTIONS if not re.search(rf"\b{name}\b", page)]
+    assert not set(FUNCTIONS) & set(REMEDIES)
+
+
+def test_a_name_that_is_no_word_is_quoted(visits: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pa.table({"order": [1], "Zip Code": [2], "id": [3]}), visits / "odd.parquet")
+    with lw.protect(visits / "odd.parquet", privacy_unit="id", epsilon=1, max_rows_per_unit=1) as session:
+        completer = SqlCompleter(session.tables)
+        found = [
+            next(one.text for one in completer.get_completions(Document(text), CompleteEvent()))
+            for text in ("SELECT ord", "SELECT Zip", 'SELECT "zi')
+        ]
+    assert found == ['"order"', '"Zip Code"', '"Zip Code"']
+
+
+@pytest.mark.parametrize(
+    ("keys", "taken"),
+    [
+        ("SELECT 1;\r", "SELECT 1;"),
+        ("SELECT\r1;\r", "SELECT\n1;"),
+        (".tables\r", ".tables"),
+        ("quit\r", "quit"),
+        ("SELECT ';\r';\r", "SELECT ';\n';"),
+    ],
+)
+def test_enter_takes_what_is_complete(visits: Path, monkeypatch: pytest.MonkeyPatch, keys: str, taken: str) -> None:
+    monkeypatch.setenv("LAPWING_SHELL_HISTORY", "")
+    with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()), lw.connect() as session:
+        pipe.send_text(keys)
+        shell = Shell(session, Settings())
+        assert prompt_session(shell).prompt(shell.prompt) == taken
+        assert shell.prompt == "visits 100 % left> ", visits
+
+
+def test_what_was_typed_is_kept_for_its_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LAPWING_SHELL_HISTORY", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    file = history_file()
+    assert file == tmp_path / "state" / "lapwing" / "shell-history"
+    assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
+    monkeypatch.setenv("LAPWING_SHELL_HISTORY", "")
+    assert history_file() is None
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LAPWING_SHELL_HISTORY", str(tmp_path / "file" / "below"))
+    assert history_file() is None
