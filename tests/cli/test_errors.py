@@ -147,5 +147,5 @@ def test_the_prefix_matters() -> None:
 
 
 def test_no_command_is_missing_from_the_table() -> None:
-    alone = ["demo", "init", "tables", "describe", "query", "explain", "guarantee", "serve", "account", "lab"]
+    alone = ["demo", "init", "tables", "describe", "shell", "query", "explain", "guarantee", "serve", "account", "lab"]
     assert [name for name in commands.COMMANDS if not hasattr(commands.load(name), "commands")] == alone

@@ -1,21 +1,26 @@
 """`lapwing explain`: what a question would cost and how good its answer would be, free of charge."""
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from lapwing.cli import options
+from lapwing.cli import first_contact, options
 from lapwing.cli.characters import to_json
 from lapwing.cli.console import Fitted, labelled, new_table, print_text, show, text
 from lapwing.cli.figures import delta, loss, names, share, size
 from lapwing.cli.figures import epsilon as epsilon_text
+from lapwing.cli.first_contact import Protection, open_asked, split_asked
 from lapwing.cli.question import pointing_at, require_at_most_one, text_of, values_of
 from lapwing.figures import NOTHING
 
 if TYPE_CHECKING:
+    from lapwing.client import RemoteSession
     from lapwing.preview import ColumnPreview, Preview, SelectionPreview
+    from lapwing.query.text.parameters import Parameters
+    from lapwing.session import Session
 
 EXAMPLE: Final = """\b
 Examples:
@@ -25,7 +30,7 @@ Examples:
 
 
 def command(
-    sql: options.Sql,
+    texts: first_contact.Asked,
     epsilon: options.Epsilon = None,
     error: options.Error = None,
     delta: options.Delta = None,
@@ -38,15 +43,50 @@ def command(
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
     dataset: options.Dataset = None,
+    privacy_unit: first_contact.PrivacyUnit = None,
+    budget: first_contact.BudgetOption = None,
+    max_rows: first_contact.MaxRows = None,
+    types: first_contact.Types = None,
+    bounds: first_contact.Bounds = None,
+    keys: first_contact.Keys = None,
 ) -> None:
     """Show the price, the mechanisms and the promised error of a question. Costs nothing, reads no row."""
     require_at_most_one(epsilon, error)
+    protection = Protection(
+        privacy_unit=privacy_unit, budget=budget, max_rows=max_rows, types=types, bounds=bounds, values=keys
+    )
+    data, sql = split_asked(texts)
     question, parameters = text_of(sql), values_of(values or [])
-    with options.open_session(catalog, server, dataset) as session, pointing_at(question):
+    with open_asked(data, protection, catalog, server, dataset) as session:
+        show_preview(
+            session,
+            question,
+            parameters,
+            form,
+            epsilon=epsilon,
+            error=error,
+            delta=delta,
+            assuming_count=assuming_count,
+        )
+
+
+def show_preview(
+    session: "Session | RemoteSession",
+    question: str,
+    parameters: "Parameters",
+    form: options.Report = options.Report.table,
+    *,
+    epsilon: Fraction | None,
+    error: Fraction | None,
+    delta: Fraction | None,
+    assuming_count: int | None = None,
+) -> None:
+    """Write what a question would cost."""
+    with pointing_at(question):
         preview = session.explain(
             question, parameters, epsilon=epsilon, error=error, delta=delta, assuming_count=assuming_count
         )
-        neighbouring = options.neighbouring_of(session)
+    neighbouring = options.neighbouring_of(session)
     if form is options.Report.json:
         from lapwing.documents.preview_document import (
             preview_document,  # here, so that `lapwing --help` loads no engine

@@ -136,9 +136,6 @@ CatalogFile = Annotated[
 ]
 DEFAULT_CATALOG: Final = Path("lapwing.toml")
 
-Sql = Annotated[
-    str, typer.Argument(metavar="SQL", help="One SELECT, or - to read it from standard input.", show_default=False)
-]
 Epsilon = Annotated[
     Fraction | None, amount(above_zero("--epsilon"), "The price: the question alone is (epsilon, delta)-private.")
 ]

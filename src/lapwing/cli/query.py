@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 import lapwing as lw
-from lapwing.cli import explain, options
+from lapwing.cli import explain, first_contact, options
 from lapwing.cli.answer_formats import BINARY, Format
 from lapwing.cli.asking import USUAL_CONFIDENCE, ask, format_of, paid_for, require_writable, say, write
 from lapwing.cli.charts import HELP, require_chart, write_chart
 from lapwing.cli.console import note, on_terminal
+from lapwing.cli.first_contact import Protection, open_asked, split_asked
 from lapwing.cli.question import Stopped, ignore_interrupts, require_at_most_one, text_of, values_of
 from lapwing.errors import Fault, InvalidParameter
 
@@ -27,13 +28,15 @@ Examples:
   lapwing query "SELECT COUNT(*) AS n FROM visits" --error 50 --format json
   lapwing query - --epsilon 0.5 -o answer.csv < question.sql
   lapwing query "SELECT COUNT(*) AS n FROM visits" --epsilon 0.5 --server https://dp.example.org
+  lapwing query visits.csv "SELECT COUNT(*) AS n FROM visits" --epsilon 0.5 \\
+      --privacy-unit person_id --max-rows 5
 
 \b
 The same question again is free. Ctrl-C says whether the price was paid."""
 
 
 def command(
-    sql: options.Sql,
+    texts: first_contact.Asked,
     epsilon: options.Epsilon = None,
     error: options.Error = None,
     delta: options.Delta = None,
@@ -59,26 +62,28 @@ def command(
     queue: Annotated[
         bool, typer.Option("--queue", help="With --server: wait for it however long it takes; Ctrl-C cancels it.")
     ] = False,
+    privacy_unit: first_contact.PrivacyUnit = None,
+    budget: first_contact.BudgetOption = None,
+    max_rows: first_contact.MaxRows = None,
+    types: first_contact.Types = None,
+    bounds: first_contact.Bounds = None,
+    keys: first_contact.Keys = None,
 ) -> None:
     """Ask a question, charge its price to the budget, and write the noisy answer."""
     require_at_most_one(epsilon, error)
     form = form or (format_of(output) if output is not None else Format.table if on_terminal() else Format.csv)
+    protection = Protection(
+        privacy_unit=privacy_unit, budget=budget, max_rows=max_rows, types=types, bounds=bounds, values=keys
+    )
+    data, sql = split_asked(texts)
     question, parameters = text_of(sql), values_of(values or [])
     if question.lstrip()[:7].upper() == "EXPLAIN":  # EXPLAIN PRIVACY SELECT … asks for the price alone
-        return explain.command(
-            sql=question,
-            epsilon=epsilon,
-            error=error,
-            delta=delta,
-            values=values,
-            catalog=catalog,
-            server=server,
-            dataset=dataset,
-        )
+        with open_asked(data, protection, catalog, server, dataset) as session:
+            return explain.show_preview(session, question, parameters, epsilon=epsilon, error=error, delta=delta)
     if form in BINARY and output is None and on_terminal():
         raise InvalidParameter(f"{form.title()} is binary, and this is a terminal; add -o FILE or pipe it.")
     require_chart(plot)
-    with options.open_session(catalog, server, dataset) as session:
+    with open_asked(data, protection, catalog, server, dataset) as session:
         for file in (output, plot):
             if file is not None:
                 require_writable(file, session)

@@ -2,9 +2,13 @@
 
 import sys
 from collections.abc import Iterable
-from typing import Final
+from pathlib import Path
+from typing import Annotated, Final
 
-from lapwing.cli import options
+import typer
+
+from lapwing.cli import first_contact, options
+from lapwing.cli.first_contact import Protection, open_asked
 from lapwing.cli.question import require_at_most_one
 from lapwing.cli.shell.shell import Settings, Shell
 from lapwing.cli.shell.statements import split
@@ -17,6 +21,7 @@ Examples:
   lapwing shell
   lapwing shell --epsilon 0.1 --server https://dp.example.org
   lapwing shell --epsilon 0.1 < questions.sql
+  lapwing shell visits.parquet --privacy-unit person_id --max-rows 5
 
 \b
 A question ends in a semicolon; .help shows the rest. With `pip install 'lapwing[shell]'`
@@ -24,15 +29,28 @@ Tab completes tables, columns, functions and listed values."""
 
 
 def command(
+    data: Annotated[
+        Path | None,
+        typer.Argument(metavar="[DATA | CATALOG]", help="A file of data, or a catalog.", show_default=False),
+    ] = None,
     epsilon: options.Epsilon = None,
     error: options.Error = None,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
     dataset: options.Dataset = None,
+    privacy_unit: first_contact.PrivacyUnit = None,
+    budget: first_contact.BudgetOption = None,
+    max_rows: first_contact.MaxRows = None,
+    types: first_contact.Types = None,
+    bounds: first_contact.Bounds = None,
+    keys: first_contact.Keys = None,
 ) -> None:
     """Ask one question after the other, each with its price; the budget that is left stands in the prompt."""
     require_at_most_one(epsilon, error)
-    with options.open_session(catalog, server, dataset) as session:
+    protection = Protection(
+        privacy_unit=privacy_unit, budget=budget, max_rows=max_rows, types=types, bounds=bounds, values=keys
+    )
+    with open_asked(data, protection, catalog, server, dataset) as session:
         shell = Shell(session, Settings(epsilon=epsilon, error=error))
         if not sys.stdin.isatty():
             _answer(shell, piped())

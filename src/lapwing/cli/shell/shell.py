@@ -11,7 +11,6 @@ from lapwing.chart_files import require_suffix
 from lapwing.cli import asking, budget, describe, explain, figures, options, tables
 from lapwing.cli.answer_formats import Format
 from lapwing.cli.console import labelled, note, show
-from lapwing.cli.question import pointing_at
 from lapwing.cli.shell.statements import WORDS, is_command
 from lapwing.errors import InvalidParameter, LapwingError
 from lapwing.suggestions import meant
@@ -100,9 +99,7 @@ class Shell:
 
     def _explain(self, question: str) -> None:
         asked = self.settings
-        with pointing_at(question):
-            preview = self.session.explain(question, epsilon=asked.epsilon, error=asked.error, delta=asked.delta)
-        show(*explain.as_page(preview, options.neighbouring_of(self.session)))
+        explain.show_preview(self.session, question, (), epsilon=asked.epsilon, error=asked.error, delta=asked.delta)
 
     def _look_at_budget(self) -> None:
         try:

@@ -1,0 +1,179 @@
+"""A file of data instead of a catalog: protected at the first question, and opened by its own name from then on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, final
+
+import typer
+
+import lapwing as lw
+from lapwing.catalog.text_files import ending, is_text, stem
+from lapwing.cli import options
+from lapwing.cli.column_options import bounds_of, types_of, values_of
+from lapwing.cli.console import note
+from lapwing.cli.figures import epsilon as epsilon_text
+from lapwing.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from lapwing.catalog.model import Catalog
+    from lapwing.client import RemoteSession
+    from lapwing.session import Session
+
+USUAL_BUDGET: Final = Fraction(3)
+"""The epsilon that all answers together may reveal, where nothing else is said: the odds that a person is in the data
+change by a factor of twenty at most."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What all answers from a file together may reveal."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+
+def budget_of(text: str) -> Budget:
+    """Read `EPSILON` or `EPSILON,DELTA`."""
+    epsilon, comma, delta = text.partition(",")
+    return Budget(
+        epsilon=options.above_zero("--budget")(epsilon.strip()),
+        delta=options.part_of_one("The delta of --budget")(delta.strip()) if comma else Fraction(0),
+    )
+
+
+Asked = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[DATA] SQL",
+        help="One SELECT, or - to read it from standard input; before it a file of data, instead of a catalog.",
+        show_default=False,
+    ),
+]
+PrivacyUnit = Annotated[
+    str | None,
+    typer.Option("--privacy-unit", metavar="COLUMN", help='DATA: whose row it is, or "row".', show_default=False),
+]
+BudgetOption = Annotated[
+    Budget | None,
+    typer.Option(
+        "--budget",
+        metavar="EPSILON[,DELTA]",
+        parser=budget_of,
+        help="DATA: what all answers together may reveal; 3 unless given.",
+        show_default=False,
+    ),
+]
+MaxRows = Annotated[int | None, typer.Option("--max-rows", metavar="K", help="DATA: rows of a unit that count.")]
+Types = Annotated[
+    list[str] | None, typer.Option("--types", metavar="COLUMN=TYPE,…", help="DATA: types of a CSV file; else text.")
+]
+Bounds = Annotated[
+    list[str] | None,
+    typer.Option("--bounds", metavar="COLUMN=LOWER:UPPER", help="DATA: public bounds, for SUM and AVG."),
+]
+Keys = Annotated[
+    list[str] | None, typer.Option("--values", metavar="COLUMN=A,B,…", help="DATA: public keys, for GROUP BY.")
+]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protection:
+    """What a command was told of a file of data; all of it must be public knowledge."""
+
+    privacy_unit: str | None = None
+    budget: Budget | None = None
+    max_rows: int | None = None
+    types: Sequence[str] | None = None
+    bounds: Sequence[str] | None = None
+    values: Sequence[str] | None = None
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """The options that were given."""
+        options = {
+            "--privacy-unit": self.privacy_unit,
+            "--budget": self.budget,
+            "--max-rows": self.max_rows,
+            "--types": self.types,
+            "--bounds": self.bounds,
+            "--values": self.values,
+        }
+        return tuple(name for name, value in options.items() if value is not None)
+
+
+def split_asked(texts: Sequence[str]) -> tuple[Path | None, str]:
+    """Return the file of data, if one is named, and the question."""
+    match texts:
+        case [sql] if not ending(Path(sql)):
+            return None, sql
+        case [data, sql] if ending(Path(data)):
+            return Path(data), sql
+        case [data]:
+            raise InvalidParameter(f"What is asked of {data[:80]}? Write the question after it, in double quotes.")
+    raise InvalidParameter("The question is one text: put it in double quotes, after a file of data if there is one.")
+
+
+def open_asked(
+    data: Path | None, protection: Protection, catalog: Path, server: str | None, dataset: str | None
+) -> "Session | RemoteSession":
+    """Open a session on a file of data, or else on a catalog or a server.
+
+    Args: data: a file of data, or another catalog.
+    """
+    if protection.said and (data is None or not ending(data)):
+        raise InvalidParameter(
+            f"{protection.said[0]} goes with a file of data, like visits.csv; a catalog says it itself."
+        )
+    if data is None or not ending(data):
+        return options.open_session(data or catalog, server, dataset)
+    if server is not None:
+        raise InvalidParameter("--server asks a server, which has its data: leave out the file.")
+    return _protected(data, protection)
+
+
+def _protected(data: Path, protection: Protection) -> "Session":
+    from lapwing.catalog.toml import load  # here, so that a question to a server loads none of it
+
+    beside = data.parent / f"{stem(data)}.lapwing.toml"
+    before = load(beside) if beside.exists() else None
+    if before is not None and not protection.said:
+        return lw.connect(beside)
+    unit = protection.privacy_unit or (before.tables[0].privacy_unit if before is not None else None)
+    if unit is None:
+        raise InvalidParameter(
+            f"{data} is not protected yet. Say by --privacy-unit which column says whose row it is (or row, if each "
+            "stands alone), and by --max-rows how many rows one of them may have at most, like "
+            "--privacy-unit person_id --max-rows 5."
+        )
+    if before is None and protection.max_rows is None and unit != "row":
+        raise InvalidParameter(
+            "--max-rows is missing; say how many rows one unit may have at most, from what the table is about, like 10."
+        )
+    budget = protection.budget or _budget(before)
+    session = lw.protect(
+        data,
+        privacy_unit=unit,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        max_rows_per_unit=protection.max_rows or (before.tables[0].max_rows_per_unit if before is not None else None),
+        types=None if protection.types is None else types_of(protection.types),
+        bounds=None if protection.bounds is None else bounds_of(protection.bounds),
+        domains=None if protection.values is None else values_of(protection.values),
+    )
+    if before is None:
+        whole = f"epsilon {epsilon_text(budget.epsilon)}" + (f", delta {float(budget.delta):g}" if budget.delta else "")
+        note("written", f"{beside}: the budget of all answers together is {whole} (--budget says another)")
+        if is_text(data) and protection.types is None:
+            note("note", "A CSV file holds no types, so every column is text; --types age=integer says others.")
+    return session
+
+
+def _budget(before: "Catalog | None") -> Budget:
+    """Return the budget of a file that is protected already, or the usual one."""
+    if before is None:
+        return Budget(epsilon=USUAL_BUDGET, delta=Fraction(0))
+    return Budget(epsilon=before.budget.epsilon, delta=before.budget.delta)

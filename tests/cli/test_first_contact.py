@@ -1,0 +1,93 @@
+"""A question to a file of data: protected once, opened by its name from then on, under one budget."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+import lapwing as lw
+from lapwing.cli.first_contact import split_asked
+from tests.support.cli.command import Run
+
+COUNT = "SELECT COUNT(*) AS n FROM visits"
+PROTECTED = ("--privacy-unit", "person_id", "--max-rows", "3")
+
+
+def test_the_first_question_protects_the_file(folder: Path, run: Run) -> None:
+    first = run("query", "visits.parquet", COUNT, "--epsilon", "0.5", *PROTECTED)
+    assert (first.status, first.out.splitlines()[0]) == (0, "n,n_low,n_high")
+    assert "budget of all answers together is epsilon 3 (" in first.err
+    again = run("query", "visits.parquet", COUNT, "--epsilon", "0.5")
+    assert (again.out, "free: it was bought before" in again.err) == (first.out, True)
+    assert run("explain", "visits.parquet", COUNT, "--epsilon", "0.25").status == 0
+    with lw.connect("visits.lapwing.toml") as session:
+        budget = session.catalog.budget
+        assert (float(budget.epsilon), float(budget.delta), len(session.budget().history)) == (3.0, 0.0, 1), folder
+
+
+def test_what_is_said_of_the_file_is_kept(folder: Path, run: Run) -> None:
+    said = (*PROTECTED, "--budget", "2,1e-6", "--bounds", "cost=0:500", "--values", "plan=a,b")
+    sql = "SELECT plan, AVG(cost) AS cost FROM visits GROUP BY plan"
+    assert run("explain", "visits.parquet", sql, "--epsilon", "0.5", *said).status == 0
+    assert run("query", "visits.parquet", sql, "--epsilon", "0.5").status == 0
+    wider = run("query", "visits.parquet", sql, "--epsilon", "0.5", "--bounds", "cost=0:900")
+    assert (wider.status, "cost is between 0 and 900" in wider.err) == (0, True)
+    with lw.connect("visits.lapwing.toml") as session:
+        budget = session.catalog.budget
+        assert (float(budget.epsilon), float(budget.delta), len(session.budget().history)) == (2.0, 1e-6, 2), folder
+
+
+def test_another_promise_is_refused(folder: Path, run: Run) -> None:
+    assert run("query", "visits.parquet", COUNT, "--epsilon", "0.5", *PROTECTED).status == 0
+    for other in (("--budget", "4"), ("--privacy-unit", "plan")):
+        refused = run("query", "visits.parquet", COUNT, "--epsilon", "0.5", *other)
+        assert (refused.status, "is already protected" in refused.err) == (2, True)
+    with lw.connect("visits.lapwing.toml") as session:
+        assert len(session.budget().history) == 1, folder
+
+
+def test_a_csv_file_is_text_unless_its_types_are_said(folder: Path, run: Run) -> None:
+    lines = [f"{person},{person % 80}" for person in range(300)]
+    (folder / "ages.csv").write_text("\n".join(["id,age", *lines]) + "\n")
+    said = ("--privacy-unit", "id", "--max-rows", "1")
+    first = run("query", "ages.csv", "SELECT COUNT(*) AS n FROM ages", "--epsilon", "0.5", *said)
+    assert (first.status, "every column is text" in first.err) == (0, True)
+    mean = "SELECT AVG(age) AS age FROM ages"
+    assert run("query", "ages.csv", mean, "--epsilon", "0.5").status == 3
+    typed = ("--types", "age=integer", "--bounds", "age=0:110")
+    assert run("query", "ages.csv", mean, "--epsilon", "0.5", *typed).status == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("visits.parquet", COUNT), "visits.parquet is not protected yet. Say by --privacy-unit"),
+        (("visits.parquet", COUNT, "--privacy-unit", "person_id"), "--max-rows is missing"),
+        (("visits.parquet",), "What is asked of visits.parquet?"),
+        (("SELECT", "COUNT(*)", "FROM", "visits"), "put it in double quotes"),
+        ((COUNT, "--budget", "4"), "--budget goes with a file of data"),
+        (("visits.parquet", COUNT, "--budget", "0"), "--budget is '0'"),
+        (("visits.parquet", COUNT, "--budget", "1,2"), "The delta of --budget is '2'"),
+        (("visits.parquet", COUNT, *PROTECTED, "--server", "http://127.0.0.1:1"), "leave out the file"),
+        (("nothing.csv", COUNT, *PROTECTED), "nothing.csv"),
+    ],
+)
+def test_what_is_wrong_leaves_nothing_behind(folder: Path, run: Run, arguments: tuple[str, ...], words: str) -> None:
+    outcome = run("query", *arguments, "--epsilon", "0.5")
+    assert outcome.status in (2, 6)
+    assert words in outcome.err
+    assert [file.name for file in folder.iterdir()] == ["visits.parquet"]
+
+
+def test_a_question_alone_is_no_file() -> None:
+    assert split_asked([COUNT]) == (None, COUNT)
+    assert split_asked(["-"]) == (None, "-")
+    assert split_asked(["data/a.csv.gz", COUNT]) == (Path("data/a.csv.gz"), COUNT)
+
+
+def test_a_shell_opens_a_file_too(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{COUNT};\n"))
+    assert run("shell", "visits.parquet", "--epsilon", "0.5").status == 2
+    assert run("shell", "visits.parquet", "--epsilon", "0.5", *PROTECTED).status == 0
+    with lw.connect("visits.lapwing.toml") as session:
+        assert len(session.budget().history) == 1, folder
