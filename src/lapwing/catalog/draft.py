@@ -19,6 +19,7 @@ from lapwing.catalog.column_checks import NUMERIC
 from lapwing.catalog.file_columns import FileColumn, read_columns
 from lapwing.catalog.model import ROW, Budget, Catalog, Table
 from lapwing.catalog.place import refuse, within
+from lapwing.catalog.public import PublicTable
 from lapwing.catalog.table import Bound, Column, Value
 from lapwing.catalog.text_files import stem
 from lapwing.catalog.toml import default_measure
@@ -46,6 +47,7 @@ def draft(
     epsilon: Number,
     delta: Number = 0,
     max_rows_per_unit: int | None = None,
+    rows_at_most: int | None = None,
     types: Mapping[str, str] | None = None,
     bounds: Mapping[str, tuple[Edge, Edge]] | None = None,
     values: Mapping[str, Sequence[object]] | None = None,
@@ -56,6 +58,7 @@ def draft(
     people: int | None = None,
     folder: Path | None = None,
     unreadable: str | None = None,
+    public_tables: Sequence[PublicTable] = (),
 ) -> Draft:
     """Draft a catalog of one table from the names in a Parquet or CSV file, and the types that Parquet declares.
 
@@ -64,10 +67,12 @@ def draft(
             that is not named is text.
         bounds: column → (lower, upper); `values`: column → public keys. A text is read as the column's type.
         max_rows_per_unit: required unless the privacy unit is "row".
+        rows_at_most: how many rows there may be in all, if that is said.
         max_length: column → the most bytes of a text, 256 unless given.
         people: a public figure of how many privacy units there are; it only judges delta and is not stored.
         folder: where the catalog will be written; the folder of the file unless given.
         unreadable: "null" to accept values that are not of their type, as `Table.unreadable`.
+        public_tables: what everybody knows, as `public_draft` drafts it.
 
     Raises: CatalogError or InvalidParameter for what contradicts itself or makes no sense; DataFault if the file is
         missing or unreadable.
@@ -82,13 +87,14 @@ def draft(
         table = _table(
             source, folder, privacy_unit, max_rows_per_unit, columns, bounds or {}, values or {}, max_length or {}
         )
-        table = replace(table, unreadable=unreadable)
+        table = replace(table, unreadable=unreadable, rows_at_most=rows_at_most)
     catalog = Catalog(
         name=table.name,
         engine="duckdb",
         ledger=f"sqlite:{stem(source)}.lapwing.db",
         budget=budget,
         tables=(table,),
+        public_tables=tuple(public_tables),
         folder=(folder or source.parent).absolute(),
     )
     return Draft(catalog=catalog, notes=(*_table_notes(table, columns), *_delta_notes(budget.delta, people)))
@@ -135,14 +141,14 @@ def _table(
         )
     return Table(
         name=name,
-        source=_source_from(folder, source),
+        source=source_from(folder, source),
         privacy_unit=unit,
         max_rows_per_unit=1 if rows is None else rows,
         columns=columns,
     )
 
 
-def _source_from(folder: Path | None, source: Path) -> str:
+def source_from(folder: Path | None, source: Path) -> str:
     """Return the path of the source as the catalog holds it: relative if it is below the catalog's folder."""
     if folder is None:
         return source.name

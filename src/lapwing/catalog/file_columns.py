@@ -187,8 +187,8 @@ def _text_column(name: str, text: object) -> FileColumn:
 def guessed_types(source: Path) -> dict[str, str]:
     """Guess the types of the columns of a CSV file from its first rows, spelled as `type_of` reads them.
 
-    Guarantee: none. One person's row may decide what is guessed. So it is shown to the curator, who judges it by what
-        the columns are for and says the types; nothing else may use it.
+    Guarantee: none. One person's row may decide what is guessed. So of a file of protected rows it is shown to the
+        curator, who judges it by what the columns are for and says the types; nothing else may use it.
     Raises: DataFault if the file is missing or unreadable.
     """
     with _readable(source):

@@ -19,6 +19,7 @@ from lapwing.errors import CatalogError, InvalidParameter
 
 if TYPE_CHECKING:
     from lapwing.catalog.model import Catalog
+    from lapwing.cli.interview import Answers
 
 EXAMPLE: Final = """\b
 Example:
@@ -32,6 +33,14 @@ Example:
 Types, bounds, values and --max-rows must be public knowledge: taken from the data
 they are outside the guarantee. Rows are not read; for a CSV file without --types,
 which is refused, the first rows are, to show you a draft of them."""
+
+
+MISSING: Final = {
+    "--privacy-unit": 'say which column says whose row it is, or "row" if each stands alone',
+    "--epsilon": "say what all answers together may reveal, like 3",
+    "--max-rows": "say how many rows one unit may have at most, from what the table is about, like 10",
+}
+"""Of options that are needed, what to say."""
 
 
 class Measure(StrEnum):
@@ -50,11 +59,13 @@ def command(
         ),
     ],
     privacy_unit: Annotated[
-        str, typer.Option(metavar="COLUMN", help='The column that says whose row it is, or "row".', show_default=False)
-    ],
+        str | None,
+        typer.Option(metavar="COLUMN", help='The column that says whose row it is, or "row".', show_default=False),
+    ] = None,
     epsilon: Annotated[
-        Fraction, amount(above_zero("--epsilon"), "The most that all answers together may reveal.", show_default=False)
-    ],
+        Fraction | None,
+        amount(above_zero("--epsilon"), "The most that all answers together may reveal.", show_default=False),
+    ] = None,
     delta: Annotated[
         Fraction | None, amount(part_of_one("--delta"), "What epsilon may miss; without it, the budget is pure.")
     ] = None,
@@ -63,6 +74,9 @@ def command(
         typer.Option(
             metavar="K", help="Rows of a unit beyond it do not exist for any question; needed unless the unit is a row."
         ),
+    ] = None,
+    rows_at_most: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="How many rows there may be in all, with room to grow.")
     ] = None,
     types: Annotated[
         list[str] | None,
@@ -103,6 +117,10 @@ def command(
     people: Annotated[
         int | None, typer.Option(metavar="N", help="How many units there are, if that is public: to judge delta by.")
     ] = None,
+    public: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="A file that everybody knows, as a public table to join; may be repeated."),
+    ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The catalog to write.")
     ] = DEFAULT_CATALOG,
@@ -110,51 +128,112 @@ def command(
 ) -> None:
     """Write a catalog for a file: names from the file, and types from a Parquet file; everything else from you.
 
-    Reads no row. A CSV file holds no types: without --types it is refused, and a draft of them is shown.
+    On a terminal it asks for what is not given, each question with its reason. Reads no row; but a CSV file holds no
+    types, and the first rows are read for a draft of them that you judge.
     """
     from lapwing.catalog.draft import draft  # here, so that `lapwing --help` loads no file reader
     from lapwing.catalog.model import ROW
-    from lapwing.catalog.text_files import is_text
+    from lapwing.catalog.public_draft import public_draft
     from lapwing.catalog.toml import write
+    from lapwing.cli.interview import Answers, interview
 
     if source.is_dir():
         raise CatalogError(f"{source} is a folder; name the Parquet or CSV file in it. Nothing was written.")
-    if max_rows is None and privacy_unit != ROW:
-        raise InvalidParameter(
-            "--max-rows is missing; say how many rows one unit may have at most, from what the table is about, like 10."
-        )
     if output.exists() and not force:
         raise CatalogError(f"{output} exists already; nothing was changed. Choose another --output, or add --force.")
-    if types is None and is_text(source):
+    said = Answers(
+        privacy_unit=privacy_unit,
+        max_rows=max_rows,
+        types=types,
+        bounds=bounds or (),
+        values=values or (),
+        rows_at_most=rows_at_most,
+        people=people,
+        epsilon=epsilon,
+        delta=delta,
+        delta_keys=delta_keys,
+    )
+    missing = _missing(source, said)
+    if missing and sys.stdin.isatty() and sys.stderr.isatty():
+        said = interview(source, said)
+    elif missing == "--types":
         _refuse_without_types(source)
+    elif missing:
+        raise InvalidParameter(f"{missing} is missing: {MISSING[missing]}. On a terminal, `lapwing init` asks for it.")
+    folder = output.absolute().parent
     drafting = partial(
         draft,
         source,
-        privacy_unit=privacy_unit,
-        epsilon=epsilon,
-        max_rows_per_unit=max_rows,
-        types=types_of(types),
-        bounds=bounds_of(bounds),
-        values=values_of(values),
+        privacy_unit=said.privacy_unit or ROW,
+        epsilon=said.epsilon or 0,
+        max_rows_per_unit=said.max_rows,
+        rows_at_most=said.rows_at_most,
+        types=types_of(said.types),
+        bounds=bounds_of(said.bounds),
+        values=values_of(said.values),
         max_length=lengths_of(max_length),
         neighbouring=neighbouring.value,
-        delta_keys=delta_keys or 0,
-        people=people,
+        delta_keys=said.delta_keys or 0,
+        people=said.people,
         unreadable=unreadable and unreadable.value,
-        folder=output.absolute().parent,
+        folder=folder,
+        public_tables=[public_draft(file, folder) for file in public or ()],
     )
-    drafted, advice = drafting(delta=delta or 0, measure=measure and measure.value), ""
+    drafted, advice = drafting(delta=said.delta or 0, measure=measure and measure.value), ""
     if questions is not None:
         taken, advice = _advised(drafted.catalog, questions, measure)
         if taken != drafted.catalog.budget.measure:  # pure: it has no use for a delta beyond that of keys
-            drafted = drafting(delta=(delta_keys or 0) if taken == Measure.pure else delta or 0, measure=taken)
+            drafted = drafting(
+                delta=(said.delta_keys or 0) if taken == Measure.pure else said.delta or 0, measure=taken
+            )
     write(drafted.catalog, output, overwrite=force)
     if advice:
         complain(advice)
     for line in drafted.notes:
         note("note", line)
     note("written", f"{output}; look it over, it is the guarantee's fine print.")
+    if missing:
+        complain(visible(f"\nThe same without questions:\n{_command(source, said)}", keep="\n"))
     complain(visible(_next(drafted.catalog, output), keep="\n"))
+
+
+def _missing(source: Path, said: "Answers") -> str | None:
+    """Return the first option that is needed and was not given."""
+    from lapwing.catalog.model import ROW  # here: see above
+    from lapwing.catalog.text_files import is_text
+
+    rows = said.max_rows is None and said.privacy_unit != ROW
+    needed = {
+        "--privacy-unit": said.privacy_unit is None,
+        "--epsilon": said.epsilon is None,
+        "--max-rows": rows,
+        "--types": said.types is None and is_text(source),
+    }
+    return next((option for option, lacks in needed.items() if lacks), None)
+
+
+def _command(source: Path, said: "Answers") -> str:
+    """Return the command that would have answered all that was asked."""
+    from lapwing.cli.interview import plain  # here: see above
+
+    single = {
+        "--privacy-unit": said.privacy_unit,
+        "--max-rows": said.max_rows,
+        "--rows-at-most": said.rows_at_most,
+        "--people": said.people,
+        "--epsilon": said.epsilon,
+        "--delta": said.delta or None,
+        "--delta-keys": said.delta_keys or None,
+    }
+    several = {"--types": said.types or (), "--bounds": said.bounds, "--values": said.values}
+    options = [
+        (option, plain(value) if isinstance(value, Fraction) else str(value))
+        for option, value in single.items()
+        if value is not None
+    ]
+    options += [(option, text) for option, texts in several.items() for text in texts]
+    lines = [f"{option} {shlex.quote(text)}" for option, text in options]
+    return " \\\n      ".join([f"  lapwing init {shlex.quote(os.fspath(source))}", *lines])
 
 
 def _refuse_without_types(source: Path) -> NoReturn:

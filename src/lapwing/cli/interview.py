@@ -1,0 +1,319 @@
+"""The questions that `lapwing init` asks on a terminal: each with its reason, and where one can be meant, a default.
+
+Nothing that is asked may be learned from the data, and no row is read to find a default, but for the types of a CSV
+file, which are a draft for the curator to judge.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar, final
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from lapwing.catalog.draft import table_name
+from lapwing.catalog.file_columns import guessed_types, read_columns
+from lapwing.catalog.model import ROW
+from lapwing.catalog.text_files import is_text
+from lapwing.cli.column_options import bounds_of, types_line, types_of, values_of
+from lapwing.cli.console import Fitted, new_table, rendered, text
+from lapwing.cli.figures import delta
+from lapwing.cli.options import above_zero, part_of_one
+from lapwing.cli.streams import complain, complain_of
+from lapwing.errors import InvalidParameter, LapwingError
+from lapwing.suggestions import meant
+
+if TYPE_CHECKING:
+    from lapwing.catalog.file_columns import FileColumn
+
+Answer = TypeVar("Answer")
+
+LIKE_A_UNIT: Final = re.compile(
+    r"(person|people|patient|customer|client|user|member|student|employee|household|subject|respondent|card|account)s?"
+    r"([_ ]?(id|no|nr|number|key|code))?|.*[_ ](id|uid)|.*Id|ID|id|uid|ssn",
+    re.ASCII,
+)
+"""Names of columns that say whose row it is, mostly."""
+USUAL_ROWS: Final = 10
+USUAL_EPSILON: Final = Fraction(3)
+USUAL_DELTA: Final = Fraction(1, 10**6)
+SKIP_REST: Final = "."
+WIDTH: Final = 88
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What is said of a file in options, or in answers to questions; texts as the options have them."""
+
+    privacy_unit: str | None = None
+    max_rows: int | None = None
+    types: Sequence[str] | None = None
+    bounds: Sequence[str] = ()
+    values: Sequence[str] = ()
+    rows_at_most: int | None = None
+    people: int | None = None
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    delta_keys: Fraction | None = None
+
+
+def interview(source: Path, given: Answers) -> Answers:
+    """Ask for what was not given, on a terminal.
+
+    Raises: DataFault if the file cannot be read; InvalidParameter if the answers end.
+    """
+    said = _types(source, given) if is_text(source) else given
+    columns = [column for column in read_columns(source, types_of(said.types)) if column.type is not None]
+    if not is_text(source):
+        _show(source, columns)
+    said = _whose(said, columns)
+    asked = [column for column in columns if column.name != said.privacy_unit]
+    said = _bounds(said, asked)
+    said = _budget(_sizes(_values(said, asked), table_name(source)))
+    listed = values_of(said.values)
+    return _keys(said, [c.name for c in asked if c.type == "string" and c.name not in listed])
+
+
+# ---- the questions ---------------------------------------------------------------------------------------------------
+
+
+def _types(source: Path, said: Answers) -> Answers:
+    if said.types is not None:
+        _show(source, read_columns(source, types_of(said.types)))
+        return said
+    guessed = guessed_types(source)
+    _show(source, [replace(column, type=guessed.get(column.name)) for column in read_columns(source, {})])
+    more = _ask(
+        "Are these types right?",
+        "A CSV file holds no types; these are guessed from its first rows. One row may have decided: judge each by "
+        "what the column is for, not by what it holds. Enter takes them; or correct some, like "
+        "age=integer,cost=decimal:0.01",
+        "yes",
+        lambda answer: {} if answer.casefold() in ("y", "yes") else _checked_types(source, answer),
+    )
+    return replace(said, types=[types_line({**guessed, **more})])
+
+
+def _checked_types(source: Path, answer: str) -> dict[str, str]:
+    types = types_of([answer])
+    known = {column.name for column in read_columns(source, types)}
+    _require_known(types, sorted(known))
+    return types
+
+
+def _whose(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
+    names = [column.name for column in columns]
+    likely = next((name for name in names if LIKE_A_UNIT.fullmatch(name)), None)
+
+    def unit(answer: str) -> str:
+        if answer != ROW:
+            _require_known([answer], names)
+        return answer
+
+    if said.privacy_unit is None:
+        whose = _ask(
+            "Whose row is it?",
+            "Name the column that says which person (or household, or firm) a row is about: this is who is protected, "
+            "with all rows. Write row if each row is somebody else.",
+            likely,
+            unit,
+        )
+        said = replace(said, privacy_unit=whose)
+    if said.max_rows is None and said.privacy_unit != ROW:
+        rows = _ask(
+            f"How many rows may one {said.privacy_unit} have?",
+            "More than that do not exist for any question. The larger the number, the more noise; the smaller, the "
+            "more is left out. Take it from what the table is about, such as visits in a year.",
+            str(USUAL_ROWS),
+            _whole,
+        )
+        said = replace(said, max_rows=rows)
+    return said
+
+
+def _bounds(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
+    known = bounds_of(said.bounds)
+    open_ones = [
+        c for c in columns if c.type in ("integer", "decimal", "float", "date", "timestamp") and c.name not in known
+    ]
+    if not open_ones:
+        return said
+    _explain(
+        "Between which bounds?",
+        "SUM and AVG need bounds, and so do days between dates; values outside count as the nearest bound. Say what "
+        "the column may mean, such as 0:110 for an age: bounds taken from the data would give somebody away. Enter "
+        f"leaves a column without, and {SKIP_REST} all that follow.",
+    )
+    found = []
+    for column in open_ones:
+        example = {"date": "2020-01-01:2029-12-31", "timestamp": "2020-01-01:2029-12-31"}.get(str(column.type), "0:100")
+        answer = _answer(f"{column.name} ({column.type}), like {example}", None, _pair(column.name))
+        if answer == SKIP_REST:
+            break
+        found += [f"{column.name}={answer}"] if answer else []
+    return replace(said, bounds=[*said.bounds, *found])
+
+
+def _pair(name: str) -> Callable[[str], str]:
+    def read(answer: str) -> str:
+        if answer not in ("", SKIP_REST):
+            bounds_of([f"{name}={answer}"])
+        return answer
+
+    return read
+
+
+def _values(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
+    known = values_of(said.values)
+    open_ones = [column for column in columns if column.type == "string" and column.name not in known]
+    if not open_ones:
+        return said
+    _explain(
+        "Which values?",
+        "GROUP BY needs the values of a column, such as a,b,c: all of them are in every answer, whether anybody has "
+        f"them or not. List what everybody knows. Enter leaves a column without, and {SKIP_REST} all that follow.",
+    )
+    found = []
+    for column in open_ones:
+        answer = _answer(column.name, None, _list(column.name))
+        if answer == SKIP_REST:
+            break
+        found += [f"{column.name}={answer}"] if answer else []
+    return replace(said, values=[*said.values, *found])
+
+
+def _list(name: str) -> Callable[[str], str]:
+    def read(answer: str) -> str:
+        if answer not in ("", SKIP_REST):
+            values_of([f"{name}={answer}"])
+        return answer
+
+    return read
+
+
+def _sizes(said: Answers, table: str) -> Answers:
+    if said.rows_at_most is None:
+        rows = _ask(
+            f"How many rows will {table} have at most?",
+            "A public figure with room to grow. A service fixes by it when answers leave, so that nobody learns from "
+            "the clock. Enter says nothing.",
+            "",
+            lambda answer: None if answer == "" else _whole(answer),
+        )
+        said = replace(said, rows_at_most=rows)
+    if said.people is None:
+        people = _ask(
+            "How many people are in it, about?",
+            "Only if that is public: delta is judged by it. Enter says nothing.",
+            "",
+            lambda answer: None if answer == "" else _whole(answer),
+        )
+        said = replace(said, people=people)
+    return said
+
+
+def _budget(said: Answers) -> Answers:
+    if said.epsilon is None:
+        epsilon = _ask(
+            "What may all answers together reveal? (epsilon)",
+            "Whatever is asked, the odds that somebody is in the data change at most by a factor of e to the epsilon: "
+            "3 is 20 times, 1 is 2.7 times, and 10 hardly protects. Smaller is more private, and less exact.",
+            plain(USUAL_EPSILON),
+            above_zero("Epsilon"),
+        )
+        said = replace(said, epsilon=epsilon)
+    if said.delta is None:
+        delta = _ask(
+            "And what may that miss? (delta)",
+            "A delta far below one in the number of people makes many questions much more exact; 0 promises epsilon "
+            "without exception.",
+            plain(_usual_delta(said.people)),
+            part_of_one("Delta"),
+        )
+        said = replace(said, delta=delta)
+    return said
+
+
+def _keys(said: Answers, unlisted: Sequence[str]) -> Answers:
+    if said.delta_keys is not None or not said.delta or not unlisted:
+        return said
+    part = _ask(
+        "And for finding values that are not listed? (delta_keys)",
+        f"A part of delta lets GROUP BY find those values of {', '.join(unlisted[:5])}"
+        f"{' and others' if len(unlisted) > 5 else ''} that many share. 0 keeps such columns from GROUP BY.",
+        plain(said.delta / 10),
+        part_of_one("The part of delta"),
+    )
+    return replace(said, delta_keys=part)
+
+
+def _usual_delta(people: int | None) -> Fraction:
+    """Return a power of ten that is below a hundredth of one in so many people."""
+    return USUAL_DELTA if people is None else min(USUAL_DELTA, Fraction(1, 10 ** (len(str(people)) + 2)))
+
+
+def plain(number: Fraction) -> str:
+    """Return a number as it is typed: 1e-6 rather than 1/1000000."""
+    short = delta(number)
+    return short if Fraction(short) == number else str(number)
+
+
+# ---- how they are asked ----------------------------------------------------------------------------------------------
+
+
+def _show(source: Path, columns: "Sequence[FileColumn]") -> None:
+    table = new_table("column", "type")
+    for column in columns:
+        table.add_row(text(column.name), text(column.type or f"{column.stored_as}: left out"))
+    _write(text(f"{source.name} has {len(columns)} columns", "bold"), Text(), Fitted(table))
+
+
+def _ask(question: str, why: str, default: str | None, read: Callable[[str], Answer]) -> Answer:
+    _explain(question, why)
+    return _answer("", default, read)
+
+
+def _explain(question: str, why: str) -> None:
+    _write(Text(), text(question, "bold"), text(why, "dim"))
+
+
+def _answer(label: str, default: str | None, read: Callable[[str], Answer]) -> Answer:
+    """Return what is answered, asking again until it can be read."""
+    usual = f"[{default}] " if default else ""
+    while True:
+        sys.stderr.write(f"{label} {usual}> ".lstrip())
+        sys.stderr.flush()
+        line = sys.stdin.readline()
+        if not line:
+            complain("")
+            raise InvalidParameter("The answers ended before the questions did. Nothing was written.")
+        answer = line.strip()
+        if not answer and default is None and not label:
+            complain("There is no default; please answer.")
+            continue
+        try:
+            return read(answer or default or "")
+        except LapwingError as error:
+            complain_of(error)
+
+
+def _write(*parts: RenderableType) -> None:
+    sys.stderr.write(rendered(sys.stderr, *parts))
+
+
+def _whole(answer: str) -> int:
+    digits = re.sub(r"[,_ ]", "", answer)
+    if not digits.isascii() or not digits.isdecimal() or int(digits) < 1:
+        raise InvalidParameter(f"{answer[:40]!r} is no whole number of 1 or more; write one like 100000.")
+    return int(digits)
+
+
+def _require_known(names: Sequence[str] | dict[str, str], known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise InvalidParameter(f"There is no column {name[:80]!r}. {meant('Columns', name, known)}")

@@ -1,0 +1,164 @@
+"""`lapwing init` on a terminal asks for what it was not told, and writes what was answered."""
+
+import io
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from lapwing.catalog.toml import load
+from lapwing.cli.interview import LIKE_A_UNIT, plain
+from tests.support.cli.command import Outcome, Run
+
+Typed = Callable[..., Outcome]
+
+
+class Keyboard(io.StringIO):
+    """Lines that a person types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def typed(run: Run, monkeypatch: pytest.MonkeyPatch) -> Typed:
+    """Return `lapwing init` on a terminal, where lines are typed."""
+
+    def running(lines: list[str], *arguments: str) -> Outcome:
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdin", Keyboard("".join(f"{line}\n" for line in lines)))
+            patch.setattr(sys.stderr, "isatty", lambda: True)
+            patch.setenv("TERM", "dumb")
+            return run("init", *arguments)
+
+    return running
+
+
+CSV = "id,age,when,plan\n1,30,2024-01-02,a\n2,41,2024-01-03,b\n"
+ANSWERS = ["yes", "id", "3", "0:110", "2020-01-01:2029-12-31", "a,b", "5000", "900", "2", "1e-7", ""]
+
+
+@pytest.fixture
+def file(folder: Path) -> Path:
+    path = folder / "people.csv"
+    path.write_text(CSV)
+    return path
+
+
+def test_all_that_is_answered_is_in_the_catalog(file: Path, typed: Typed) -> None:
+    outcome = typed([*ANSWERS[:5], "", *ANSWERS[6:]], "people.csv")
+    assert (outcome.status, outcome.out) == (0, "")
+    catalog = load(file.parent / "lapwing.toml")
+    (table,) = catalog.tables
+    columns = {column.name: column for column in table.columns}
+    assert (table.privacy_unit, table.max_rows_per_unit, table.rows_at_most) == ("id", 3, 5000)
+    assert [column.type for column in table.columns] == ["integer", "integer", "date", "string"]
+    assert (columns["age"].lower, columns["age"].upper) == (Fraction(0), Fraction(110))
+    assert (str(columns["when"].lower), columns["plan"].values) == ("2020-01-01", None)
+    budget = catalog.budget
+    assert (budget.epsilon, budget.delta, budget.delta_keys) == (
+        Fraction(2),
+        Fraction(1, 10**7),
+        Fraction(1, 10**8),
+    )
+
+
+def test_the_command_that_it_names_writes_the_same(file: Path, typed: Typed, run: Run) -> None:
+    outcome = typed(ANSWERS, "people.csv")
+    assert outcome.status == 0
+    first = (file.parent / "lapwing.toml").read_text()
+    command = outcome.err.split("The same without questions:\n")[1].split("\n\n")[0]
+    words = command.replace("\\\n", " ").split()
+    assert words[:2] == ["lapwing", "init"]
+    assert run(*words[1:], "--force").status == 0
+    assert (file.parent / "lapwing.toml").read_text() == first
+
+
+def test_every_question_has_its_reason_and_enter_is_enough(folder: Path, typed: Typed) -> None:
+    outcome = typed(["", "", ".", ".", "", "", "", "", ""], "visits.parquet")
+    assert outcome.status == 0
+    catalog = load(folder / "lapwing.toml")
+    assert (catalog.tables[0].privacy_unit, catalog.tables[0].max_rows_per_unit) == ("person_id", 10)
+    assert (catalog.budget.epsilon, catalog.budget.delta) == (Fraction(3), Fraction(1, 10**6))
+    for words in ("Whose row is it?", "this is who is protected", "[person_id] >", "the odds that somebody", "[3] >"):
+        assert words in outcome.err
+
+
+def test_what_was_given_is_not_asked(folder: Path, typed: Typed) -> None:
+    outcome = typed(["4"], "visits.parquet", "--privacy-unit", "person_id", "--epsilon", "1", "--delta", "0",
+                    "--rows-at-most", "9000", "--people", "600", "--bounds", "cost=0:9",
+                    "--values", "plan=a,b")  # fmt: skip
+    assert (outcome.status, outcome.err.count("] >")) == (0, 1)
+    assert load(folder / "lapwing.toml").tables[0].max_rows_per_unit == 4
+    alone = ("visits.parquet", "--privacy-unit", "person_id", "--epsilon", "1", "--max-rows", "2", "--force")
+    assert " >" not in typed([], *alone).err
+
+
+@pytest.mark.parametrize(
+    ("place", "answer", "words"),
+    [
+        (0, "agee=integer", "Did you mean 'age'?"),
+        (0, "age=number", "number"),
+        (1, "idd", "Did you mean 'id'?"),
+        (2, "many", "'many' is no whole number of 1 or more"),
+        (2, "0", "'0' is no whole number"),
+        (3, "110", "is not a pair"),
+        (8, "-1", "Epsilon is '-1'"),
+        (9, "1", "Delta is '1'"),
+    ],
+)
+def test_what_is_wrong_is_asked_again(file: Path, typed: Typed, place: int, answer: str, words: str) -> None:
+    outcome = typed([*ANSWERS[:place], answer, *ANSWERS[place:]], "people.csv")
+    assert (outcome.status, words in outcome.err) == (0, True), outcome.err
+    assert load(file.parent / "lapwing.toml").budget.epsilon == 2
+
+
+def test_nothing_is_written_if_the_answers_end(file: Path, typed: Typed) -> None:
+    outcome = typed(ANSWERS[:5], "people.csv")
+    assert (outcome.status, "Nothing was written" in outcome.err) == (2, True)
+    assert not (file.parent / "lapwing.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [((), "--privacy-unit"), (("--privacy-unit", "row"), "--epsilon"), (("--privacy-unit", "plan"), "--epsilon")],
+)
+def test_elsewhere_it_says_what_is_missing(folder: Path, run: Run, given: tuple[str, ...], missing: str) -> None:
+    outcome = run("init", "visits.parquet", *given)
+    assert (outcome.status, f"{missing} is missing" in outcome.err) == (2, True)
+    assert "On a terminal" in outcome.err
+    assert not (folder / "lapwing.toml").exists()
+
+
+def test_public_files_become_public_tables(folder: Path, run: Run) -> None:
+    (folder / "codes.csv").write_text("code,price,until\nx,1.5,2024-01-01\ny,2,\n")
+    given = ("--privacy-unit", "person_id", "--epsilon", "3", "--max-rows", "3", "--public", "codes.csv")
+    assert run("init", "visits.parquet", *given).status == 0
+    (public,) = load(folder / "lapwing.toml").public_tables
+    assert [(column.name, column.type) for column in public.columns] == [
+        ("code", "string"),
+        ("price", "float"),
+        ("until", "date"),
+    ]
+    sql = "SELECT COUNT(*) AS n FROM visits JOIN codes ON plan = code"
+    assert run("explain", sql, "--epsilon", "0.5").status == 0
+
+
+@pytest.mark.parametrize("name", ["id", "person_id", "patientId", "customer", "Customer ID".lower(), "ssn", "user_id"])
+def test_names_of_units(name: str) -> None:
+    assert LIKE_A_UNIT.fullmatch(name)
+
+
+@pytest.mark.parametrize("name", ["age", "width", "paid", "plan", "grid", "valid"])
+def test_names_of_other_columns(name: str) -> None:
+    assert not LIKE_A_UNIT.fullmatch(name)
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [(Fraction(3), "3"), (Fraction(1, 10**6), "1e-6"), (Fraction(5, 2), "2.5"), (Fraction(1, 3), "1/3")],
+)
+def test_numbers_as_they_are_typed(number: Fraction, shown: str) -> None:
+    assert plain(number) == shown
