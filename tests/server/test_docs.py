@@ -12,9 +12,10 @@ from typing import get_args
 import pytest
 
 from lapwing.datasets import rand_hie_data
+from lapwing.documents.people_document import Right
 from lapwing.privacy import loss_for
 from lapwing.server import problems
-from lapwing.server.people import RIGHTS_OF, Right
+from lapwing.server.people import RIGHTS_OF
 from tests.server.test_serving import served
 from tests.support.docs.pages import DOCS, blocks
 from tests.support.server.world import World

@@ -14,7 +14,7 @@ from lapwing.builder.table import Table
 from lapwing.catalog.model import Budget
 from lapwing.client.encoding import amounts, batch_body, catalog_body, new_key, question_body
 from lapwing.client.remote_answer import Pending, RemoteAnswer
-from lapwing.client.transport import PAGE, ServerConnection
+from lapwing.client.transport import PAGE, ServerConnection, chosen_dataset, dataset_path
 from lapwing.documents.budget_document import account_of, faults_of, history_of
 from lapwing.documents.preview_document import preview_of
 from lapwing.errors import CatalogError, InvalidParameter
@@ -44,14 +44,8 @@ class RemoteSession:
 
     def __init__(self, connection: ServerConnection, dataset: str | None = None) -> None:
         self._connection = connection
-        seen = [str(served["name"]) for served in self._connection.listed("/v1/datasets", "name")]
-        if dataset is None and len(seen) != 1:
-            listed = f"one of {', '.join(seen)}" if seen else "none, as you may see none; ask the curator"
-            raise InvalidParameter(
-                f"Say by dataset= which data set is meant (on the command line, --dataset): {listed}."
-            )
-        self.dataset = seen[0] if dataset is None else dataset
-        self._path = f"/v1/datasets/{quote(self.dataset, safe='')}"
+        self.dataset = chosen_dataset(connection, dataset)
+        self._path = dataset_path(self.dataset)
         self.schema: Mapping[str, Any] = self._connection.get(self._path)
         self._relations = {one["name"]: one for one in self.schema.get("relations", ())}
 

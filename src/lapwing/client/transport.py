@@ -41,9 +41,9 @@ _CLASSES: Final = {
 
 @final
 class ServerConnection:
-    """One server, and the token that it knows its caller by."""
+    """One server, and the token that it knows its caller by; None for what takes no token."""
 
-    def __init__(self, address: str, token: str) -> None:
+    def __init__(self, address: str, token: str | None) -> None:
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise InvalidParameter(
@@ -55,7 +55,7 @@ class ServerConnection:
             raise InvalidParameter(
                 f"The token would go to {parts.hostname} unencrypted. Use https, or http on this machine only."
             )
-        if not token or not token.isascii() or not token.isprintable():
+        if token is not None and not (token and token.isascii() and token.isprintable()):
             raise InvalidParameter("token is empty or no token; give the one that the server issued.")
         self.address = f"{parts.scheme}://{parts.netloc}"
         self._path = parts.path.rstrip("/")
@@ -82,16 +82,23 @@ class ServerConnection:
         return items
 
     def post(self, path: str, body: Mapping[str, object], key: str | None = None) -> Any:
-        """Send a document and return the one that answers it."""
-        return json.loads(self._asked("POST", path, body, key))
+        """Send a document and return the one that answers it, None if nothing does.
+
+        Args: key: of a question, by which the server knows it again: it may be sent twice.
+        """
+        return _document(self._asked("POST", path, body, key))
 
     def put(self, path: str, body: Mapping[str, object]) -> Any:
-        """Make a document what is at a path, however often it is sent, and return the one that answers it."""
-        return json.loads(self._asked("PUT", path, body))
+        """Make a document what is at a path, however often it is sent, and return the one that answers it, or None."""
+        return _document(self._asked("PUT", path, body))
+
+    def patch(self, path: str, body: Mapping[str, object]) -> Any:
+        """Change what a document says of what is at a path, and return what it is then."""
+        return _document(self._asked("PATCH", path, body))
 
     def delete(self, path: str) -> Any:
-        """Delete what is at a path, and return the document that answers it."""
-        return json.loads(self._asked("DELETE", path))
+        """Delete what is at a path, and return the document that answers it, or None."""
+        return _document(self._asked("DELETE", path))
 
     def stream(self, path: str) -> bytes:
         """Return an Arrow stream."""
@@ -110,11 +117,12 @@ class ServerConnection:
         accept: str = "application/json",
     ) -> bytes:
         content = None if body is None else json.dumps(body).encode()
-        headers = {"Authorization": f"Bearer {self._token}", "Accept": accept, "Accept-Encoding": "gzip"}
+        headers = {"Accept": accept, "Accept-Encoding": "gzip"}
+        headers |= {"Authorization": f"Bearer {self._token}"} if self._token is not None else {}
         headers |= {"Content-Type": "application/json"} if content is not None else {}
         headers |= {"Idempotency-Key": key} if key is not None else {}
         broken, waits = False, 0
-        repeatable = method != "POST" or key is not None
+        repeatable = method not in ("POST", "PATCH") or key is not None
         while True:
             try:
                 return self._once(method, path, content, headers)
@@ -125,7 +133,7 @@ class ServerConnection:
                 time.sleep(later.seconds)
             except (OSError, http.client.HTTPException) as error:
                 if broken or not repeatable:
-                    raise _unreachable(self.address, method, error) from None
+                    raise _unreachable(self.address, method, error, question=key is not None) from None
                 broken = True
 
     def _once(self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]) -> bytes:
@@ -172,7 +180,13 @@ def _unpacked(answer: bytes) -> bytes:
     return whole
 
 
-def _unreachable(address: str, method: str, error: OSError | http.client.HTTPException) -> ServiceFault:
+def _document(content: bytes) -> Any:
+    return json.loads(content) if content else None
+
+
+def _unreachable(
+    address: str, method: str, error: OSError | http.client.HTTPException, *, question: bool
+) -> ServiceFault:
     if isinstance(error, ssl.SSLCertVerificationError):
         return ServiceFault(
             f"The certificate of the server at {address} is not trusted ({error.verify_message}). Nothing was sent. If "
@@ -181,6 +195,8 @@ def _unreachable(address: str, method: str, error: OSError | http.client.HTTPExc
     reason = f"The server at {address} cannot be reached, or broke off ({type(error).__name__})."
     if method == "GET" or isinstance(error, ConnectionRefusedError):
         return ServiceFault(f"{reason} Look at the address, and whether the service runs.")
+    if not question:
+        return ServiceFault(f"{reason} Whether it did what it was told is not known: look, before you say it again.")
     return ServiceFault(
         f"{reason} Whether a question was charged is in `budget().history`; ask it again, that is free if it was."
     )
@@ -215,3 +231,20 @@ def is_this_machine(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def chosen_dataset(connection: ServerConnection, dataset: str | None) -> str:
+    """Return the name of the data set that is meant: the only one that the caller may see, unless one is named.
+
+    Raises: InvalidParameter if there are several, or none.
+    """
+    seen = [str(served["name"]) for served in connection.listed("/v1/datasets", "name")]
+    if dataset is None and len(seen) != 1:
+        listed = f"one of {', '.join(seen)}" if seen else "none, as you may see none; ask the curator"
+        raise InvalidParameter(f"Say by dataset= which data set is meant (on the command line, --dataset): {listed}.")
+    return seen[0] if dataset is None else dataset
+
+
+def dataset_path(dataset: str) -> str:
+    """Return the path of a data set."""
+    return f"/v1/datasets/{quote(dataset, safe='')}"

@@ -15,9 +15,10 @@ from typing import Any, Final, final
 
 from fastapi import Request
 
+from lapwing.documents.people_document import Right
 from lapwing.errors import NotAuthorised, TooManyRequests
 from lapwing.server.listing import require_known_parameters
-from lapwing.server.people import MEANINGS, UNKNOWN, Caller, People, Right
+from lapwing.server.people import MEANINGS, UNKNOWN, Caller, People
 
 MOST_BUCKETS: Final = 10_000
 MOST_PRICES: Final = 4

@@ -20,10 +20,9 @@ from argon2.exceptions import InvalidHashError, VerificationError
 
 from lapwing.errors import InvalidParameter, TooManyRequests
 from lapwing.exact.entropy import SystemEntropy, read_exactly
+from lapwing.server.passwords import LONGEST, SHORTEST
 
 PREFIX: Final = "lapwing_"
-SHORTEST: Final = 12
-LONGEST: Final = 1000
 _HASHER: Final = PasswordHasher()
 MOST_HASHES: Final = 16
 _ROOM: Final = threading.BoundedSemaphore(MOST_HASHES)

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, StrictBool
 from lapwing.catalog.amending import write_budget
 from lapwing.documents.budget_document import FaultDocument, fault_document
 from lapwing.documents.dataset_document import DatasetDocument, dataset_document
+from lapwing.documents.people_document import Division, Grants, PolicyDocument
 from lapwing.errors import CatalogError, CatalogMismatch, DataFault, DataStopped, InvalidParameter, LedgerFault
 from lapwing.guarantee import as_document, as_html
 from lapwing.guarantee.raise_preview import RaiseDocument, raise_document
@@ -20,11 +21,12 @@ from lapwing.ledger import exporting
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import written
 from lapwing.server import audit_log, metrics
+from lapwing.server.access import DatasetAccess
 from lapwing.server.bodies import Amount, Body, Text, number
 from lapwing.server.datasets import ServedDataset
 from lapwing.server.listing import PageOf, cut
 from lapwing.server.people import Caller
-from lapwing.server.policies import Division, Policies, Policy
+from lapwing.server.policies import Policies
 from lapwing.server.problems import may_raise
 from lapwing.server.responses import HTML, LINES, described_by, json_response
 from lapwing.server.service import Service
@@ -118,23 +120,6 @@ class Closed(BaseModel):
     was_open: bool
 
 
-class Grants(BaseModel):
-    """The shares of people and of teams, by name, and the people who are trusted with time."""
-
-    people: dict[str, str | None]
-    teams: dict[str, str]
-    trusted_with_time: list[str]
-
-
-class PolicyDocument(BaseModel):
-    """How a budget is shared out."""
-
-    division: Division
-    most_epsilon: str | None
-    least_share: str
-    stopped: bool
-
-
 class Version(BaseModel):
     """The current version of the data."""
 
@@ -223,15 +208,14 @@ def routes(service: Service) -> APIRouter:
         first = next(lines)  # a ledger that cannot be read is told as that, and not as a short one
         return StreamingResponse(chain([first], lines), media_type=LINES)
 
+    def access(caller: Caller, dataset: str) -> DatasetAccess:
+        """Return what a curator says of a data set, in their name."""
+        return DatasetAccess(datasets.visible(caller, dataset), policies, by=caller.name)
+
     @router.get("/v1/datasets/{dataset}/grants", tags=["admin"])
     def grants(dataset: str, caller: Caller = curator) -> Grants:
         """List who may ask, and the shares of people and teams."""
-        served = datasets.visible(caller, dataset)
-        teams = {team: written(share) for team, share in policies.team_shares(served.name).items()}
-        grants = policies.grants(served.name)
-        people = {grant.person: _text(grant.share) for grant in grants}
-        trusted = [grant.person for grant in grants if grant.trusted_with_time]
-        return Grants(people=people, teams=teams, trusted_with_time=trusted)
+        return access(caller, dataset).grants()
 
     @router.put(
         "/v1/datasets/{dataset}/grants/{name}",
@@ -241,25 +225,12 @@ def routes(service: Service) -> APIRouter:
     )
     def grant(dataset: str, name: str, body: GrantBody, caller: Caller = curator) -> None:
         """Let somebody ask, with a share of the budget or without one of their own."""
-        served = datasets.visible(caller, dataset)
-        view = served.session.budget(history=False)
-        policies.grant(
-            served.name,
-            name,
-            body.exactly(),
-            view.spending,
-            view.total,
-            by=caller.name,
-            trusted_with_time=body.trusted_with_time,
-        )
-        served.settle()
+        access(caller, dataset).grant(name, body.exactly(), trusted_with_time=body.trusted_with_time)
 
     @router.delete("/v1/datasets/{dataset}/grants/{name}", tags=["admin"], status_code=204)
     def withdraw(dataset: str, name: str, caller: Caller = curator) -> None:
         """Let somebody ask no more."""
-        served = datasets.visible(caller, dataset)
-        policies.withdraw(served.name, name, by=caller.name)
-        served.settle()
+        access(caller, dataset).withdraw(name)
 
     @router.put(
         "/v1/datasets/{dataset}/teams/{team}",
@@ -269,39 +240,25 @@ def routes(service: Service) -> APIRouter:
     )
     def give_team(dataset: str, team: str, body: ShareBody, caller: Caller = curator) -> None:
         """Give a team a share of the budget, or with null take it away."""
-        served = datasets.visible(caller, dataset)
-        view = served.session.budget(history=False)
-        policies.give_team(served.name, team, body.exactly(), view.spending, view.total, by=caller.name)
-        served.settle()
+        access(caller, dataset).give_team(team, body.exactly())
 
     @router.get("/v1/datasets/{dataset}/policy", tags=["admin"])
     def policy(dataset: str, caller: Caller = curator) -> PolicyDocument:
         """Say how the budget is shared out."""
-        served = datasets.visible(caller, dataset)
-        return _document(policies.policy(served.name))
+        return access(caller, dataset).policy()
 
     @router.put("/v1/datasets/{dataset}/policy", tags=["admin"], openapi_extra=may_raise(InvalidParameter))
     def set_policy(dataset: str, body: PolicyBody, caller: Caller = curator) -> PolicyDocument:
         """Say whether allowances share or split the budget, and the most that one question may cost."""
-        served = datasets.visible(caller, dataset)
+        changed = access(caller, dataset)
         most = None if body.most_epsilon is None else number(body.most_epsilon, "most_epsilon")
-        if most is not None and not served.session.price(most).amount > 0:
-            raise InvalidParameter("most_epsilon must be above 0.")
-        view = served.session.budget(history=False)
         least = None if body.least_share is None else number(body.least_share, "least_share")
-        chosen = policies.divide(
-            served.name, body.division, most, view.spending, view.total, least_share=least, by=caller.name
-        )
-        served.settle()
-        return _document(chosen)
+        return changed.set_policy(body.division, most, least)
 
     @router.put("/v1/datasets/{dataset}/stop", tags=["admin"])
     def stop(dataset: str, body: StopBody, caller: Caller = curator) -> PolicyDocument:
         """Stop the data set: nothing is charged once this returns; or let it go on."""
-        served = datasets.visible(caller, dataset)
-        changed = policies.stop(served.name, stopped=body.stopped, by=caller.name)
-        served.settle()
-        return _document(changed)
+        return access(caller, dataset).stop(stopped=body.stopped)
 
     @router.post(
         "/v1/datasets/{dataset}/accept",
@@ -377,14 +334,3 @@ def _write_catalog(session: Session) -> str:
             f"The ledger has the new budget, and the service uses it. Before it is started again, mend this: {error}."
         )
     return "written"
-
-
-def _document(policy: Policy) -> PolicyDocument:
-    most = _text(policy.most_epsilon)
-    return PolicyDocument(
-        division=policy.division, most_epsilon=most, least_share=written(policy.least_share), stopped=policy.stopped
-    )
-
-
-def _text(number_: Fraction | None) -> str | None:
-    return None if number_ is None else written(number_)

@@ -29,7 +29,7 @@ SAMPLES: Final = {
 }  # fmt: skip
 LARGER: Final = {"epsilon": 4}
 """Than that which was."""
-OPTIONAL: Final = ("share",)
+OPTIONAL: Final = ("share", "scopes")
 """Shown in examples though they may be left out."""
 KEY: Final = "Idempotency-Key"
 STYLE: Final = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }

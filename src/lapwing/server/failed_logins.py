@@ -19,9 +19,9 @@ from typing import Final, final
 from lapwing.errors import TooManyRequests
 from lapwing.server.audit_log import note
 from lapwing.server.authentication import TokenBuckets
-from lapwing.server.credentials import SHORTEST
 from lapwing.server.log import log
 from lapwing.server.metrics import Metrics
+from lapwing.server.passwords import SHORTEST
 from lapwing.server.store import Store
 
 AT_ONCE: Final = 50

@@ -1,13 +1,11 @@
 """The first start: the first curator, who has no default password."""
 
-import getpass
 import os
 import sys
 from typing import Final
 
 from lapwing.errors import InvalidParameter
-from lapwing.server.credentials import SHORTEST
-from lapwing.server.passwords import require_good
+from lapwing.server.password_prompt import new_password
 from lapwing.server.people import People, checked
 
 NAME: Final = "LAPWING_CURATOR"
@@ -32,24 +30,5 @@ def ensure_curator(people: People) -> str | None:
             f"The service has no curator yet. Set {PASSWORD} (and {NAME}, for another name than {USUAL}) for the first "
             "start, or start it on a terminal, which asks for a password."
         )
-    sys.stderr.write(
-        f"The service has no curator yet. Choose a password for {name}, of at least {SHORTEST} characters.\n"
-    )
-    while not _is_made(people, name):
-        sys.stderr.write("Nothing was changed. Once more, or Ctrl-C to end.\n")
+    people.add(name, "curator", new_password(name, "The service has no curator yet. "), by=name)
     return name
-
-
-def _is_made(people: People, name: str) -> bool:
-    """Ask for a password, and make the curator; say what is wrong with the password, if anything is."""
-    password = getpass.getpass("Password: ")
-    try:
-        require_good(password, name)
-    except InvalidParameter as refused:
-        sys.stderr.write(f"{refused}\n")
-        return False
-    if password != getpass.getpass("The same again: "):
-        sys.stderr.write("The two passwords differ.\n")
-        return False
-    people.add(name, "curator", password, by=name)
-    return True

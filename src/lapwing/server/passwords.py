@@ -10,8 +10,9 @@ import re
 from typing import Final
 
 from lapwing.errors import InvalidParameter
-from lapwing.server.credentials import LONGEST, SHORTEST
 
+SHORTEST: Final = 12
+LONGEST: Final = 1000
 WORDS: Final = frozenset(
     """
     abc abcd abcdef access account admin administrator alexander analyst andrew angel anthony arsenal asdf asdfgh

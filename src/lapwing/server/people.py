@@ -11,17 +11,15 @@ import re
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Final, Literal, final, get_args
+from typing import Final, final, get_args
 
+from lapwing.documents.people_document import Right, Role
 from lapwing.errors import InvalidParameter, NotAuthorised, NotFound
 from lapwing.server import credentials
 from lapwing.server.audit_log import note
 from lapwing.server.listing import MOST, no_such_item
 from lapwing.server.passwords import require_good
 from lapwing.server.store import Store, StoreConnection, now
-
-Role = Literal["curator", "analyst", "auditor"]
-Right = Literal["read", "ask", "audit", "admin"]
 
 RIGHTS: Final = get_args(Right)
 RIGHTS_OF: Final[dict[str, frozenset[Right]]] = {
@@ -214,14 +212,15 @@ class People:
         name: str,
         *,
         label: str,
-        scopes: Collection[Right],
+        scopes: Collection[Right] | None,
         seconds: float,
         by: str,
         proven: str | None = None,
     ) -> tuple[str, Token]:
         """Make a token for somebody; it is returned once, and only its hash is kept.
 
-        Args: proven: what was kept of the password that let them in; a new one has ended what the old one gave.
+        Args: scopes: None for all that the owner's role gives but `admin`; proven: what was kept of the password that
+            let them in; a new one has ended what the old one gave.
         """
         if not 0 < seconds <= LONGEST_DAYS * DAY:
             raise InvalidParameter(f"A token must be valid for more than 0 and at most {LONGEST_DAYS} days.")
@@ -231,6 +230,8 @@ class People:
             kept = connection.execute("SELECT password FROM people WHERE name = ?", (name,)).fetchone()[0]
             if proven is not None and kept != proven:
                 raise NotAuthorised(WRONG)
+            if scopes is None:
+                scopes = RIGHTS_OF[person.role] - {"admin"}
             excess = set(scopes) - RIGHTS_OF[person.role]
             if not scopes or excess or not person.active:
                 raise InvalidParameter(

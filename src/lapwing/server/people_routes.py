@@ -1,16 +1,17 @@
 """Routes of people: logging in, one's own tokens, and, for curators, everybody."""
 
-from datetime import UTC, datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field, StrictBool, StrictFloat, StrictInt
 
+from lapwing.documents.people_document import IssuedToken, Right, Role, TokenDocument
 from lapwing.errors import InvalidParameter, NotAuthorised, TooManyRequests
 from lapwing.server.authentication import address_of
 from lapwing.server.bodies import Body, Name, Text
+from lapwing.server.directory import issued, token_document
 from lapwing.server.listing import Page, PageOf, cut, require_known_parameters
-from lapwing.server.people import DAY, RIGHTS, RIGHTS_OF, Caller, Person, Right, Role, Token
+from lapwing.server.people import DAY, RIGHTS, RIGHTS_OF, Caller, Person
 from lapwing.server.problems import may_raise
 from lapwing.server.service import Service
 
@@ -56,10 +57,10 @@ class PersonChangeBody(Body):
 
 
 class TokenBody(Body):
-    """A token for somebody."""
+    """A token for somebody; of all that their role gives but `admin`, unless it has scopes."""
 
     label: Label = ""
-    scopes: Annotated[list[Right], Field(min_length=1)]
+    scopes: Annotated[list[Right], Field(min_length=1)] | None = None
     days: Annotated[StrictFloat | StrictInt, Field(gt=0, le=366)] = 30
 
 
@@ -70,30 +71,6 @@ class Me(BaseModel):
     role: Role
     rights: list[Right]
     token: str
-
-
-class TokenDocument(BaseModel):
-    """A token, without its secret."""
-
-    id: str
-    person: str
-    label: str
-    scopes: list[Right]
-    created: str
-    expires: str
-    revoked: bool
-
-
-class IssuedToken(BaseModel):
-    """A token with its secret, which is shown this once."""
-
-    token: str
-    id: str
-    person: str
-    label: str
-    scopes: list[Right]
-    created: str
-    expires: str
 
 
 def routes(service: Service) -> APIRouter:
@@ -113,11 +90,10 @@ def routes(service: Service) -> APIRouter:
         """Get a token for a name and a password."""
         callers.stranger(request)
         try:
-            secret, token = people.login(body.name, body.password, body.scopes, body.label, body.hours * HOUR)
+            return issued(*people.login(body.name, body.password, body.scopes, body.label, body.hours * HOUR))
         except NotAuthorised:
             failed_logins.note(body.name, address_of(request))
             raise
-        return IssuedToken(token=secret, **_facts(token))
 
     @router.get("/me", tags=["people"])
     def me(caller: Caller = anybody) -> Me:
@@ -141,7 +117,7 @@ def routes(service: Service) -> APIRouter:
         tokens = people.tokens(name, page.most, **page.beginning)
         shown, headers = cut(request, page.limit, tokens, lambda token: token.id)
         response.headers.update(headers)
-        return [_document(token) for token in shown]
+        return [token_document(token) for token in shown]
 
     @router.get("/me/tokens", tags=["people"])
     def own_tokens(request: Request, response: Response, page: PageOf, caller: Caller = anybody) -> list[TokenDocument]:
@@ -184,10 +160,8 @@ def routes(service: Service) -> APIRouter:
     @router.post("/people/{name}/tokens", tags=["admin"], status_code=201, openapi_extra=may_raise(InvalidParameter))
     def make_token(name: str, body: TokenBody, caller: Caller = curator) -> IssuedToken:
         """Make a token for somebody. It is shown once."""
-        secret, token = people.issue(
-            name, label=body.label, scopes=body.scopes, seconds=body.days * DAY, by=caller.name
-        )
-        return IssuedToken(token=secret, **_facts(token))
+        seconds = body.days * DAY
+        return issued(*people.issue(name, label=body.label, scopes=body.scopes, seconds=seconds, by=caller.name))
 
     @router.delete("/people/{name}/tokens/{token}", tags=["admin"], status_code=204)
     def end_token(name: str, token: str, caller: Caller = curator) -> None:
@@ -195,18 +169,3 @@ def routes(service: Service) -> APIRouter:
         people.revoke(token, of=name, by=caller.name)
 
     return router
-
-
-def _document(token: Token) -> TokenDocument:
-    return TokenDocument(**_facts(token), revoked=token.revoked)
-
-
-def _facts(token: Token) -> dict[str, Any]:
-    return {
-        "id": token.id,
-        "person": token.person,
-        "label": token.label,
-        "scopes": token.scopes,
-        "created": token.created,
-        "expires": datetime.fromtimestamp(token.expires, UTC).isoformat(timespec="seconds"),
-    }

@@ -20,18 +20,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Final, Literal, final
+from typing import Final, final
 
+from lapwing.documents.people_document import Division, Role
 from lapwing.errors import InvalidParameter
 from lapwing.ledger.allowances import Allowance, Limits
 from lapwing.ledger.state import Spending
 from lapwing.privacy.amounts import read, written
 from lapwing.privacy.measures import Loss
 from lapwing.server.audit_log import note
-from lapwing.server.people import Role, missing, team_named
+from lapwing.server.people import missing, team_named
 from lapwing.server.store import Store, StoreConnection
 
-Division = Literal["share", "split"]
 Priced = Callable[[Fraction], Loss]
 """Returns the loss that an epsilon of a question is charged."""
 ALL: Final = Fraction(1)

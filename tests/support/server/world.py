@@ -24,9 +24,10 @@ import pytest
 import uvicorn.server
 
 import lapwing as lw
+from lapwing.documents.people_document import Role
 from lapwing.opening import open_session
 from lapwing.server import listener
-from lapwing.server.people import DAY, RIGHTS_OF, Role
+from lapwing.server.people import DAY, RIGHTS_OF
 from lapwing.server.service import Service, ServiceSettings
 from lapwing.session import Session
 from tests.support.fixed_entropy import StreamEntropy

@@ -1,0 +1,134 @@
+"""Logging in, and what curators do with people, tokens, grants and policies, at a server."""
+
+from collections.abc import Collection
+from fractions import Fraction
+from typing import Any, Final, final
+from urllib.parse import quote
+
+from lapwing.client.encoding import amounts
+from lapwing.client.transport import ServerConnection, chosen_dataset, dataset_path
+from lapwing.documents.people_document import (
+    Division,
+    Grants,
+    IssuedToken,
+    PersonChange,
+    PersonDocument,
+    PolicyDocument,
+    Right,
+    Role,
+    TokenDocument,
+)
+
+PEOPLE: Final = "/v1/people"
+OWN: Final = "/v1/me/tokens"
+
+
+def login(address: str, name: str, password: str, scopes: Collection[Right] | None, hours: float) -> IssuedToken:
+    """Return a token for a name and a password.
+
+    Raises: NotAuthorised for a wrong one of the two; InvalidParameter, TooManyRequests, ServiceFault.
+    """
+    body = {"name": name, "password": password, "hours": hours, "scopes": None if scopes is None else list(scopes)}
+    issued: IssuedToken = ServerConnection(address, None).post("/v1/login", body)
+    return issued
+
+
+@final
+class RemoteDirectory:
+    """The people of a server, as a curator sees them, and one's own tokens and password."""
+
+    def __init__(self, connection: ServerConnection) -> None:
+        self._connection = connection
+
+    def everybody(self) -> list[PersonDocument]:
+        """Return everybody, by name."""
+        return self._connection.listed(PEOPLE, "name")
+
+    def add(self, name: str, role: Role, *, password: str | None, team: str | None) -> PersonDocument:
+        """Add somebody. The name is theirs for ever, as the ledger keeps it."""
+        body = {"name": name, "role": role, "password": password, "team": team}
+        added: PersonDocument = self._connection.post(PEOPLE, body)
+        return added
+
+    def change(self, name: str, changes: PersonChange) -> PersonDocument:
+        """Change somebody's role, password or team, or close or open them."""
+        body: dict[str, Any] = {**changes}
+        changed: PersonDocument = self._connection.patch(_person(name), body)
+        return changed
+
+    def change_own_password(self, password: str, new: str) -> None:
+        """Change one's own password; all of one's tokens end."""
+        self._connection.post("/v1/me/password", {"password": password, "new_password": new})
+
+    def tokens(self, person: str | None) -> list[TokenDocument]:
+        """Return somebody's tokens, or one's own, the newest first."""
+        return self._connection.listed(_tokens(person), "id")
+
+    def make_token(self, person: str, *, label: str, scopes: Collection[Right] | None, days: float) -> IssuedToken:
+        """Make a token for somebody. It is shown once."""
+        body = {"label": label, "scopes": None if scopes is None else list(scopes), "days": days}
+        issued: IssuedToken = self._connection.post(_tokens(person), body)
+        return issued
+
+    def revoke(self, token: str, person: str | None) -> None:
+        """End a token of somebody, or of one's own."""
+        self._connection.delete(f"{_tokens(person)}/{quote(token, safe='')}")
+
+    def audit_lines(self) -> list[str]:
+        """Return the lines of the audit log, each a JSON document; it takes the right `audit`."""
+        return self._connection.lines("/v1/audit")
+
+
+@final
+class RemoteAccess:
+    """Who may ask one data set of a server, and how much.
+
+    Args: dataset: which; needed if there are several.
+    """
+
+    def __init__(self, connection: ServerConnection, dataset: str | None) -> None:
+        self._connection, self._path = connection, dataset_path(chosen_dataset(connection, dataset))
+
+    def grants(self) -> Grants:
+        """Return who may ask, and the shares of people and teams."""
+        grants: Grants = self._connection.get(f"{self._path}/grants")
+        return grants
+
+    def grant(self, person: str, share: Fraction | None, *, trusted_with_time: bool) -> None:
+        """Let somebody ask, with a share of the budget or without one of their own."""
+        body = {**amounts(share=share), "trusted_with_time": trusted_with_time}
+        self._connection.put(f"{self._path}/grants/{quote(person, safe='')}", body)
+
+    def withdraw(self, person: str) -> None:
+        """Let somebody ask no more."""
+        self._connection.delete(f"{self._path}/grants/{quote(person, safe='')}")
+
+    def give_team(self, team: str, share: Fraction | None) -> None:
+        """Give a team a share of the budget, or with None take it away."""
+        self._connection.put(f"{self._path}/teams/{quote(team, safe='')}", amounts(share=share))
+
+    def policy(self) -> PolicyDocument:
+        """Return how the budget is shared out."""
+        policy: PolicyDocument = self._connection.get(f"{self._path}/policy")
+        return policy
+
+    def set_policy(
+        self, division: Division, most_epsilon: Fraction | None, least_share: Fraction | None
+    ) -> PolicyDocument:
+        """Say whether allowances share or split the budget, and the most and the least that one question costs."""
+        body = {"division": division, **amounts(most_epsilon=most_epsilon, least_share=least_share)}
+        policy: PolicyDocument = self._connection.put(f"{self._path}/policy", body)
+        return policy
+
+    def stop(self, *, stopped: bool) -> PolicyDocument:
+        """Stop the data set: nothing is charged once this returns; or let it go on."""
+        policy: PolicyDocument = self._connection.put(f"{self._path}/stop", {"stopped": stopped})
+        return policy
+
+
+def _person(name: str) -> str:
+    return f"{PEOPLE}/{quote(name, safe='')}"
+
+
+def _tokens(person: str | None) -> str:
+    return OWN if person is None else f"{_person(person)}/tokens"

@@ -1,0 +1,70 @@
+"""People, their tokens, who may ask and how much, as JSON: what the service answers, and what its commands show."""
+
+from typing import Literal
+
+from typing_extensions import TypedDict  # pydantic describes those of `typing` from Python 3.12 on only
+
+Role = Literal["curator", "analyst", "auditor"]
+Right = Literal["read", "ask", "audit", "admin"]
+Division = Literal["share", "split"]
+
+
+class PersonDocument(TypedDict):
+    """Somebody who may use the service, if `active`."""
+
+    name: str
+    role: Role
+    team: str | None
+    active: bool
+    created: str
+
+
+class PersonChange(TypedDict, total=False):
+    """What is to be changed about somebody; what is not given stays."""
+
+    role: Role
+    password: str
+    active: bool
+    team: str
+    leave_team: bool
+
+
+class TokenDocument(TypedDict):
+    """A token, without its secret."""
+
+    id: str
+    person: str
+    label: str
+    scopes: list[Right]
+    created: str
+    expires: str
+    revoked: bool
+
+
+class IssuedToken(TypedDict):
+    """A token with its secret, which is shown this once."""
+
+    token: str
+    id: str
+    person: str
+    label: str
+    scopes: list[Right]
+    created: str
+    expires: str
+
+
+class Grants(TypedDict):
+    """The shares of people and of teams, by name, and the people who are trusted with time."""
+
+    people: dict[str, str | None]
+    teams: dict[str, str]
+    trusted_with_time: list[str]
+
+
+class PolicyDocument(TypedDict):
+    """How a budget is shared out."""
+
+    division: Division
+    most_epsilon: str | None
+    least_share: str
+    stopped: bool

@@ -1,0 +1,91 @@
+"""What a curator says of one data set: who may ask it, shares of its budget, its policy, and whether it is stopped.
+
+Each is written into the store together with its line of the audit log. Then it is waited for until the ledger has
+written down every charge that was decided before (`ServedDataset.settle`): so what was said holds once a call returns.
+The routes call it for who sent a request, and the command line for the operator, beside a service that runs.
+"""
+
+from fractions import Fraction
+from typing import final
+
+from lapwing.documents.people_document import Division, Grants, PolicyDocument
+from lapwing.errors import InvalidParameter
+from lapwing.privacy.amounts import written
+from lapwing.server.datasets import ServedDataset
+from lapwing.server.policies import Policies, Policy
+
+
+@final
+class DatasetAccess:
+    """Who may ask one data set, and how much.
+
+    Args: by: who says so, for the audit log.
+    """
+
+    def __init__(self, served: ServedDataset, policies: Policies, by: str) -> None:
+        self._served, self._policies, self._by = served, policies, by
+        self._name = served.name
+
+    def grants(self) -> Grants:
+        """Return who may ask, and the shares of people and teams."""
+        grants = self._policies.grants(self._name)
+        return {
+            "people": {grant.person: _text(grant.share) for grant in grants},
+            "teams": {team: written(share) for team, share in self._policies.team_shares(self._name).items()},
+            "trusted_with_time": [grant.person for grant in grants if grant.trusted_with_time],
+        }
+
+    def grant(self, person: str, share: Fraction | None, *, trusted_with_time: bool) -> None:
+        """Let somebody ask, with a share of the budget or without one of their own."""
+        view = self._served.session.budget(history=False)
+        spending, cap = view.spending, view.total
+        self._policies.grant(self._name, person, share, spending, cap, by=self._by, trusted_with_time=trusted_with_time)
+        self._served.settle()
+
+    def withdraw(self, person: str) -> None:
+        """Let somebody ask no more."""
+        self._policies.withdraw(self._name, person, by=self._by)
+        self._served.settle()
+
+    def give_team(self, team: str, share: Fraction | None) -> None:
+        """Give a team a share of the budget, or with None take it away."""
+        view = self._served.session.budget(history=False)
+        self._policies.give_team(self._name, team, share, view.spending, view.total, by=self._by)
+        self._served.settle()
+
+    def policy(self) -> PolicyDocument:
+        """Return how the budget is shared out."""
+        return _document(self._policies.policy(self._name))
+
+    def set_policy(
+        self, division: Division, most_epsilon: Fraction | None, least_share: Fraction | None
+    ) -> PolicyDocument:
+        """Say whether allowances share or split the budget, and the most and the least that one question costs."""
+        if most_epsilon is not None and not self._served.session.price(most_epsilon).amount > 0:
+            raise InvalidParameter("most_epsilon must be above 0.")
+        view = self._served.session.budget(history=False)
+        spending, cap = view.spending, view.total
+        policy = self._policies.divide(
+            self._name, division, most_epsilon, spending, cap, least_share=least_share, by=self._by
+        )
+        self._served.settle()
+        return _document(policy)
+
+    def stop(self, *, stopped: bool) -> PolicyDocument:
+        """Stop the data set: nothing is charged once this returns; or let it go on."""
+        policy = self._policies.stop(self._name, stopped=stopped, by=self._by)
+        self._served.settle()
+        return _document(policy)
+
+
+def _document(policy: Policy) -> PolicyDocument:
+    return {
+        "division": policy.division,
+        "most_epsilon": _text(policy.most_epsilon),
+        "least_share": written(policy.least_share),
+        "stopped": policy.stopped,
+    }
+
+
+def _text(number: Fraction | None) -> str | None:
+    return None if number is None else written(number)

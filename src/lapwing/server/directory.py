@@ -1,0 +1,106 @@
+"""People and tokens as documents: what the routes answer, and the same done by the operator, beside the service."""
+
+import json
+from collections.abc import Collection
+from datetime import UTC, datetime
+from typing import Final, final
+
+from lapwing.documents.people_document import IssuedToken, PersonChange, PersonDocument, Right, Role, TokenDocument
+from lapwing.errors import InvalidParameter
+from lapwing.server import audit_log
+from lapwing.server.people import DAY, People, Person, Token
+from lapwing.server.store import Store
+
+ALL: Final = 1 << 40
+"""More tokens than anybody has."""
+
+
+@final
+class Directory:
+    """The people of a store, looked after by whoever may write it.
+
+    Args: by: who that is, for the audit log.
+    """
+
+    def __init__(self, store: Store, by: str) -> None:
+        self._store, self._people, self._by = store, People(store), by
+
+    def everybody(self) -> list[PersonDocument]:
+        """Return everybody, by name."""
+        return [_person(person) for person in self._people.all()]
+
+    def add(self, name: str, role: Role, *, password: str | None, team: str | None) -> PersonDocument:
+        """Add somebody. The name is theirs for ever, as the ledger keeps it."""
+        return _person(self._people.add(name, role, password, team=team, by=self._by))
+
+    def change(self, name: str, changes: PersonChange) -> PersonDocument:
+        """Change somebody's role, password or team, or close or open them."""
+        return _person(self._people.change(name, by=self._by, **changes))
+
+    def change_own_password(self, _password: str, _new: str) -> None:
+        """Refuse: nobody is logged in."""
+        raise _nobody()
+
+    def tokens(self, person: str | None) -> list[TokenDocument]:
+        """Return somebody's tokens, the newest first."""
+        return [token_document(token) for token in self._people.tokens(_named(person), ALL)]
+
+    def make_token(self, person: str, *, label: str, scopes: Collection[Right] | None, days: float) -> IssuedToken:
+        """Make a token for somebody. It is shown once."""
+        return issued(*self._people.issue(person, label=label, scopes=scopes, seconds=days * DAY, by=self._by))
+
+    def revoke(self, token: str, person: str | None) -> None:
+        """End somebody's token."""
+        self._people.revoke(token, of=_named(person), by=self._by)
+
+    def audit_lines(self) -> list[str]:
+        """Return the lines of the audit log, each a JSON document."""
+        with self._store.reading() as connection:
+            return [json.dumps(line) for line in audit_log.lines(connection)]
+
+
+def token_document(token: Token) -> TokenDocument:
+    """Return a token as JSON has it."""
+    return {
+        "id": token.id,
+        "person": token.person,
+        "label": token.label,
+        "scopes": list(token.scopes),
+        "created": token.created,
+        "expires": datetime.fromtimestamp(token.expires, UTC).isoformat(timespec="seconds"),
+        "revoked": token.revoked,
+    }
+
+
+def issued(secret: str, token: Token) -> IssuedToken:
+    """Return a token with its secret."""
+    known = token_document(token)
+    return {
+        "token": secret,
+        "id": known["id"],
+        "person": known["person"],
+        "label": known["label"],
+        "scopes": known["scopes"],
+        "created": known["created"],
+        "expires": known["expires"],
+    }
+
+
+def _person(person: Person) -> PersonDocument:
+    return {
+        "name": person.name,
+        "role": person.role,
+        "team": person.team,
+        "active": person.active,
+        "created": person.created,
+    }
+
+
+def _named(person: str | None) -> str:
+    if person is None:
+        raise _nobody()
+    return person
+
+
+def _nobody() -> InvalidParameter:
+    return InvalidParameter("Without --server nobody is logged in, so nobody's own are meant: name a person.")
