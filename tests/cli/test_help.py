@@ -29,6 +29,16 @@ COMMANDS = [
     ("ledger", "export"),
     ("ledger", "backup"),
     ("ledger", "restore"),
+    ("login",),
+    ("people",),
+    *(("people", act) for act in ("list", "add", "role", "team", "password", "disable", "enable")),
+    ("token",),
+    *(("token", act) for act in ("make", "list", "revoke")),
+    ("grant",),
+    ("policy",),
+    *(("policy", act) for act in ("show", "set", "team", "stop", "resume")),
+    ("audit-log",),
+    *(("audit-log", act) for act in ("list", "export", "verify", "accept")),
 ]
 
 

@@ -1,35 +1,24 @@
 """`lapwing audit-log`: who did what to people, rights and data, as a service keeps it."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import json
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from lapwing.cli.characters import visible
-from lapwing.cli.console import print_text
-from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, examples
+from lapwing.cli.characters import to_json, visible
+from lapwing.cli.console import Fitted, new_table, note, print_text, show, text
+from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Report, ReportFormat, Server, examples
+from lapwing.cli.service.places import PeopleStore, opened_people, opened_store
+from lapwing.drafts import draft_of
 from lapwing.errors import Fault, InvalidParameter
-
-if TYPE_CHECKING:
-    from lapwing.server.audit_mark import AuditMark
-    from lapwing.server.store import Store
 
 app = typer.Typer(
     help="Who did what to people, rights and data, as a service keeps it.",
-    epilog=examples("lapwing audit-log verify --catalog visits.lapwing.toml"),
+    epilog=examples("lapwing audit-log list --last 20", "lapwing audit-log verify"),
     rich_markup_mode=None,
 )
-People = Annotated[
-    str | None,
-    typer.Option(
-        "--people",
-        metavar="FILE | ADDRESS",
-        help="The store of people, as `lapwing serve` takes it. Where the catalog's ledger is, unless given.",
-        show_default=False,
-    ),
-]
 
 
 @app.callback()
@@ -38,37 +27,96 @@ def audit_log() -> None:
 
 
 @app.command(
+    "list",
+    epilog=examples("lapwing audit-log list --last 20", "lapwing audit-log list --server https://dp.example.org"),
+    short_help="Show its lines.",
+)
+def show_lines(
+    last: Annotated[
+        int | None, typer.Option("--last", metavar="N", min=1, help="The newest N lines; all, unless given.")
+    ] = None,
+    form: ReportFormat = Report.table,
+    people: PeopleStore = None,
+    catalog: CatalogFile = DEFAULT_CATALOG,
+    server: Server = None,
+) -> None:
+    """Show who did what to people, rights and data, the newest last."""
+    with opened_people(people, catalog, server) as administration:
+        every = administration.audit_lines()
+    lines = [json.loads(line) for line in (every if last is None else every[-last:])]
+    if form is Report.json:
+        print_text(to_json({"lines": lines}))
+        return
+    table = new_table("time (UTC)", "who", "did", "to", "details")
+    for line in lines:
+        when = line["time"][:16].replace("T", " ")
+        table.add_row(*map(text, (when, line["actor"], line["act"], line["subject"], _details(line["details"]))))
+    show(Fitted(table))
+
+
+@app.command(
+    epilog=examples("lapwing audit-log export audit.jsonl", "lapwing audit-log verify --file audit.jsonl"),
+    short_help="Write all lines to a file.",
+)
+def export(
+    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="Standard output unless given.")] = None,
+    people: PeopleStore = None,
+    catalog: CatalogFile = DEFAULT_CATALOG,
+    server: Server = None,
+) -> None:
+    """Write all lines, each as JSON, which `lapwing audit-log verify --file` checks."""
+    with opened_people(people, catalog, server) as administration:
+        lines = [f"{line}\n" for line in administration.audit_lines()]
+    if file is None:
+        print_text("".join(lines))
+        return
+    try:
+        with draft_of(lines, file) as draft:
+            os.link(draft, file)
+    except FileExistsError:
+        raise InvalidParameter(f"{file.name} is there already, and may hold more lines; name a new file.") from None
+    note("written", f"{len(lines):,} lines to {file}")
+
+
+@app.command(
     epilog=examples(
         "lapwing audit-log verify --catalog visits.lapwing.toml", "lapwing audit-log verify --file audit.jsonl"
-    )
+    ),
+    short_help="Check that no line was edited or is missing.",
 )
 def verify(
     file: Annotated[
         Path | None,
         typer.Option("--file", metavar="FILE", help="An export of `/v1/audit` from its first line on."),
     ] = None,
-    people: People = None,
+    people: PeopleStore = None,
     catalog: CatalogFile = DEFAULT_CATALOG,
 ) -> None:
     """Check every line of the audit log, and that none is missing at its end. Needs no data."""
     if file is not None:
         _verify_export(file)
         return
-    with _opened(people, catalog) as (store, mark):
-        newest = mark.verify()
+    with opened_store(people, catalog) as (store, base):
+        from lapwing.server.audit_mark import AuditMark  # here, so that `lapwing --help` loads no engine
+
+        newest = AuditMark(store, base).verify()
         print_text(
             f"{visible(store.name)}: {newest.sequence:,} lines, an unbroken chain, as far as its mark. The newest is "
             f"{newest.hash}.\n"
         )
 
 
-@app.command(epilog=examples("lapwing audit-log accept --catalog visits.lapwing.toml"))
-def accept(people: People = None, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
+@app.command(
+    epilog=examples("lapwing audit-log accept --catalog visits.lapwing.toml"),
+    short_help="Take it as it is, after people were put back.",
+)
+def accept(people: PeopleStore = None, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     """Take the audit log as it is after people were put back from a copy (for the operator). The log says so."""
-    from lapwing.opening import principal  # here, so that `lapwing --help` loads no engine
+    with opened_store(people, catalog) as (store, base):
+        from lapwing.opening import principal  # here, so that `lapwing --help` loads no engine
+        from lapwing.server.audit_mark import AuditMark
 
-    with _opened(people, catalog) as (store, mark):
-        had = mark.accept(principal())
+        had = AuditMark(store, base).accept(principal())
         print_text(
             f"{visible(store.name)}: nothing is missing.\n"
             if had is None
@@ -76,10 +124,25 @@ def accept(people: People = None, catalog: CatalogFile = DEFAULT_CATALOG) -> Non
         )
 
 
-def _verify_export(file: Path) -> None:
-    import json
+def _details(details: dict[str, object]) -> str:
+    """Return what a line says more, for people.
 
-    from lapwing.server.audit_log import first_broken  # here: it needs the extra `server`
+    >>> _details({"role": "analyst", "team": None, "scopes": ["read", "ask"], "active": False, "password": False})
+    'role analyst, scopes read ask, active no'
+    """
+    unsaid = {"password": False}  # of every change, whatever it is
+    known = {name: value for name, value in details.items() if value is not None and unsaid.get(name) != value}
+    return ", ".join(f"{name.replace('_', ' ')} {_value(value)}" for name, value in known.items())
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _verify_export(file: Path) -> None:
+    from lapwing.server.audit_log import first_broken  # here, so that `lapwing --help` loads no engine
 
     try:
         lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
@@ -92,29 +155,3 @@ def _verify_export(file: Path) -> None:
         f"{visible(file.name)}: {len(lines):,} lines, an unbroken chain. The newest is {newest}; a chain that was cut "
         "off is whole too, so compare.\n"
     )
-
-
-@contextmanager
-def _opened(people: str | None, catalog: Path) -> Iterator[tuple["Store", "AuditMark"]]:
-    """Open the store of a service and the mark of its audit log, and close it at the end."""
-    from lapwing.catalog.ledger import POSTGRES  # here, so that `lapwing --help` loads no engine
-    from lapwing.catalog.toml import load
-
-    try:
-        from lapwing.server.audit_mark import AuditMark, base_of
-        from lapwing.server.service import open_store, people_of
-    except ModuleNotFoundError as missing:
-        raise InvalidParameter(
-            f"The audit log needs {missing.name}, which is not installed. Run `pip install 'lapwing[server]'`."
-        ) from None
-    in_database = people is not None and people.startswith(POSTGRES)
-    described = load(catalog) if people is None or in_database else None
-    place = people if people is not None else people_of(described) if described is not None else ""
-    if not place.startswith(POSTGRES) and not Path(place).is_file():
-        raise InvalidParameter(f"There is no store of people {place}; name it by --people.")
-    store = open_store(place)
-    try:
-        folder = Path() if described is None else described.folder
-        yield store, AuditMark(store, base_of(place, folder))
-    finally:
-        store.close()

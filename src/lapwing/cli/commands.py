@@ -24,25 +24,39 @@ INTERRUPTED: Final = 130
 LAYOUT: Final = "\n\t"
 """What a message of several lines keeps: those of others quote what was given."""
 
-COMMANDS: Final = {
-    "demo": ("demo", "Answer real questions on a public data set."),
-    "init": ("init", "Write a catalog for a file of yours."),
-    "tables": ("tables", "List what may be asked about."),
-    "describe": ("describe", "Show the columns of a table: types, bounds, values."),
-    "shell": ("shell.command", "Ask line by line, with completion and history."),
-    "query": ("query", "Pay for an answer and show it."),
-    "explain": ("explain", "Show price and promised error, free of charge."),
-    "guarantee": ("guarantee", "Show what is promised to the people in the data, as a page to print."),
-    "serve": ("serve", "Answer questions over HTTP, for people with tokens."),
-    "account": ("account", "Show what a list of mechanisms loses together, by every method."),
-    "lab": ("lab.command", "Try out what differential privacy promises, and what attacks can do."),
-    "budget": ("budget", "Show what is spent, what is left, and for what."),
-    "data": ("data", "The data behind the catalog (for the curator)."),
-    "ledger": ("ledger", "The record of what was spent."),
-    "audit-log": ("audit_log", "Who did what to people, rights and data, as a service keeps it."),
-    "index": ("index", "Rows kept ready for questions (for the curator)."),
-    "local": ("local.app", "Ask where nobody is trusted: the respondent adds the noise."),
+SECTIONS: Final = {
+    "Questions": {
+        "demo": ("demo", "Answer real questions on a public data set."),
+        "tables": ("tables", "List what may be asked about."),
+        "describe": ("describe", "Show the columns of a table: types, bounds, values."),
+        "explain": ("explain", "Show price and promised error, free of charge."),
+        "query": ("query", "Pay for an answer and show it."),
+        "shell": ("shell.command", "Ask line by line, with completion and history."),
+        "budget": ("budget", "Show what is spent, what is left, and for what."),
+        "guarantee": ("guarantee", "Show what the people in the data are promised."),
+    },
+    "Data (for the curator)": {
+        "init": ("init", "Write a catalog for a file of yours."),
+        "data": ("data", "Check, accept and close the data; look at faults."),
+        "index": ("index", "Keep rows ready for questions."),
+        "ledger": ("ledger", "Verify, copy and restore the record of spending."),
+    },
+    "Service": {
+        "serve": ("serve", "Answer questions over HTTP, for people with tokens."),
+        "login": ("service.login", "Get a token for your name and password."),
+        "people": ("service.people", "Say who may use a service."),
+        "token": ("service.tokens", "Make, list and end tokens."),
+        "grant": ("service.grant", "Say who may ask about a data set, and how much."),
+        "policy": ("service.policy", "Say how a budget is shared out; stop a data set."),
+        "audit-log": ("audit_log", "Show who did what to people, rights and data."),
+    },
+    "Without a curator, and to learn": {
+        "local": ("local.app", "Ask where nobody is trusted: respondents add noise."),
+        "account": ("account", "Show what a list of mechanisms loses together."),
+        "lab": ("lab.command", "Try out what privacy promises, and attacks."),
+    },
 }
+COMMANDS: Final = {name: row for commands in SECTIONS.values() for name, row in commands.items()}
 """The module of each command, and what it does in one sentence."""
 OPTIONS: Final[dict[str, Any]] = {
     "add_completion": False,
@@ -57,6 +71,12 @@ class _CommandsOnCall(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, _, rest = super().resolve_command(ctx, args)
         return name, None if name is None else load(name), rest
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        width = max(map(len, COMMANDS))
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), summary) for name, (_, summary) in commands.items()])
 
 
 def load(name: str) -> Any:
@@ -132,7 +152,7 @@ def _report(error: Exception) -> int:
     if isinstance(error, typer.TyperException):
         context = getattr(error, "ctx", None)
         path = context.command_path if context is not None else "lapwing"
-        said = visible(error.format_message(), keep=LAYOUT)
+        said = visible(error.format_message(), keep=LAYOUT).replace(": Value error, ", ": ")
         complain(f"lapwing: {said if said.endswith(('.', '?')) else f'{said}.'} `{path} --help` shows how.")
         return InvalidParameter.exit_status
     if isinstance(error, OSError):

@@ -193,10 +193,18 @@ def open_session(catalog: Path, server: str | None, dataset: str | None) -> "Ses
         if dataset is not None:
             raise InvalidParameter("--dataset goes with --server; a catalog has one data set.")
         return lw.connect(catalog)
+    return lw.connect(server, token=token_for_server(), dataset=dataset)
+
+
+def token_for_server() -> str:
+    """Return the token by which a server knows who asks.
+
+    Raises: InvalidParameter if there is none.
+    """
     token = os.environ.get(TOKEN)
     if not token:
         raise InvalidParameter(f"A server needs a token; put it into the environment variable {TOKEN}.")
-    return lw.connect(server, token=token, dataset=dataset)
+    return token
 
 
 def name_of(session: "Session | RemoteSession") -> str:

@@ -5,7 +5,6 @@ from fractions import Fraction
 from typing import Any, Final, final
 from urllib.parse import quote
 
-from lapwing.client.encoding import amounts
 from lapwing.client.transport import ServerConnection, chosen_dataset, dataset_path
 from lapwing.documents.people_document import (
     Division,
@@ -18,6 +17,7 @@ from lapwing.documents.people_document import (
     Role,
     TokenDocument,
 )
+from lapwing.privacy.amounts import written
 
 PEOPLE: Final = "/v1/people"
 OWN: Final = "/v1/me/tokens"
@@ -87,7 +87,8 @@ class RemoteAccess:
     """
 
     def __init__(self, connection: ServerConnection, dataset: str | None) -> None:
-        self._connection, self._path = connection, dataset_path(chosen_dataset(connection, dataset))
+        self.dataset = chosen_dataset(connection, dataset)
+        self._connection, self._path = connection, dataset_path(self.dataset)
 
     def grants(self) -> Grants:
         """Return who may ask, and the shares of people and teams."""
@@ -96,7 +97,7 @@ class RemoteAccess:
 
     def grant(self, person: str, share: Fraction | None, *, trusted_with_time: bool) -> None:
         """Let somebody ask, with a share of the budget or without one of their own."""
-        body = {**amounts(share=share), "trusted_with_time": trusted_with_time}
+        body = {"share": _text(share), "trusted_with_time": trusted_with_time}
         self._connection.put(f"{self._path}/grants/{quote(person, safe='')}", body)
 
     def withdraw(self, person: str) -> None:
@@ -105,7 +106,7 @@ class RemoteAccess:
 
     def give_team(self, team: str, share: Fraction | None) -> None:
         """Give a team a share of the budget, or with None take it away."""
-        self._connection.put(f"{self._path}/teams/{quote(team, safe='')}", amounts(share=share))
+        self._connection.put(f"{self._path}/teams/{quote(team, safe='')}", {"share": _text(share)})
 
     def policy(self) -> PolicyDocument:
         """Return how the budget is shared out."""
@@ -116,7 +117,7 @@ class RemoteAccess:
         self, division: Division, most_epsilon: Fraction | None, least_share: Fraction | None
     ) -> PolicyDocument:
         """Say whether allowances share or split the budget, and the most and the least that one question costs."""
-        body = {"division": division, **amounts(most_epsilon=most_epsilon, least_share=least_share)}
+        body = {"division": division, "most_epsilon": _text(most_epsilon), "least_share": _text(least_share)}
         policy: PolicyDocument = self._connection.put(f"{self._path}/policy", body)
         return policy
 
@@ -124,6 +125,10 @@ class RemoteAccess:
         """Stop the data set: nothing is charged once this returns; or let it go on."""
         policy: PolicyDocument = self._connection.put(f"{self._path}/stop", {"stopped": stopped})
         return policy
+
+
+def _text(number: Fraction | None) -> str | None:
+    return None if number is None else written(number)
 
 
 def _person(name: str) -> str:

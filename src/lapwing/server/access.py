@@ -24,14 +24,14 @@ class DatasetAccess:
 
     def __init__(self, served: ServedDataset, policies: Policies, by: str) -> None:
         self._served, self._policies, self._by = served, policies, by
-        self._name = served.name
+        self.dataset = served.name
 
     def grants(self) -> Grants:
         """Return who may ask, and the shares of people and teams."""
-        grants = self._policies.grants(self._name)
+        grants = self._policies.grants(self.dataset)
         return {
             "people": {grant.person: _text(grant.share) for grant in grants},
-            "teams": {team: written(share) for team, share in self._policies.team_shares(self._name).items()},
+            "teams": {team: written(share) for team, share in self._policies.team_shares(self.dataset).items()},
             "trusted_with_time": [grant.person for grant in grants if grant.trusted_with_time],
         }
 
@@ -39,23 +39,25 @@ class DatasetAccess:
         """Let somebody ask, with a share of the budget or without one of their own."""
         view = self._served.session.budget(history=False)
         spending, cap = view.spending, view.total
-        self._policies.grant(self._name, person, share, spending, cap, by=self._by, trusted_with_time=trusted_with_time)
+        self._policies.grant(
+            self.dataset, person, share, spending, cap, by=self._by, trusted_with_time=trusted_with_time
+        )
         self._served.settle()
 
     def withdraw(self, person: str) -> None:
         """Let somebody ask no more."""
-        self._policies.withdraw(self._name, person, by=self._by)
+        self._policies.withdraw(self.dataset, person, by=self._by)
         self._served.settle()
 
     def give_team(self, team: str, share: Fraction | None) -> None:
         """Give a team a share of the budget, or with None take it away."""
         view = self._served.session.budget(history=False)
-        self._policies.give_team(self._name, team, share, view.spending, view.total, by=self._by)
+        self._policies.give_team(self.dataset, team, share, view.spending, view.total, by=self._by)
         self._served.settle()
 
     def policy(self) -> PolicyDocument:
         """Return how the budget is shared out."""
-        return _document(self._policies.policy(self._name))
+        return _document(self._policies.policy(self.dataset))
 
     def set_policy(
         self, division: Division, most_epsilon: Fraction | None, least_share: Fraction | None
@@ -66,14 +68,14 @@ class DatasetAccess:
         view = self._served.session.budget(history=False)
         spending, cap = view.spending, view.total
         policy = self._policies.divide(
-            self._name, division, most_epsilon, spending, cap, least_share=least_share, by=self._by
+            self.dataset, division, most_epsilon, spending, cap, least_share=least_share, by=self._by
         )
         self._served.settle()
         return _document(policy)
 
     def stop(self, *, stopped: bool) -> PolicyDocument:
         """Stop the data set: nothing is charged once this returns; or let it go on."""
-        policy = self._policies.stop(self._name, stopped=stopped, by=self._by)
+        policy = self._policies.stop(self.dataset, stopped=stopped, by=self._by)
         self._served.settle()
         return _document(policy)
 

@@ -20,6 +20,7 @@ from lapwing.server.audit_log import note
 from lapwing.server.listing import MOST, no_such_item
 from lapwing.server.passwords import require_good
 from lapwing.server.store import Store, StoreConnection, now
+from lapwing.suggestions import meant, shown
 
 RIGHTS: Final = get_args(Right)
 RIGHTS_OF: Final[dict[str, frozenset[Right]]] = {
@@ -317,6 +318,12 @@ def missing(what: str) -> NotFound:
     return NotFound(f"There is no such {what}, or none that you may see.")
 
 
+def nobody(connection: StoreConnection, name: str) -> NotFound:
+    """Return the error of a name that nobody has, for those who may see everybody's."""
+    names = [known for (known,) in connection.execute("SELECT name FROM people ORDER BY name")]
+    return NotFound(f"There is nobody of the name {shown(name)}. {meant('People', name, names)}")
+
+
 def _is_person(connection: StoreConnection, name: str) -> bool:
     return connection.execute("SELECT 1 FROM people WHERE name = ?", (name,)).fetchone() is not None
 
@@ -333,7 +340,7 @@ def _has_token(connection: StoreConnection, id_: str, *, of: str) -> bool:
 def _person(connection: StoreConnection, name: str) -> Person:
     row = connection.execute("SELECT name, role, active, created FROM people WHERE name = ?", (name,)).fetchone()
     if row is None:
-        raise missing("person")
+        raise nobody(connection, name)
     team = connection.execute("SELECT team FROM memberships WHERE person = ? AND current = 1", (name,)).fetchone()
     return Person(name=row[0], role=row[1], team=team[0] if team else None, active=bool(row[2]), created=row[3])
 

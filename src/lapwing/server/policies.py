@@ -29,7 +29,7 @@ from lapwing.ledger.state import Spending
 from lapwing.privacy.amounts import read, written
 from lapwing.privacy.measures import Loss
 from lapwing.server.audit_log import note
-from lapwing.server.people import missing, team_named
+from lapwing.server.people import missing, nobody, team_named
 from lapwing.server.store import Store, StoreConnection
 
 Priced = Callable[[Fraction], Loss]
@@ -154,7 +154,7 @@ class Policies:
         """Let somebody ask a data set. `spending` is what its ledger says, read before."""
         with self._store.transaction() as connection:
             if not connection.execute("SELECT 1 FROM people WHERE name = ?", (person,)).fetchone():
-                raise missing("person")
+                raise nobody(connection, person)
             connection.execute(
                 "INSERT INTO grants (dataset, person, share, trusted) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT (dataset, person) DO UPDATE SET share = excluded.share, trusted = excluded.trusted",

@@ -1,0 +1,91 @@
+"""`lapwing grant`: who may ask about a data set of a service. For the curator."""
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.text import Text
+
+from lapwing.cli import figures, options
+from lapwing.cli.characters import to_json, visible
+from lapwing.cli.console import Fitted, new_table, print_text, show, text
+from lapwing.cli.service.places import PeopleStore, opened_access
+from lapwing.errors import InvalidParameter
+from lapwing.privacy.amounts import read
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from lapwing.documents.people_document import Grants
+
+EXAMPLE: Final = options.examples("lapwing grant", "lapwing grant alice --share 1/5", "lapwing grant alice --withdraw")
+share_of_budget: Final = options.reader("--share", "from 0 to 1, a part of the budget", lambda share: 0 <= share <= 1)
+
+
+def command(
+    person: Annotated[
+        str | None,
+        typer.Argument(metavar="PERSON", help="Whom to let ask; all are listed, unless given.", show_default=False),
+    ] = None,
+    share: Annotated[
+        Fraction | None,
+        options.amount(share_of_budget, "What part of the budget they may spend; no limit of their own, unless given."),
+    ] = None,
+    trusted_with_time: Annotated[
+        bool, typer.Option("--trusted-with-time", help="They may see how long any answer takes.")
+    ] = False,
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="Let them ask no more.")] = False,
+    form: options.ReportFormat = options.Report.table,
+    people: PeopleStore = None,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+    dataset: options.Dataset = None,
+) -> None:
+    """Say who may ask about a data set, and how much of its budget they may spend (for the curator).
+
+    A grant takes the place of the person's last one, with all that it said.
+    """
+    if person is None and (share is not None or trusted_with_time or withdraw):
+        raise InvalidParameter("Name the person that is meant, as in `lapwing grant alice`.")
+    if withdraw and (share is not None or trusted_with_time):
+        raise InvalidParameter("A grant is either withdrawn or made; give --withdraw alone.")
+    with opened_access(people, catalog, server, dataset) as access:
+        name = visible(access.dataset)
+        if person is None:
+            _list(access.grants(), name, form)
+        elif withdraw:
+            access.withdraw(person)
+            print_text(f"{visible(person)} may ask about {name} no more. What was bought stays charged.\n")
+        else:
+            access.grant(person, share, trusted_with_time=trusted_with_time)
+            part = "" if share is None else f" for at most {figures.share(float(share))} of its budget"
+            trust = ", and is trusted with time" if trusted_with_time else ""
+            print_text(f"{visible(person)} may ask about {name}{part}{trust}.\n")
+
+
+def _list(grants: "Grants", dataset: str, form: options.Report) -> None:
+    if form is options.Report.json:
+        print_text(to_json(grants))
+        return
+    table = new_table("person", "share", "trusted with time", numbers=["share"])
+    for person, share in grants["people"].items():
+        trusted = "yes" if person in grants["trusted_with_time"] else ""
+        table.add_row(text(person), text(_part(share)), text(trusted))
+    page: list[RenderableType] = [text(f"Who may ask about {dataset}, beside curators:"), Text(), Fitted(table)]
+    if not grants["people"]:
+        page = [text(f"Nobody but curators may ask about {dataset}. `lapwing grant PERSON` lets somebody.")]
+    show(*page, *teams_of(grants))
+
+
+def _part(share: str | None) -> str:
+    return "no limit" if share is None else figures.share(float(read(share, "share")))
+
+
+def teams_of(grants: "Grants") -> "list[RenderableType]":
+    """Return the shares of teams as a table, if there are any."""
+    if not grants["teams"]:
+        return []
+    table = new_table("team", "share", numbers=["share"])
+    for team, share in grants["teams"].items():
+        table.add_row(text(team), text(_part(share)))
+    return [Text(), Fitted(table)]

@@ -1,0 +1,68 @@
+"""`lapwing login`: get a token for a name and a password."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from lapwing.cli import options
+from lapwing.cli.console import note, print_text
+from lapwing.cli.service import passwords
+from lapwing.cli.service.tokens import ScopeOption, explain, scopes_of
+from lapwing.drafts import draft_of, sync_folder
+from lapwing.errors import InvalidParameter
+
+EXAMPLE: Final = "\n".join(
+    [
+        options.examples(
+            "export LAPWING_TOKEN=$(lapwing login alice --server https://dp.example.org)",
+            "lapwing login alice --output ~/.lapwing-token",
+        ),
+        "",
+        passwords.SOURCES,
+    ]
+)
+
+
+def command(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Who you are.", show_default=False)],
+    hours: Annotated[
+        float, typer.Option("--hours", metavar="HOURS", min=0.01, max=8784, help="How long it is valid.")
+    ] = 12,
+    scope: Annotated[
+        list[ScopeOption] | None,
+        typer.Option(
+            "--scope",
+            help="What it may be used for; may be repeated. All that your role gives, unless given.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write it to a file that only you can read.", show_default=False
+        ),
+    ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option("--server", envvar="LAPWING_SERVER", metavar="URL", help="Where to log in.", show_default=False),
+    ] = None,
+) -> None:
+    """Get a token for your name and password, for LAPWING_TOKEN. It is shown alone on standard output."""
+    if server is None:
+        raise InvalidParameter(
+            "Say by --server, or LAPWING_SERVER, where to log in. On the machine of the service, `lapwing token make` "
+            "makes a token without a password."
+        )
+    from lapwing.client.administration import login  # here, so that `lapwing --help` loads no engine
+
+    issued = login(server, name, passwords.current(name), scopes_of(scope), hours)
+    if output is None:
+        print_text(f"{issued['token']}\n")
+    else:
+        with draft_of([f"{issued['token']}\n"], output) as draft:
+            os.replace(draft, output)
+        sync_folder(output.absolute().parent)
+        note("written", f"to {output}; use it by: export LAPWING_TOKEN=$(cat {output})")
+    explain(issued)

@@ -1,0 +1,164 @@
+"""`lapwing people`: who may use a service. For the curator."""
+
+from typing import Annotated
+
+import typer
+
+from lapwing.cli import options
+from lapwing.cli.characters import to_json, visible
+from lapwing.cli.console import Fitted, new_table, note, print_text, show, text
+from lapwing.cli.service import passwords
+from lapwing.cli.service.places import PeopleStore, opened_people
+from lapwing.documents.people_document import PersonChange, PersonDocument, Role
+from lapwing.errors import InvalidParameter
+
+app = typer.Typer(
+    help="Who may use a service (for the curator).",
+    epilog=options.examples("lapwing people add alice --team nurses", "lapwing people list"),
+    rich_markup_mode=None,
+)
+
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Of a person.", show_default=False)]
+
+
+@app.callback()
+def people() -> None:
+    """Look after who may use a service: at a server, or beside it in its store of people (for the curator)."""
+
+
+@app.command("list", epilog=options.examples("lapwing people list"), short_help="List everybody.")
+def show_people(
+    form: options.ReportFormat = options.Report.table,
+    people: PeopleStore = None,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+) -> None:
+    """List everybody, by name."""
+    with opened_people(people, catalog, server) as administration:
+        everybody = administration.everybody()
+    if form is options.Report.json:
+        print_text(to_json({"people": everybody}))
+        return
+    table = new_table("name", "role", "team", "since", "")
+    for person in everybody:
+        since, state = person["created"][:10], "" if person["active"] else "disabled"
+        table.add_row(*map(text, (person["name"], person["role"], person["team"] or "", since, state)))
+    show(Fitted(table))
+
+
+@app.command(
+    epilog=options.examples("lapwing people add alice --team nurses", "lapwing people add audrey --role auditor"),
+    short_help="Add somebody.",
+)
+def add(
+    name: Name,
+    role: Annotated[Role, typer.Option("--role", help="What they may do.")] = "analyst",
+    team: Annotated[str | None, typer.Option("--team", metavar="TEAM", show_default=False)] = None,
+    password: Annotated[
+        bool, typer.Option("--password", help="Ask for a password; without one, only tokens let them in.")
+    ] = False,
+    people: PeopleStore = None,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+) -> None:
+    """Add somebody. The name is theirs for ever, as the ledger keeps it."""
+    with opened_people(people, catalog, server) as administration:
+        chosen = passwords.new(name) if password else None
+        person = administration.add(name, role, password=chosen, team=team)
+    _say(person, "is")
+    granted = [f"`lapwing grant {name}` lets {name} ask about a data set"] if role == "analyst" else []
+    entered = [] if password else [f"`lapwing token make {name}` makes a token, to come in by"]
+    if granted or entered:
+        note("next", "; ".join([*granted, *entered]))
+
+
+@app.command(epilog=options.examples("lapwing people role alice auditor"), short_help="Change what somebody may do.")
+def role(
+    name: Name,
+    role: Annotated[Role, typer.Argument(help="The new role.", show_default=False)],
+    people: PeopleStore = None,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+) -> None:
+    """Change somebody's role. What a role does not give, no token gives either, at once."""
+    with opened_people(people, catalog, server) as administration:
+        _say(administration.change(name, {"role": role}), "is now")
+
+
+@app.command(
+    epilog=options.examples("lapwing people team alice nurses", "lapwing people team alice --leave"),
+    short_help="Change somebody's team.",
+)
+def team(
+    name: Name,
+    team: Annotated[str | None, typer.Argument(metavar="TEAM", help="The new team.", show_default=False)] = None,
+    leave: Annotated[bool, typer.Option("--leave", help="Be in no team.")] = False,
+    people: PeopleStore = None,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+) -> None:
+    """Put somebody into a team, or into none. What they were charged still counts for the teams that they were in."""
+    if (team is None) != leave:
+        raise InvalidParameter("Give the name of a team, or --leave for none.")
+    change: PersonChange = {"leave_team": True} if team is None else {"team": team}
+    with opened_people(people, catalog, server) as administration:
+        _say(administration.change(name, change), "is now")
+
+
+@app.command(
+    epilog="\n".join([options.examples("lapwing people password alice"), "", passwords.SOURCES]),
+    short_help="Set a password; without a name, one's own.",
+)
+def password(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Of a person; with --server, yourself unless given.", show_default=False),
+    ] = None,
+    people: PeopleStore = None,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+) -> None:
+    """Set somebody's password, or change your own at a server. All tokens of its owner end."""
+    with opened_people(people, catalog, server) as administration:
+        if name is not None:
+            administration.change(name, {"password": passwords.new(name)})
+            print_text(f"The password of {visible(name)} is set. All tokens of {visible(name)} have ended.\n")
+            return
+        if server is None:
+            raise InvalidParameter("Name a person; your own password is changed at a server, by --server.")
+        administration.change_own_password(passwords.current("yours"), passwords.new("yourself"))
+    print_text("Your password is changed. All of your tokens have ended; `lapwing login` gives another.\n")
+
+
+@app.command(epilog=options.examples("lapwing people disable alice"), short_help="Let somebody in no more.")
+def disable(
+    name: Name,
+    people: PeopleStore = None,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+) -> None:
+    """Let somebody in no more: all of their tokens end. Nobody is ever removed, as the ledger keeps their name."""
+    with opened_people(people, catalog, server) as administration:
+        administration.change(name, {"active": False})
+    print_text(f"{visible(name)} is disabled, and every token of {visible(name)} has ended.\n")
+
+
+@app.command(epilog=options.examples("lapwing people enable alice"), short_help="Let somebody in again.")
+def enable(
+    name: Name,
+    people: PeopleStore = None,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+) -> None:
+    """Let somebody in again who was disabled. Grants and password are as they were; tokens are made anew."""
+    with opened_people(people, catalog, server) as administration:
+        administration.change(name, {"active": True})
+    print_text(f"{visible(name)} is enabled. The old tokens stay ended.\n")
+
+
+def _say(person: PersonDocument, verb: str) -> None:
+    """Say what somebody is."""
+    article = "a" if person["role"] == "curator" else "an"
+    team = f", in the team {person['team']}" if person["team"] else ""
+    print_text(f"{visible(person['name'])} {verb} {article} {person['role']}{visible(team)}.\n")

@@ -1,0 +1,155 @@
+"""`lapwing policy`: how the budget of a data set is shared out among the people of a service. For the curator."""
+
+from fractions import Fraction
+from typing import Annotated, Final
+
+import typer
+
+from lapwing.cli import figures, options
+from lapwing.cli.characters import to_json, visible
+from lapwing.cli.console import labelled, print_text, show
+from lapwing.cli.service.grant import share_of_budget, teams_of
+from lapwing.cli.service.places import PeopleStore, opened_access
+from lapwing.documents.people_document import Division, PolicyDocument
+from lapwing.errors import InvalidParameter
+from lapwing.privacy.amounts import read
+
+app = typer.Typer(
+    help="How a budget is shared out among the people of a service (for the curator).",
+    epilog=options.examples("lapwing policy show", "lapwing policy set --most-epsilon 0.5", "lapwing policy stop"),
+    rich_markup_mode=None,
+)
+
+
+MEANING: Final = {
+    "share": "shares are ceilings, and may add up to more than the budget: who comes first is served first",
+    "split": "shares are reserved, and add up to at most the budget",
+}
+
+
+@app.callback()
+def policy() -> None:
+    """Say how the budget of a data set is shared out: at a server, or beside it in its store of people."""
+
+
+@app.command("show", epilog=options.examples("lapwing policy show"), short_help="Show what holds.")
+def show_policy(
+    form: options.ReportFormat = options.Report.table,
+    people: PeopleStore = None,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+    dataset: options.Dataset = None,
+) -> None:
+    """Show the policy of a data set, and the shares of teams; `lapwing grant` shows those of people."""
+    with opened_access(people, catalog, server, dataset) as access:
+        known, grants = access.policy(), access.grants()
+    if form is options.Report.json:
+        print_text(to_json({**known, "teams": grants["teams"]}))
+    else:
+        show(labelled(("data", access.dataset), *_facts(known)), *teams_of(grants))
+
+
+@app.command(
+    "set",
+    epilog=options.examples("lapwing policy set --division split", "lapwing policy set --least-share 1/1000"),
+    short_help="Change what holds.",
+)
+def set_policy(
+    division: Annotated[
+        Division | None,
+        typer.Option("--division", help="Whether shares are ceilings, or reserved.", show_default=False),
+    ] = None,
+    most_epsilon: Annotated[
+        Fraction | None,
+        options.amount(options.above_zero("--most-epsilon"), "The most that one question may cost."),
+    ] = None,
+    no_most_epsilon: Annotated[
+        bool, typer.Option("--no-most-epsilon", help="One question may cost all that is left.")
+    ] = False,
+    least_share: Annotated[
+        Fraction | None,
+        options.amount(
+            options.reader("--least-share", "from 0 to 1, a part of the budget", lambda share: 0 <= share <= 1),
+            "The least that one question costs, as a part of the budget.",
+        ),
+    ] = None,
+    people: PeopleStore = None,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+    dataset: options.Dataset = None,
+) -> None:
+    """Change the policy of a data set; what is not given stays."""
+    if division is None and most_epsilon is None and least_share is None and not no_most_epsilon:
+        raise InvalidParameter("Say what is to change: --division, --most-epsilon, --no-most-epsilon or --least-share.")
+    if most_epsilon is not None and no_most_epsilon:
+        raise InvalidParameter("Either one question has a most that it may cost, or it has none.")
+    with opened_access(people, catalog, server, dataset) as access:
+        known = access.policy()
+        most = None if known["most_epsilon"] is None or no_most_epsilon else read(known["most_epsilon"], "most_epsilon")
+        changed = access.set_policy(
+            division or known["division"],
+            most if most_epsilon is None else most_epsilon,
+            read(known["least_share"], "least_share") if least_share is None else least_share,
+        )
+    show(labelled(("data", access.dataset), *_facts(changed)))
+
+
+@app.command(
+    epilog=options.examples("lapwing policy team nurses --share 1/2", "lapwing policy team nurses --no-share"),
+    short_help="Give a team a share of the budget.",
+)
+def team(
+    team: Annotated[str, typer.Argument(metavar="TEAM", help="Its name.", show_default=False)],
+    share: Annotated[
+        Fraction | None, options.amount(share_of_budget, "The part of the budget that all of it may spend.")
+    ] = None,
+    no_share: Annotated[bool, typer.Option("--no-share", help="Take its share away.")] = False,
+    people: PeopleStore = None,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+    dataset: options.Dataset = None,
+) -> None:
+    """Give a team a share of the budget. All who are or were in it count; who of them may ask, `lapwing grant` says."""
+    if (share is None) != no_share:
+        raise InvalidParameter("Give --share, or --no-share.")
+    with opened_access(people, catalog, server, dataset) as access:
+        access.give_team(team, share)
+        name = visible(access.dataset)
+    part = "as much as there is" if share is None else f"at most {figures.share(float(share))}"
+    print_text(f"The team {visible(team)} may spend {part} of the budget of {name}.\n")
+
+
+@app.command(epilog=options.examples("lapwing policy stop"), short_help="Charge nothing any more, until resumed.")
+def stop(
+    people: PeopleStore = None,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+    dataset: options.Dataset = None,
+) -> None:
+    """Stop a data set: once this returns, nothing is charged. What was bought stays free."""
+    with opened_access(people, catalog, server, dataset) as access:
+        access.stop(stopped=True)
+    print_text(f"{visible(access.dataset)} is stopped: nothing is charged until `lapwing policy resume`.\n")
+
+
+@app.command(epilog=options.examples("lapwing policy resume"), short_help="Let a data set go on that was stopped.")
+def resume(
+    people: PeopleStore = None,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+    dataset: options.Dataset = None,
+) -> None:
+    """Let a data set go on that `lapwing policy stop` stopped. A stop after faults ends by `lapwing data resume`."""
+    with opened_access(people, catalog, server, dataset) as access:
+        access.stop(stopped=False)
+    print_text(f"{visible(access.dataset)} goes on.\n")
+
+
+def _facts(policy: PolicyDocument) -> list[tuple[str, str]]:
+    most = policy["most_epsilon"]
+    return [
+        ("division", f"{policy['division']}: {MEANING[policy['division']]}"),
+        ("most", "one question may cost all that is left" if most is None else f"epsilon {most} for one question"),
+        ("least", f"{figures.share(float(read(policy['least_share'], 'least_share')))} of the budget for one question"),
+        *([("stopped", "nothing is charged until `lapwing policy resume`")] if policy["stopped"] else []),
+    ]

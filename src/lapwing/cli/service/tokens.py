@@ -1,0 +1,139 @@
+"""`lapwing token`: the tokens by which a service knows people."""
+
+from enum import StrEnum
+from typing import Annotated, Final
+
+import typer
+
+from lapwing.cli import options
+from lapwing.cli.characters import to_json, visible
+from lapwing.cli.console import Fitted, new_table, note, print_text, show, text
+from lapwing.cli.service.places import PeopleStore, opened_people
+from lapwing.documents.people_document import IssuedToken, Right, TokenDocument
+from lapwing.errors import InvalidParameter
+from lapwing.suggestions import shown
+
+SHOWN: Final = 8
+"""Characters of an id that are shown, and are enough to name it; it has 32."""
+
+app = typer.Typer(
+    help="The tokens by which a service knows people.",
+    epilog=options.examples("TOKEN=$(lapwing token make alice --days 30)", "lapwing token list alice"),
+    rich_markup_mode=None,
+)
+
+
+class ScopeOption(StrEnum):
+    """What a token may be used for."""
+
+    read = "read"
+    ask = "ask"
+    audit = "audit"
+    admin = "admin"
+
+
+Person = Annotated[
+    str | None,
+    typer.Argument(metavar="PERSON", help="Whose; with --server, your own unless given.", show_default=False),
+]
+
+
+@app.callback()
+def token() -> None:
+    """Make, list and end tokens: at a server, or beside it in its store of people."""
+
+
+@app.command(
+    epilog=options.examples(
+        "TOKEN=$(lapwing token make alice)", "lapwing token make alice --label notebook --days 7 --scope read"
+    ),
+    short_help="Make a token for somebody (for the curator).",
+)
+def make(
+    person: Annotated[str, typer.Argument(metavar="PERSON", help="Whose it is.", show_default=False)],
+    label: Annotated[str, typer.Option("--label", metavar="TEXT", help="What it is for.", show_default=False)] = "",
+    days: Annotated[
+        float, typer.Option("--days", metavar="DAYS", min=0.001, max=366, help="How long it is valid.")
+    ] = 30,
+    scope: Annotated[
+        list[ScopeOption] | None,
+        typer.Option(
+            "--scope",
+            help="What it may be used for; may be repeated. All that its owner's role gives but admin, unless given.",
+            show_default=False,
+        ),
+    ] = None,
+    people: PeopleStore = None,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+) -> None:
+    """Make a token for somebody (for the curator). It is shown this once, alone on standard output."""
+    with opened_people(people, catalog, server) as administration:
+        issued = administration.make_token(person, label=label, scopes=scopes_of(scope), days=days)
+    print_text(f"{issued['token']}\n")
+    explain(issued)
+
+
+@app.command("list", epilog=options.examples("lapwing token list alice"), short_help="List somebody's tokens.")
+def show_tokens(
+    person: Person = None,
+    form: options.ReportFormat = options.Report.table,
+    people: PeopleStore = None,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+) -> None:
+    """List somebody's tokens, the newest first: not the tokens themselves, which nobody has but their owners."""
+    with opened_people(people, catalog, server) as administration:
+        tokens = administration.tokens(person)
+    if form is options.Report.json:
+        print_text(to_json({"tokens": tokens}))
+        return
+    table = new_table("id", "label", "may", "made", "until (UTC)", "")
+    for one in tokens:
+        facts = (one["id"][:SHOWN], one["label"], ", ".join(one["scopes"]), one["created"][:10], _minute(one))
+        table.add_row(*map(text, (*facts, "revoked" if one["revoked"] else "")))
+    show(Fitted(table))
+
+
+@app.command(epilog=options.examples("lapwing token revoke 3f9a2c41 alice"), short_help="End a token.")
+def revoke(
+    id: Annotated[str, typer.Argument(metavar="ID", help="As `lapwing token list` shows it.", show_default=False)],
+    person: Person = None,
+    people: PeopleStore = None,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+) -> None:
+    """End a token, from now on and for ever."""
+    with opened_people(people, catalog, server) as administration:
+        token = _named(id, administration.tokens(person))
+        administration.revoke(token["id"], person)
+    print_text(f"The token {token['id'][:SHOWN]} of {visible(token['person'])} has ended.\n")
+
+
+def scopes_of(options: list[ScopeOption] | None) -> list[Right] | None:
+    """Return scopes, None if none were given."""
+    return [option.value for option in options] if options else None
+
+
+def explain(issued: IssuedToken) -> None:
+    """Say beside a token what it is."""
+    scopes, until = ", ".join(issued["scopes"]), _minute(issued)
+    note("token", f"of {issued['person']}, id {issued['id'][:SHOWN]}, for: {scopes}; until {until} UTC")
+    note("", "It is shown this once. Keep it as you keep a password.")
+
+
+def _minute(token: TokenDocument | IssuedToken) -> str:
+    return token["expires"][:16].replace("T", " ")
+
+
+def _named(id_: str, tokens: list[TokenDocument]) -> TokenDocument:
+    """Return the token that is meant by its id, or the first characters of it.
+
+    Raises: InvalidParameter if that is none, or several.
+    """
+    meant = [token for token in tokens if token["id"].startswith(id_)] if len(id_) >= SHOWN else []
+    if len(meant) != 1:
+        raise InvalidParameter(
+            f"There is no token {shown(id_)}; give an id that `lapwing token list` shows, {SHOWN} characters or more."
+        )
+    return meant[0]
