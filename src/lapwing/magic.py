@@ -21,8 +21,7 @@ from IPython.core.magic_arguments import MagicArgumentParser
 from IPython.display import display
 
 from lapwing.answer import Answer
-from lapwing.budget import BudgetView
-from lapwing.cli.asking import left_of, price_of
+from lapwing.cli.asking import price_line
 from lapwing.cli.console import pointer, rendered
 from lapwing.cli.explain import as_page
 from lapwing.cli.figures import gauge
@@ -91,7 +90,7 @@ class Magic:
             sys.stdout.write(rendered(sys.stdout, *as_page(shown, neighbouring_of(session))))
         else:
             shown = session.sql(cell, parameters, epsilon=epsilon, error=error, delta=delta, label=given.label)
-            display(price_line(shown, session.budget()))  # type: ignore[no-untyped-call]
+            display(PriceLine(price=price_line(shown, session.budget())))  # type: ignore[no-untyped-call]
         if name is not None:
             self.shell.user_ns[name] = shown
         return None if isinstance(shown, Preview) else shown
@@ -114,18 +113,12 @@ class PriceLine:
     """What an answer cost and what is left, above its table."""
 
     price: str
-    left: str
 
     def __repr__(self) -> str:
-        return f"price  {self.price}\nleft   {self.left}"
+        return f"price  {self.price}"
 
     def _repr_html_(self) -> str:
-        return f"<small>price {escape(self.price)}<br>left {escape(self.left)}</small>"
-
-
-def price_line(answer: Answer | RemoteAnswer, view: BudgetView) -> PriceLine:
-    """Return the line above an answer: its price, and what is left of the budget after it."""
-    return PriceLine(price=price_of(answer, view, view.delta - view.delta_keys), left=left_of(answer, view))
+        return f"<small>price {escape(self.price)}</small>"
 
 
 def _connected(where: str) -> Session | RemoteSession:

@@ -31,8 +31,8 @@ def test_explain_says_what_is_charged_and_left(wards: Path, run: Run) -> None:
 
 def test_query_says_what_is_left_for_its_parts(wards: Path, run: Run) -> None:
     run("query", about(2), "--epsilon", "0.6")
-    assert "70 % of the budget for part 1: 2 more like it would fit" in run("query", about(1), "--epsilon", "0.3").err
-    assert "10 % of the budget: 0 more" in run("query", about(), "--epsilon", "0.3").err
+    assert "70 % left for part 1: 2 more like it" in run("query", about(1), "--epsilon", "0.3").err
+    assert "10 % left: 0 more" in run("query", about(), "--epsilon", "0.3").err
     refused = run("query", about(2, 3), "--epsilon", "0.5")
     assert refused.status == 4
     assert "too little in part 2." in refused.err

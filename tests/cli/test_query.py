@@ -237,3 +237,12 @@ def test_a_chart_beside_the_answer(folder: Path, run: Run) -> None:
         refused = run("query", BY_PLAN, "--epsilon", "2", "--plot", file)
         assert (refused.status, reason in refused.err) == (2, True)
     assert len(json.loads(run("budget", "--format", "json").out)["history"]) == 1
+
+
+@pytest.mark.parametrize("command", ["explain", "query"])
+def test_what_adds_up_in_the_ledger_is_said_if_asked(visits: Path, run: Run, command: str) -> None:
+    plain = run(command, COUNT, "--epsilon", "0.5")
+    assert (plain.status, "μ²" in plain.out + plain.err) == (0, False), visits
+    detailed = run(command, COUNT, "--epsilon", "0.4", "--verbose")
+    (line,) = [line for line in (detailed.out + detailed.err).splitlines() if line.startswith("ledger")]
+    assert line.split()[1] == "μ²"

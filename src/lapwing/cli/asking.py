@@ -108,33 +108,44 @@ def _content(answer: "AnswerShown", form: Format, level: Fraction, page: TextIO)
             return answer_formats.as_markdown(answer, level)
 
 
-def say(answer: "AnswerShown", session: "Session | RemoteSession", notes: Sequence[str], output: Path | None) -> None:
-    """Say what an answer cost, what is left, and what of its notes is to be known."""
+def say(
+    answer: "AnswerShown",
+    session: "Session | RemoteSession",
+    notes: Sequence[str],
+    output: Path | None,
+    *,
+    verbose: bool = False,
+) -> None:
+    """Say what an answer cost and what is left, and what of its notes is to be known.
+
+    Args: verbose: whether to say also what adds up in the ledger.
+    """
     sys.stdout.flush()
     view = session.budget()
-    note("price", price_of(answer, view, view.delta - view.delta_keys))
-    note("left", left_of(answer, view))
+    note("price", price_line(answer, view))
+    if verbose:
+        remaining = f"{figures.loss(view.remaining)} of {figures.loss(view.total)} left"
+        note("ledger", remaining if answer.stored else f"{figures.loss(answer.cost)}; {remaining}")
     for line in notes:
         note("note", f"{line}.")
     if output is not None:
         note("written", str(output))
 
 
-def price_of(answer: "AnswerShown", view: "BudgetView", delta: Fraction) -> str:
-    """Say what an answer cost; `delta` is what the epsilon of a single question is read at."""
+def price_line(answer: "AnswerShown", view: "BudgetView") -> str:
+    """Say what an answer cost, and what is left; after a question about some parts of the data, what of these."""
     if answer.stored:
-        return "free: it was bought before"
-    alone = figures.epsilon(answer.cost.to_epsilon(delta=delta))
-    part = figures.share(float(answer.cost.amount / view.total.amount))
-    return f"{part} of the budget: epsilon {alone} alone ({figures.loss(answer.cost)})"
-
-
-def left_of(answer: "AnswerShown", view: "BudgetView") -> str:
-    """Say what is left of the budget; after a question about some parts of the data, what is left for these."""
-    if answer.stored:
-        return f"{figures.share(1 - view.share_spent)} of the budget"
+        return f"{price_of(answer, view)}; {figures.share(1 - view.share_spent)} of the budget left"
     parts = next((row.parts for row in reversed(view.history) if row.loss == answer.cost.rounded_up()), None)
     left = figures.share(float(view.room(parts).amount / view.total.amount))
     where = "" if parts is None else f" for {figures.names(parts)}"
-    where += "".join(f"; {figures.allowance(one, view.total)}" for one in view.allowances)
-    return f"{left} of the budget{where}: {view.fits(answer.cost, parts):,} more like it would fit"
+    allowed = "".join(f"; {figures.allowance(one, view.total)}" for one in view.allowances)
+    return f"{price_of(answer, view)}; {left} left{where}: {view.fits(answer.cost, parts):,} more like it{allowed}"
+
+
+def price_of(answer: "AnswerShown", view: "BudgetView") -> str:
+    """Say what an answer cost, by the epsilon of a question that is asked alone."""
+    if answer.stored:
+        return "free: it was bought before"
+    alone = figures.epsilon(answer.cost.to_epsilon(delta=view.delta - view.delta_keys))
+    return f"epsilon {alone} alone, {figures.share(float(answer.cost.amount / view.total.amount))} of the budget"

@@ -40,6 +40,7 @@ def command(
         typer.Option(min=1, metavar="N", help="Rows in a cell, to see how wide the interval of an AVG would be there."),
     ] = None,
     form: options.ReportFormat = options.Report.table,
+    verbose: options.Verbose = False,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
     dataset: options.Dataset = None,
@@ -67,6 +68,7 @@ def command(
             error=error,
             delta=delta,
             assuming_count=assuming_count,
+            verbose=verbose,
         )
 
 
@@ -80,6 +82,7 @@ def show_preview(
     error: Fraction | None,
     delta: Fraction | None,
     assuming_count: int | None = None,
+    verbose: bool = False,
 ) -> None:
     """Write what a question would cost."""
     with pointing_at(question):
@@ -94,16 +97,16 @@ def show_preview(
 
         print_text(to_json(preview_document(preview, neighbouring)))
     else:
-        show(*as_page(preview, neighbouring))
+        show(*as_page(preview, neighbouring, verbose=verbose))
 
 
-def as_page(preview: "Preview", neighbouring: str) -> list[RenderableType]:
-    """Return a preview for people."""
+def as_page(preview: "Preview", neighbouring: str, *, verbose: bool = False) -> list[RenderableType]:
+    """Return a preview for people; `verbose` says also what adds up in the ledger."""
     columns = new_table("column", "± at 95 %", "rests on", numbers=["± at 95 %"])
     for column in preview.columns:
         columns.add_row(text(column.name), _promise(column), text(", ".join(column.rests_on)))
     return [
-        labelled(*_facts(preview, neighbouring)),
+        labelled(*_facts(preview, neighbouring, verbose)),
         Text(),
         Fitted(columns),
         Text(),
@@ -113,8 +116,8 @@ def as_page(preview: "Preview", neighbouring: str) -> list[RenderableType]:
     ]
 
 
-def _facts(preview: "Preview", neighbouring: str) -> list[tuple[str, str]]:
-    price = f"epsilon {epsilon_text(preview.epsilon)} alone ({loss(preview.price)})"
+def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[str, str]]:
+    price = f"epsilon {epsilon_text(preview.epsilon)} alone"
     match preview.cells:
         case None:
             cells = "a row for each key that enough units hold, each with its own noise"
@@ -133,6 +136,7 @@ def _facts(preview: "Preview", neighbouring: str) -> list[tuple[str, str]]:
         *([] if chosen is None else [("of this", f"{share(chosen.price_share)} for the {_chosen(chosen)}")]),
         *([] if preview.parts is None else [("charged to", f"{names(parts)} of the data, no others")]),
         ("cost", _cost(preview)),
+        *([("ledger", loss(preview.price))] if verbose else []),
     ]
 
 

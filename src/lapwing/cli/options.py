@@ -162,6 +162,7 @@ Label = Annotated[
     str | None,
     typer.Option("--label", metavar="TEXT", help="What the history calls the question.", show_default=False),
 ]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say also what adds up in the ledger.")]
 ReportFormat = Annotated[Report, typer.Option("--format", help="How to write it.")]
 AS_USUAL: Final = typer.Option("--format", help="A table on a terminal, CSV in a pipe.", show_default=False)
 UsualFormat = Annotated[TableFormat | None, AS_USUAL]

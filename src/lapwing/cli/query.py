@@ -56,6 +56,7 @@ def command(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead.")
     ] = None,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help=HELP)] = None,
+    verbose: options.Verbose = False,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
     dataset: options.Dataset = None,
@@ -79,7 +80,9 @@ def command(
     question, parameters = text_of(sql), values_of(values or [])
     if question.lstrip()[:7].upper() == "EXPLAIN":  # EXPLAIN PRIVACY SELECT … asks for the price alone
         with open_asked(data, protection, catalog, server, dataset) as session:
-            return explain.show_preview(session, question, parameters, epsilon=epsilon, error=error, delta=delta)
+            return explain.show_preview(
+                session, question, parameters, epsilon=epsilon, error=error, delta=delta, verbose=verbose
+            )
     if form in BINARY and output is None and on_terminal():
         raise InvalidParameter(f"{form.title()} is binary, and this is a terminal; add -o FILE or pipe it.")
     require_chart(plot)
@@ -98,7 +101,7 @@ def command(
             write(answer, form, level or USUAL_CONFIDENCE, output)
             if plot is not None:
                 write_chart(answer.plot(confidence=level or USUAL_CONFIDENCE), plot)
-            say(answer, session, answer.notes, output)
+            say(answer, session, answer.notes, output, verbose=verbose)
         except KeyboardInterrupt:
             ignore_interrupts()
             raise Stopped(paid_for(answer)) from None

@@ -55,8 +55,8 @@ def answered(scene: Scene, answer: "Answer", session: "Session", *, warn: bool) 
     """Return the answer beside the truth, what it cost, and what is left; `warn` says what the truth is there for."""
     table, inside, cells = beside_truth(answer, truth(scene.truth or scene.sql))
     teaching = Text(f"{WARNING}\n" if warn else "", style="yellow").append(_score(inside, cells))
-    view, limits = session.budget(), session.catalog.budget
-    return _indented(table, teaching, bill(price_of(answer, view, limits.delta - limits.delta_keys), view))
+    view = session.budget()
+    return _indented(table, teaching, bill(price_of(answer, view), view))
 
 
 def _indented(*parts: RenderableType) -> RenderableType:

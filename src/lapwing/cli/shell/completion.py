@@ -104,10 +104,12 @@ class SqlCompleter(Completer):
             return name, COMMANDS
         if name == ".explain" and rest.casefold().startswith("select"):
             return self._offered(rest)
+        switch = ("on", "off")
         choices: dict[str, Iterable[str]] = {
-            ".describe": [*self._tables],
-            ".mode": [*MODES],
-            ".explain": ["on", "off", "SELECT"],
+            ".describe": self._tables,
+            ".explain": (*switch, "SELECT"),
+            ".mode": MODES,
+            ".verbose": switch,
         }
         return rest, choices.get(name, ())
 

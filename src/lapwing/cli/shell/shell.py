@@ -33,6 +33,7 @@ class Settings:
     delta: Fraction | None = None
     label: str | None = None
     explains: bool = False
+    verbose: bool = False
     mode: Format = Format.table
     confidence: Fraction = asking.USUAL_CONFIDENCE
 
@@ -88,7 +89,8 @@ class Shell:
             self._look_at_budget()
         self._answer = answer
         asking.write(answer, asked.mode, asked.confidence, None)
-        asking.say(answer, self.session, [note for note in answer.notes if note not in self._said], None)
+        notes = [note for note in answer.notes if note not in self._said]
+        asking.say(answer, self.session, notes, None, verbose=asked.verbose)
         self._said.update(answer.notes)
 
     def _bought(self, question: str) -> "Answer | RemoteAnswer":
@@ -99,7 +101,15 @@ class Shell:
 
     def _explain(self, question: str) -> None:
         asked = self.settings
-        explain.show_preview(self.session, question, (), epsilon=asked.epsilon, error=asked.error, delta=asked.delta)
+        explain.show_preview(
+            self.session,
+            question,
+            (),
+            epsilon=asked.epsilon,
+            error=asked.error,
+            delta=asked.delta,
+            verbose=asked.verbose,
+        )
 
     def _look_at_budget(self) -> None:
         try:
@@ -168,6 +178,12 @@ class Shell:
         else:
             raise InvalidParameter("Say .explain on, .explain off, or .explain SELECT …")
 
+    def verbose(self, text: str) -> None:
+        """Say also what adds up in the ledger, or no more."""
+        if text.casefold() not in ("on", "off"):
+            raise InvalidParameter("Say .verbose on or .verbose off.")
+        self.settings.verbose = text.casefold() == "on"
+
     def mode(self, text: str) -> None:
         """Set how answers are written."""
         if text.casefold() not in MODES:
@@ -223,6 +239,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ".label": Command("TEXT | off", "what the history calls the next questions", Shell.label),
     ".explain": Command("on | off | SELECT …", "only show price and error: free", Shell.explain),
     ".mode": Command(" | ".join(MODES), "how answers are written", Shell.mode),
+    ".verbose": Command("on | off", "say also what adds up in the ledger", Shell.verbose),
     ".confidence": Command("0.95", "of the intervals", Shell.confidence),
     ".plot": Command("FILE", "a chart of the last answer: .svg, .png, .html or .json", Shell.plot),
     ".save": Command("FILE", "the last answer: .csv, .json, .md, .arrow or .parquet", Shell.save),
