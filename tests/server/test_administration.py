@@ -1,6 +1,7 @@
 """The people of a service by command: at a server and in the store beside it, the same commands come to the same."""
 
 import json
+import os
 import stat
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -387,6 +388,18 @@ def test_a_store_and_a_server_are_two_places(world: World, run: Run, monkeypatch
     assert (missing.status, "--server" in missing.err) == (2, True)
 
 
+def test_root_leaves_nothing_beside_the_store_of_somebody_else(
+    world: World, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    store = tmp_path / "theirs.db"
+    store.write_bytes(b"")
+    if os.geteuid() == 0:
+        os.chown(store, 65534, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    refused = run("people", "list", "--people", str(store))
+    assert (refused.status, "`sudo -u" in refused.err, list(tmp_path.iterdir())) == (2, True, [store])
+
+
 @pytest.mark.parametrize("people", [pytest.param("postgres", marks=pytest.mark.long)], indirect=True)
 def test_in_a_database(people: str, run: Run, tmp_path: Path) -> None:
     opened = open_store(people)
@@ -400,6 +413,33 @@ def test_in_a_database(people: str, run: Run, tmp_path: Path) -> None:
     assert run("grant", "alice", "--share", "0.5", *there).status == 0
     assert "small" in run("grant", *there).out
     opened.close()
+
+
+# ---- Data and ledgers of a server ----
+
+
+def test_a_curator_looks_after_the_data_of_a_server(
+    world: World, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "copy.jsonl"
+    steps = (
+        (("data", "accept"), "nothing was changed"),
+        (("data", "faults"), "No question has failed"),
+        (("data", "resume"), "nothing was changed"),
+        (("ledger", "export", str(copy)), ""),
+        (("data", "close", "--yes"), "is closed"),
+    )
+    there = ("--server", world.address, "--dataset", "closed")
+    for who, status in (("alice", (2, 5)), ("carol", (0,))):
+        monkeypatch.setenv("LAPWING_TOKEN", world.tokens[who])
+        for command, said in steps:
+            done = run(*command, *there)
+            assert done.status in status, (command, done.err)
+            assert status != (0,) or said in done.out
+    assert world.session("closed").budget().closed
+    assert run("ledger", "verify", "--file", str(copy)).status == 0
+    refused = run("data", "accept", "--unreadable", "null", *there)
+    assert (refused.status, "this machine" in refused.err) == (2, True)
 
 
 # ---- The audit log ----

@@ -16,7 +16,7 @@ from lapwing.documents.people_document import Right
 from lapwing.privacy import loss_for
 from lapwing.server import problems
 from lapwing.server.people import RIGHTS_OF
-from tests.server.test_serving import served
+from tests.server.test_serving import PASSWORD, served
 from tests.support.docs.pages import DOCS, blocks
 from tests.support.server.world import World
 
@@ -47,14 +47,20 @@ def test_the_page_about_serving_works(tmp_path: Path) -> None:
     first = next(block.text for block in blocks(SERVE) if block.language == "sh")
     arguments = first.removeprefix(START).replace("\\\n", " ").split()
     with served(tmp_path, *arguments) as (_, port):
-        environment = {**os.environ, "COLUMNS": "88"}
+        environment = {**os.environ, "COLUMNS": "88", "LAPWING_PASSWORD": PASSWORD}
         ran = subprocess.run(
             ["bash", "-c", script(port)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
         )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert '"allowances":[{"holder":"alice","share":"0.2"' in ran.stdout
-    assert '"act": "stopped"' in ran.stdout
+    assert re.search(r"yours .* that the team nurses may use", ran.stdout)
+    assert re.search(r"curator +let go on +rand_hie", ran.stdout)
     assert "True" in ran.stdout.split("\n")
+
+
+def test_the_page_about_serving_needs_curl_for_one_request_at_most() -> None:
+    shown = "".join(block.text for block in blocks(SERVE) if block.language == "sh")
+    assert shown.count("curl ") == 1
+    assert "sed " not in shown
 
 
 def test_every_request_is_described(shared: World) -> None:

@@ -59,7 +59,7 @@ def show_lines(
     short_help="Write all lines to a file.",
 )
 def export(
-    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="Standard output unless given.")] = None,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="Standard output unless given.")] = None,
     people: PeopleStore = None,
     catalog: CatalogFile = DEFAULT_CATALOG,
     server: Server = None,

@@ -12,7 +12,19 @@ from lapwing.catalog.toml import load
 from lapwing.cli.characters import to_json, visible
 from lapwing.cli.console import Fitted, complain, new_table, print_text, show, text
 from lapwing.cli.data_check import as_document, as_page
-from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Report, ReportFormat, Unreadable, examples
+from lapwing.cli.options import (
+    DEFAULT_CATALOG,
+    CatalogFile,
+    Dataset,
+    Report,
+    ReportFormat,
+    Server,
+    Unreadable,
+    UnreadableOption,
+    examples,
+    name_of,
+    open_session,
+)
 from lapwing.engines import open_checking_engine
 from lapwing.errors import DataFault, InvalidParameter
 from lapwing.ledger.faults import FAULTS_ALLOWED
@@ -20,7 +32,9 @@ from lapwing.ledger.faults import FAULTS_ALLOWED
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from lapwing.client import RemoteSession
     from lapwing.ledger.reading import FaultRow
+    from lapwing.session import Session
 
 CAUSES: Final = {"fault": "failed", "death": "process died"}
 
@@ -69,7 +83,12 @@ def check(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CATA
     epilog=examples("lapwing data accept", "lapwing data accept --unreadable null"),
     short_help="Make the data as they are now the current version.",
 )
-def accept(unreadable: Unreadable = None, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
+def accept(
+    unreadable: Unreadable = None,
+    catalog: CatalogFile = DEFAULT_CATALOG,
+    server: Server = None,
+    dataset: Dataset = None,
+) -> None:
     """Make the data as they are now the current version: changed data are refused until then.
 
     Data with values that are not of their declared type are refused: see `lapwing data check`.
@@ -77,9 +96,9 @@ def accept(unreadable: Unreadable = None, catalog: CatalogFile = DEFAULT_CATALOG
     What was spent stays spent: it belongs to the people in the data, not to a version of them. Nor does it end a stop
     after faults: `lapwing data resume` does.
     """
-    with lw.connect(catalog) as session:
+    with open_session(catalog, server, dataset) as session:
         before = session.budget().version
-        version = session.accept_data(unreadable=unreadable and unreadable.value)
+        version = _accepted(session, unreadable)
         stopped = session.budget().stopped
     if version == before:
         print_text(f"The data are those of version {version}; nothing was changed.\n")
@@ -95,13 +114,18 @@ def accept(unreadable: Unreadable = None, catalog: CatalogFile = DEFAULT_CATALOG
     epilog=examples("lapwing data faults --format json"),
     short_help="Show the questions that failed after they were charged.",
 )
-def faults(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
+def faults(
+    form: ReportFormat = Report.table,
+    catalog: CatalogFile = DEFAULT_CATALOG,
+    server: Server = None,
+    dataset: Dataset = None,
+) -> None:
     """Show the questions that failed, or whose process died, after they were charged and since you last looked.
 
     Whether a question fails can depend on the data: on their memory, their time, the room on the disk. So repeated
     faults stop the data set until `lapwing data resume`.
     """
-    with lw.connect(catalog) as session:
+    with open_session(catalog, server, dataset) as session:
         rows, stopped = session.faults(), session.budget().stopped
     if form is Report.json:
         print_text(to_json({"faults": [_document(fault) for fault in rows], "stopped": stopped}))
@@ -114,13 +138,13 @@ def faults(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CAT
 @app.command(
     epilog=examples("lapwing data resume"), short_help="Say that the faults were looked at, and answer questions again."
 )
-def resume(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
+def resume(catalog: CatalogFile = DEFAULT_CATALOG, server: Server = None, dataset: Dataset = None) -> None:
     """Say that the faults were looked at, and answer questions again.
 
     Look at `lapwing data faults` first, and mend what they have in common: too little memory or disk, or somebody who
     asks what is meant to fail. The prices stay paid.
     """
-    with lw.connect(catalog) as session:
+    with open_session(catalog, server, dataset) as session:
         count = session.resume()
     if count:
         what = "1 fault counts" if count == 1 else f"{count} faults count"
@@ -133,17 +157,31 @@ def resume(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
 def close(
     yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
     catalog: CatalogFile = DEFAULT_CATALOG,
+    server: Server = None,
+    dataset: Dataset = None,
 ) -> None:
     """Close the data set for ever: nothing is charged any more, and it cannot be undone.
 
     Answers that were bought stay free, as long as the data are there.
     """
-    with lw.connect(catalog) as session:
-        name = session.catalog.name
+    with open_session(catalog, server, dataset) as session:
+        name = name_of(session)
         if not yes:
             _confirm(name)
         closed = session.close_for_ever()
     print_text("The data set is closed.\n" if closed else "The data set was closed already; nothing was changed.\n")
+
+
+def _accepted(session: "Session | RemoteSession", unreadable: UnreadableOption | None) -> int:
+    """Make the data as they are now the current version, and return its number."""
+    if isinstance(session, lw.Session):
+        return session.accept_data(unreadable=unreadable and unreadable.value)
+    if unreadable is not None:
+        raise InvalidParameter(
+            "--unreadable goes with a catalog on this machine. The data of a server are accepted if its catalog says "
+            'unreadable = "null" of the table.'
+        )
+    return session.accept_data()
 
 
 def _confirm(name: str) -> None:

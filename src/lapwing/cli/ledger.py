@@ -10,12 +10,13 @@ import typer
 from lapwing.cli import figures
 from lapwing.cli.characters import visible
 from lapwing.cli.console import note, print_text
-from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, examples
+from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Dataset, Server, examples, open_session
 from lapwing.errors import InvalidParameter, LedgerFault
 
 if TYPE_CHECKING:
     from lapwing.catalog.model import Catalog
     from lapwing.ledger.curating import Declared
+    from lapwing.ledger.entries import Entry
     from lapwing.ledger.ledger import Ledger
 
 
@@ -54,18 +55,20 @@ def verify(
 
 @app.command(epilog=examples("lapwing ledger export visits.ledger.jsonl"))
 def export(
-    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="Standard output unless given.")] = None,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="Standard output unless given.")] = None,
     catalog: CatalogFile = DEFAULT_CATALOG,
+    server: Server = None,
+    dataset: Dataset = None,
 ) -> None:
     """Write all entries, one a line, as JSON that `lapwing ledger verify --file` checks. As secret as the ledger."""
     from lapwing.ledger import exporting
 
-    with _opened(catalog) as (_, book):
+    with _entries(catalog, server, dataset) as entries:
         if file is None:
-            for line in exporting.lines(book.entries()):
+            for line in exporting.lines(entries):
                 print_text(line)
             return
-        state = exporting.write(book.entries(), file)
+        state = exporting.write(entries, file)
     note("written", f"{state.sequence:,} entries to {file}, the newest {state.hash}")
 
 
@@ -124,6 +127,17 @@ def _verify_copy(file: Path) -> None:
         f"chain.\n{spent} is spent of {cap}. The newest entry is {state.hash}; a chain that was cut off is whole too, "
         "so compare.\n"
     )
+
+
+@contextmanager
+def _entries(catalog: Path, server: str | None, dataset: str | None) -> Iterator[Iterator["Entry"]]:
+    """Open all entries of a ledger, or of a server's, which takes the right `audit`."""
+    if server is not None or dataset is not None:
+        with open_session(catalog, server, dataset) as session:
+            yield session.ledger_entries()
+        return
+    with _opened(catalog) as (_, book):
+        yield book.entries()
 
 
 @contextmanager

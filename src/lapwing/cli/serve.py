@@ -195,6 +195,8 @@ def command(
             _say(f"Serving {', '.join(names)} at {endpoint.callers_address}")
             if endpoint.callers_address == listener.UNSAID:
                 _say("Say by --public-url where callers find it: its pages name no address to send tokens to.")
+            elif curator is not None:
+                _say(f"Log in by `lapwing login {curator} --server {endpoint.callers_address}`")
             log("serving", datasets=names)
             if workers == 1:
                 service.executor.start()

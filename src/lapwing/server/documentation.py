@@ -67,8 +67,8 @@ curl {base}/v1/datasets/NAME/query \\
   -H 'Content-Type: application/json' -H 'Idempotency-Key: first-question' \\
   -d '{{"sql": "{question}", "epsilon": 0.1}}'</pre>
 <h2>On the command line</h2>
-<pre>export LAPWING_TOKEN=…
-export LAPWING_SERVER={base}
+<pre>export LAPWING_SERVER={base}
+export LAPWING_TOKEN=$(lapwing login NAME)
 lapwing explain "{question}" --epsilon 0.1   # free
 lapwing query "{question}" --epsilon 0.1
 lapwing budget</pre>

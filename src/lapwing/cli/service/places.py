@@ -6,6 +6,7 @@ request, so what is done beside it holds at once. Who can read and write the sto
 their name on this machine and `(command line)`, which no person of the service can be called.
 """
 
+import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -166,11 +167,23 @@ def opened_store(people: str | None, catalog: Path) -> Iterator[tuple["Store", P
             f"There is no store of people {place}: the first start of `lapwing serve` makes it. Name it by --people, "
             "or a server by --server."
         )
+    if not place.startswith(POSTGRES):
+        _require_same_user(Path(place))
     store = open_store(place)
     try:
         yield store, base_of(place, Path() if described is None else described.folder)
     finally:
         store.close()
+
+
+def _require_same_user(path: Path) -> None:
+    """Refuse root at a store of somebody else: locks and marks that root makes, the service could not open."""
+    owner = path.stat().st_uid
+    if os.geteuid() == 0 and owner != 0:
+        raise InvalidParameter(
+            f"{path.name} belongs to the user {owner}, and root would leave files beside it that its service cannot "
+            f"open. Run this as that user: `sudo -u '#{owner}' lapwing …`."
+        )
 
 
 def _require_no_store(people: str | None) -> None:
