@@ -1,5 +1,6 @@
 """Every help text has an example, and help is quick."""
 
+import os
 import subprocess
 import sys
 
@@ -59,3 +60,16 @@ def test_help_loads_no_engine() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"), [("lapwing quer", "query"), ("lapwing ledger verify --cat", "--catalog")]
+)
+def test_tab_completes(typed: str, offered: str) -> None:
+    """Commands are imported when they are called, and so are those whose options are completed."""
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1), "_LAPWING_COMPLETE": "complete_bash"}
+    code = "from lapwing.cli import main\nmain([])"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **words}, capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout.split(), ended.stderr) == (0, [offered], "")

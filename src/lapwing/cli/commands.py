@@ -96,7 +96,9 @@ def _nothing() -> None:
     pass
 
 
-app = typer.Typer(name="lapwing", cls=_CommandsOnCall, pretty_exceptions_enable=False, **OPTIONS)
+app = typer.Typer(
+    name="lapwing", cls=_CommandsOnCall, pretty_exceptions_enable=False, **{**OPTIONS, "add_completion": True}
+)
 for name, (_, summary) in COMMANDS.items():
     app.command(name, short_help=summary)(_nothing)
 

@@ -401,7 +401,8 @@ class DuckDB:
 
     def _read_through(self, table: Table, file: File) -> None:
         with files.readable(file.path, table), progress.work(f"Reading {table.name} through"):
-            ((rows, _),) = self._database.query(source_reading.read_through(table, file.source))
+            with progress.step(0, 2):
+                ((rows, _),) = self._database.query(source_reading.read_through(table, file.source))
             if rows != source_reading.rows_of(file.path, file):
                 raise files.unreadable(table)
 

@@ -1,10 +1,13 @@
 """How DuckDB is told to read a source file, and what its metadata say of it: no row is read for this."""
 
 import csv
+from itertools import islice
 from pathlib import Path
+from typing import Final
 
 import duckdb
 
+from lapwing import progress
 from lapwing.catalog.model import Catalog, PublicTable, Table
 from lapwing.catalog.text_files import compression, delimiter, ending, header, is_text, opened, size
 from lapwing.engines.duckdb.cleaned import Location, clean, unit_value
@@ -12,6 +15,9 @@ from lapwing.engines.duckdb.files import File, readable
 from lapwing.engines.duckdb.link_keys import linked_columns
 from lapwing.engines.duckdb.literals import text
 from lapwing.errors import DataFault
+
+_LINES: Final = 1 << 16
+"""That are read between two reports of how far it is."""
 
 
 def described(
@@ -93,7 +99,13 @@ def rows_of(path: Path, file: File) -> int:
     with opened(path) as content:
         lines = csv.reader(content, delimiter=delimiter(path), strict=True)
         alone = len(next(lines)) == 1  # then an empty line is a row that is NULL
-        return sum(1 for line in lines if line or alone)
+        rows, whole = 0, path.stat().st_size
+        with progress.step(1, 2):
+            while some := list(islice(lines, _LINES)):
+                rows += sum(1 for line in some if line or alone)
+                if compression(path) is None:
+                    progress.report(content.buffer.tell() / whole)
+        return rows
 
 
 def relation(path: Path, names: list[str]) -> str:
