@@ -18,8 +18,8 @@ import numpy as np
 
 from lapwing.server.answer_store import AnswerStore
 from lapwing.server.people import People
-from lapwing.server.service import open_store
 from lapwing.server.store import Store, now
+from lapwing.server.store_places import open_store
 
 ARROW: Final = bytes(1500)
 DOCUMENT: Final = '{"rows": "' + "x" * 1500 + '"}'

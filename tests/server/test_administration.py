@@ -2,25 +2,29 @@
 
 import json
 import os
+import pwd
 import stat
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from argon2 import PasswordHasher
 
 from lapwing.cli.service import places
 from lapwing.client.administration import RemoteAccess
 from lapwing.client.transport import ServerConnection
 from lapwing.errors import InvalidParameter
-from lapwing.opening import principal
+from lapwing.server import credentials
 from lapwing.server import people as people_module
 from lapwing.server.access import DatasetAccess
 from lapwing.server.audit_log import note
 from lapwing.server.people import Caller, People
 from lapwing.server.policies import Policies
-from lapwing.server.service import open_store
+from lapwing.server.store_places import open_store
 from tests.support.cli.command import Outcome, Run
 from tests.support.release import small
 from tests.support.server.world import World, service_in, serving
@@ -28,6 +32,14 @@ from tests.support.server.world import World, service_in, serving
 PASSWORD: Final = "a heron eats two eels"
 PLACES: Final = ("server", "store")
 Do = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_passwords() -> Iterator[None]:
+    """Let a hash of a password take no time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(credentials, "_HASHER", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +80,13 @@ def do(request: pytest.FixtureRequest, place: tuple[World, Path], run: Run, monk
     return doing
 
 
+def local_actor() -> str:
+    return f"{pwd.getpwuid(os.geteuid()).pw_name} (command line)"
+
+
 @pytest.fixture
 def actor(request: pytest.FixtureRequest) -> str:
-    return "carol" if request.node.callspec.params["do"] == "server" else f"{principal()} (command line)"
+    return "carol" if request.node.callspec.params["do"] == "server" else local_actor()
 
 
 @pytest.fixture
@@ -355,6 +371,27 @@ def test_passwords_are_asked_for_on_a_terminal_twice(world: World, run: Run, mon
     assert next(given, None) is None
 
 
+def test_a_terminal_that_ends_gives_no_password(world: World, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ended(_prompt: str) -> str:
+        raise EOFError
+
+    monkeypatch.delenv("LAPWING_PASSWORD", raising=False)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("getpass.getpass", ended)
+    refused = run("login", "erna", "--server", world.address)
+    assert (refused.status, refused.err) == (2, "\nlapwing: No password was given. Nothing was changed.\n")
+
+
+def test_what_is_done_at_a_server_takes_no_extra() -> None:
+    code = (
+        "import sys\nimport lapwing.cli.service.login, lapwing.cli.service.people, lapwing.client.administration\n"
+        "import lapwing.server.password_prompt\n"
+        "print([name for name in ('fastapi', 'argon2', 'duckdb', 'sqlglot', 'pyarrow') if name in sys.modules])"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "[]"
+
+
 def test_passwords_come_from_a_pipe(world: World, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     world.service.people.add("fred", "analyst", PASSWORD, by="carol")
     monkeypatch.delenv("LAPWING_PASSWORD", raising=False)
@@ -413,6 +450,15 @@ def test_in_a_database(people: str, run: Run, tmp_path: Path) -> None:
     assert run("grant", "alice", "--share", "0.5", *there).status == 0
     assert "small" in run("grant", *there).out
     opened.close()
+
+
+def test_beside_a_service_its_extra_is_needed(world: World) -> None:
+    code = (
+        "import sys\nsys.modules['argon2'] = None\nfrom lapwing.cli import main\n"
+        f"sys.exit(main(['people', 'list', '--people', {world.service.store.name!r}]))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, "pip install 'lapwing[server]'" in ended.stderr) == (2, "", True)
 
 
 # ---- Data and ledgers of a server ----
@@ -476,7 +522,7 @@ def test_a_local_command_that_leaves_no_line_is_found(
     monkeypatch.setattr(people_module, "note", note)
     assert run("people", "role", "gustav", "auditor", "--people", world.service.store.name).status == 0
     (line,) = lines(world, "gustav")
-    assert line["actor"] == f"{principal()} (command line)"
+    assert line["actor"] == local_actor()
 
 
 def test_nobody_can_be_called_as_the_command_line_is(world: World) -> None:

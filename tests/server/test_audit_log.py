@@ -11,8 +11,8 @@ from lapwing.ledger.mark import path_of
 from lapwing.server.audit_mark import AuditMark, base_of
 from lapwing.server.log import open_log
 from lapwing.server.people import People
-from lapwing.server.service import open_store
 from lapwing.server.store import Store
+from lapwing.server.store_places import open_store
 from lapwing.session import Session
 from tests.server.test_logs import logged
 from tests.support.cli.command import Run

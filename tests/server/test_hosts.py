@@ -19,9 +19,10 @@ from lapwing.server.answer_store import AnswerRecord, IdempotencyRecord
 from lapwing.server.bodies import QueryBody
 from lapwing.server.people import DAY, People
 from lapwing.server.postgres_store import PostgresStore
-from lapwing.server.service import Service, open_store
+from lapwing.server.service import Service
 from lapwing.server.sqlite_store import SqliteStore
 from lapwing.server.store import now
+from lapwing.server.store_places import open_store
 from tests.support.server.world import QUESTION, QUICK, on_both, service_in
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +30,7 @@ PATIENCE = 300
 pytestmark = on_both
 HOLD = """
 import sys
-from lapwing.server.service import open_store
+from lapwing.server.store_places import open_store
 with open_store(sys.argv[1]).lock("alice a key"):
     print("held", flush=True)
     sys.stdin.read()

@@ -12,7 +12,7 @@ from lapwing.errors import AnswerDropped
 from lapwing.server import answer_store, store
 from lapwing.server.answer_store import BOUGHT_TOGETHER, AnswerStore, NewAnswer
 from lapwing.server.people import DAY, People
-from lapwing.server.service import open_store
+from lapwing.server.store_places import open_store
 from tests.support.release import small
 from tests.support.server.world import BOTH_STORES, QUESTION, QUICK, World, on_both, service_in, serving
 

@@ -15,7 +15,7 @@ import lapwing as lw
 from lapwing.errors import Fault
 from lapwing.server.job_runner import JobRunner
 from lapwing.server.jobs import SILENT, Job, JobStore
-from lapwing.server.service import open_store
+from lapwing.server.store_places import open_store
 from tests.server.test_serving import served, token
 from tests.support.cli.command import write_visits
 from tests.support.server.queueing import ONE, QUERIES, cancelled, ended, held, question, seen, submitted, until

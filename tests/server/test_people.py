@@ -14,9 +14,9 @@ import pytest
 from lapwing.errors import Fault, InvalidParameter, NotAuthorised, NotFound
 from lapwing.server import credentials, first_curator, store
 from lapwing.server.people import DAY, RIGHTS_OF, People
-from lapwing.server.service import open_store
 from lapwing.server.sqlite_store import SqliteStore
 from lapwing.server.store import Store
+from lapwing.server.store_places import open_store
 from tests.support.server.world import World
 
 PASSWORD = "correct horse battery"

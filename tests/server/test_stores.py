@@ -17,7 +17,7 @@ from lapwing.server import metrics, postgres_store, store
 from lapwing.server.authentication import PATIENT, Callers
 from lapwing.server.people import DAY, People
 from lapwing.server.postgres_store import PostgresStore
-from lapwing.server.service import open_store, people_of
+from lapwing.server.store_places import open_store, people_of
 from tests.server.test_hosts import PATIENCE, noted_together
 from tests.support.postgres import Postgres
 from tests.support.release import small

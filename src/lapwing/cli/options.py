@@ -204,7 +204,10 @@ def token_for_server() -> str:
     """
     token = os.environ.get(TOKEN)
     if not token:
-        raise InvalidParameter(f"A server needs a token; put it into the environment variable {TOKEN}.")
+        raise InvalidParameter(
+            f"A server needs a token, in the environment variable {TOKEN}. `export {TOKEN}=$(lapwing login NAME)` gets "
+            "one for a password; or ask the curator."
+        )
     return token
 
 

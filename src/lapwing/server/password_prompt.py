@@ -14,13 +14,28 @@ def new_password(name: str, beginning: str = "") -> str:
     """
     sys.stderr.write(f"{beginning}Choose a password for {name}, of at least {SHORTEST} characters.\n")
     while True:
-        password = getpass.getpass("Password: ")
+        password = hidden("Password: ")
         refused = _refusal(password, name)
-        if refused is None and password == getpass.getpass("The same again: "):
+        if refused is None and password == hidden("The same again: "):
             return password
         sys.stderr.write(
             f"{refused or 'The two passwords differ.'}\nNothing was changed. Once more, or Ctrl-C to end.\n"
         )
+
+
+def hidden(prompt: str) -> str:
+    """Ask for a password that is not shown.
+
+    Raises: InvalidParameter if the terminal ends instead (Ctrl-D).
+    """
+    try:
+        return getpass.getpass(prompt)
+    except KeyboardInterrupt:
+        sys.stderr.write("\n")
+        raise
+    except EOFError:
+        sys.stderr.write("\n")
+        raise InvalidParameter("No password was given. Nothing was changed.") from None
 
 
 def _refusal(password: str, name: str) -> str | None:

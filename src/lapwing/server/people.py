@@ -39,7 +39,8 @@ DAY: Final = 86_400
 LONGEST_DAYS: Final = 366
 WRONG: Final = "The name or the password is wrong."
 UNKNOWN: Final = (
-    "The token is missing, unknown, expired or revoked. Send one that is valid, as `Authorization: Bearer …`."
+    "The token is missing, unknown, expired or revoked. Send one that is valid, as `Authorization: Bearer …`; "
+    "`lapwing login` gives one for a password."
 )
 
 

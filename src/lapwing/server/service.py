@@ -3,11 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, final
+from typing import final
 
-from lapwing.catalog.ledger import POSTGRES, place_of
-from lapwing.catalog.model import Catalog
-from lapwing.errors import InvalidParameter
 from lapwing.server.answer_store import AnswerStore
 from lapwing.server.audit_mark import AuditMark, base_of
 from lapwing.server.authentication import Callers
@@ -27,11 +24,9 @@ from lapwing.server.readiness import Readiness
 from lapwing.server.registration import DatasetRegistry, registered_sessions
 from lapwing.server.retention import Retention
 from lapwing.server.rounds import Rounds
-from lapwing.server.sqlite_store import SqliteStore
-from lapwing.server.store import Store
+from lapwing.server.store_places import USUAL, open_store, people_of
 from lapwing.session import Session
 
-USUAL: Final = "lapwing.people.db"
 SOON, LATER = 1.0, 15.0
 """Seconds between two looks of the settler: while all is well, and at most."""
 
@@ -126,29 +121,6 @@ class Service:
         self.retention.rounds.close()
         self.datasets.close()
         self.store.close()
-
-
-def people_of(catalog: Catalog) -> str:
-    """Return where the people of a service are kept by default: where the ledger of a data set is kept."""
-    place = place_of(catalog.ledger)
-    return place.address if place.store == "postgres" else str(catalog.ledger_path.parent / USUAL)
-
-
-def open_store(place: str | Path) -> Store:
-    """Open a store, making it if there is none.
-
-    Args: place: the path of a file, or the address of a database, beginning with postgres:// or postgresql://.
-    Raises: InvalidParameter, Fault.
-    """
-    if not str(place).startswith(POSTGRES):
-        return SqliteStore(Path(place))
-    try:
-        from lapwing.server.postgres_store import PostgresStore  # here: it needs the extra `postgres`
-    except ModuleNotFoundError as missing:
-        raise InvalidParameter(
-            f"PostgreSQL needs {missing.name}, which is not installed. Run `pip install 'lapwing[postgres]'`."
-        ) from None
-    return PostgresStore(str(place))
 
 
 @final

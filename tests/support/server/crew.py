@@ -30,7 +30,7 @@ from lapwing.server import workers
 from lapwing.server.log import log
 from lapwing.server.people import DAY, RIGHTS_OF, People
 from lapwing.server.policies import Policies
-from lapwing.server.service import open_store, people_of
+from lapwing.server.store_places import open_store, people_of
 from tests.support.cli.command import write_visits
 
 ROOT: Final = Path(__file__).parents[3]

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from lapwing.cli import options
+from lapwing.cli.characters import visible
 from lapwing.cli.console import note, print_text
 from lapwing.cli.service import passwords
 from lapwing.cli.service.tokens import ScopeOption, explain, scopes_of
@@ -59,7 +60,7 @@ def command(
 
     issued = login(server, name, passwords.current(name), scopes_of(scope), hours)
     if output is None:
-        print_text(f"{issued['token']}\n")
+        print_text(f"{visible(issued['token'])}\n")
     else:
         with draft_of([f"{issued['token']}\n"], output) as draft:
             os.replace(draft, output)

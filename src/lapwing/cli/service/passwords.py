@@ -3,7 +3,6 @@
 Options stand in the history of the shell, and everybody on a machine may read those of a process.
 """
 
-import getpass
 import os
 import sys
 from typing import Final
@@ -21,7 +20,11 @@ or are read as lines of standard input."""
 def current(of: str) -> str:
     """Return a password that there is."""
     known = _given(PASSWORD)
-    return getpass.getpass(f"Password of {of}: ") if known is None else known
+    if known is not None:
+        return known
+    from lapwing.server.password_prompt import hidden  # here, so that `lapwing --help` loads no engine
+
+    return hidden(f"Password of {of}: ")
 
 
 def new(of: str) -> str:
@@ -29,7 +32,7 @@ def new(of: str) -> str:
     known = _given(NEW_PASSWORD)
     if known is not None:
         return known
-    from lapwing.server.password_prompt import new_password  # here: it is not needed elsewhere; it takes no extra
+    from lapwing.server.password_prompt import new_password  # here, as above; it takes no extra
 
     return new_password(of)
 

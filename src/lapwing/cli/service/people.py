@@ -40,9 +40,9 @@ def show_people(
     if form is options.Report.json:
         print_text(to_json({"people": everybody}))
         return
-    table = new_table("name", "role", "team", "since", "")
+    table = new_table("name", "role", "team", "since", "state")
     for person in everybody:
-        since, state = person["created"][:10], "" if person["active"] else "disabled"
+        since, state = person["created"][:10], "active" if person["active"] else "disabled"
         table.add_row(*map(text, (person["name"], person["role"], person["team"] or "", since, state)))
     show(Fitted(table))
 

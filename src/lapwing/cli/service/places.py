@@ -7,6 +7,7 @@ their name on this machine and `(command line)`, which no person of the service 
 """
 
 import os
+import pwd
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -115,7 +116,8 @@ def opened_people(people: str | None, catalog: Path, server: str | None) -> Iter
         yield RemoteDirectory(ServerConnection(server, options.token_for_server()))
         return
     with opened_store(people, catalog) as (store, _):
-        from lapwing.server.directory import Directory
+        with _extra_needed():
+            from lapwing.server.directory import Directory
 
         _require_begun(store)
         yield Directory(store, by=_actor())
@@ -136,9 +138,10 @@ def opened_access(
     if dataset is not None:
         raise InvalidParameter("--dataset goes with --server; a catalog has one data set.")
     with opened_store(people, catalog) as (store, _), lw.connect(catalog) as session:
-        from lapwing.server.access import DatasetAccess
-        from lapwing.server.datasets import ServedDataset
-        from lapwing.server.policies import Policies
+        with _extra_needed():
+            from lapwing.server.access import DatasetAccess
+            from lapwing.server.datasets import ServedDataset
+            from lapwing.server.policies import Policies
 
         _require_begun(store)
         served = ServedDataset(name=session.catalog.name, session=session)
@@ -150,15 +153,9 @@ def opened_store(people: str | None, catalog: Path) -> Iterator[tuple["Store", P
     """Open the store of a service, which must be there; with the path beside which the mark of its audit log lies."""
     from lapwing.catalog.ledger import POSTGRES  # here, so that `lapwing --help` loads no engine
     from lapwing.catalog.toml import load
+    from lapwing.server.audit_mark import base_of
+    from lapwing.server.store_places import open_store, people_of
 
-    try:
-        from lapwing.server.audit_mark import base_of
-        from lapwing.server.service import open_store, people_of
-    except ModuleNotFoundError as missing:
-        raise InvalidParameter(
-            f"The people of a service need {missing.name}, which is not installed. Run `pip install "
-            "'lapwing[server]'`, or name a server by --server."
-        ) from None
     in_database = people is not None and people.startswith(POSTGRES)
     described = load(catalog) if people is None or in_database else None
     place = people if people is not None else people_of(described) if described is not None else ""
@@ -174,6 +171,18 @@ def opened_store(people: str | None, catalog: Path) -> Iterator[tuple["Store", P
         yield store, base_of(place, Path() if described is None else described.folder)
     finally:
         store.close()
+
+
+@contextmanager
+def _extra_needed() -> Iterator[None]:
+    """Say which extra is missing, if an import fails."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        raise InvalidParameter(
+            f"The people of a service need {missing.name}, which is not installed. Run `pip install "
+            "'lapwing[server]'`, or name a server by --server."
+        ) from None
 
 
 def _require_same_user(path: Path) -> None:
@@ -200,6 +209,9 @@ def _require_begun(store: "Store") -> None:
 
 
 def _actor() -> str:
-    from lapwing.opening import principal  # here, so that `lapwing --help` loads no engine
-
-    return ACTOR.format(principal())
+    """Return who the operating system says this is, whatever the environment says."""
+    try:
+        name = pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        name = str(os.geteuid())
+    return ACTOR.format(name)

@@ -1,5 +1,6 @@
 """`lapwing token`: the tokens by which a service knows people."""
 
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Final
 
@@ -70,7 +71,7 @@ def make(
     """Make a token for somebody (for the curator). It is shown this once, alone on standard output."""
     with opened_people(people, catalog, server) as administration:
         issued = administration.make_token(person, label=label, scopes=scopes_of(scope), days=days)
-    print_text(f"{issued['token']}\n")
+    print_text(f"{visible(issued['token'])}\n")
     explain(issued)
 
 
@@ -88,10 +89,10 @@ def show_tokens(
     if form is options.Report.json:
         print_text(to_json({"tokens": tokens}))
         return
-    table = new_table("id", "label", "may", "made", "until (UTC)", "")
+    table = new_table("id", "label", "may", "made", "until (UTC)", "state")
     for one in tokens:
         facts = (one["id"][:SHOWN], one["label"], ", ".join(one["scopes"]), one["created"][:10], _minute(one))
-        table.add_row(*map(text, (*facts, "revoked" if one["revoked"] else "")))
+        table.add_row(*map(text, (*facts, _state(one))))
     show(Fitted(table))
 
 
@@ -120,6 +121,12 @@ def explain(issued: IssuedToken) -> None:
     scopes, until = ", ".join(issued["scopes"]), _minute(issued)
     note("token", f"of {issued['person']}, id {issued['id'][:SHOWN]}, for: {scopes}; until {until} UTC")
     note("", "It is shown this once. Keep it as you keep a password.")
+
+
+def _state(token: TokenDocument) -> str:
+    if token["revoked"]:
+        return "revoked"
+    return "valid" if datetime.fromisoformat(token["expires"]) > datetime.now(UTC) else "expired"
 
 
 def _minute(token: TokenDocument | IssuedToken) -> str:
