@@ -6,6 +6,8 @@ from typing import Any, Final, final
 
 from lapwing.suggestions import meant
 
+MOST_DIGITS: Final = 12
+"""Of a step that is shown: those that floats have by default are finer than anybody asks for."""
 MOST_VALUES: Final = 8
 """Listed values that are shown of a column."""
 
@@ -35,7 +37,7 @@ class ColumnDescription:
         parts = []
         if self.lower is not None:
             parts.append(f"{self.lower} to {self.upper}")
-        if self.step is not None and self.type in ("decimal", "float"):
+        if self.step is not None and self.type in ("decimal", "float") and len(self.step) <= MOST_DIGITS:
             parts.append(f"in steps of {self.step}")
         if self.values is not None and self.type != "boolean":
             more = len(self.values) - MOST_VALUES

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import polars
@@ -58,3 +59,22 @@ def test_a_chart_is_saved(answer: lw.Answer, tmp_path: Path) -> None:
     assert (tmp_path / "chart.svg").read_text(encoding="utf-8").startswith("<svg")
     with pytest.raises(lw.InvalidParameter, match="its name must end in"):
         answer.plot().save(tmp_path / "chart.pdf")
+
+
+def test_sums_of_floats_are_floats_and_sums_of_decimals_decimals(tmp_path: Path) -> None:
+    """A float's default step is a 2²⁰th of its bounds, which nobody writes as a decimal."""
+    lines = [f"{n},{n % 40 - 7.3},{n % 30}.25" for n in range(200)]
+    (tmp_path / "d.csv").write_text("\n".join(["id,delay,cost", *lines]) + "\n")
+    types, bounds = {"delay": "float", "cost": "decimal:0.01"}, {"delay": (-30, 180), "cost": (0, 100)}
+    sql = "SELECT SUM(delay) AS s, CAST(SUM(delay) AS DECIMAL(30, 12)) AS exact, SUM(cost) AS c FROM d"
+    with lw.protect(
+        tmp_path / "d.csv", privacy_unit="id", epsilon=9, max_rows_per_unit=1, types=types, bounds=bounds
+    ) as session:
+        answer = session.sql(sql, epsilon=5)
+        described = str(session.tables["d"])
+    (shown,) = answer.rows()
+    assert [type(value) for value in shown.values()] == [float, Decimal, Decimal]
+    assert shown["s"] == pytest.approx(float(shown["exact"]), abs=1e-11)
+    assert shown["c"] == round(shown["c"], 2)
+    assert "delay is between -30 and 180; values outside count as the nearest bound" in answer.notes
+    assert "delay  float    -30 to 180\n" in described

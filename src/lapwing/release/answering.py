@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import cast
 
 from lapwing.answer import Answer
 from lapwing.catalog.model import Column, Table
@@ -169,5 +170,5 @@ def _bound_of(tables: Sequence[Table], kinds: int) -> str:
 
 
 def _range(column: Column) -> str:
-    step = f" in steps of {float(column.step):g}" if column.step is not None and column.step != 1 else ""
-    return f"between {float(column.low * (column.step or 1)):g} and {float(column.high * (column.step or 1)):g}{step}"
+    step = f" in steps of {float(column.step or 1):g}" if column.type == "decimal" else ""
+    return f"between {float(cast(Fraction, column.lower)):.12g} and {float(cast(Fraction, column.upper)):.12g}{step}"

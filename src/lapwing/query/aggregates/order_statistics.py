@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from math import prod
-from typing import Final
+from typing import Final, cast
 
 from sqlglot import exp
 
@@ -26,6 +26,7 @@ from lapwing.query.derivation.columns import Shape
 from lapwing.query.derivation.derived import Derived
 from lapwing.query.derivation.noisy_trees import RankKind
 from lapwing.query.derivation.ranked_values import OrderStatistic
+from lapwing.query.derivation.rationals import shape_in_steps
 from lapwing.query.distribution import Distribution
 from lapwing.query.expressions import conversion, logic, temporal
 from lapwing.query.expressions.calls import bind_expression
@@ -134,9 +135,8 @@ def _statistic(node: exp.Expression, argument: object, share: Fraction, kind: Ra
     except QueryRefused as refused:
         reason = f"{_name(node, rows)}: {refused.reason[0].lower()}{refused.reason[1:]}"
         raise rows.refusal(node, reason, refused.remedy) from None
-    whole = isinstance(number.type, Fixed) and number.type.step.denominator == 1
-    real = kind == "continuous" or not isinstance(number.type, Fixed)
-    shape: Shape = "real" if real else "integer" if whole else "decimal"
+    discrete = kind != "continuous" and isinstance(number.type, Fixed)
+    shape: Shape = shape_in_steps(cast(Fixed, number.type).step) if discrete else "real"
     sets = scope.sets or (scope.keys,)  # each grouping set has cells by its own keys
     private = any(key.private for keys in sets for key in keys)
     cells = None if private else sum(prod(len(key.domain) for key in keys) for keys in sets)

@@ -76,7 +76,7 @@ class MeasureValue:
     @property
     def shape(self) -> Shape:
         """The type of the value as the analyst sees it."""
-        return "integer" if self.measure.step.denominator == 1 else "decimal"
+        return "integer" if self.measure.step.denominator == 1 else rationals.shape_in_steps(self.measure.step)
 
     @property
     def parts(self) -> tuple["Part", ...]:

@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.exact.arrays import IntArray, integer_array, largest, product, raised, total
-from lapwing.query.derivation.columns import BoolArray, FloatArray, Rationals, constant, mask_of, some, spread
+from lapwing.query.derivation.columns import BoolArray, FloatArray, Rationals, Shape, constant, mask_of, some, spread
 
 _EXACT: Final = 1 << 53
 """Integers up to here are doubles."""
+PLACES: Final = 9
+"""Decimal places of the finest numbers that people write as decimals."""
 _FITS: Final = 1 << 63
 """What is smaller in size fits int64, and so does its negative."""
 
@@ -203,6 +205,14 @@ def integers(x: Rationals) -> tuple[IntArray, IntArray | None]:
         ones: IntArray = np.ones(1, dtype=np.int64)
         bottoms = product(ones if bottoms is None else bottoms, single(x.scale.denominator))
     return _times(x.tops, x.scale.numerator), bottoms
+
+
+def shape_in_steps(step: Fraction) -> Shape:
+    """Return the type of numbers in steps: whole, decimals, or floats if nobody writes decimals so fine.
+
+    A sum of floats has steps of a 2²⁰th of their bounds, unless the curator gave others.
+    """
+    return "integer" if step.denominator == 1 else "decimal" if 10**PLACES % step.denominator == 0 else "real"
 
 
 def floats(x: Rationals) -> FloatArray:
