@@ -54,9 +54,11 @@ def same(plan: Plan, values: Any, keys: Any = None) -> None:
     assert ours.to_arrow().equals(table)
     ends, wanted = ours.interval(0.9), theirs.interval(0.9)
     assert ends.keys() == wanted.keys()
+    shapes = {output.name: output.value.shape for output in plan.outputs}
     for name, pair in wanted.items():
         for one, other in zip(ends[name], pair, strict=True):
-            assert one.dtype == np.float64
+            whole = shapes[name] == "integer" and all(abs(end) < 2**53 and end == int(end) for end in other.tolist())
+            assert one.dtype == (np.int64 if whole else np.float64)
             np.testing.assert_array_equal(one, other)
 
 

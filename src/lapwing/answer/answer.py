@@ -178,7 +178,7 @@ class Answer:
         NaN where no interval follows. What bounding removed is not noise and not covered. Columns of ends of intervals
         have none: they are not noisy versions of anything.
 
-        Ends are doubles; of dates they are datetime64 in days, of timestamps in microseconds, NaT for NaN.
+        Ends are doubles, of whole numbers int64; of dates datetime64 in days, of timestamps in microseconds (or NaT).
 
         Args: confidence: between 0 and 1, of each cell by itself, before HAVING and LIMIT chose cells.
         """

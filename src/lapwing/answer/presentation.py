@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from html import escape
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,19 +18,26 @@ from lapwing.query.derivation.columns import Shape
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
 
 EndArray = NDArray[Any]
-"""Ends of intervals: float64, or datetime64 of dates and timestamps, with NaN or NaT where there is none.
+"""Ends of intervals: float64, int64 of whole numbers, or datetime64, with NaN or NaT where there is none.
 
 Which of them follows from the question, which no static type knows; a union type would make every comparison of two
 ends an error.
 """
 
 
+_EXACT: Final = 1 << 53
+
+
 def ends_shown(ends: NDArray[np.float64], shape: Shape) -> EndArray:
     """Return ends as what they stand for: of a date they are whole days, of a timestamp seconds, since 1970-01-01.
+
+    Of an integer they are int64, if every cell has an interval with whole and finite ends that doubles hold exactly.
 
     Seconds of the years 1 to 9999 are fewer than 2³⁹ to either side, so that doubles hold them to a tenth of a
     millisecond, and whole ones, which ends are, exactly.
     """
+    if shape == "integer" and (np.abs(ends) < _EXACT).all() and (ends == np.floor(ends)).all():
+        return ends.astype(np.int64)
     if shape not in ("date", "timestamp"):
         return ends
     unknown = np.isnan(ends)

@@ -102,6 +102,8 @@ def _text(value: "Cell") -> str:
 
 
 def _end(value: float | date | None) -> str:
+    if isinstance(value, int):
+        return str(value)
     if not isinstance(value, float):
         return plain(value) if value else ""
     if math.isnan(value):

@@ -13,7 +13,7 @@ import pyarrow as pa
 from lapwing.answer.chart import bars
 from lapwing.answer.column_facts import ColumnFacts
 from lapwing.answer.frames import pandas_frame, polars_frame
-from lapwing.answer.presentation import EndArray, caption, show
+from lapwing.answer.presentation import EndArray, caption, ends_shown, show
 from lapwing.answer.python_values import Cell
 from lapwing.answer.text_table import text_table
 from lapwing.client.transport import ServerConnection, error_of
@@ -136,7 +136,9 @@ class RemoteAnswer:
         kind = {"date": "datetime64[D]", "timestamp": "datetime64[us]"}.get(self._types[name], "float64")
         unknown = np.nan if kind == "float64" else "NaT"
         low, high = (np.array([unknown if x is None else x for x in ends[end]], dtype=kind) for end in ("low", "high"))
-        return low, high
+        return (
+            (ends_shown(low, "integer"), ends_shown(high, "integer")) if self._types[name] == "integer" else (low, high)
+        )
 
     def _repr_html_(self) -> str:
         intervals = self._intervals[self._opened]
