@@ -18,7 +18,7 @@ from lapwing.cli.service import places
 from lapwing.client.administration import RemoteAccess
 from lapwing.client.transport import ServerConnection
 from lapwing.errors import InvalidParameter
-from lapwing.server import credentials
+from lapwing.server import credentials, dataset_routes
 from lapwing.server import people as people_module
 from lapwing.server.access import DatasetAccess
 from lapwing.server.audit_log import note
@@ -205,22 +205,26 @@ def test_a_password_comes_from_the_environment_and_ends_tokens(
 # ---- Tokens ----
 
 
-def test_tokens_are_made_listed_and_ended(do: Do, world: World, name: str) -> None:
+def test_tokens_are_made_listed_and_ended(do: Do, world: World, name: str, tmp_path: Path) -> None:
     do("people", "add", name, "--role", "curator")
     made = do("token", "make", name, "--label", "night\x1b[2J", "--days", "2", "--scope", "read", "--scope", "audit")
     usual = token_of(do, name)
+    file = tmp_path / "token"
+    assert do("token", "make", name, "--output", str(file)).out == ""
+    assert (may_come_in(world, file.read_text().strip()), stat.S_IMODE(file.stat().st_mode)) == (True, 0o600)
     world.tokens["usual"], world.tokens["made"] = usual, made.out.strip()
     assert world.ask("GET", "/v1/me", "usual").document["rights"] == ["read", "ask", "audit"]
     assert world.ask("GET", "/v1/me", "made").document["rights"] == ["read", "audit"]
     listed = json.loads(do("token", "list", name, "--format", "json").out)["tokens"]
     assert [(one["scopes"], one["revoked"]) for one in listed] == [
         (["read", "ask", "audit"], False),
+        (["read", "ask", "audit"], False),
         (["read", "audit"], False),
     ]
     page = do("token", "list", name).out
     assert "night\\x1b[2J" in page
     assert "\x1b" not in page
-    short = listed[1]["id"][:8]
+    short = listed[2]["id"][:8]
     assert short in made.err
     assert short in page
     assert made.out.strip() not in made.err + page
@@ -473,8 +477,10 @@ def test_a_curator_looks_after_the_data_of_a_server(
         (("data", "faults"), "No question has failed"),
         (("data", "resume"), "nothing was changed"),
         (("ledger", "export", str(copy)), ""),
+        (("budget", "raise", "--epsilon", "200", "--yes"), "epsilon 200"),
         (("data", "close", "--yes"), "is closed"),
     )
+    monkeypatch.setattr(dataset_routes, "write_budget", lambda *_: None)  # this catalog is in no file
     there = ("--server", world.address, "--dataset", "closed")
     for who, status in (("alice", (2, 5)), ("carol", (0,))):
         monkeypatch.setenv("LAPWING_TOKEN", world.tokens[who])
@@ -483,6 +489,7 @@ def test_a_curator_looks_after_the_data_of_a_server(
             assert done.status in status, (command, done.err)
             assert status != (0,) or said in done.out
     assert world.session("closed").budget().closed
+    assert world.session("closed").budget().epsilon == 200
     assert run("ledger", "verify", "--file", str(copy)).status == 0
     refused = run("data", "accept", "--unreadable", "null", *there)
     assert (refused.status, "this machine" in refused.err) == (2, True)

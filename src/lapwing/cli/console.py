@@ -187,7 +187,7 @@ def _records(table: Table) -> Iterator[RenderableType]:
         for label, cell in zip(labels, row, strict=True):
             value = _cell(cell)
             words = value.plain.split(" ") if "±" in value.plain else [value.plain]
-            yield Text.assemble((f"{label}: ", "bold"), " ".join(filter(None, words)), overflow="fold")
+            yield Text.assemble((f"{label}: " if label else "", "bold"), " ".join(filter(None, words)), overflow="fold")
 
 
 def _cell(cell: RenderableType) -> Text:

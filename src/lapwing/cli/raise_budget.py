@@ -11,7 +11,17 @@ from rich.text import Text
 
 from lapwing.cli import figures
 from lapwing.cli.console import Fitted, complain, labelled, new_table, print_text, rendered
-from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, above_zero, amount, number, part_of_one
+from lapwing.cli.options import (
+    DEFAULT_CATALOG,
+    CatalogFile,
+    Dataset,
+    Server,
+    above_zero,
+    amount,
+    number,
+    open_session,
+    part_of_one,
+)
 from lapwing.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -35,19 +45,34 @@ def command(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
     catalog: CatalogFile = DEFAULT_CATALOG,
+    server: Server = None,
+    dataset: Dataset = None,
 ) -> None:
     """Make the budget larger (for the curator): shows what is promised before and after, and asks for a confirmation.
 
     If it is raised because of what answers said, less is proven than the new figures say; that is shown too.
     """
-    from lapwing.raising import previewed, raise_budget  # here, so that `lapwing --help` loads no engine
+    if server is not None or dataset is not None:
+        with open_session(catalog, server, dataset) as session:
+            held = session.budget(history=False)
+            was = held.epsilon, held.delta
+            seen = session.raised(was=was, epsilon=epsilon, delta=held.delta if delta is None else delta)
+            _show(seen, yes)
+            session.raise_budget(was=was, epsilon=seen.after.epsilon, delta=seen.after.delta)
+    else:
+        from lapwing.raising import previewed, raise_budget  # here, so that `lapwing --help` loads no engine
 
-    seen = previewed(catalog, epsilon, delta)
+        seen = previewed(catalog, epsilon, delta)
+        _show(seen, yes)
+        raise_budget(catalog, seen)
+    print_text(f"The budget is {_promise(seen.after)} from now on.\n")
+
+
+def _show(seen: "Raise", yes: bool) -> None:
+    """Show what would be promised, and ask whether that is meant, unless it is so already."""
     if not seen.done:
         sys.stderr.write(rendered(sys.stderr, *_page(seen)))
         _confirm(seen.after.epsilon, yes)
-    raise_budget(catalog, seen)
-    print_text(f"The budget is {_promise(seen.after)} from now on.\n")
 
 
 def _page(seen: "Raise") -> list[RenderableType]:

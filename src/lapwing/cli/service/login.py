@@ -1,17 +1,12 @@
 """`lapwing login`: get a token for a name and a password."""
 
-import os
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
 from lapwing.cli import options
-from lapwing.cli.characters import visible
-from lapwing.cli.console import note, print_text
 from lapwing.cli.service import passwords
-from lapwing.cli.service.tokens import ScopeOption, explain, scopes_of
-from lapwing.drafts import draft_of, sync_folder
+from lapwing.cli.service.tokens import ScopeOption, TokenFile, hand_over, scopes_of
 from lapwing.errors import InvalidParameter
 
 EXAMPLE: Final = "\n".join(
@@ -39,12 +34,7 @@ def command(
             show_default=False,
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Write it to a file that only you can read.", show_default=False
-        ),
-    ] = None,
+    output: TokenFile = None,
     server: Annotated[
         str | None,
         typer.Option("--server", envvar="LAPWING_SERVER", metavar="URL", help="Where to log in.", show_default=False),
@@ -59,11 +49,4 @@ def command(
     from lapwing.client.administration import login  # here, so that `lapwing --help` loads no engine
 
     issued = login(server, name, passwords.current(name), scopes_of(scope), hours)
-    if output is None:
-        print_text(f"{visible(issued['token'])}\n")
-    else:
-        with draft_of([f"{issued['token']}\n"], output) as draft:
-            os.replace(draft, output)
-        sync_folder(output.absolute().parent)
-        note("written", f"to {output}; use it by: export LAPWING_TOKEN=$(cat {output})")
-    explain(issued)
+    hand_over(issued, output)

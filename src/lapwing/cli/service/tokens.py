@@ -1,7 +1,9 @@
 """`lapwing token`: the tokens by which a service knows people."""
 
+import os
 from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -11,6 +13,7 @@ from lapwing.cli.characters import to_json, visible
 from lapwing.cli.console import Fitted, new_table, note, print_text, show, text
 from lapwing.cli.service.places import PeopleStore, opened_people
 from lapwing.documents.people_document import IssuedToken, Right, TokenDocument
+from lapwing.drafts import draft_of, sync_folder
 from lapwing.errors import InvalidParameter
 from lapwing.suggestions import shown
 
@@ -33,6 +36,10 @@ class ScopeOption(StrEnum):
     admin = "admin"
 
 
+TokenFile = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write it to a file for you alone.", show_default=False),
+]
 Person = Annotated[
     str | None,
     typer.Argument(metavar="PERSON", help="Whose; with --server, your own unless given.", show_default=False),
@@ -64,6 +71,7 @@ def make(
             show_default=False,
         ),
     ] = None,
+    output: TokenFile = None,
     people: PeopleStore = None,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
@@ -71,8 +79,7 @@ def make(
     """Make a token for somebody (for the curator). It is shown this once, alone on standard output."""
     with opened_people(people, catalog, server) as administration:
         issued = administration.make_token(person, label=label, scopes=scopes_of(scope), days=days)
-    print_text(f"{visible(issued['token'])}\n")
-    explain(issued)
+    hand_over(issued, output)
 
 
 @app.command("list", epilog=options.examples("lapwing token list alice"), short_help="List somebody's tokens.")
@@ -116,8 +123,15 @@ def scopes_of(options: list[ScopeOption] | None) -> list[Right] | None:
     return [option.value for option in options] if options else None
 
 
-def explain(issued: IssuedToken) -> None:
-    """Say beside a token what it is."""
+def hand_over(issued: IssuedToken, output: Path | None) -> None:
+    """Write a token, alone on standard output, or to a file of one's own; and say beside it what it is."""
+    if output is None:
+        print_text(f"{visible(issued['token'])}\n")
+    else:
+        with draft_of([f"{issued['token']}\n"], output) as draft:
+            os.replace(draft, output)
+        sync_folder(output.absolute().parent)
+        note("written", f"to {output}; it is used by: export LAPWING_TOKEN=$(cat {output})")
     scopes, until = ", ".join(issued["scopes"]), _minute(issued)
     note("token", f"of {issued['person']}, id {issued['id'][:SHOWN]}, for: {scopes}; until {until} UTC")
     note("", "It is shown this once. Keep it as you keep a password.")
