@@ -168,7 +168,10 @@ def test_what_cannot_be_is_said(do: Do, world: World, name: str) -> None:
         (("people", "disable", "carol"), "no curator"),
         (("token", "make", name, "--scope", "admin"), "scopes read, ask"),
         (("token", "make", name, "--days", "400"), "366"),
+        (("token", "make", name, "--label", "x" * 101), "at most 100"),
         (("token", "revoke", "12345678", name), "There is no token"),
+        (("people", "role", "\udcff", "auditor"), "no text in UTF-8"),
+        (("grant", "\udcff"), "no text in UTF-8"),
         (("grant", name, "--share", "1.5"), "from 0 to 1"),
         (("grant", name[:-1]), f"Did you mean '{name}'"),
         (("grant", name, "--withdraw"), "no such grant"),
@@ -261,7 +264,7 @@ def test_a_policy_is_changed_in_what_is_given(do: Do) -> None:
         return json.loads(do("policy", "show", "--format", "json").out)
 
     assert do("policy", "set", "--most-epsilon", "0.5", "--least-share", "1/1000").status == 0
-    assert "epsilon 0.5 for one question" in do("policy", "set", "--division", "share").out
+    assert "one question may cost at most epsilon 0.5" in do("policy", "set", "--division", "share").out
     assert {"division": "share", "most_epsilon": "0.5", "least_share": "0.001"}.items() <= held().items()
     assert do("policy", "set", "--no-most-epsilon", "--least-share", "0").status == 0
     assert (held()["most_epsilon"], held()["least_share"]) == (None, "0")

@@ -37,6 +37,7 @@ MEANINGS: Final[dict[Right, str]] = {
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
 DAY: Final = 86_400
 LONGEST_DAYS: Final = 366
+LONGEST_LABEL: Final = 100
 WRONG: Final = "The name or the password is wrong."
 UNKNOWN: Final = (
     "The token is missing, unknown, expired or revoked. Send one that is valid, as `Authorization: Bearer …`; "
@@ -226,6 +227,8 @@ class People:
         """
         if not 0 < seconds <= LONGEST_DAYS * DAY:
             raise InvalidParameter(f"A token must be valid for more than 0 and at most {LONGEST_DAYS} days.")
+        if len(label) > LONGEST_LABEL:
+            raise InvalidParameter(f"The label has {len(label):,} characters; at most {LONGEST_LABEL} are allowed.")
         secret, id_ = credentials.new_token(), credentials.new_name()
         with self._store.transaction() as connection:
             person = _person(connection, name)

@@ -11,13 +11,13 @@ from lapwing.server.authentication import address_of
 from lapwing.server.bodies import Body, Name, Text
 from lapwing.server.directory import issued, token_document
 from lapwing.server.listing import Page, PageOf, cut, require_known_parameters
-from lapwing.server.people import DAY, RIGHTS, RIGHTS_OF, Caller, Person
+from lapwing.server.people import DAY, LONGEST_LABEL, RIGHTS, RIGHTS_OF, Caller, Person
 from lapwing.server.problems import may_raise
 from lapwing.server.service import Service
 
 HOUR: Final = 3600
 Password = Annotated[Text, Field(max_length=1000)]
-Label = Annotated[Text, Field(max_length=100)]
+Label = Annotated[Text, Field(max_length=LONGEST_LABEL)]
 
 
 class LoginBody(Body):

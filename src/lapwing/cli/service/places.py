@@ -108,6 +108,21 @@ class AccessAdministration(Protocol):
 @contextmanager
 def opened_people(people: str | None, catalog: Path, server: str | None) -> Iterator[PeopleAdministration]:
     """Open the people of a server, or of a store."""
+    with _text_alone(), _people(people, catalog, server) as administration:
+        yield administration
+
+
+@contextmanager
+def opened_access(
+    people: str | None, catalog: Path, server: str | None, dataset: str | None
+) -> Iterator[AccessAdministration]:
+    """Open what is said of a data set: of a server, or of the one that a catalog describes, in a store."""
+    with _text_alone(), _access(people, catalog, server, dataset) as administration:
+        yield administration
+
+
+@contextmanager
+def _people(people: str | None, catalog: Path, server: str | None) -> Iterator[PeopleAdministration]:
     if server is not None:
         from lapwing.client.administration import RemoteDirectory  # here, so that `lapwing --help` loads no engine
         from lapwing.client.transport import ServerConnection
@@ -124,10 +139,9 @@ def opened_people(people: str | None, catalog: Path, server: str | None) -> Iter
 
 
 @contextmanager
-def opened_access(
+def _access(
     people: str | None, catalog: Path, server: str | None, dataset: str | None
 ) -> Iterator[AccessAdministration]:
-    """Open what is said of a data set: of a server, or of the one that a catalog describes, in a store."""
     if server is not None:
         from lapwing.client.administration import RemoteAccess  # here, so that `lapwing --help` loads no engine
         from lapwing.client.transport import ServerConnection
@@ -183,6 +197,15 @@ def _extra_needed() -> Iterator[None]:
             f"The people of a service need {missing.name}, which is not installed. Run `pip install "
             "'lapwing[server]'`, or name a server by --server."
         ) from None
+
+
+@contextmanager
+def _text_alone() -> Iterator[None]:
+    """Refuse bytes of the command line that are no text."""
+    try:
+        yield
+    except UnicodeEncodeError:
+        raise InvalidParameter("What was given is no text in UTF-8; type it again.") from None
 
 
 def _require_same_user(path: Path) -> None:

@@ -146,10 +146,12 @@ def resume(
 
 
 def _facts(policy: PolicyDocument) -> list[tuple[str, str]]:
-    most = policy["most_epsilon"]
+    division, most = policy["division"], policy["most_epsilon"]
+    least = figures.share(float(read(policy["least_share"], "least_share")))
+    ceiling = "all that is left" if most is None else f"at most epsilon {figures.epsilon(read(most, 'most_epsilon'))}"
     return [
-        ("division", f"{policy['division']}: {MEANING[policy['division']]}"),
-        ("most", "one question may cost all that is left" if most is None else f"epsilon {most} for one question"),
-        ("least", f"{figures.share(float(read(policy['least_share'], 'least_share')))} of the budget for one question"),
+        ("division", f"{division}: {MEANING[division]}"),
+        ("most", f"one question may cost {ceiling}"),
+        ("least", f"one question costs at least {least} of the budget"),
         *([("stopped", "nothing is charged until `lapwing policy resume`")] if policy["stopped"] else []),
     ]
