@@ -120,6 +120,9 @@ def protect(
     measure: str | None = None,
     neighbouring: str = "add_remove",
     unreadable: str | None = None,
+    delimiter: str | None = None,
+    quote: str | None = None,
+    encoding: str | None = None,
 ) -> Session:
     """Put one file behind differential privacy, keeping catalog and ledger beside it.
 
@@ -135,6 +138,8 @@ def protect(
             or `decimal:0.01` with its step. A column without one is text: no row is read to guess it.
         bounds: public (lower, upper) of numeric columns. domains: public values of columns to group by. What is left
             out for a file that is protected already stays as its catalog has it; so do types.
+        delimiter, quote, encoding: how a CSV file is written, where its name and its first line do not say it right:
+            such as ";", "'" and "windows-1252" (`text_files.ENCODINGS`).
         unreadable: "null" to let values that are not of their type count as NULL, and fractions of integers be rounded.
 
     Raises: DataFault for a file with such values otherwise: `lapwing data check` says which they are. CatalogMismatch
@@ -143,7 +148,7 @@ def protect(
     """
     # Here: they load Arrow, which no session needs.
     from lapwing.catalog.draft import draft
-    from lapwing.catalog.file_columns import spelled
+    from lapwing.catalog.file_columns import found_text, spelled
 
     path = Path(source)
     beside = path.parent / f"{stem(path)}.lapwing.toml"
@@ -152,6 +157,9 @@ def protect(
     listed = {c.name: c.values for c in known if c.values is not None and c.type != "boolean"}
     bounded = {c.name: (c.lower, c.upper) for c in known if c.lower is not None and c.upper is not None}
     typed = {c.name: spelled(c) for c in known} if is_text(path) else {}
+    given = {"delimiter": delimiter, "quote": quote, "encoding": encoding}
+    again = before is not None and not any(given.values())
+    text = before.tables[0].text if before is not None and again else found_text(path, **given)
     known_unreadable = before.tables[0].unreadable if before is not None else None
     drafted = draft(
         path,
@@ -165,11 +173,12 @@ def protect(
         measure=measure,
         neighbouring=neighbouring,
         unreadable=known_unreadable if unreadable is None else unreadable,
+        text=text,
     ).catalog
     if before is not None:
         _require_same(before, drafted)
-        rows = drafted.tables[0].max_rows_per_unit, drafted.tables[0].unreadable
-        same = rows == (before.tables[0].max_rows_per_unit, known_unreadable)
+        rows = drafted.tables[0].max_rows_per_unit, drafted.tables[0].unreadable, text
+        same = rows == (before.tables[0].max_rows_per_unit, known_unreadable, before.tables[0].text)
         if types is None and bounds is None and domains is None and same:
             return open_session(before)
         drafted = _updated(before, drafted, types or {})
@@ -186,8 +195,14 @@ def _updated(before: Catalog, drafted: Catalog, types: Mapping[str, str]) -> Cat
         _merged(known.get(column.name), column, step_given=":" in types.get(column.name, ""))
         for column in drafted.tables[0].columns
     )
-    rows, unreadable = drafted.tables[0].max_rows_per_unit, drafted.tables[0].unreadable
-    table = replace(before.tables[0], columns=columns, max_rows_per_unit=rows, unreadable=unreadable)
+    new = drafted.tables[0]
+    table = replace(
+        before.tables[0],
+        columns=columns,
+        max_rows_per_unit=new.max_rows_per_unit,
+        unreadable=new.unreadable,
+        text=new.text,
+    )
     return before.with_table(table)
 
 

@@ -47,7 +47,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, name: str, content: bytes | None,
 def test_what_one_may_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "x.csv").write_text("name\n")
 
-    def forbidden(path: Path) -> list[str]:
+    def forbidden(path: Path, _written: object) -> list[str]:
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(file_columns, "header", forbidden)

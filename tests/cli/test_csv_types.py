@@ -114,7 +114,7 @@ def test_t22_one_cell_decides_nothing_public(tmp_path: Path, run: Run, way: str,
 def guessing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plant the bug: what the first rows look like overrules what the curator says."""
 
-    def columns(source: Path, types: Mapping[str, str]) -> tuple[FileColumn, ...]:
+    def columns(source: Path, types: Mapping[str, str], _text: object) -> tuple[FileColumn, ...]:
         return read_columns(source, {**types, **guessed_types(source)})
 
     monkeypatch.setattr(draft, "read_columns", columns)

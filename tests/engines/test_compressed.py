@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import lapwing as lw
-from lapwing.catalog.text_files import DATA, delimiter, ending, header, is_text, size, stem
+from lapwing.catalog.text_files import DATA, ending, format_of, header, is_text, size, stem
 from lapwing.cli import main
 
 ROWS = [f"{n % 400},{'ab'[n % 2]},{n % 7}" for n in range(1000)]
@@ -16,7 +16,7 @@ ENDINGS = [".csv.gz", ".csv.zst", ".tsv.gz", ".tsv.zst", ".CSV.GZ"]
 
 def write(path: Path) -> bytes:
     text = "\n".join(["person,plan,cost", *ROWS, ""]).encode()
-    text = text.replace(b",", delimiter(path).encode())
+    text = text.replace(b",", format_of(path).delimiter.encode())
     if path.name.casefold().endswith(".gz"):
         path.write_bytes(gzip.compress(text))
     else:
@@ -41,7 +41,7 @@ def protected(path: Path) -> lw.Session:
 def test_it_is_read_like_any_other(tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"visits{kind}"
     content = write(path)
-    assert (header(path), size(path)) == (["person", "plan", "cost"], len(content))
+    assert (header(path, format_of(path)), size(path)) == (["person", "plan", "cost"], len(content))
     with protected(path) as session:
         rows = session.sql(
             "SELECT plan, COUNT(*) AS n, SUM(cost) AS s FROM visits GROUP BY plan", epsilon=200_000

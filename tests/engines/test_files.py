@@ -73,8 +73,6 @@ BROKEN = {
     "a header that is not UTF-8": b"x,n\xffte\n1,a\n",
     "mixed line ends": b"x,note\r\n1,a\n2,b\r\n",
     "a line of three megabytes": b"x,note\n1," + b"a" * 3_000_000 + b"\n",
-    "the same name twice": b"x,note,x\n1,a,2\n",
-    "the same name but for case": b"x,note,X\n1,a,2\n",
     "a column without a name": b"x,note,\n1,a,2\n",
     "nothing": b"",
     "an empty line": b"\n",
@@ -139,7 +137,7 @@ def test_a_reader_that_minds_no_quotes_is_found(tmp_path: Path, monkeypatch: pyt
     relation = source_reading.relation
     tolerant = "parallel = false, ignore_errors = true"
     monkeypatch.setattr(source_reading, "relation", lambda *a: relation(*a).replace("parallel = false", tolerant))
-    monkeypatch.setattr(source_reading, "rows_of", lambda path, file: pytest.approx(0, abs=1e9))
+    monkeypatch.setattr(source_reading, "rows_of", lambda file, table: pytest.approx(0, abs=1e9))
     assert any(swallowed(tmp_path))
 
 

@@ -3,16 +3,20 @@
 Columns are checked in `column_checks`. Each refusal names the place that is wrong and says what to write instead.
 """
 
+import re
 from collections.abc import Iterable
 from os.path import normpath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lapwing.catalog import spelling
 from lapwing.catalog.place import refuse
+from lapwing.catalog.text_files import ENCODINGS, is_text
 
 if TYPE_CHECKING:  # the values below call these checks when they are made
     from lapwing.catalog.model import Catalog
     from lapwing.catalog.table import Column, Table
+    from lapwing.catalog.text_files import TextFormat
 
 ROW = "row"
 
@@ -69,6 +73,7 @@ def check_table(table: "Table") -> None:
         _check_unreadable, _check_part_of,
     ):  # fmt: skip
         check(table)
+    check_text_format(table.source, table.text)
 
 
 def _check_whose(table: "Table") -> None:
@@ -189,6 +194,20 @@ def _check_rows_in_all(table: "Table") -> None:
         refuse(
             place, f"{spelling.value(rows)} is not allowed; write an integer from 1 to {MOST_ROWS:,}, without commas"
         )
+
+
+def check_text_format(source: str, text: "TextFormat | None") -> None:
+    """Refuse a way of writing that no CSV file has, or one of a file that is none."""
+    if text is None:
+        return
+    if not is_text(Path(source)):
+        refuse(".delimiter, quote and encoding", f"are for CSV files, and the source is {spelling.text(source)}")
+    if text.encoding not in ENCODINGS:
+        refuse(".encoding", f"{spelling.value(text.encoding)} is unknown; write one of {', '.join(ENCODINGS)}")
+    if text.quote not in ('"', "'"):
+        refuse(".quote", f"{spelling.value(text.quote)} is not allowed; write '\"' or \"'\"")
+    if not re.fullmatch(r"[\t !#-'*-/:;<=>?@^_`|~]", text.delimiter) or text.delimiter == text.quote:
+        refuse(".delimiter", f"{spelling.value(text.delimiter)} is not allowed; write one character, like ; or \\t")
 
 
 def _check_unreadable(table: "Table") -> None:

@@ -14,6 +14,7 @@ from lapwing.catalog.column_checks import default_length
 
 if TYPE_CHECKING:  # a table makes its fingerprint when it is made
     from lapwing.catalog.table import Column, Table
+    from lapwing.catalog.text_files import TextFormat
 
 Facts = dict[str, object]
 
@@ -37,7 +38,7 @@ def table_facts(table: "Table") -> Facts:
         "max_rows_per_unit": str(table.max_rows_per_unit),
         "columns": {column.name: column_facts(column) for column in table.columns},
     }
-    facts |= owner_facts(table)
+    facts |= owner_facts(table) | text_facts(table.text)
     return facts if table.part is None else facts | {"part": table.part}
 
 
@@ -46,6 +47,11 @@ def owner_facts(table: "Table") -> Facts:
     if table.link is not None:
         return {"link": {"table": table.link.parent.name, "on": dict(table.link.on)}}
     return {"privacy_unit": table.privacy_unit}
+
+
+def text_facts(text: "TextFormat | None") -> Facts:
+    """Return how a CSV file is written, if that was declared: another way would make other values of the same bytes."""
+    return {} if text is None else {"text": [text.delimiter, text.quote, text.encoding]}
 
 
 def value_text(content: object) -> str:

@@ -21,7 +21,7 @@ from lapwing.catalog.model import ROW, Budget, Catalog, Table
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.public import PublicTable
 from lapwing.catalog.table import Bound, Column, Value
-from lapwing.catalog.text_files import stem
+from lapwing.catalog.text_files import TextFormat, stem
 from lapwing.catalog.toml import default_measure
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.measures import Number, exact
@@ -59,6 +59,7 @@ def draft(
     folder: Path | None = None,
     unreadable: str | None = None,
     public_tables: Sequence[PublicTable] = (),
+    text: TextFormat | None = None,
 ) -> Draft:
     """Draft a catalog of one table from the names in a Parquet or CSV file, and the types that Parquet declares.
 
@@ -73,13 +74,14 @@ def draft(
         folder: where the catalog will be written; the folder of the file unless given.
         unreadable: "null" to accept values that are not of their type, as `Table.unreadable`.
         public_tables: what everybody knows, as `public_draft` drafts it.
+        text: how a CSV file is written; as its name says, unless given.
 
     Raises: CatalogError or InvalidParameter for what contradicts itself or makes no sense; DataFault if the file is
         missing or unreadable.
     """
     budget = _budget(epsilon, delta, delta_keys, measure, neighbouring)
     with within(f"{source.name}: "):
-        columns = read_columns(source, types or {})
+        columns = read_columns(source, types or {}, text)
         _check_known("types", types or {}, columns)
         _check_known("bounds", bounds or {}, columns)
         _check_known("values", values or {}, columns)
@@ -87,7 +89,7 @@ def draft(
         table = _table(
             source, folder, privacy_unit, max_rows_per_unit, columns, bounds or {}, values or {}, max_length or {}
         )
-        table = replace(table, unreadable=unreadable, rows_at_most=rows_at_most)
+        table = replace(table, unreadable=unreadable, rows_at_most=rows_at_most, text=text)
     catalog = Catalog(
         name=table.name,
         engine="duckdb",

@@ -12,7 +12,7 @@ says about a broken file, because that may quote a row.
 import csv
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
@@ -26,7 +26,16 @@ from lapwing.catalog import spelling
 from lapwing.catalog.column_checks import NUMERIC, TYPES
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.table import Column
-from lapwing.catalog.text_files import DATA, delimiter, ending, header, is_text
+from lapwing.catalog.text_files import (
+    DATA,
+    ENCODINGS,
+    TextFormat,
+    ending,
+    first_line_says,
+    format_of,
+    header,
+    is_text,
+)
 from lapwing.errors import CatalogError, DataFault
 
 
@@ -45,10 +54,10 @@ class FileColumn:
     untyped: bool = False
 
 
-def read_columns(source: Path, types: Mapping[str, str]) -> tuple[FileColumn, ...]:
+def read_columns(source: Path, types: Mapping[str, str], text: TextFormat | None = None) -> tuple[FileColumn, ...]:
     """Return the columns of a Parquet or CSV file.
 
-    Args: types: of columns of a CSV file, as `type_of` reads them; the others are text.
+    Args: types: of columns of a CSV file, as `type_of` reads them; the others are text. text: how it is written.
     Guarantee: a function of a Parquet file's schema, or of a CSV file's first line and `types`.
     Raises: DataFault if the file is missing, unreadable, or of another kind. CatalogError, starting with `types`, for
         types that cannot be meant.
@@ -59,7 +68,7 @@ def read_columns(source: Path, types: Mapping[str, str]) -> tuple[FileColumn, ..
             if types:
                 refuse("types", f"{source.name} declares its types; leave them out, or change them in the catalog")
             return tuple(_file_column(field) for field in schema)
-        names = header(source)
+        names = header(source, format_of(source, text))
     return tuple(_text_column(name, types.get(name)) for name in names)
 
 
@@ -87,7 +96,7 @@ def _why(source: Path, error: Exception) -> str:
     if isinstance(error, PermissionError):
         return "you may not read it; ask whose it is"
     if isinstance(error, UnicodeError):
-        return "it is not in UTF-8; write it anew, as by `iconv -f LATIN1 -t UTF-8`"
+        return "it is not in UTF-8; say its encoding, as by `lapwing init --encoding windows-1252`"
     mark = MARKS.get(source.suffix.casefold())
     try:
         with source.open("rb") as content:
@@ -181,10 +190,31 @@ def _text_column(name: str, text: object) -> FileColumn:
     return FileColumn(name=name, type=kind, step=step, stored_as="text", untyped=text is None)
 
 
+# ---- how it is written -----------------------------------------------------------------------------------------------
+
+
+def found_text(
+    source: Path, *, delimiter: str | None = None, quote: str | None = None, encoding: str | None = None
+) -> TextFormat | None:
+    """Return how a CSV file is written: as given, and else as its first line says; None if its name says the same.
+
+    Raises: DataFault if the file is missing or unreadable. CatalogError for an encoding that is not known.
+    """
+    given = {"delimiter": delimiter, "quote": quote, "encoding": encoding}
+    said = {key: value for key, value in given.items() if value is not None}
+    if not is_text(source):
+        return TextFormat(**said) if said else None  # which a catalog refuses
+    if encoding is not None and encoding not in ENCODINGS:
+        refuse("encoding", f"{spelling.text(encoding)} is unknown; write one of {', '.join(ENCODINGS)}")
+    with _readable(source):
+        found = replace(first_line_says(source, encoding), **said)
+    return None if found == format_of(source) else found
+
+
 # ---- a draft for the curator's eyes ----------------------------------------------------------------------------------
 
 
-def guessed_types(source: Path) -> dict[str, str]:
+def guessed_types(source: Path, text: TextFormat | None = None) -> dict[str, str]:
     """Guess the types of the columns of a CSV file from its first rows, spelled as `type_of` reads them.
 
     Guarantee: none. One person's row may decide what is guessed. So of a file of protected rows it is shown to the
@@ -192,7 +222,10 @@ def guessed_types(source: Path) -> dict[str, str]:
     Raises: DataFault if the file is missing or unreadable.
     """
     with _readable(source):
-        shape = pa.csv.ParseOptions(delimiter=delimiter(source), newlines_in_values=True)
-        with pa.csv.open_csv(source, parse_options=shape) as reader:
-            fields = [field for field in reader.schema if _usable(field.name)]
-    return {field.name: _type_of_arrow(field.type) or "string" for field in fields}
+        written = format_of(source, text)
+        names = header(source, written)
+        shape = pa.csv.ParseOptions(delimiter=written.delimiter, quote_char=written.quote, newlines_in_values=True)
+        reading = pa.csv.ReadOptions(encoding=written.codec)
+        with pa.csv.open_csv(source, parse_options=shape, read_options=reading) as reader:
+            kinds = [_type_of_arrow(field.type) or "string" for field in reader.schema]
+    return {name: kind for name, kind in zip(names, kinds, strict=True) if _usable(name)}

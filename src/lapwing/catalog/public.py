@@ -11,11 +11,12 @@ from math import ceil, floor
 from typing import final
 
 from lapwing.catalog import spelling
-from lapwing.catalog.checks import MOST_COLUMNS, check_columns, check_text
+from lapwing.catalog.checks import MOST_COLUMNS, check_columns, check_text, check_text_format
 from lapwing.catalog.column_checks import FLOAT_STEPS
-from lapwing.catalog.digests import Facts, column_facts, digest
+from lapwing.catalog.digests import Facts, column_facts, digest, text_facts
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.table import Column
+from lapwing.catalog.text_files import TextFormat
 from lapwing.errors import CatalogError
 
 
@@ -28,6 +29,7 @@ class PublicTable:
         source: a file, relative to the catalog's folder (for a database engine, a table's name).
         columns: those that questions may use. A number without bounds has those of the data; a column without values
             has those of the data. A decimal gives its step. `other` and `nullable = false` are for protected tables.
+        text: how a CSV file is written, if not as its name says.
 
     Raises: CatalogError, starting with `tables.<name>.<key>`.
     """
@@ -35,11 +37,13 @@ class PublicTable:
     name: str
     source: str
     columns: tuple[Column, ...]
+    text: TextFormat | None = None
 
     def __post_init__(self) -> None:
         with within(f"tables.{spelling.key(self.name)}"):
             check_text("", self.name)
             check_text(".source", self.source)
+            check_text_format(self.source, self.text)
             check_columns(tuple(column.name for column in self.columns), MOST_COLUMNS)
             for column in self.columns:
                 _check_column(column)
@@ -47,7 +51,7 @@ class PublicTable:
     @property
     def facts(self) -> Facts:
         """What the table means, without its data."""
-        return {"columns": {column.name: column_facts(column) for column in self.columns}}
+        return {"columns": {column.name: column_facts(column) for column in self.columns}} | text_facts(self.text)
 
     @property
     def digest(self) -> str:

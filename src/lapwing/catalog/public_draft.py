@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from lapwing.catalog.draft import source_from, table_name
-from lapwing.catalog.file_columns import guessed_types, read_columns
+from lapwing.catalog.file_columns import found_text, guessed_types, read_columns
 from lapwing.catalog.place import within
 from lapwing.catalog.public import PublicTable
 from lapwing.catalog.table import Column
@@ -19,6 +19,9 @@ def public_draft(source: Path, folder: Path) -> PublicTable:
     Raises: CatalogError; DataFault if the file is missing or unreadable.
     """
     with within(f"{source.name}: "):
-        columns = read_columns(source, guessed_types(source) if is_text(source) else {})
+        written = found_text(source)
+        columns = read_columns(source, guessed_types(source, written) if is_text(source) else {}, written)
         described = [Column(name=c.name, type=c.type, step=c.step) for c in columns if c.type is not None]
-        return PublicTable(name=table_name(source), source=source_from(folder, source), columns=tuple(described))
+        return PublicTable(
+            name=table_name(source), source=source_from(folder, source), columns=tuple(described), text=written
+        )

@@ -1,8 +1,7 @@
 """A protected table: where it is, who is protected in it, and its columns with their public bounds or values.
 
 A table says itself whose rows it has, by a column, or is linked to a table that does. Linked tables are one fact told
-in several files: what there is of a person's orders, and of the items of these orders. So a link holds the table that
-it leads to, and a table all that its rows mean. Values like these cannot go round in a circle.
+in several files: a person's orders, and the items of these. So a link holds the table that it leads to.
 """
 
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from lapwing.catalog.checks import ROW, check_table
 from lapwing.catalog.column_checks import NUMERIC, check_form, check_meaning, default_length, default_step
 from lapwing.catalog.digests import digest, table_facts
 from lapwing.catalog.place import within
+from lapwing.catalog.text_files import TextFormat
 from lapwing.errors import InvalidParameter
 
 Bound = Fraction | date
@@ -147,11 +147,10 @@ class Table:
         does depends on the row and that E(D_u); which K are kept depends on those of u. ∎ So to remove a unit from the
         root is to remove it everywhere, whether its rows in linked tables are removed with it or are left there.
         If the premise is broken, a row exists once for every row of the parent that it meets. Then E(D) still falls
-        into units when the linked tables are held fixed, so that it is hidden whether a unit is in the root; but what
-        such a row says is said of several units, and hidden less well.
+        into units when the linked tables are held fixed: what such a row says is hidden less well, of several units.
 
     Args: name: as questions call it.
-        source: a file, relative to the catalog's folder (for a database engine, a table's name).
+        source: a file, relative to the catalog's folder. text: how a CSV file is written, if not as its name says.
         privacy_unit: the column that says whose row it is, or "row" if every row stands alone. None in a linked table.
         max_rows_per_unit: 1 or more; further rows of a unit do not exist for any question. 1 if the unit is the row.
         columns: those that questions may use; all others are invisible.
@@ -177,6 +176,7 @@ class Table:
     unit: str | None = None
     rows_at_most: int | None = None
     unreadable: str | None = None
+    text: TextFormat | None = None
     digest: str = field(init=False, repr=False, compare=False)
     """A fingerprint of what the table means, hence of all tables up to its root (SHA-256); see `Catalog.digest`."""
     units: str = field(init=False, repr=False, compare=False)

@@ -1,16 +1,19 @@
-"""CSV and TSV files: which files are read as such, by which delimiter, and the names in their first line.
+"""CSV and TSV files: which files are read as such, how they are written, and the names in their first line.
 
-Nothing of it is guessed. The ending of the file's name says the delimiter, and whether the file is compressed; the
-first line holds the names, and all else is RFC 4180 in UTF-8. A CSV file holds no types; whoever declares one says
-them.
+The ending of the file's name says the delimiter, and whether the file is compressed, unless the catalog says otherwise
+(`TextFormat`); the first line holds the names, and all else is RFC 4180. A draft is helped by the first line alone,
+which is public. A CSV file holds no types; whoever declares one says them.
 """
 
+import codecs
 import csv
 import io
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO, Final, TextIO, cast
+from typing import BinaryIO, Final, TextIO, cast, final
 
 TEXT: Final = {
     kind + squeezed: (between, compression)
@@ -20,7 +23,42 @@ TEXT: Final = {
 """The delimiter and the compression of text files, by the ending of their names."""
 DATA: Final = (".parquet", *TEXT)
 """Of the names of all files that tables are read from."""
+ENCODINGS: Final = {
+    "utf-8": "utf-8-sig",
+    "utf-16": "utf-16",
+    "latin-1": "latin-1",
+    "windows-1252": "cp1252",
+    "iso-8859-15": "iso8859-15",
+    "windows-1250": "cp1250",
+    "windows-1251": "cp1251",
+    "shift_jis": "cp932",
+    "gb18030": "gb18030",
+    "big5": "big5hkscs",
+    "euc-kr": "cp949",
+}
+"""How characters are written, and what the standard library calls it."""
+DELIMITERS: Final = (",", ";", "\t", "|")
+"""That are looked for in a first line."""
 _CHUNK: Final = 1 << 20
+_LONGEST_LINE: Final = 1 << 20
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextFormat:
+    """How a CSV file is written.
+
+    Args: delimiter: between fields. quote: around fields that hold one; doubled inside. encoding: one of ENCODINGS.
+    """
+
+    delimiter: str = ","
+    quote: str = '"'
+    encoding: str = "utf-8"
+
+    @property
+    def codec(self) -> str:
+        """The encoding, as the standard library calls it."""
+        return ENCODINGS[self.encoding]
 
 
 def ending(path: Path) -> str:
@@ -39,9 +77,9 @@ def is_text(path: Path) -> bool:
     return ending(path) in TEXT
 
 
-def delimiter(path: Path) -> str:
-    """Return what stands between the fields of a CSV or TSV file."""
-    return TEXT[ending(path)][0]
+def format_of(path: Path, declared: TextFormat | None = None) -> TextFormat:
+    """Return how a CSV or TSV file is written: as its catalog declares, or as the ending of its name says."""
+    return TextFormat(delimiter=TEXT[ending(path)][0]) if declared is None else declared
 
 
 def compression(path: Path) -> str | None:
@@ -61,13 +99,18 @@ def size(path: Path) -> int:
 
 
 @contextmanager
-def opened(path: Path, errors: str = "strict") -> Iterator[TextIO]:
+def opened(path: Path, written: TextFormat, errors: str = "strict") -> Iterator[TextIO]:
     """Open a CSV or TSV file for the module `csv`.
 
     Raises: OSError or UnicodeError, here or while it is read.
     """
-    with _content(path) as content, io.TextIOWrapper(content, "utf-8-sig", errors, newline="") as text:
+    with _content(path) as content, io.TextIOWrapper(content, written.codec, errors, newline="") as text:
         yield text
+
+
+def lines_of(text: TextIO, written: TextFormat) -> "Iterator[list[str]]":
+    """Return the fields of each line, read strictly."""
+    return csv.reader(text, delimiter=written.delimiter, quotechar=written.quote, strict=True)
 
 
 @contextmanager
@@ -83,17 +126,69 @@ def _content(path: Path) -> Iterator[BinaryIO]:
         yield cast(BinaryIO, stream)
 
 
-def header(path: Path) -> list[str]:
+def header(path: Path, written: TextFormat) -> list[str]:
     """Return the names of the columns of a CSV or TSV file, which its first line has. No row is looked at.
+
+    A name that is there already, but for case, gets a number: `name`, `name_2`, `name_3`.
 
     Raises: OSError, UnicodeError or csv.Error if there is none, or it cannot be read.
     """
     # What the system reads ahead may be rows, which must not decide whether the header can be read: so it is checked
-    # by itself that it is UTF-8.
-    with opened(path, errors="surrogateescape") as file:
-        names = next(csv.reader(file, delimiter=delimiter(path), strict=True), [])
+    # by itself that it is of the encoding.
+    errors = "surrogateescape" if written.encoding == "utf-8" else "replace"
+    with opened(path, written, errors=errors) as file:
+        names = next(lines_of(file, written), [])
     if not names:
         raise csv.Error("There is no first line.")
     for name in names:
         name.encode()
-    return names
+        if errors == "replace" and "\ufffd" in name:
+            raise UnicodeError("The first line is of another encoding.")
+    return _told_apart(names)
+
+
+def _told_apart(names: Sequence[str]) -> list[str]:
+    taken, told = {name.casefold() for name in names}, list[str]()
+    for place, name in enumerate(names):
+        if name and name.casefold() in {before.casefold() for before in names[:place]}:
+            number = 2
+            while f"{name}_{number}".casefold() in taken:
+                number += 1
+            name = f"{name}_{number}"
+            taken.add(name.casefold())
+        told.append(name)
+    return told
+
+
+# ---- found out for a draft -------------------------------------------------------------------------------------------
+
+
+def first_line_says(path: Path, encoding: str | None = None) -> TextFormat:
+    """Return how a file seems to be written, by its first line and the mark before it, which are public.
+
+    Raises: OSError or UnicodeError if it cannot be read.
+    """
+    usual = format_of(path)
+    with _content(path) as content:
+        mark = content.read(2)
+    wide = mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    written = replace(usual, encoding=encoding or ("utf-16" if wide else "utf-8"))
+    with opened(path, written, errors="replace") as file:
+        line = re.sub(r'"[^"]*"', "", file.readline(_LONGEST_LINE))
+    best = max((usual.delimiter, *DELIMITERS), key=line.count)
+    return replace(written, delimiter=best)
+
+
+def seems_encoded(path: Path) -> str:
+    """Return the encoding that a file seems to have, for a curator's eyes: all of it is read, so that any row decides.
+
+    Raises: OSError if it cannot be read.
+    """
+    found = first_line_says(path).encoding
+    try:
+        with opened(path, TextFormat(encoding=found)) as file:
+            while file.read(_CHUNK):
+                pass
+    except UnicodeError:
+        return "windows-1252"
+    return found

@@ -11,7 +11,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 from lapwing.catalog import spelling
 from lapwing.catalog.checks import MOST_LINKS
@@ -20,8 +20,12 @@ from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, ROW, Budget, 
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.section import TomlSection
 from lapwing.catalog.table import Column, Value
+from lapwing.catalog.text_files import TextFormat, format_of, is_text
 from lapwing.errors import CatalogError
 from lapwing.suggestions import closest
+
+WRITTEN: Final = {"delimiter": ";", "quote": '"', "encoding": "windows-1252"}
+"""How a CSV file is written, with examples."""
 
 
 def load(path: Path) -> Catalog:
@@ -116,6 +120,7 @@ def _table(section: TomlSection, name: str, others: Mapping[str, Table]) -> Tabl
         "rows_at_most",
         "unreadable",
         "part",
+        *WRITTEN,
         "columns",
     )
     linked = section.has("link")
@@ -131,7 +136,14 @@ def _table(section: TomlSection, name: str, others: Mapping[str, Table]) -> Tabl
         unit=section.text("unit", example="person") if section.has("unit") else None,
         rows_at_most=section.integer("rows_at_most", None, example=1_000_000) if section.has("rows_at_most") else None,
         unreadable=section.text("unreadable", example="null") if section.has("unreadable") else None,
+        text=_text_format(section),
     )
+
+
+def _text_format(section: TomlSection) -> TextFormat | None:
+    said = {key: section.text(key, example=example) for key, example in WRITTEN.items() if section.has(key)}
+    source = Path(section.text("source", example="visits.csv"))
+    return replace(format_of(source) if is_text(source) else TextFormat(), **said) if said else None
 
 
 def _link(section: TomlSection, others: Mapping[str, Table]) -> Link:
@@ -145,9 +157,9 @@ def _public_table(section: TomlSection, name: str) -> PublicTable:
     for key in ("privacy_unit", "unit", "link", "max_rows_per_unit", "rows_at_most", "unreadable", "part"):
         if section.has(key):
             refuse(section.place(key), "nobody is protected in a public table; remove it, or remove public = true")
-    section.allow("source", "public", "columns")
+    section.allow("source", "public", *WRITTEN, "columns")
     source = section.text("source", example="codes.csv")
-    return PublicTable(name=name, source=source, columns=_columns(section))
+    return PublicTable(name=name, source=source, columns=_columns(section), text=_text_format(section))
 
 
 def _view(section: TomlSection, name: str) -> View:
@@ -278,6 +290,7 @@ def _table_lines(table: Table) -> list[str]:
         "",
         f"[{path}]",
         _line("source", table.source, "relative to this file"),
+        *_text_lines(table.text),
         *_whose_lines(table),
         _line("max_rows_per_unit", table.max_rows_per_unit, "a unit's rows beyond it do not exist for any question"),
         *([_line("rows_at_most", table.rows_at_most, "in all; more are not accepted")] if table.rows_at_most else []),
@@ -292,6 +305,14 @@ def _table_lines(table: Table) -> list[str]:
         f"[{path}.columns]",
         *map(_column_line, table.columns),
     ]
+
+
+def _text_lines(text: TextFormat | None) -> list[str]:
+    if text is None:
+        return []
+    quote = [] if text.quote == '"' else [_line("quote", text.quote, "around fields that hold a delimiter")]
+    encoding = [] if text.encoding == "utf-8" else [_line("encoding", text.encoding, "how its characters are written")]
+    return [_line("delimiter", text.delimiter, "between its fields"), *quote, *encoding]
 
 
 def _whose_lines(table: Table) -> list[str]:
@@ -311,6 +332,7 @@ def _public_table_lines(table: PublicTable) -> list[str]:
         "",
         f"[{path}]",
         _line("source", table.source, "relative to this file"),
+        *_text_lines(table.text),
         _line("public", True, "nobody is protected in this table"),
         "",
         "# One column a line; bounds and values that are not here are those of the data.",

@@ -113,6 +113,15 @@ def command(
     delta_keys: Annotated[
         Fraction | None, amount(part_of_one("--delta-keys"), "The part of delta for private group keys.")
     ] = None,
+    delimiter: Annotated[
+        str | None, typer.Option(metavar="CHARACTER", help="Between the fields of a CSV file; as its first line says.")
+    ] = None,
+    quote: Annotated[
+        str | None, typer.Option(metavar="CHARACTER", help="Around fields of a CSV file that hold a delimiter.")
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option(metavar="NAME", help="How a CSV file's characters are written: utf-8, windows-1252, …")
+    ] = None,
     unreadable: Unreadable = None,
     people: Annotated[
         int | None, typer.Option(metavar="N", help="How many units there are, if that is public: to judge delta by.")
@@ -152,12 +161,15 @@ def command(
         epsilon=epsilon,
         delta=delta,
         delta_keys=delta_keys,
+        delimiter={"\\t": "\t", "tab": "\t"}.get(delimiter or "", delimiter),
+        quote=quote,
+        encoding=encoding,
     )
     missing = _missing(source, said)
     if missing and sys.stdin.isatty() and sys.stderr.isatty():
         said = interview(source, said)
     elif missing == "--types":
-        _refuse_without_types(source)
+        _refuse_without_types(source, said)
     elif missing:
         raise InvalidParameter(f"{missing} is missing: {MISSING[missing]}. On a terminal, `lapwing init` asks for it.")
     folder = output.absolute().parent
@@ -178,6 +190,7 @@ def command(
         unreadable=unreadable and unreadable.value,
         folder=folder,
         public_tables=[public_draft(file, folder) for file in public or ()],
+        text=said.text(source),
     )
     drafted, advice = drafting(delta=said.delta or 0, measure=measure and measure.value), ""
     if questions is not None:
@@ -224,6 +237,9 @@ def _command(source: Path, said: "Answers") -> str:
         "--epsilon": said.epsilon,
         "--delta": said.delta or None,
         "--delta-keys": said.delta_keys or None,
+        "--delimiter": said.delimiter,
+        "--quote": said.quote,
+        "--encoding": said.encoding,
     }
     several = {"--types": said.types or (), "--bounds": said.bounds, "--values": said.values}
     options = [
@@ -236,11 +252,11 @@ def _command(source: Path, said: "Answers") -> str:
     return " \\\n      ".join([f"  lapwing init {shlex.quote(os.fspath(source))}", *lines])
 
 
-def _refuse_without_types(source: Path) -> NoReturn:
+def _refuse_without_types(source: Path, said: "Answers") -> NoReturn:
     """Show a draft of the types of a CSV file, and leave it to the curator to say them: rows may not decide them."""
     from lapwing.catalog.file_columns import guessed_types  # here: see above
 
-    guessed = guessed_types(source)
+    guessed = guessed_types(source, said.text(source))
     told = {name: kind for name, kind in guessed.items() if kind != "string"} or dict(list(guessed.items())[:1])
     complain(f"A draft of types, guessed from the first rows of {source.name}. One row may have decided it: judge")
     complain("each by what the column is for, not by what it holds.")

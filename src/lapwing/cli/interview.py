@@ -6,7 +6,7 @@ file, which are a draft for the curator to judge.
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -16,9 +16,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from lapwing.catalog.draft import table_name
-from lapwing.catalog.file_columns import guessed_types, read_columns
+from lapwing.catalog.file_columns import found_text, guessed_types, read_columns, type_of
 from lapwing.catalog.model import ROW
-from lapwing.catalog.text_files import is_text
+from lapwing.catalog.text_files import ENCODINGS, is_text, seems_encoded
 from lapwing.cli.column_options import bounds_of, types_line, types_of, values_of
 from lapwing.cli.console import Fitted, new_table, rendered, text
 from lapwing.cli.figures import delta
@@ -29,6 +29,7 @@ from lapwing.suggestions import meant
 
 if TYPE_CHECKING:
     from lapwing.catalog.file_columns import FileColumn
+    from lapwing.catalog.text_files import TextFormat
 
 Answer = TypeVar("Answer")
 
@@ -60,6 +61,13 @@ class Answers:
     epsilon: Fraction | None = None
     delta: Fraction | None = None
     delta_keys: Fraction | None = None
+    delimiter: str | None = None
+    quote: str | None = None
+    encoding: str | None = None
+
+    def text(self, source: Path) -> "TextFormat | None":
+        """Return how a CSV file is written, if not as its name says."""
+        return found_text(source, delimiter=self.delimiter, quote=self.quote, encoding=self.encoding)
 
 
 def interview(source: Path, given: Answers) -> Answers:
@@ -67,8 +75,8 @@ def interview(source: Path, given: Answers) -> Answers:
 
     Raises: DataFault if the file cannot be read; InvalidParameter if the answers end.
     """
-    said = _types(source, given) if is_text(source) else given
-    columns = [column for column in read_columns(source, types_of(said.types)) if column.type is not None]
+    said = _types(source, _encoding(source, given)) if is_text(source) else given
+    columns = [c for c in read_columns(source, types_of(said.types), said.text(source)) if c.type is not None]
     if not is_text(source):
         _show(source, columns)
     said = _whose(said, columns)
@@ -82,27 +90,42 @@ def interview(source: Path, given: Answers) -> Answers:
 # ---- the questions ---------------------------------------------------------------------------------------------------
 
 
-def _types(source: Path, said: Answers) -> Answers:
-    if said.types is not None:
-        _show(source, read_columns(source, types_of(said.types)))
+def _encoding(source: Path, said: Answers) -> Answers:
+    if said.encoding is not None or (seems := seems_encoded(source)) == "utf-8":
         return said
-    guessed = guessed_types(source)
-    _show(source, [replace(column, type=guessed.get(column.name)) for column in read_columns(source, {})])
+    encoding = _ask(
+        "How are its characters written?",
+        f"The file is not in UTF-8. Windows and Excel in Western Europe write windows-1252; there is "
+        f"{', '.join(ENCODINGS)}. If names look wrong below, begin again with another.",
+        seems,
+        lambda answer: one_of(answer, ENCODINGS),
+    )
+    return replace(said, encoding=encoding)
+
+
+def _types(source: Path, said: Answers) -> Answers:
+    text = said.text(source)
+    if said.types is not None:
+        _show(source, read_columns(source, types_of(said.types), text))
+        return said
+    guessed = guessed_types(source, text)
+    _show(source, [replace(column, type=guessed.get(column.name)) for column in read_columns(source, {}, text)])
     more = _ask(
         "Are these types right?",
         "A CSV file holds no types; these are guessed from its first rows. One row may have decided: judge each by "
         "what the column is for, not by what it holds. Enter takes them; or correct some, like "
         "age=integer,cost=decimal:0.01",
         "yes",
-        lambda answer: {} if answer.casefold() in ("y", "yes") else _checked_types(source, answer),
+        lambda answer: {} if answer.casefold() in ("y", "yes") else _checked_types(answer, guessed),
     )
     return replace(said, types=[types_line({**guessed, **more})])
 
 
-def _checked_types(source: Path, answer: str) -> dict[str, str]:
+def _checked_types(answer: str, known: Mapping[str, str]) -> dict[str, str]:
     types = types_of([answer])
-    known = {column.name for column in read_columns(source, types)}
-    _require_known(types, sorted(known))
+    _require_known(types, [*known])
+    for kind in types.values():
+        type_of(kind)
     return types
 
 
@@ -304,6 +327,16 @@ def _answer(label: str, default: str | None, read: Callable[[str], Answer]) -> A
 
 def _write(*parts: RenderableType) -> None:
     sys.stderr.write(rendered(sys.stderr, *parts))
+
+
+def one_of(answer: str, choices: Collection[str]) -> str:
+    """Return an answer that is one of a few.
+
+    Raises: InvalidParameter for any other.
+    """
+    if answer.casefold() not in choices:
+        raise InvalidParameter(f"{answer[:40]!r} is none of {', '.join(choices)}.")
+    return answer.casefold()
 
 
 def _whole(answer: str) -> int:

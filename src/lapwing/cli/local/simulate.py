@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 import lapwing as lw
-from lapwing.catalog.text_files import delimiter, header, is_text
+from lapwing.catalog.text_files import format_of, header, is_text
 from lapwing.cli.answer_formats import Format
 from lapwing.cli.charts import HELP, require_chart, write_chart
 from lapwing.cli.console import new_table, note, text
@@ -266,14 +266,16 @@ def _text(source: Path) -> tuple[Sequence[str], "Callable[[str], pyarrow.Chunked
     from pyarrow import csv as table
     from pyarrow import string
 
+    written = format_of(source)
+
     def read(column: str) -> "pyarrow.ChunkedArray":
         options = table.ConvertOptions(
             include_columns=[column], column_types={column: string()}, null_values=[""], strings_can_be_null=True
         )
-        shape = table.ParseOptions(delimiter=delimiter(source), newlines_in_values=True)
+        shape = table.ParseOptions(delimiter=written.delimiter, newlines_in_values=True)
         return table.read_csv(source, parse_options=shape, convert_options=options)[column]
 
-    return header(source), read
+    return header(source, written), read
 
 
 def _parquet(source: Path) -> tuple[Sequence[str], "Callable[[str], pyarrow.ChunkedArray]"]:

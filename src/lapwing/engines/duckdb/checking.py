@@ -32,7 +32,7 @@ def checked(table: Table, catalog: Catalog, file: File, layers: Layers, database
     source = file.source
     with readable(file.path, table), progress.work(f"Checking {table.name}"), database.session() as query:
         ((rows,),) = query(f"SELECT COUNT(*) FROM {source.relation}")
-        if rows != rows_of(file.path, file):
+        if rows != rows_of(file, table):
             raise unreadable(table)
         return TableCheck(
             table=table,

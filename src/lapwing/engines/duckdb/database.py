@@ -81,12 +81,12 @@ class Database:
     ) -> None:
         self._seconds = seconds
         spill = scratch.fresh(Path(tempfile.gettempdir()), SPILL_PREFIX)
-        self._clean_up = finalize(self, spill.remove)
+        self.scratch, self._clean_up = spill.path, finalize(self, spill.remove)
         self.connection = configured(str(spill.path), memory, threads or os.cpu_count() or 1)
         self._reporting = _reporting(self.connection)
         self._free = Lock()
         self._idle: list[ThreadPoolExecutor] = []  # the threads of queries that have ended
-        lock_down(self.connection, paths, folders)
+        lock_down(self.connection, paths, [*folders, f"{spill.path}/"])
 
     def query(self, query: str) -> Rows:
         """Return the rows of a query."""

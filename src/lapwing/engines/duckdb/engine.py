@@ -128,7 +128,7 @@ class DuckDB:
 
     def rows(self, table: Table) -> int:
         """Return how many rows a table's file has."""
-        return source_reading.rows_of(self._paths[table.name], self._describe(table))
+        return source_reading.rows_of(self._describe(table), table)
 
     def check(self, table: Table) -> TableCheck:
         """Read a table's file, and return what its data are like. The curator's act."""
@@ -403,7 +403,7 @@ class DuckDB:
         with files.readable(file.path, table), progress.work(f"Reading {table.name} through"):
             with progress.step(0, 2):
                 ((rows, _),) = self._database.query(source_reading.read_through(table, file.source))
-            if rows != source_reading.rows_of(file.path, file):
+            if rows != source_reading.rows_of(file, table):
                 raise files.unreadable(table)
 
     def _describe(self, table: Table) -> File:
@@ -417,7 +417,7 @@ class DuckDB:
         if facts is None:
             path = path.resolve()  # one file is stamped and described, though a link be turned to another meanwhile
             stamp = stamp_of(path, table)
-            facts = source_reading.described(path, table, self._connection, self._catalog)
+            facts = source_reading.described(path, table, self._database, self._catalog)
             with self._lock:
                 self._described[(table.name, stamp)] = facts
         return facts

@@ -74,7 +74,7 @@ def unreadable(table: Table | PublicTable) -> DataFault:
     """Return the fault of a file that cannot be read to its end."""
     return DataFault(
         f"The file {table.source} of table {table.name} cannot be read to its end; is it complete, and Parquet, or CSV "
-        "in UTF-8 with every quote closed and the same number of fields in every line?"
+        "in UTF-8 (or the encoding that the catalog says) with every quote closed and as many fields in every line?"
     )
 
 

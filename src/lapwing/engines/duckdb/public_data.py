@@ -186,13 +186,15 @@ class PublicData:
     def _first(self, table: PublicTable, path: Path, stamp: Stamp) -> _Read:
         self._refuse_protected(table, path)
         digest = files.hashed(path, table)
-        connection = self._open().connection
-        estimate, names = source_reading.metadata(path, connection)
-        source = source_reading.columns(connection, source_reading.relation(path, names), names, table)
+        database = self._open()
+        estimate, names = source_reading.metadata(path, database.connection, table.text)
+        readable = source_reading.in_utf8(path, table.text, database.scratch)
+        relation = source_reading.relation(readable, names, table.text)
+        source = source_reading.columns(database.connection, relation, names, table)
         read = _Read(stamp=stamp, digest=digest, source=source, rows=0, described=table)
         (survey,) = self._fetch(read, _survey(table, source))
         read.rows = int(survey[0])
-        if read.rows != source_reading.rows_of(path, File(path=path, source=source, rows=estimate)):
+        if read.rows != source_reading.rows_of(File(path=path, source=source, rows=estimate), table):
             raise files.unreadable(table)
         numbers = [column for column in table.columns if column.numeric]
         ends = {column.name: survey[2 + 2 * i : 4 + 2 * i] for i, column in enumerate(numbers)}
