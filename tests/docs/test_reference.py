@@ -14,6 +14,7 @@ from lapwing.builder import table as building
 from lapwing.builder.values import Value
 from lapwing.catalog.column_checks import TYPES
 from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, Budget, Catalog, Column, Table
+from lapwing.catalog.text_files import ENCODINGS, TextFormat
 from lapwing.cli.commands import COMMANDS as MODULES
 from lapwing.cli.commands import load
 from lapwing.engines.duckdb.lockdown import DISABLED_OPTIMIZERS
@@ -218,10 +219,10 @@ def test_errors(kind: type[errors.LapwingError]) -> None:
 
 
 def test_catalog_keys() -> None:
-    internal = {"columns", "tables", "folder", "file"}
-    written = (field for kind in (Catalog, Budget, Table, Column) for field in fields(kind) if field.init)
+    internal = {"columns", "tables", "folder", "file", "text"}
+    written = (field for kind in (Catalog, Budget, Table, TextFormat, Column) for field in fields(kind) if field.init)
     keys = {field.name for field in written} - internal
-    assert not unmentioned({*keys, *TYPES, *ENGINES, *MEASURES, *NEIGHBOURING}, page("catalog.md"))
+    assert not unmentioned({*keys, *TYPES, *ENCODINGS, *ENGINES, *MEASURES, *NEIGHBOURING}, page("catalog.md"))
 
 
 def test_ledger_kinds() -> None:
