@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import date
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +36,13 @@ SILENT = [
     "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan ORDER BY plan LIMIT 1",
     "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan ORDER BY n DESC",
 ]
+LONG = [
+    ("SELECT COUNT(*) AS n FROM visits", True),
+    ("SELECT plan, AVG(age) AS a FROM visits GROUP BY plan", True),
+    ("SELECT COUNT(DISTINCT person) AS n FROM visits", False),
+    ("SELECT SUM(age, contribution_bounds_per_group => (0, 40)) AS s FROM visits", False),
+    ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = 40) COUNT(*) AS n FROM visits", False),
+]
 VERDICTS = ("has noise for values", "the rows were chosen", "cells with noise of their own")
 
 
@@ -53,3 +61,16 @@ def test_a_verdict_is_the_same_before_and_after_and_on_all_data(
 def test_nothing_is_said_where_all_is_well(sessions: tuple[Session, Session], text: str) -> None:
     notes = sessions[0].explain(text, epsilon=1).notes
     assert not [note for note in notes for verdict in VERDICTS if verdict in note]
+
+
+def test_noise_for_many_rows_of_a_unit(tmp_path: Path) -> None:
+    """What is advised makes the noise a tenth, as is said."""
+    with opened(tmp_path, [row(1)], budget=GDP, most=400) as session:
+        for text, said in LONG:
+            notes = [note for note in session.explain(text, epsilon=1).notes if note.startswith("the noise is for 400")]
+            assert bool(notes) is said, text
+        fewer = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = 40) COUNT(*) AS n FROM visits"
+        widths = [session.explain(text, epsilon=1).columns[0].half_width for text in (LONG[0][0], fewer)]
+    assert widths[0] is not None
+    assert widths[1] is not None
+    assert widths[0] / widths[1] == pytest.approx(10, rel=0.02)

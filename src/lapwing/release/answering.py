@@ -16,7 +16,7 @@ from lapwing.release.release import release_all
 from lapwing.release.request import Access, Release, Request, Wordings
 from lapwing.release.searches import after_searches, searched, settled
 from lapwing.release.stored import wording_of
-from lapwing.release.verdicts import MANY, verdicts
+from lapwing.release.verdicts import MANY, MANY_ROWS, verdicts
 
 
 def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...]:
@@ -120,6 +120,7 @@ def sum_of(losses: Sequence[Loss]) -> Loss:
 def notes_of(plan: Plan, priced: Quote) -> tuple[str, ...]:
     """Say which values are clamped, what is left out of each unit, and what else the question makes worth knowing."""
     question, kinds = plan.question, {measure.construct for measure in plan.question.measures}
+    size = max(question.cells or 0, question.selection.rows_per_unit * MANY // MANY_ROWS)
     return (
         *_clamping(plan),
         *_bounding(plan),
@@ -127,14 +128,13 @@ def notes_of(plan: Plan, priced: Quote) -> tuple[str, ...]:
         *(notes_on_races(plan) if plan.asked.weights else ()),
         *(notes_on_selection(priced.selecting) if priced.selecting is not None else ()),
         *(notes_on_ranks(plan, priced) if question.distributions else ()),
-        *(verdicts(plan) if plan.limit is not None or "sums" in kinds or (question.cells or 0) >= MANY else ()),
+        *(verdicts(plan) if plan.limit is not None or "sums" in kinds or size >= MANY else ()),
     )
 
 
 def _clamping(plan: Plan) -> tuple[str, ...]:
     """Say which columns are clamped by design."""
-    read = plan.question.columns
-    tables = plan.question.tables
+    read, tables = plan.question.columns, plan.question.tables
     clamped = [c for table in tables for c in table.columns if (table.name, c.name) in read and c.numeric and c.bounded]
     return tuple(f"{column.name} is {_range(column)}; values outside count as the nearest bound" for column in clamped)
 

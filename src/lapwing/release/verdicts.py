@@ -7,20 +7,22 @@ from typing import Final
 
 from lapwing.query.derivation.derived import measures_of, parts_of
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation, columns_of
-from lapwing.query.measures import Sum
+from lapwing.query.measures import Count, Sum
 from lapwing.query.plan import Plan
 
 WIDE: Final = 1_000_000
 """Between implied bounds: values that a formula can have in theory, and hardly anybody's row has."""
 MANY: Final = 5_000
 """Cells of an answer."""
+MANY_ROWS: Final = 50
+"""Rows of a unit, for all of which there is noise."""
 CHOSEN: Final = frozenset({"case", "greatest", "least"})
 """Functions by which a question keeps its values within bounds of its own."""
 
 
 def verdicts(plan: Plan) -> tuple[str, ...]:
     """Return the verdicts on a question."""
-    return (*_on_bounds(plan), *_on_chosen_rows(plan), *_on_cells(plan))
+    return (*_on_bounds(plan), *_on_rows(plan), *_on_chosen_rows(plan), *_on_cells(plan))
 
 
 def _on_bounds(plan: Plan) -> tuple[str, ...]:
@@ -45,6 +47,20 @@ def _is_unbounded(argument: Expression, bounded: frozenset[str]) -> bool:
     """Tell whether a formula rests on a column without bounds, and does not keep its values within some of its own."""
     chosen = isinstance(argument, Operation) and argument.function in CHOSEN
     return not isinstance(argument, ColumnReference) and not chosen and not columns_of(argument) <= bounded
+
+
+def _on_rows(plan: Plan) -> tuple[str, ...]:
+    """Speak of noise for many rows of one unit, which is as much smaller as the rows are fewer (`stability`)."""
+    question = plan.question
+    rows = question.selection.rows_per_unit
+    if rows < MANY_ROWS or not any(isinstance(m, Count | Sum) and m.clamp is None for m in question.measures):
+        return ()
+    fewer = rows // 10
+    return (
+        f"the noise is for {rows:,} rows of one unit, each at its bound. If units with so many are rare, SELECT WITH "
+        f"DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = {fewer}) … makes it a tenth and leaves out their other "
+        "rows; or say what a unit adds to a cell at most: SUM(x, contribution_bounds_per_group => (0, 40))",
+    )
 
 
 def _on_chosen_rows(plan: Plan) -> tuple[str, ...]:
