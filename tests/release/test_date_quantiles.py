@@ -177,7 +177,7 @@ def test_they_go_on_into_formulas_conditions_and_ends(session: lw.Session) -> No
     assert np.isnat(low).all()
     assert np.isnat(high).all()
     low, high = answer.interval()["hours"]
-    assert low.dtype == np.float64
+    assert low.dtype == np.int64
     assert (low <= high).all()
 
 

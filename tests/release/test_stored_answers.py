@@ -17,8 +17,13 @@ from typing import Any
 import pytest
 
 import lapwing as lw
+from lapwing.answer import presentation
+from lapwing.catalog.model import Column
+from lapwing.query.aggregates import order_statistics
+from lapwing.query.derivation import rationals
 from lapwing.query.measures import Count
 from lapwing.query.relations.relation import ProtectedRows
+from lapwing.release import answering
 from lapwing.release.verdicts import verdicts
 
 ARCHIVE = Path(__file__).parents[1] / "fixtures" / "stored_answers.tar.xz"
@@ -66,6 +71,20 @@ def differing(folder: Path, step: int = 1) -> Iterator[str]:
         newest = list(session.ledger_entries())[-1]
     if (newest.sequence, newest.hash) != (head["sequence"], head["hash"]):
         yield "the ledger has grown"
+
+
+def range_then(column: Column) -> str:
+    step = f" in steps of {float(column.step):g}" if column.step is not None and column.step != 1 else ""
+    return f"between {float(column.low * (column.step or 1)):g} and {float(column.high * (column.step or 1)):g}{step}"
+
+
+@pytest.fixture(autouse=True)
+def shown_as_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of floats were shown as decimals then, ends as doubles, and bounds in steps: the numbers are the same."""
+    for module in (rationals, order_statistics):
+        monkeypatch.setattr(module, "shape_in_steps", lambda step: "integer" if step.denominator == 1 else "decimal")
+    monkeypatch.setattr(presentation, "_EXACT", 0)
+    monkeypatch.setattr(answering, "_range", range_then)
 
 
 @pytest.mark.parametrize(("name", "step"), DATA_SETS)

@@ -52,7 +52,7 @@ def _is_unbounded(argument: Expression, bounded: frozenset[str]) -> bool:
 def _on_rows(plan: Plan) -> tuple[str, ...]:
     """Speak of noise for many rows of one unit, which is as much smaller as the rows are fewer (`stability`)."""
     question = plan.question
-    rows = question.selection.rows_per_unit
+    rows = question.selection.rows_per_unit if question.units_of_row == 1 else 0
     if rows < MANY_ROWS or not any(isinstance(m, Count | Sum) and m.clamp is None for m in question.measures):
         return ()
     fewer = rows // 10
