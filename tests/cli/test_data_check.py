@@ -107,3 +107,10 @@ def test_a_missing_file(visits: Path, run: Run) -> None:
     (visits / "visits.parquet").unlink()
     checked = run("data", "check")
     assert (checked.status, "is missing" in checked.err) == (6, True)
+
+
+def test_values_that_are_all_spelled_otherwise_are_pointed_out(messy: Path, run: Run) -> None:
+    """Every group would be empty, and no answer would show why."""
+    run(*INIT[:-1], "plan=A,B")
+    said = run("data", "check").out
+    assert "plan     not listed in the catalog, left out of GROUP BY: 6 values, which is all: none is spelled" in said

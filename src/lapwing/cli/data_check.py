@@ -100,7 +100,7 @@ def _findings(check: "TableCheck") -> Iterator[tuple[str, str]]:
     """Yield what is worth a word of each column, and of the rows, with its name."""
     declared = {column.name: column for column in check.table.columns}
     for column in check.columns:
-        for said in _said(column, declared[column.name]):
+        for said in _said(column, declared[column.name], check.rows):
             yield column.name, said
     for key, values in check.repeated:
         said = f"in several rows, so that whose a row is that leads there is not clear: {_counted(values, 'value')}"
@@ -111,7 +111,7 @@ def _findings(check: "TableCheck") -> Iterator[tuple[str, str]]:
         yield check.table.name, f"{why}, and so for no question: {_counted(units.without, 'row')}"
 
 
-def _said(column: "ColumnCheck", declared: "Column") -> Iterator[str]:
+def _said(column: "ColumnCheck", declared: "Column", rows: int) -> Iterator[str]:
     examples = ", ".join(f"{value!r} ({times:,})" for value, times in column.examples)
     if column.unreadable:
         values = _counted(column.unreadable, "value")
@@ -123,7 +123,8 @@ def _said(column: "ColumnCheck", declared: "Column") -> Iterator[str]:
             yield f"{side} {bound}, counted as {bound}: {_counted(count, 'value')}"
     if column.unlisted:
         counted = "left out of GROUP BY" if declared.other is None else f"counted as {declared.other}"
-        yield f"not listed in the catalog, {counted}: {_counted(column.unlisted, 'value')}"
+        every = ", which is all: none is spelled as in the catalog" if column.unlisted == rows - column.nulls else ""
+        yield f"not listed in the catalog, {counted}: {_counted(column.unlisted, 'value')}{every}"
     if column.too_long:
         yield f"longer than {declared.max_length} bytes, counted as NULL: {_counted(column.too_long, 'text')}"
 
