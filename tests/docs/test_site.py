@@ -47,6 +47,31 @@ def test_nothing_comes_from_the_network(site: Path) -> None:
         assert not re.search(r"url\([\"']?(https?:)?//|@import [\"']?https?:", style.read_text(encoding="utf-8")), style
 
 
+def test_the_page_is_loaded_with_what_is_vendored_and_each_typeface_has_its_licence() -> None:
+    config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert re.search(r"^  font: false\b", config, re.MULTILINE), "a theme's font comes from the network"
+    named = re.findall(r"\bassets/[\w./-]+", config)
+    assert {"assets/katex/katex.min.js", "assets/katex/katex.min.css", "assets/lapwing.css"} <= set(named)
+    styles = [DOCS / name for name in named if name.endswith(".css")]
+    files = [
+        style.parent / url for style in styles for url in re.findall(r"url\(\"?([^\")]+)", style.read_text("utf-8"))
+    ]
+    assert len(files) > 20
+    missing = [file for file in (*(DOCS / name for name in named), *files) if not file.is_file()]
+    assert not missing
+    assert all(
+        (DOCS / "assets" / name).is_file() for name in ("LICENSE-inter", "LICENSE-iframe-worker", "katex/LICENSE")
+    )
+
+
+def test_formulas_are_left_to_be_typeset(site: Path) -> None:
+    page = (site / "theory" / "guarantee.html").read_text(encoding="utf-8")
+    assert re.search(r'<div class="arithmatex">\\\[\s*P\(T \\in S', page)
+    for page_file in site.rglob("*.html"):
+        text = re.sub(r"<(pre|code|script)\b.*?</\1>", "", page_file.read_text(encoding="utf-8"), flags=re.DOTALL)
+        assert "$$" not in text, page_file
+
+
 def test_the_navigation_lists_every_page() -> None:
     listed = set(re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
     assert listed == {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
