@@ -31,7 +31,7 @@ def command(
     sources: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[CATALOG]... | DATA", help="Catalogs, or with --privacy-unit one file of data.", show_default=False
+            metavar="CATALOG | DATA", help="Catalogs, or with --privacy-unit one file of data.", show_default=False
         ),
     ] = None,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",

@@ -40,7 +40,7 @@ class Against(StrEnum):
 def command(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[EXPERIMENT]", help="Which; `all` for all of them. Without one they are listed."),
+        typer.Argument(metavar="EXPERIMENT", help="Which; `all` for all of them. Without one they are listed."),
     ] = None,
     epsilon: Annotated[
         Fraction | None, amount(above_zero("--epsilon"), "In the place of the experiment's own.")
