@@ -40,7 +40,7 @@ LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
 
 lock: $(VENV)/dev.stamp        ## choose and pin the newest allowed versions
 	@$(PIP) install uv
-	@$(LOCK) pyproject.toml --group build --extra server --extra plots --extra shell --output-file requirements/run.lock
+	@$(LOCK) pyproject.toml --group build --extra server --extra plots --extra shell --extra xlsx --output-file requirements/run.lock
 	@$(LOCK) pyproject.toml --group build --group dev --all-extras --output-file requirements/dev.lock
 	@$(LOCK) --group docs --constraint requirements/dev.lock --output-file requirements/docs.lock
 

@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pyarrow.ipc
@@ -165,11 +166,11 @@ def test_a_full_disk_is_a_fault_that_says_what_to_do(visits: Path) -> None:
     assert b"free" in ended.stderr
 
 
-@pytest.mark.parametrize("name", ["answer.feather", "answer.xlsx", "answer.txt", "answer.v1"])
+@pytest.mark.parametrize("name", ["answer.feather", "answer.xls", "answer.txt", "answer.v1"])
 def test_an_ending_that_names_no_format_costs_nothing(visits: Path, run: Run, name: str) -> None:
     outcome = run("query", COUNT, "--epsilon", "1", "-o", name)
     assert outcome.status == 2
-    assert ".csv, .json, .arrow, .parquet or .md, or give --format" in outcome.err
+    assert ".csv, .json, .arrow, .parquet, .md or .xlsx, or give --format" in outcome.err
     assert not (visits / name).exists()
     with lw.connect() as session:
         assert session.budget().spent.amount == 0
@@ -246,3 +247,29 @@ def test_what_adds_up_in_the_ledger_is_said_if_asked(visits: Path, run: Run, com
     detailed = run(command, COUNT, "--epsilon", "0.4", "--verbose")
     (line,) = [line for line in (detailed.out + detailed.err).splitlines() if line.startswith("ledger")]
     assert line.split()[1] == "μ²"
+
+
+def test_a_workbook_has_values_ends_and_notes(visits: Path, run: Run) -> None:
+    """No text of it is a formula, whoever wrote it."""
+    sql = "SELECT '=1+1' AS t, DATE '2024-05-01' AS d, COUNT(*) AS n FROM visits"
+    assert run("query", sql, "--epsilon", "1", "-o", "n.xlsx").status == 0
+    with zipfile.ZipFile(visits / "n.xlsx") as book:
+        texts = book.read("xl/sharedStrings.xml").decode()
+        sheet = book.read("xl/worksheets/sheet1.xml").decode()
+    for text in ("=1+1", "n_low", "n_high", "95 % interval", "further rows do not exist for any question"):
+        assert text in texts
+    assert "<f>" not in sheet
+    with lw.connect() as session:
+        (row,) = session.sql(sql, epsilon=1)
+    assert f"<v>{row['n']}</v>" in sheet
+    assert "<v>45413</v>" in sheet, "the day, as Excel counts them"
+
+
+def test_without_the_extra_nothing_is_charged_for_a_workbook(
+    visits: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "xlsxwriter", None)
+    refused = run("query", COUNT, "--epsilon", "1", "-o", "n.xlsx")
+    assert (refused.status, "pip install 'lapwing[xlsx]'" in refused.err) == (2, True)
+    with lw.connect() as session:
+        assert session.budget().history == (), visits

@@ -6,15 +6,18 @@ Programs get `<column>_low` and `<column>_high` beside every noisy column; peopl
 import csv
 import math
 from collections.abc import Callable, Sequence
-from datetime import date
+from datetime import date, datetime
 from enum import StrEnum
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, final
+from importlib import import_module
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Final, final
 
 from rich.text import Text
 
 from lapwing.cli.characters import to_json, visible
 from lapwing.cli.console import Fitted, new_table, text
+from lapwing.errors import InvalidParameter
 from lapwing.figures import plain, with_margins
 
 if TYPE_CHECKING:
@@ -32,9 +35,10 @@ class Format(StrEnum):
     arrow = "arrow"
     parquet = "parquet"
     markdown = "markdown"
+    xlsx = "xlsx"
 
 
-BINARY: Final = (Format.arrow, Format.parquet)
+BINARY: Final = (Format.arrow, Format.parquet, Format.xlsx)
 BY_SUFFIX: Final = {
     ".arrow": Format.arrow,
     ".arrows": Format.arrow,
@@ -42,6 +46,7 @@ BY_SUFFIX: Final = {
     ".json": Format.json,
     ".md": Format.markdown,
     ".parquet": Format.parquet,
+    ".xlsx": Format.xlsx,
 }
 
 
@@ -140,6 +145,64 @@ def as_parquet(answer: "AnswerShown", confidence: Fraction) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(answer.to_arrow(confidence), sink)
     return bytes(sink.getvalue())
+
+
+def as_xlsx(answer: "AnswerShown", confidence: Fraction) -> bytes:
+    """Return the answer as an Excel workbook: a sheet with its columns and the ends of their intervals, one with notes.
+
+    Raises: InvalidParameter without the extra `xlsx`.
+    """
+    xlsxwriter = require_xlsx()
+    sink = BytesIO()
+    # A text that begins with = is a text, whoever wrote it.
+    options = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "nan_inf_to_errors": True}
+    with xlsxwriter.Workbook(sink, options) as book:
+        bold = book.add_format({"bold": True})
+        day, moment = (book.add_format({"num_format": f"yyyy-mm-dd{time}"}) for time in ("", " hh:mm:ss"))
+        sheet = book.add_worksheet("answer")
+        for column, (name, values) in enumerate(_with_ends(answer, confidence).items()):
+            sheet.write_string(0, column, name, bold)
+            for row, value in enumerate(values, start=1):
+                if isinstance(value, datetime):
+                    sheet.write_datetime(row, column, value, moment)
+                elif isinstance(value, date):
+                    sheet.write_datetime(row, column, value, day)
+                elif value is not None:
+                    sheet.write(row, column, value)
+        sheet.freeze_panes(1, 0)
+        sheet.autofit()
+        notes = book.add_worksheet("notes")
+        lines = (
+            f"{name}_low and {name}_high: {float(100 * confidence):g} % interval"
+            for name in answer.interval(confidence)
+        )
+        for row, line in enumerate([*lines, *answer.notes]):
+            notes.write_string(row, 0, line)
+    return sink.getvalue()
+
+
+def require_xlsx() -> Any:
+    """Return the library that writes workbooks.
+
+    Raises: InvalidParameter if it is not installed.
+    """
+    try:
+        return import_module("xlsxwriter")
+    except ModuleNotFoundError:
+        raise InvalidParameter("A workbook needs the extra: pip install 'lapwing[xlsx]'; .csv needs nothing.") from None
+
+
+def _with_ends(answer: "AnswerShown", confidence: Fraction) -> dict[str, Sequence["Cell"]]:
+    """Return the columns, and after each noisy one the ends of its intervals."""
+    intervals, rows = answer.interval(confidence), answer.rows()
+    columns: dict[str, Sequence[Cell]] = {}
+    for name in answer.columns:
+        columns[name] = [row[name] for row in rows]
+        for end, values in zip(("low", "high"), intervals.get(name, ()), strict=False):
+            columns[f"{name}_{end}"] = [
+                None if isinstance(value, float) and not math.isfinite(value) else value for value in values.tolist()
+            ]
+    return columns
 
 
 def as_arrow(answer: "AnswerShown", confidence: Fraction) -> bytes:

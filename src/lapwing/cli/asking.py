@@ -60,7 +60,7 @@ def format_of(output: Path) -> Format:
     if ending and ending not in BY_SUFFIX:
         raise InvalidParameter(
             f"{output} ends in {ending!r}, which names no format; "
-            "end it in .csv, .json, .arrow, .parquet or .md, or give --format. Nothing was charged."
+            "end it in .csv, .json, .arrow, .parquet, .md or .xlsx, or give --format. Nothing was charged."
         )
     return BY_SUFFIX.get(ending, Format.csv)
 
@@ -106,6 +106,8 @@ def _content(answer: "AnswerShown", form: Format, level: Fraction, page: TextIO)
             return answer_formats.as_parquet(answer, level)
         case Format.markdown:
             return answer_formats.as_markdown(answer, level)
+        case Format.xlsx:
+            return answer_formats.as_xlsx(answer, level)
 
 
 def say(

@@ -8,7 +8,7 @@ import typer
 
 import lapwing as lw
 from lapwing.cli import explain, first_contact, options
-from lapwing.cli.answer_formats import BINARY, Format
+from lapwing.cli.answer_formats import BINARY, Format, require_xlsx
 from lapwing.cli.asking import USUAL_CONFIDENCE, ask, format_of, paid_for, require_writable, say, write
 from lapwing.cli.charts import HELP, require_chart, write_chart
 from lapwing.cli.console import note, on_terminal
@@ -85,6 +85,8 @@ def command(
             )
     if form in BINARY and output is None and on_terminal():
         raise InvalidParameter(f"{form.title()} is binary, and this is a terminal; add -o FILE or pipe it.")
+    if form is Format.xlsx:
+        require_xlsx()
     require_chart(plot)
     with open_asked(data, protection, catalog, server, dataset) as session:
         for file in (output, plot):

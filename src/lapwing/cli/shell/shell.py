@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from lapwing.chart_files import require_suffix
 from lapwing.cli import asking, budget, describe, explain, figures, options, tables
-from lapwing.cli.answer_formats import Format
+from lapwing.cli.answer_formats import Format, require_xlsx
 from lapwing.cli.console import labelled, note, show
 from lapwing.cli.shell.statements import WORDS, is_command
 from lapwing.errors import InvalidParameter, LapwingError
@@ -202,6 +202,8 @@ class Shell:
         """Write the last answer to a file, as its name says."""
         answer, file = self._last(name, ".save answer.csv")
         form = asking.format_of(file)
+        if form is Format.xlsx:
+            require_xlsx()
         asking.require_writable(file, self.session)
         asking.write(answer, form, self.settings.confidence, file)
         note("written", str(file))
@@ -242,7 +244,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ".verbose": Command("on | off", "say also what adds up in the ledger", Shell.verbose),
     ".confidence": Command("0.95", "of the intervals", Shell.confidence),
     ".plot": Command("FILE", "a chart of the last answer: .svg, .png, .html or .json", Shell.plot),
-    ".save": Command("FILE", "the last answer: .csv, .json, .md, .arrow or .parquet", Shell.save),
+    ".save": Command("FILE", "the last answer: .csv, .json, .md, .arrow, .parquet or .xlsx", Shell.save),
     ".help": Command("", "this list", Shell.help),
     ".quit": Command("", "ends the shell, as Ctrl-D does", Shell.quit),
 }
