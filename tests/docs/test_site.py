@@ -4,9 +4,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+import lapwing as lw
 from tests.support.docs.pages import DOCS, ROOT
 
 LOADED = re.compile(r"<(?:script|link|img|iframe)\b[^>]*?\b(?:src|href)=\"([^\"]+)\"")
@@ -62,6 +64,17 @@ def test_the_page_is_loaded_with_what_is_vendored_and_each_typeface_has_its_lice
     assert all(
         (DOCS / "assets" / name).is_file() for name in ("LICENSE-inter", "LICENSE-iframe-worker", "katex/LICENSE")
     )
+
+
+@pytest.mark.parametrize(
+    ("page", "module"), [("api", lw), ("api-mechanisms", lw.mechanisms), ("api-mechanisms", lw.privacy)]
+)
+def test_every_public_name_is_shown_with_its_docstring(site: Path, page: str, module: ModuleType) -> None:
+    pages = {name: (site / "reference" / f"{name}.html").read_text(encoding="utf-8") for name in ("api", page)}
+    shown = {name for text in pages.values() for name in re.findall(r'id="lapwing\.(?:\w+\.)*(\w+)"', text)}
+    named = {name for name in module.__all__ if callable(getattr(module, name))}
+    assert named
+    assert not named - shown
 
 
 def test_formulas_are_left_to_be_typeset(site: Path) -> None:
