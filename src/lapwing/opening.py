@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, overload
 
 from lapwing.catalog.column_checks import default_length
 from lapwing.catalog.model import Catalog
+from lapwing.catalog.source_names import catalog_beside, holds_no_types
 from lapwing.catalog.table import Column
-from lapwing.catalog.text_files import is_text, stem
 from lapwing.catalog.toml import load, write
 from lapwing.engines import digests, open_engine
 from lapwing.errors import CatalogMismatch, InvalidParameter
@@ -124,18 +124,20 @@ def protect(
     quote: str | None = None,
     encoding: str | None = None,
 ) -> Session:
-    """Put one file behind differential privacy, keeping catalog and ledger beside it.
+    """Put one file, or several that are one table, behind differential privacy, keeping catalog and ledger beside it.
 
     The curator's call: types, bounds and domains must be public knowledge; taken from the data they are outside the
     guarantee.
 
     Args:
-        source: a Parquet or CSV file; the table is named after it.
+        source: a file of Parquet, CSV, TSV or JSON lines, a folder of one of them, or a pattern like `visits-*.csv`;
+            the table is named after it.
         privacy_unit: the column that says whose row it is, or "row".
         epsilon, delta: the budget of everything ever asked; delta = 0 for pure differential privacy.
         max_rows_per_unit: rows of a unit beyond it do not exist for any question.
         types: of columns of a CSV file, which holds none: `integer`, `float`, `boolean`, `string`, `date`, `timestamp`,
-            or `decimal:0.01` with its step. A column without one is text: no row is read to guess it.
+            or `decimal:0.01` with its step. A column without one is text: no row is read to guess it. JSON lines do not
+            even name columns before their rows: all that are to be seen are given here.
         bounds: public (lower, upper) of numeric columns. domains: public values of columns to group by. What is left
             out for a file that is protected already stays as its catalog has it; so do types.
         delimiter, quote, encoding: how a CSV file is written, where its name and its first line do not say it right:
@@ -149,14 +151,15 @@ def protect(
     # Here: they load Arrow, which no session needs.
     from lapwing.catalog.draft import draft
     from lapwing.catalog.file_columns import found_text, spelled
+    from lapwing.catalog.several_files import named, partition_keys
 
-    path = Path(source)
-    beside = path.parent / f"{stem(path)}.lapwing.toml"
+    path = named(Path(source))
+    beside = catalog_beside(path)
     before = load(beside) if beside.exists() else None
     known = before.tables[0].columns if before is not None else ()
     listed = {c.name: c.values for c in known if c.values is not None and c.type != "boolean"}
     bounded = {c.name: (c.lower, c.upper) for c in known if c.lower is not None and c.upper is not None}
-    typed = {c.name: spelled(c) for c in known} if is_text(path) else {}
+    typed = {c.name: spelled(c) for c in known if holds_no_types(path) or c.name in partition_keys(path)}
     given = {"delimiter": delimiter, "quote": quote, "encoding": encoding}
     again = before is not None and not any(given.values())
     text = before.tables[0].text if before is not None and again else found_text(path, **given)

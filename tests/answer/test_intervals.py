@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from lapwing.query.derivation import answer_functions, intervals
 from lapwing.query.derivation.average import Average
+from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import compute
-from lapwing.query.derivation.derived import ConstantValue, Derived, MeasureValue
+from lapwing.query.derivation.derived import Derived, MeasureValue
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import Count, Measure, Sum

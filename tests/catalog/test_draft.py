@@ -147,7 +147,7 @@ def test_csv(tmp_path: Path) -> None:
     assert by_name(result.catalog)["cost"].step == Fraction(1, 100)
     assert result.notes[:3] == (
         'Left out, because a catalog has no such type: "" (unnamed).',
-        "Text, as a CSV file holds no types and none was given: person_id, plan.",
+        "Text, as the file holds no types and none was given: person_id, plan.",
         "Without bounds, hence not for SUM and AVG: nothing.",
     )
 
@@ -192,7 +192,7 @@ def test_tabs_stand_between_the_fields_of_tsv(tmp_path: Path) -> None:
     assert list(types_of(drafted(csv(tmp_path, b"person_id\ta,b\n", "visits.TSV")))) == ["person_id", "a,b"]
 
 
-TEXT = "a CSV file holds no types and none was given, so it is text, "
+TEXT = "the file holds no type and none was given, so it is text, "
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,8 @@ def test_a_quote_without_its_partner_is_refused(folder: Path, run: Run, text: st
 
 
 def test_what_is_missing_or_meant_otherwise_is_said(folder: Path, run: Run) -> None:
-    assert "is a folder" in run("init", ".", *INIT[2:]).err
+    (folder / "empty").mkdir()
+    assert "has no data files" in run("init", "empty", *INIT[2:]).err
     start = INIT.index("--max-rows")
     assert "--max-rows is missing" in run(*INIT[:start], *INIT[start + 2 :]).err
     assert "too large" in run(*INIT[:5], "1e400", *INIT[6:]).err

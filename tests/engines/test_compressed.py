@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 import lapwing as lw
-from lapwing.catalog.text_files import DATA, ending, format_of, header, is_text, size, stem
+from lapwing.catalog.source_names import DATA, ending, is_text, stem
+from lapwing.catalog.text_files import format_of, header, size
 from lapwing.cli import main
 
 ROWS = [f"{n % 400},{'ab'[n % 2]},{n % 7}" for n in range(1000)]

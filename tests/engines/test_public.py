@@ -21,8 +21,8 @@ import pytest
 from lapwing.catalog import public as completion
 from lapwing.catalog.model import PublicTable
 from lapwing.catalog.toml import loads
-from lapwing.engines.duckdb import files
 from lapwing.engines.duckdb import public_data as public
+from lapwing.engines.duckdb import stamps
 from lapwing.engines.duckdb.cleaned import clean
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import DataFault, InvalidParameter
@@ -370,7 +370,7 @@ def test_facts_that_outlive_their_data_would_be_found(
 ) -> None:
     codes = opened(CODES, COLUMNS)
     codes.data.multiplicity(codes.table, [])
-    monkeypatch.setattr(files, "stamp_of", lambda path, table: codes.data._read["t"].stamp)
+    monkeypatch.setattr(stamps, "stamp_of", lambda path, table: codes.data._read["t"].stamp)
     (tmp_path / "t.csv").write_text(CODES.replace("A00,2", "A00,3"), encoding="utf-8")
     assert codes.ends("chapter") == (1, 2)
 

@@ -153,7 +153,7 @@ def test_a_copy_in_utf_8_is_left_nowhere(tmp_path: Path, monkeypatch: pytest.Mon
     ) as session:
         assert len(session.sql("SELECT town, COUNT(*) AS n FROM t GROUP BY town", epsilon=1)) == 2
         (folder,) = (tmp_path / "scratch").iterdir()
-        assert [file.suffix for file in folder.iterdir() if file.suffix] == [".csv"]
+        assert [file.suffix for file in folder.rglob("*") if file.suffix] == [".csv"]
         assert folder.stat().st_mode & 0o077 == 0
     assert list((tmp_path / "scratch").iterdir()) == []
 

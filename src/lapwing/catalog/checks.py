@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from lapwing.catalog import spelling
 from lapwing.catalog.place import refuse
-from lapwing.catalog.text_files import ENCODINGS, is_text
+from lapwing.catalog.source_names import is_text
+from lapwing.catalog.text_files import ENCODINGS
 
 if TYPE_CHECKING:  # the values below call these checks when they are made
     from lapwing.catalog.model import Catalog

@@ -18,10 +18,12 @@ from lapwing.catalog import spelling
 from lapwing.catalog.column_checks import NUMERIC
 from lapwing.catalog.file_columns import FileColumn, read_columns
 from lapwing.catalog.model import ROW, Budget, Catalog, Table
+from lapwing.catalog.patterns import folder_of
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.public import PublicTable
+from lapwing.catalog.source_names import stem
 from lapwing.catalog.table import Bound, Column, Value
-from lapwing.catalog.text_files import TextFormat, stem
+from lapwing.catalog.text_files import TextFormat
 from lapwing.catalog.toml import default_measure
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.measures import Number, exact
@@ -61,9 +63,10 @@ def draft(
     public_tables: Sequence[PublicTable] = (),
     text: TextFormat | None = None,
 ) -> Draft:
-    """Draft a catalog of one table from the names in a Parquet or CSV file, and the types that Parquet declares.
+    """Draft a catalog of one table from the names in a source, and the types that Parquet declares.
 
-    Args: source: the file; the table is named after it, the ledger is `<stem>.lapwing.db` beside the catalog.
+    Args: source: the file, or a pattern; the table is named after it, the ledger is `<stem>.lapwing.db` beside the
+            catalog.
         types: column → type, for a CSV file, which has none: as in a catalog, or `decimal:0.01` with its step. A column
             that is not named is text.
         bounds: column → (lower, upper); `values`: column → public keys. A text is read as the column's type.
@@ -97,7 +100,7 @@ def draft(
         budget=budget,
         tables=(table,),
         public_tables=tuple(public_tables),
-        folder=(folder or source.parent).absolute(),
+        folder=(folder or folder_of(source)).absolute(),
     )
     return Draft(catalog=catalog, notes=(*_table_notes(table, columns), *_delta_notes(budget.delta, people)))
 
@@ -153,7 +156,7 @@ def _table(
 def source_from(folder: Path | None, source: Path) -> str:
     """Return the path of the source as the catalog holds it: relative if it is below the catalog's folder."""
     if folder is None:
-        return source.name
+        return source.relative_to(folder_of(source)).as_posix()
     base, file = folder.resolve(), source.absolute()
     if file.parent.resolve().is_relative_to(base):
         return (file.parent.resolve() / file.name).relative_to(base).as_posix()
@@ -206,7 +209,7 @@ def _column(
 
 
 def _refuse_untyped(name: str, what: str) -> NoReturn:
-    why = f"a CSV file holds no types and none was given, so it is text, {what} its type"
+    why = f"the file holds no type and none was given, so it is text, {what} its type"
     example = f"like --types {spelling.key(name)}=integer, or types={{{name!r}: 'integer'}} in Python"
     refuse(f"columns.{spelling.key(name)}", f"{why}, {example}")
 
@@ -275,7 +278,7 @@ def _table_notes(table: Table, columns: Sequence[FileColumn]) -> Iterable[str]:
         yield f"Left out, because a catalog has no such type: {', '.join(left_out)}."
     untyped = [spelling.key(column.name) for column in columns if column.untyped]
     if untyped:
-        yield f"Text, as a CSV file holds no types and none was given: {', '.join(untyped)}."
+        yield f"Text, as the file holds no types and none was given: {', '.join(untyped)}."
     asked = [column for column in table.columns if column.name != table.privacy_unit]
     unbounded = [spelling.key(column.name) for column in asked if column.numeric and not column.bounded]
     if unbounded:

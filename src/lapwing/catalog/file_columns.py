@@ -24,18 +24,13 @@ import pyarrow.parquet
 
 from lapwing.catalog import spelling
 from lapwing.catalog.column_checks import NUMERIC, TYPES
+from lapwing.catalog.json_lines import guessed_columns
+from lapwing.catalog.patterns import files_of
 from lapwing.catalog.place import refuse, within
+from lapwing.catalog.several_files import guessed_partitions, partition_keys
+from lapwing.catalog.source_names import DATA, ending, holds_no_types, is_json, is_text
 from lapwing.catalog.table import Column
-from lapwing.catalog.text_files import (
-    DATA,
-    ENCODINGS,
-    TextFormat,
-    ending,
-    first_line_says,
-    format_of,
-    header,
-    is_text,
-)
+from lapwing.catalog.text_files import ENCODINGS, TextFormat, first_line_says, format_of, header
 from lapwing.errors import CatalogError, DataFault
 
 
@@ -55,20 +50,54 @@ class FileColumn:
 
 
 def read_columns(source: Path, types: Mapping[str, str], text: TextFormat | None = None) -> tuple[FileColumn, ...]:
-    """Return the columns of a Parquet or CSV file.
+    """Return the columns of a source: of its files, which must all have the same, and of the folders that they lie in.
 
-    Args: types: of columns of a CSV file, as `type_of` reads them; the others are text. text: how it is written.
-    Guarantee: a function of a Parquet file's schema, or of a CSV file's first line and `types`.
-    Raises: DataFault if the file is missing, unreadable, or of another kind. CatalogError, starting with `types`, for
+    Args: types: of columns of a CSV file, of JSON lines and of folders, as `type_of` reads them; the others are text.
+        text: how it is written.
+    Guarantee: a function of Parquet files' schemas, of the first lines of CSV files and of `types`, which alone name
+        the columns of JSON lines; and of the folders' names before their `=`.
+    Raises: DataFault if a file is missing, unreadable, or of another kind. CatalogError, starting with `types`, for
         types that cannot be meant.
     """
-    with _readable(source):
-        if not is_text(source):
-            schema = pa.parquet.read_schema(source)
-            if types:
-                refuse("types", f"{source.name} declares its types; leave them out, or change them in the catalog")
-            return tuple(_file_column(field) for field in schema)
-        names = header(source, format_of(source, text))
+    files = _files_of(source)
+    own = _own_columns(files[0], types, text)
+    for other in files[1:] if not is_json(source) else ():
+        if _own_columns(other, types, text) != own:
+            raise DataFault(f"{other} has other columns, or of other types, than {files[0]}; one source has the same.")
+    keys, named = _folder_keys(source), {column.name for column in own}
+    if not holds_no_types(source) and set(types) - set(keys):
+        refuse("types", f"{source.name} declares its types; leave them out, or change them in the catalog")
+    return (*own, *(_text_column(key, types.get(key)) for key in keys if key not in named))
+
+
+def _files_of(source: Path) -> tuple[Path, ...]:
+    if not ending(source):
+        known = f"{', '.join(DATA[:-1])} or {DATA[-1]}"
+        raise DataFault(f"{source.name} is not of a known kind; give a file whose name ends in {known}.")
+    files = files_of(source)
+    if not files:
+        raise DataFault(f"No file matches {source}; check the path.")
+    return files
+
+
+def _folder_keys(source: Path) -> tuple[str, ...]:
+    try:
+        return partition_keys(source)
+    except ValueError as error:
+        raise DataFault(f"{source} cannot be read as one table: {error}.") from None
+
+
+def _own_columns(file: Path, types: Mapping[str, str], text: TextFormat | None) -> tuple[FileColumn, ...]:
+    if is_json(file):
+        if not file.is_file():
+            raise DataFault(f"There is no file {file}; check the path.")
+        if not types:
+            refuse("types", f"missing; the rows of {file.name} must not decide its columns, so name each with its type")
+        return tuple(_text_column(name, kind) for name, kind in types.items())
+    with _readable(file):
+        if not is_text(file):
+            return tuple(_file_column(field) for field in pa.parquet.read_schema(file))
+        names = header(file, format_of(file, text))
     return tuple(_text_column(name, types.get(name)) for name in names)
 
 
@@ -79,14 +108,11 @@ MARKS: Final = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", ".parquet": b"P
 @contextmanager
 def _readable(source: Path) -> Iterator[None]:
     """Turn what files may raise into our fault, which quotes none of their rows."""
-    if not ending(source):
-        known = f"{', '.join(DATA[:-1])} or {DATA[-1]}"
-        raise DataFault(f"{source.name} is not of a known kind; give a file whose name ends in {known}.")
     if not source.is_file():
         raise DataFault(f"There is no file {source}; check the path.")
     try:
         yield
-    except (OSError, pa.ArrowException, UnicodeError, csv.Error) as error:
+    except (OSError, pa.ArrowException, ValueError, csv.Error) as error:  # of which UnicodeError is one
         kind, why = ending(source).removeprefix("."), _why(source, error)
         raise DataFault(f"{source.name} cannot be read as {kind}: {why}.") from None
 
@@ -111,7 +137,9 @@ def _why(source: Path, error: Exception) -> str:
         return "it is of another kind, whatever its name says"
     if mark == b"PAR1" and last != mark:
         return "its end is missing"
-    return "its first line is none of CSV" if isinstance(error, csv.Error) else "it is damaged or cut off"
+    if isinstance(error, csv.Error):
+        return "its first line is none of CSV"
+    return "not every line is an object" if is_json(source) else "it is damaged or cut off"
 
 
 # ---- what Parquet declares -------------------------------------------------------------------------------------------
@@ -206,8 +234,9 @@ def found_text(
         return TextFormat(**said) if said else None  # which a catalog refuses
     if encoding is not None and encoding not in ENCODINGS:
         refuse("encoding", f"{spelling.text(encoding)} is unknown; write one of {', '.join(ENCODINGS)}")
-    with _readable(source):
-        found = replace(first_line_says(source, encoding), **said)
+    (first, *_) = _files_of(source)
+    with _readable(first):
+        found = replace(first_line_says(first, encoding), **said)
     return None if found == format_of(source) else found
 
 
@@ -215,17 +244,25 @@ def found_text(
 
 
 def guessed_types(source: Path, text: TextFormat | None = None) -> dict[str, str]:
-    """Guess the types of the columns of a CSV file from its first rows, spelled as `type_of` reads them.
+    """Guess the types of the columns of a source that declares none from its first rows, spelled as `type_of` does.
+
+    Of JSON lines their names too.
 
     Guarantee: none. One person's row may decide what is guessed. So of a file of protected rows it is shown to the
         curator, who judges it by what the columns are for and says the types; nothing else may use it.
     Raises: DataFault if the file is missing or unreadable.
     """
-    with _readable(source):
-        written = format_of(source, text)
-        names = header(source, written)
+    (first, *_) = _files_of(source)
+    keys = guessed_partitions(source) if _folder_keys(source) else {}
+    with _readable(first):
+        if is_json(first):
+            return {name: kind for name, kind in guessed_columns(first).items() if _usable(name)} | keys
+        if not is_text(first):
+            return keys
+        written = format_of(first, text)
+        names = header(first, written)
         shape = pa.csv.ParseOptions(delimiter=written.delimiter, quote_char=written.quote, newlines_in_values=True)
         reading = pa.csv.ReadOptions(encoding=written.codec)
-        with pa.csv.open_csv(source, parse_options=shape, read_options=reading) as reader:
+        with pa.csv.open_csv(first, parse_options=shape, read_options=reading) as reader:
             kinds = [_type_of_arrow(field.type) or "string" for field in reader.schema]
-    return {name: kind for name, kind in zip(names, kinds, strict=True) if _usable(name)}
+    return {name: kind for name, kind in zip(names, kinds, strict=True) if _usable(name)} | keys

@@ -1,8 +1,8 @@
-"""CSV and TSV files: which files are read as such, how they are written, and the names in their first line.
+"""CSV and TSV files: how they are written, and the names in their first line.
 
-The ending of the file's name says the delimiter, and whether the file is compressed, unless the catalog says otherwise
-(`TextFormat`); the first line holds the names, and all else is RFC 4180. A draft is helped by the first line alone,
-which is public. A CSV file holds no types; whoever declares one says them.
+The ending of the file's name says the delimiter (`source_names`), unless the catalog says otherwise (`TextFormat`); the
+first line holds the names, and all else is RFC 4180. A draft is helped by the first line alone, which is public. A CSV
+file holds no types; whoever declares one says them.
 """
 
 import codecs
@@ -15,14 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final, TextIO, cast, final
 
-TEXT: Final = {
-    kind + squeezed: (between, compression)
-    for kind, between in {".csv": ",", ".tsv": "\t"}.items()
-    for squeezed, compression in {"": None, ".gz": "gzip", ".zst": "zstd"}.items()
-}
-"""The delimiter and the compression of text files, by the ending of their names."""
-DATA: Final = (".parquet", *TEXT)
-"""Of the names of all files that tables are read from."""
+from lapwing.catalog.source_names import TEXT, compression, ending
+
 ENCODINGS: Final = {
     "utf-8": "utf-8-sig",
     "utf-16": "utf-16",
@@ -61,30 +55,9 @@ class TextFormat:
         return ENCODINGS[self.encoding]
 
 
-def ending(path: Path) -> str:
-    """Return the ending of a file's name that says how it is read, as in DATA; empty if it says nothing."""
-    name = path.name.casefold()
-    return max((known for known in DATA if name.endswith(known)), key=len, default="")
-
-
-def stem(path: Path) -> str:
-    """Return a file's name without what says how it is read."""
-    return path.name[: -len(ending(path))] if ending(path) else path.stem
-
-
-def is_text(path: Path) -> bool:
-    """Tell whether a file is read as CSV or TSV, by its name."""
-    return ending(path) in TEXT
-
-
 def format_of(path: Path, declared: TextFormat | None = None) -> TextFormat:
     """Return how a CSV or TSV file is written: as its catalog declares, or as the ending of its name says."""
     return TextFormat(delimiter=TEXT[ending(path)][0]) if declared is None else declared
-
-
-def compression(path: Path) -> str | None:
-    """Return how a CSV or TSV file is compressed, "gzip" or "zstd"; None if it is not."""
-    return TEXT[ending(path)][1]
 
 
 def size(path: Path) -> int:

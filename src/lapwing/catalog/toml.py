@@ -19,8 +19,9 @@ from lapwing.catalog.column_checks import LONGEST_TEXT, TYPES, default_length, d
 from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, ROW, Budget, Catalog, Link, PublicTable, Table, View
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.section import TomlSection
+from lapwing.catalog.source_names import is_text
 from lapwing.catalog.table import Column, Value
-from lapwing.catalog.text_files import TextFormat, format_of, is_text
+from lapwing.catalog.text_files import TextFormat, format_of
 from lapwing.errors import CatalogError
 from lapwing.suggestions import closest
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 import lapwing as lw
+from lapwing.catalog.patterns import folder_of, is_pattern
+from lapwing.catalog.source_names import ending
 from lapwing.cli import answer_formats, figures
 from lapwing.cli.answer_formats import BY_SUFFIX, Format
 from lapwing.cli.characters import visible
@@ -56,13 +58,13 @@ def paid_for(answer: "AnswerShown") -> str:
 
 def format_of(output: Path) -> Format:
     """Return the format that a file's name says; CSV for a name without an ending."""
-    ending = output.suffix.lower()
-    if ending and ending not in BY_SUFFIX:
+    suffix = output.suffix.lower()
+    if suffix and suffix not in BY_SUFFIX:
         raise InvalidParameter(
-            f"{output} ends in {ending!r}, which names no format; "
+            f"{output} ends in {suffix!r}, which names no format; "
             "end it in .csv, .json, .arrow, .parquet, .md or .xlsx, or give --format. Nothing was charged."
         )
-    return BY_SUFFIX.get(ending, Format.csv)
+    return BY_SUFFIX.get(suffix, Format.csv)
 
 
 def require_writable(output: Path, session: "Session | RemoteSession") -> None:
@@ -76,8 +78,11 @@ def require_writable(output: Path, session: "Session | RemoteSession") -> None:
 
 
 def _is_needed(target: Path, catalog: "Catalog") -> bool:
-    needed = {*(catalog.source_path(table).resolve() for table in catalog.tables)}
-    needed |= {catalog.file.resolve()} if catalog.file is not None else set()
+    sources = [catalog.source_path(table).resolve() for table in catalog.tables]
+    needed = {*sources, *([catalog.file.resolve()] if catalog.file is not None else [])}
+    patterns = [source for source in sources if is_pattern(source)]
+    if any(folder_of(source) in target.parents and ending(source) == ending(target) for source in patterns):
+        return True  # it may come to be data
     return target in needed or target.name.startswith(catalog.ledger_path.name)
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Final, final
 import typer
 
 import lapwing as lw
-from lapwing.catalog.text_files import ending, is_text, stem
+from lapwing.catalog.several_files import named
+from lapwing.catalog.source_names import catalog_beside, ending, is_text
 from lapwing.cli import options
 from lapwing.cli.column_options import bounds_of, types_of, values_of
 from lapwing.cli.console import note
@@ -68,7 +69,8 @@ BudgetOption = Annotated[
 ]
 MaxRows = Annotated[int | None, typer.Option("--max-rows", metavar="K", help="DATA: rows of a unit that count.")]
 Types = Annotated[
-    list[str] | None, typer.Option("--types", metavar="COLUMN=TYPE,…", help="DATA: types of a CSV file; else text.")
+    list[str] | None,
+    typer.Option("--types", metavar="COLUMN=TYPE,…", help="DATA: types of a CSV file or of JSON lines."),
 ]
 Bounds = Annotated[
     list[str] | None,
@@ -110,11 +112,15 @@ def split_asked(texts: Sequence[str]) -> tuple[Path | None, str]:
     match texts:
         case [sql] if not ending(Path(sql)):
             return None, sql
-        case [data, sql] if ending(Path(data)):
+        case [data, sql] if _is_data(Path(data)):
             return Path(data), sql
         case [data]:
             raise InvalidParameter(f"What is asked of {data[:80]}? Write the question after it, in double quotes.")
     raise InvalidParameter("The question is one text: put it in double quotes, after a file of data if there is one.")
+
+
+def _is_data(path: Path) -> bool:
+    return bool(ending(path)) or path.is_dir()
 
 
 def open_asked(
@@ -124,11 +130,11 @@ def open_asked(
 
     Args: data: a file of data, or another catalog.
     """
-    if protection.said and (data is None or not ending(data)):
+    if protection.said and (data is None or not _is_data(data)):
         raise InvalidParameter(
             f"{protection.said[0]} goes with a file of data, like visits.csv; a catalog says it itself."
         )
-    if data is None or not ending(data):
+    if data is None or not _is_data(data):
         return options.open_session(data or catalog, server, dataset)
     if server is not None:
         raise InvalidParameter("--server asks a server, which has its data: leave out the file.")
@@ -138,7 +144,7 @@ def open_asked(
 def _protected(data: Path, protection: Protection) -> "Session":
     from lapwing.catalog.toml import load  # here, so that a question to a server loads none of it
 
-    beside = data.parent / f"{stem(data)}.lapwing.toml"
+    beside = catalog_beside(named(data))
     before = load(beside) if beside.exists() else None
     if before is not None and not protection.said:
         return lw.connect(beside)

@@ -31,8 +31,8 @@ Example:
 
 \b
 Types, bounds, values and --max-rows must be public knowledge: taken from the data
-they are outside the guarantee. Rows are not read; for a CSV file without --types,
-which is refused, the first rows are, to show you a draft of them."""
+they are outside the guarantee. Rows are not read; for a CSV file or JSON
+lines without --types, which is refused, the first are, to show you a draft of them."""
 
 
 MISSING: Final = {
@@ -55,7 +55,9 @@ def command(
     source: Annotated[
         Path,
         typer.Argument(
-            metavar="SOURCE", help="A Parquet or CSV file; the table is named after it.", show_default=False
+            metavar="SOURCE",
+            help="A file of Parquet, CSV or JSON lines, a folder of them, or a pattern in quotes; the table's name.",
+            show_default=False,
         ),
     ],
     privacy_unit: Annotated[
@@ -82,7 +84,7 @@ def command(
         list[str] | None,
         typer.Option(
             metavar="COLUMN=TYPE,…",
-            help="Types of a CSV file, which holds none; columns not named are text. May be repeated.",
+            help="Types of a CSV file or of JSON lines, which hold none; columns not named are text. May be repeated.",
         ),
     ] = None,
     bounds: Annotated[
@@ -137,17 +139,17 @@ def command(
 ) -> None:
     """Write a catalog for a file: names from the file, and types from a Parquet file; everything else from you.
 
-    On a terminal it asks for what is not given, each question with its reason. Reads no row; but a CSV file holds no
-    types, and the first rows are read for a draft of them that you judge.
+    On a terminal it asks for what is not given, each question with its reason. Reads no row; but a CSV file and JSON
+    lines hold no types, and the first rows are read for a draft of them that you judge.
     """
     from lapwing.catalog.draft import draft  # here, so that `lapwing --help` loads no file reader
     from lapwing.catalog.model import ROW
     from lapwing.catalog.public_draft import public_draft
+    from lapwing.catalog.several_files import named
     from lapwing.catalog.toml import write
     from lapwing.cli.interview import Answers, interview
 
-    if source.is_dir():
-        raise CatalogError(f"{source} is a folder; name the Parquet or CSV file in it. Nothing was written.")
+    source = named(source)
     if output.exists() and not force:
         raise CatalogError(f"{output} exists already; nothing was changed. Choose another --output, or add --force.")
     said = Answers(
@@ -213,14 +215,14 @@ def command(
 def _missing(source: Path, said: "Answers") -> str | None:
     """Return the first option that is needed and was not given."""
     from lapwing.catalog.model import ROW  # here: see above
-    from lapwing.catalog.text_files import is_text
+    from lapwing.catalog.source_names import holds_no_types
 
     rows = said.max_rows is None and said.privacy_unit != ROW
     needed = {
         "--privacy-unit": said.privacy_unit is None,
         "--epsilon": said.epsilon is None,
         "--max-rows": rows,
-        "--types": said.types is None and is_text(source),
+        "--types": said.types is None and holds_no_types(source),
     }
     return next((option for option, lacks in needed.items() if lacks), None)
 
@@ -253,17 +255,20 @@ def _command(source: Path, said: "Answers") -> str:
 
 
 def _refuse_without_types(source: Path, said: "Answers") -> NoReturn:
-    """Show a draft of the types of a CSV file, and leave it to the curator to say them: rows may not decide them."""
+    """Show a draft of types that a file does not hold, and leave it to the curator to say them: rows may not."""
     from lapwing.catalog.file_columns import guessed_types  # here: see above
+    from lapwing.catalog.source_names import is_json
 
     guessed = guessed_types(source, said.text(source))
     told = {name: kind for name, kind in guessed.items() if kind != "string"} or dict(list(guessed.items())[:1])
+    told = guessed if is_json(source) else told  # which names no other columns
     complain(f"A draft of types, guessed from the first rows of {source.name}. One row may have decided it: judge")
     complain("each by what the column is for, not by what it holds.")
     complain(f"  --types {visible(shlex.quote(types_line(told)))}")
     raise InvalidParameter(
-        f"--types is missing: {source.name} holds no types, as no CSV file does, and its rows must not decide them. "
-        "Nothing was written. Say them, as in the draft above or otherwise; a column that is not named is text."
+        f"--types is missing: {source.name} holds no types, as only Parquet does, and its rows must not decide them. "
+        "Nothing was written. Say them, as in the draft above or otherwise; a column that is not named is "
+        f"{'left out' if is_json(source) else 'text'}."
     )
 
 

@@ -18,7 +18,9 @@ from rich.text import Text
 from lapwing.catalog.draft import table_name
 from lapwing.catalog.file_columns import found_text, guessed_types, read_columns, type_of
 from lapwing.catalog.model import ROW
-from lapwing.catalog.text_files import ENCODINGS, is_text, seems_encoded
+from lapwing.catalog.several_files import partition_keys
+from lapwing.catalog.source_names import holds_no_types, is_json, is_text
+from lapwing.catalog.text_files import ENCODINGS, seems_encoded
 from lapwing.cli.column_options import bounds_of, types_line, types_of, values_of
 from lapwing.cli.console import Fitted, new_table, rendered, text
 from lapwing.cli.figures import delta
@@ -75,9 +77,11 @@ def interview(source: Path, given: Answers) -> Answers:
 
     Raises: DataFault if the file cannot be read; InvalidParameter if the answers end.
     """
-    said = _types(source, _encoding(source, given)) if is_text(source) else given
+    said = _encoding(source, given) if is_text(source) else given
+    typed = holds_no_types(source) or partition_keys(source) != ()
+    said = _types(source, said) if typed else said
     columns = [c for c in read_columns(source, types_of(said.types), said.text(source)) if c.type is not None]
-    if not is_text(source):
+    if not typed:
         _show(source, columns)
     said = _whose(said, columns)
     asked = [column for column in columns if column.name != said.privacy_unit]
@@ -109,10 +113,11 @@ def _types(source: Path, said: Answers) -> Answers:
         _show(source, read_columns(source, types_of(said.types), text))
         return said
     guessed = guessed_types(source, text)
-    _show(source, [replace(column, type=guessed.get(column.name)) for column in read_columns(source, {}, text)])
+    columns = read_columns(source, guessed if is_json(source) else {}, text)
+    _show(source, [replace(column, type=guessed.get(column.name, column.type)) for column in columns])
     more = _ask(
         "Are these types right?",
-        "A CSV file holds no types; these are guessed from its first rows. One row may have decided: judge each by "
+        "Only Parquet holds types; these are guessed from the first rows. One row may have decided: judge each by "
         "what the column is for, not by what it holds. Enter takes them; or correct some, like "
         "age=integer,cost=decimal:0.01",
         "yes",

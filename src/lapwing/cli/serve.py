@@ -9,7 +9,8 @@ from typing import Annotated, Final
 import typer
 
 import lapwing as lw
-from lapwing.catalog.text_files import ending, stem
+from lapwing.catalog.several_files import named
+from lapwing.catalog.source_names import catalog_beside, ending
 from lapwing.cli.column_options import bounds_of, types_of, values_of
 from lapwing.cli.console import complain
 from lapwing.cli.options import DEFAULT_CATALOG, Unreadable, above_zero, amount, part_of_one
@@ -117,7 +118,7 @@ def command(
     max_rows: Annotated[int | None, typer.Option(metavar="K", help="With a file: rows of a unit.")] = None,
     types: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN=TYPE,…", help="With a CSV file: its types; columns not named are text."),
+        typer.Option(metavar="COLUMN=TYPE,…", help="With a CSV file or JSON lines: types; columns not named are text."),
     ] = None,
     bounds: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN=LOWER:UPPER", help="With a file: public bounds.")
@@ -163,7 +164,7 @@ def command(
     beside = [option for option, value in described.items() if value is not None]
     if privacy_unit is None and beside:
         raise InvalidParameter(f"{beside[0]} goes with --privacy-unit and a file of data; a catalog says it itself.")
-    if privacy_unit is None and any(ending(path) for path in paths):
+    if privacy_unit is None and any(ending(path) or path.is_dir() for path in paths):
         raise InvalidParameter(
             "To serve a file of data, say by --privacy-unit whose rows they are, and by --epsilon what all answers may "
             "reveal; or write a catalog with `lapwing init`, and serve that."
@@ -182,7 +183,7 @@ def command(
             domains=None if values is None else values_of(values),
             unreadable=unreadable and unreadable.value,
         ).close()
-        paths = [paths[0].parent / f"{stem(paths[0])}.lapwing.toml"]
+        paths = [catalog_beside(named(paths[0]))]
     config = ProcessConfig(catalogs=tuple(paths), people=people, settings=settings, endpoint=endpoint)
     open_log()
     try:

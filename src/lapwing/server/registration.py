@@ -30,8 +30,9 @@ from typing import Final, final
 from lapwing.catalog import spelling
 from lapwing.catalog.ledger import place_of
 from lapwing.catalog.model import Catalog
+from lapwing.catalog.patterns import files_of
 from lapwing.catalog.place import refuse
-from lapwing.catalog.text_files import DATA
+from lapwing.catalog.source_names import DATA
 from lapwing.catalog.toml import dumps, load, loads
 from lapwing.drafts import draft_of, sync_folder
 from lapwing.engines import FILE_ENGINE
@@ -252,11 +253,12 @@ def require_apart(catalog: Catalog, others: Iterable[Catalog]) -> None:
 def _files(catalog: Catalog, *, protected: bool) -> Iterator[tuple[str, Identity]]:
     """Yield the files of a catalog's tables that are there, with their places in it."""
     for table in catalog.tables if protected else catalog.public_tables:
-        try:
-            status = os.stat(catalog.source_path(table))
-        except OSError:
-            continue
-        yield f"tables.{spelling.key(table.name)}.source", (status.st_dev, status.st_ino)
+        for file in files_of(catalog.source_path(table)):
+            try:
+                status = os.stat(file)
+            except OSError:
+                continue
+            yield f"tables.{spelling.key(table.name)}.source", (status.st_dev, status.st_ino)
 
 
 def _opened(catalog: Catalog) -> Session:

@@ -15,8 +15,9 @@ from typing import Any, Final
 
 from lapwing.query.derivation import elementary
 from lapwing.query.derivation.average import Average
+from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall, IntervalEnd
-from lapwing.query.derivation.derived import ConstantValue, Derived, KeyValue, Margins, MeasureValue, parts_of
+from lapwing.query.derivation.derived import Derived, KeyValue, Margins, MeasureValue, parts_of
 from lapwing.query.expressions import days
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.measures import Measure

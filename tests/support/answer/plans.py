@@ -7,16 +7,9 @@ from typing import Any, cast
 
 from lapwing.query.derivation import moments
 from lapwing.query.derivation.average import Average
+from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import compute, interval_end
-from lapwing.query.derivation.derived import (
-    ConstantValue,
-    Derived,
-    KeyValue,
-    MeasureValue,
-    Output,
-    OutputOrder,
-    measures_of,
-)
+from lapwing.query.derivation.derived import Derived, KeyValue, MeasureValue, Output, OutputOrder, measures_of
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import BOOLEAN, DATE, TEXT, Fixed
 from lapwing.query.measures import Count, CountUnits, Key, Measure, Sum

@@ -11,7 +11,8 @@ import typer
 from rich.table import Table
 
 import lapwing as lw
-from lapwing.catalog.text_files import format_of, header, is_text
+from lapwing.catalog.source_names import is_text
+from lapwing.catalog.text_files import format_of, header
 from lapwing.cli.answer_formats import Format
 from lapwing.cli.charts import HELP, require_chart, write_chart
 from lapwing.cli.console import new_table, note, text

@@ -13,10 +13,11 @@ from lapwing.catalog.model import Catalog, Column, Table
 from lapwing.engines.data_check import ColumnCheck, TableCheck, UnitCheck
 from lapwing.engines.duckdb.cleaned import INTEGER_TYPES, WHOLE, Location, cleaned, read, unit_value
 from lapwing.engines.duckdb.database import Database, Query
-from lapwing.engines.duckdb.files import File, readable, unreadable
+from lapwing.engines.duckdb.files import File
 from lapwing.engines.duckdb.link_keys import existing_keys, keys_of
 from lapwing.engines.duckdb.literals import constant, double, identifier, unit_name
 from lapwing.engines.duckdb.source_reading import rows_of
+from lapwing.engines.duckdb.stamps import readable, unreadable
 from lapwing.engines.duckdb.stored_rows import Layers
 
 EXAMPLES: Final = 3

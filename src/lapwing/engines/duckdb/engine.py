@@ -35,12 +35,13 @@ from lapwing.engines.data_check import TableCheck
 from lapwing.engines.duckdb import checking, files, index, source_reading
 from lapwing.engines.duckdb.cleaned import WHOLE, Location, Pass, Relations, from_files, layer, needed, passes_for
 from lapwing.engines.duckdb.database import Database, Rows
-from lapwing.engines.duckdb.files import File, Stamp, stamp_of
+from lapwing.engines.duckdb.files import File
 from lapwing.engines.duckdb.indexing import Identities, Indexing
 from lapwing.engines.duckdb.link_keys import is_repeated, keys_of, not_unique
 from lapwing.engines.duckdb.public_data import PublicSources
 from lapwing.engines.duckdb.queries import Batch, ask, is_additive, prepare, queries_of, together
 from lapwing.engines.duckdb.relations import public_layer
+from lapwing.engines.duckdb.stamps import Stamp, mark, readable, stamp_of, unreadable
 from lapwing.engines.duckdb.stored_rows import Layers, gathered, held
 from lapwing.errors import DataFault, EngineFault
 from lapwing.query.capabilities import Capabilities
@@ -107,7 +108,10 @@ class DuckDB:
                 *map(str, indexes),
                 *(f"{path}.wal" for path in indexes),
             ],
-            folders=self._indexes.folders(list(sources.values())),
+            folders=[
+                *self._indexes.folders(list(sources.values())),
+                *files.folders_read([*sources.values(), *public_files]),
+            ],
             memory=memory,
             threads=threads,
             seconds=seconds,
@@ -323,7 +327,7 @@ class DuckDB:
         """Count a question without an index, and tell whether it is the one that makes one."""
         if not self._indexing:
             return False
-        small = self._paths[table.name].stat().st_size < INDEXED_FROM
+        small = stamp_of(self._paths[table.name], table).size < INDEXED_FROM
         with self._lock:
             self._asked[(table.name, digest)] += 1
             return self._asked[(table.name, digest)] == (SMALL_INDEXED_AT if small else INDEXED_AT)
@@ -345,7 +349,7 @@ class DuckDB:
         own = files.hashed(path, table) if known is None else known
         digests = {**above, table.name: own}
         with self._lock:
-            if known is not None and files.mark(table, digests) in self._unique:
+            if known is not None and mark(table, digests) in self._unique:
                 return own
         file = self._describe(table)
         if self._find_index(table, digests) is None:
@@ -356,13 +360,17 @@ class DuckDB:
             raise DataFault(f"The file {table.source} of table {table.name} changed while it was read; try again")
         with self._lock:
             self._digests[(table.name, stamp)] = own
-            self._unique.add(files.mark(table, digests))
+            self._unique.add(mark(table, digests))
         return own
 
     def _require_unique(self, table: Table) -> None:
         for key in keys_of(table, self._catalog):
             what = f"Looking for repeated keys of {table.name}"
-            with files.readable(self._paths[table.name], table), self._database.session() as query, progress.work(what):
+            with (
+                readable(self._paths[table.name], table),
+                self._database.session() as query,
+                progress.work(what),
+            ):
                 repeated = is_repeated(key, table, self._layers, self._passes(table.lineage), query)
             if repeated:
                 raise not_unique(key, table, self._catalog)
@@ -379,7 +387,7 @@ class DuckDB:
         if any(self._known(table) != digests[table.name] for table in tables):
             return False
         with self._lock:
-            return all(files.mark(table, digests) in self._unique for table in tables)
+            return all(mark(table, digests) in self._unique for table in tables)
 
     def _known(self, table: Table) -> str | None:
         """Return the digest of a file that was read through, or None for one that was not.
@@ -400,11 +408,11 @@ class DuckDB:
         return digest
 
     def _read_through(self, table: Table, file: File) -> None:
-        with files.readable(file.path, table), progress.work(f"Reading {table.name} through"):
+        with readable(file.path, table), progress.work(f"Reading {table.name} through"):
             with progress.step(0, 2):
                 ((rows, _),) = self._database.query(source_reading.read_through(table, file.source))
             if rows != source_reading.rows_of(file, table):
-                raise files.unreadable(table)
+                raise unreadable(table)
 
     def _describe(self, table: Table) -> File:
         return self._facts(table)[0]

@@ -1,19 +1,16 @@
-"""Source files as they are: whether they changed, what they hash to, and what is said of one that cannot be read."""
+"""Source files as they are described, what they hash to, and which folders hold them."""
 
-import csv
 import hashlib
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, final
-
-import duckdb
+from typing import final
 
 from lapwing.catalog.model import PublicTable, Table
+from lapwing.catalog.patterns import files_of, folder_of, is_pattern
 from lapwing.engines.duckdb.cleaned import Location
-from lapwing.errors import DataFault
-
-_UNREADABLE: Final = (OSError, UnicodeError, csv.Error, duckdb.Error, StopIteration)
+from lapwing.engines.duckdb.stamps import readable
 
 
 @final
@@ -26,58 +23,20 @@ class File:
     rows: int
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """What changes when a file is written: it stands in for the digest while it stays the same."""
-
-    size: int
-    modified: int
-    changed: int
-    inode: int
-
-
-def stamp_of(path: Path, table: Table | PublicTable) -> Stamp:
-    """Return a file's stamp."""
-    with readable(path, table):
-        status = path.stat()
-    return Stamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class readable:  # noqa: N801 - reads as a statement
-    """Turn what a file system or a file format may raise into our fault, which names the source and nothing of it."""
-
-    path: Path
-    table: Table | PublicTable
-
-    def __enter__(self) -> None:
-        what = f"The file {self.table.source} of table {self.table.name}"
-        if not self.path.is_file():
-            raise DataFault(f"{what} is missing")
-        if set(str(self.path)) & set("*?["):
-            raise DataFault(f"{what} has *, ? or [ in its path, which the engine reads as a pattern; rename it")
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, _UNREADABLE):
-            raise unreadable(self.table) from None
+def folders_read(sources: Iterable[Path]) -> list[str]:
+    """Return the folders that patterns are about, which the database must be allowed: files may come to be in them."""
+    return sorted({f"{folder_of(source)}/" for source in sources if is_pattern(source)})
 
 
 def hashed(path: Path, table: Table | PublicTable) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
-    with readable(path, table), path.open("rb") as content:
+    """Return the SHA-256 of a file, or of the names and digests of several, in hexadecimal."""
+    with readable(path, table):
+        if not is_pattern(path):
+            return _digest(path)
+        listed = [[file.relative_to(folder_of(path)).as_posix(), _digest(file)] for file in files_of(path)]
+        return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
-
-
-def unreadable(table: Table | PublicTable) -> DataFault:
-    """Return the fault of a file that cannot be read to its end."""
-    return DataFault(
-        f"The file {table.source} of table {table.name} cannot be read to its end; is it complete, and Parquet, or CSV "
-        "in UTF-8 (or the encoding that the catalog says) with every quote closed and as many fields in every line?"
-    )
-
-
-def mark(table: Table, digests: Mapping[str, str]) -> tuple[str, ...]:
-    """Name a table and the data that its rows that exist follow from."""
-    return (table.name, *(digests[above.name] for above in table.lineage))

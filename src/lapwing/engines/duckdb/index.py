@@ -40,11 +40,12 @@ import duckdb
 
 from lapwing import progress
 from lapwing.catalog.model import Table
+from lapwing.catalog.patterns import folder_of, is_pattern
 from lapwing.engines.duckdb import scratch
 from lapwing.engines.duckdb.cleaned import WHOLE, Location, clean
 from lapwing.engines.duckdb.database import Database, Query
-from lapwing.engines.duckdb.files import Stamp
 from lapwing.engines.duckdb.literals import identifier, text
+from lapwing.engines.duckdb.stamps import Stamp
 from lapwing.engines.duckdb.stored_rows import kept_rows
 
 FORMAT: Final = 3
@@ -62,7 +63,7 @@ def path_of(source: Path, table: Table) -> Path:
     name = quote(table.name, safe=" ")
     if len(name) > LONGEST_NAME or name.startswith("."):
         name = hashlib.sha256(table.name.encode()).hexdigest()
-    return source.with_name(f"{name}{SUFFIX}")
+    return folder_of(source) / f"{name}{SUFFIX}"
 
 
 @final
@@ -146,7 +147,7 @@ class Indexes:
 
     def folders(self, sources: Sequence[Path]) -> list[str]:
         """Return the folders in which indexes will be built, which the database must be allowed."""
-        return sorted({f"{source.parent / self._building}/" for source in sources})
+        return sorted({f"{folder_of(source) / self._building}/" for source in sources})
 
     def find(self, database: Database, path: Path, identity: str, source: Path) -> Stored | None:
         """Return where the rows of this identity are stored, or None if there is no index to be trusted."""
@@ -289,13 +290,13 @@ def _opened(path: Path) -> Iterator[int]:
 def _stamp(path: Path, source: Path) -> Stamp | None:
     """Return the stamp of an index that nobody but its owner can have written, or None."""
     try:
-        status, owner = path.lstat(), source.stat().st_uid
+        status, owner = path.lstat(), (folder_of(source) if is_pattern(source) else source).stat().st_uid
     except OSError:
         return None
     private = S_ISREG(status.st_mode) and not status.st_mode & 0o077 and status.st_uid in {os.geteuid(), owner}
     if not private or os.path.lexists(f"{path}.wal"):
         return None
-    return Stamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+    return Stamp.of({path: status})
 
 
 def _attached(database: Database, path: Path, alias: str, wanted: str) -> Stored | None:

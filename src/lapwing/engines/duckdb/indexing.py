@@ -16,7 +16,7 @@ import duckdb
 from lapwing import progress
 from lapwing.catalog.model import Catalog, Table
 from lapwing.engines.base import IndexState
-from lapwing.engines.duckdb import files, index
+from lapwing.engines.duckdb import index, stamps
 from lapwing.engines.duckdb.cleaned import Location, Pass, from_files
 from lapwing.engines.duckdb.database import Database
 from lapwing.engines.duckdb.link_keys import keys_of
@@ -41,7 +41,7 @@ class Identities:
 
         Args: anywhere: returns a table's source as it would be in any folder.
         """
-        mark = files.mark(table, digests)
+        mark = stamps.mark(table, digests)
         with self._lock:
             identity = self._identities.get(mark)
         if identity is not None:

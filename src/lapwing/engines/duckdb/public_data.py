@@ -21,11 +21,13 @@ from typing import Any, Final, Protocol, final
 
 from lapwing.catalog.model import Catalog, PublicTable
 from lapwing.catalog.model import Column as Declared
+from lapwing.catalog.patterns import files_of
 from lapwing.catalog.public import completed
-from lapwing.engines.duckdb import files, source_reading
+from lapwing.engines.duckdb import files, source_reading, stamps
 from lapwing.engines.duckdb.cleaned import Location, clean
 from lapwing.engines.duckdb.database import Database
-from lapwing.engines.duckdb.files import File, Stamp
+from lapwing.engines.duckdb.files import File
+from lapwing.engines.duckdb.stamps import Stamp
 from lapwing.errors import DataFault, InvalidParameter
 from lapwing.query.expressions.expression import ColumnReference, Constant, column_type
 from lapwing.query.expressions.types import Fixed, Real
@@ -170,15 +172,15 @@ class PublicData:
         """Return what is known of a table, if its file is still what it was."""
         declared = self._known(table)
         path = self._path(declared)
-        with self._lock, files.readable(path, declared):
-            stamp = files.stamp_of(path, declared)
+        with self._lock, stamps.readable(path, declared):
+            stamp = stamps.stamp_of(path, declared)
             read = self._read.get(declared.name)
             if read is None:
                 self._read[declared.name] = read = self._first(declared, path, stamp)
             elif read.stamp != stamp:
                 # A new link or other rights change a file's stamp and not its content.
                 same = files.hashed(path, declared) == read.digest
-                read.stamp = stamp if same and files.stamp_of(path, declared) == stamp else read.stamp
+                read.stamp = stamp if same and stamps.stamp_of(path, declared) == stamp else read.stamp
             if read.stamp != stamp:
                 raise _changed(declared)
             return read
@@ -187,15 +189,12 @@ class PublicData:
         self._refuse_protected(table, path)
         digest = files.hashed(path, table)
         database = self._open()
-        estimate, names = source_reading.metadata(path, database.connection, table.text)
-        readable = source_reading.in_utf8(path, table.text, database.scratch)
-        relation = source_reading.relation(readable, names, table.text)
-        source = source_reading.columns(database.connection, relation, names, table)
+        rows, source, _ = source_reading.located(path, table, database)
         read = _Read(stamp=stamp, digest=digest, source=source, rows=0, described=table)
         (survey,) = self._fetch(read, _survey(table, source))
         read.rows = int(survey[0])
-        if read.rows != source_reading.rows_of(File(path=path, source=source, rows=estimate), table):
-            raise files.unreadable(table)
+        if read.rows != source_reading.rows_of(File(path=path, source=source, rows=rows), table):
+            raise stamps.unreadable(table)
         numbers = [column for column in table.columns if column.numeric]
         ends = {column.name: survey[2 + 2 * i : 4 + 2 * i] for i, column in enumerate(numbers)}
         columns = [_completed(column, *ends[column.name]) if column.numeric else column for column in table.columns]
@@ -205,7 +204,7 @@ class PublicData:
     def _refuse_protected(self, table: PublicTable, path: Path) -> None:
         for protected in self._catalog.tables:
             other = self._catalog.source_path(protected)
-            if other.exists() and other.samefile(path):
+            if _identities(other) & _identities(path):
                 raise DataFault(
                     f"The file {table.source} of the public table {table.name} is the source of the protected table "
                     f"{protected.name}; what is protected is not public"
@@ -215,9 +214,9 @@ class PublicData:
         """Run a query over a file that must be the same before and after."""
         table = self._known(read.described)
         path = self._path(table)
-        with files.readable(path, table):
+        with stamps.readable(path, table):
             rows = self._open().query(query)
-            if files.stamp_of(path, table) != read.stamp:
+            if stamps.stamp_of(path, table) != read.stamp:
                 raise _changed(table)
             return rows
 
@@ -228,12 +227,17 @@ class PublicData:
         if self._database is None:
             self._database = Database(
                 paths=[str(self._path(table)) for table in self._tables.values()],
-                folders=[],
+                folders=files.folders_read(map(self._path, self._tables.values())),
                 memory=self._memory,
                 threads=self._threads,
                 seconds=SECONDS,
             )
         return self._database
+
+
+def _identities(source: Path) -> set[tuple[int, int]]:
+    there = [file.stat() for file in files_of(source) if file.exists()]
+    return {(at.st_dev, at.st_ino) for at in there}
 
 
 # ---- columns and values ----------------------------------------------------------------------------------------------

@@ -1,37 +1,25 @@
-"""How DuckDB is told to read a source file, and what its metadata say of it: no row is read for this."""
+"""How DuckDB is told to read a source's files, and what their metadata say of them: no row is read for this."""
 
-from itertools import islice
+from collections.abc import Sequence
 from pathlib import Path
-from shutil import copyfileobj
 from typing import Final
-from uuid import uuid4
 
 import duckdb
 
-from lapwing import progress
 from lapwing.catalog.model import Catalog, PublicTable, Table
-from lapwing.catalog.text_files import (
-    TextFormat,
-    compression,
-    ending,
-    format_of,
-    header,
-    is_text,
-    lines_of,
-    opened,
-    size,
-)
+from lapwing.catalog.patterns import files_of, is_pattern
+from lapwing.catalog.source_names import compression, ending, holds_no_types, is_json, is_text
+from lapwing.catalog.text_files import TextFormat, format_of
+from lapwing.engines.duckdb import text_reading
 from lapwing.engines.duckdb.cleaned import Location, clean, unit_value
 from lapwing.engines.duckdb.database import Database
-from lapwing.engines.duckdb.files import File, readable
+from lapwing.engines.duckdb.files import File
 from lapwing.engines.duckdb.link_keys import linked_columns
 from lapwing.engines.duckdb.literals import text
+from lapwing.engines.duckdb.stamps import readable
 from lapwing.errors import DataFault
 
-_CHARACTERS: Final = 1 << 20
-"""That are copied at a time."""
-_LINES: Final = 1 << 16
-"""That are read between two reports of how far it is."""
+_ELEMENT: Final = "file_name, name, num_children, type, type_length, converted_type, scale, precision, logical_type"
 
 
 def described(path: Path, table: Table, database: Database, catalog: Catalog) -> tuple[File, Location]:
@@ -40,11 +28,9 @@ def described(path: Path, table: Table, database: Database, catalog: Catalog) ->
     Raises: DataFault if it cannot be read, has not the columns that are declared, or identifiers of a type that does
         not tell them apart.
     """
+    unit = [] if table.unit_is_row or table.link is not None else [table.unit_column]
     with readable(path, table):
-        rows, names = metadata(path, database.connection, table.text)
-        here = relation(in_utf8(path, table.text, database.scratch), names, table.text)
-        unit = [] if table.unit_is_row or table.link is not None else [table.unit_column]
-        source = columns(database.connection, here, names, table, *unit)
+        rows, source, anywhere = located(path, table, database, *unit)
     linked = linked_columns(table, catalog)
     for name, what in [*((name, "privacy unit") for name in unit), *((name, "key") for name in linked)]:
         if source.types[name] in {"DOUBLE", "FLOAT", "BOOLEAN"}:
@@ -52,20 +38,45 @@ def described(path: Path, table: Table, database: Database, catalog: Catalog) ->
                 f"The {what} {name} of {table.name} is a {source.types[name].lower()} in {table.source}; it must be "
                 "an integer or a text"
             )
-    anywhere = relation(Path(f"source{ending(path)}"), names, table.text)
-    return File(path=path, source=source, rows=rows), Location(relation=anywhere, types=source.types)
+    return File(path=path, source=source, rows=rows), anywhere
 
 
-def metadata(path: Path, connection: duckdb.DuckDBPyConnection, declared: TextFormat | None) -> tuple[int, list[str]]:
-    """Return the number of rows (used to plan passes, never shown) and the names of the columns."""
-    if is_text(path):
-        names = header(path, format_of(path, declared))
-        # A row takes at least two bytes a column: an upper bound on their number without reading them.
-        return size(path) // (2 * len(names)), names
+def located(
+    path: Path, table: Table | PublicTable, database: Database, *further: str
+) -> tuple[int, Location, Location]:
+    """Return how many rows a source has (to plan passes, never shown), and how it is read here and anywhere else.
+
+    Args: further: columns that are needed and not declared.
+    Raises: DataFault if not all files have the same columns, or not those that are declared.
+    """
+    rows, names, keys = _metadata(path, database, table, further)
+    files = text_reading.copies(path, table.text, database.scratch) if is_text(path) else files_of(path)
+    here = relation(files, names, keys, table.text)
+    source = columns(database.connection, here, [*names, *keys], table, *further)
+    anywhere = relation([Path(f"source{ending(path)}")], names, keys, table.text)
+    return rows, source, Location(relation=anywhere, types=source.types)
+
+
+def _metadata(
+    path: Path, database: Database, table: Table | PublicTable, further: Sequence[str]
+) -> tuple[int, list[str], Sequence[str]]:
+    """Return the number of rows, the columns of the files, and those of folders."""
+    keys = text_reading.folder_keys(path, table) if is_pattern(path) else ()
+    if holds_no_types(path):
+        return *text_reading.metadata(path, table, further, keys), keys
     # By the engine that reads the rows afterwards; a Parquet library of its own takes longer to load than to ask.
-    cursor, source = connection.cursor(), text(str(path))
-    ((rows,),) = cursor.execute(f"SELECT num_rows FROM parquet_file_metadata({source})").fetchall()
-    return int(rows), _columns_of(cursor.execute(f"SELECT name, num_children FROM parquet_schema({source})").fetchall())
+    cursor, files = database.connection.cursor(), _listed(files_of(path))
+    ((rows,),) = cursor.execute(f"SELECT SUM(num_rows) FROM parquet_file_metadata({files})").fetchall()
+    schemas = dict[str, list[tuple[str, int | None, str]]]()
+    for file, *element in cursor.execute(f"SELECT {_ELEMENT} FROM parquet_schema({files})").fetchall():
+        schemas.setdefault(file, []).append((element[0], element[1], str(element[2:])))
+    first, *others = schemas.values()
+    names = _columns_of([(name, children) for name, children, _ in first])
+    # The root's own name, which comes first, is its writer's.
+    if any(other[1:] != first[1:] for other in others):
+        raise text_reading.differ(table)
+    text_reading.require_apart(path, names, keys, table)
+    return int(rows), names, keys
 
 
 def _columns_of(elements: list[tuple[str, int | None]]) -> list[str]:
@@ -101,61 +112,33 @@ def columns(
     return Location(relation=relation, types={name: types[name.casefold()] for name in needed})
 
 
-def in_utf8(path: Path, declared: TextFormat | None, folder: Path) -> Path:
-    """Return a file itself, or if it is text of another encoding, a copy in UTF-8 in a folder of one's own.
-
-    Raises: OSError or UnicodeError. DataFault if it is written meanwhile: the copy would be of neither version.
-    """
-    if declared is None or declared.encoding == "utf-8":
-        return path
-    before, copy = path.stat(), folder / f"{uuid4().hex}.csv"
-    with opened(path, declared) as source, copy.open("w", encoding="utf-8", newline="") as target:
-        copyfileobj(source, target, _CHARACTERS)
-    after = path.stat()
-    if (before.st_ino, before.st_mtime_ns, before.st_ctime_ns) != (after.st_ino, after.st_mtime_ns, after.st_ctime_ns):
-        raise DataFault(f"The file {path.name} changed while it was read; try again")
-    return copy
-
-
-def rows_of(file: File, table: Table | PublicTable) -> int:
-    """Return how many rows a file should have: of a text, by another reader than the engine's.
-
-    The engine's own does not mind a quote that is never closed: it drops what follows, to the end of the file.
-    """
-    path = file.path
-    if not is_text(path):
-        return file.rows
-    written = format_of(path, table.text)
-    with opened(path, written) as content:
-        lines = lines_of(content, written)
-        alone = len(next(lines)) == 1  # then an empty line is a row that is NULL
-        rows, whole = 0, path.stat().st_size
-        with progress.step(1, 2):
-            while some := list(islice(lines, _LINES)):
-                rows += sum(1 for line in some if line or alone)
-                if compression(path) is None:
-                    progress.report(content.buffer.tell() / whole)
-        return rows
-
-
-def relation(path: Path, names: list[str], declared: TextFormat | None) -> str:
-    """Return the table function that reads a file, and nothing but the file: no column comes from the path.
+def relation(files: Sequence[Path], names: Sequence[str], keys: Sequence[str], declared: TextFormat | None) -> str:
+    """Return the table function that reads files, and nothing but the files and the columns that folders name.
 
     Text is read as text, by the rules of RFC 4180 and by one reader: nothing is guessed, padded or skipped, so that no
     line can swallow its neighbours unseen.
     """
-    if not is_text(path):
-        return f"read_parquet({text(str(path))}, hive_partitioning = false)"
+    folders = "hive_partitioning = true, hive_types_autocast = false" if keys else "hive_partitioning = false"
+    if not holds_no_types(files[0]):
+        return f"read_parquet({_listed(files)}, {folders})"
     columns = ", ".join(f"{text(name)}: 'VARCHAR'" for name in names)
-    written = format_of(path, declared)
+    compressed = compression(files[0])
+    strict = folders if compressed is None else f"{folders}, compression = {text(compressed)}"
+    if is_json(files[0]):
+        lines = "format = 'newline_delimited', records = true"
+        return f"read_json({_listed(files)}, {lines}, {strict}, columns = {{{columns}}})"
+    written = format_of(files[0], declared)
     quote = text(written.quote)
     options = (
         f"auto_detect = false, header = true, delim = {text(written.delimiter)}, quote = {quote}, escape = {quote}"
     )
-    strict = "nullstr = '', parallel = false, hive_partitioning = false"
-    compressed = compression(path)
-    strict += "" if compressed is None else f", compression = {text(compressed)}"
-    return f"read_csv({text(str(path))}, {options}, {strict}, columns = {{{columns}}})"
+    strict = f"nullstr = '', parallel = false, {strict}"
+    return f"read_csv({_listed(files)}, {options}, {strict}, columns = {{{columns}}})"
+
+
+def _listed(files: Sequence[Path]) -> str:
+    listed = ", ".join(text(str(file)) for file in files)
+    return listed if len(files) == 1 else f"[{listed}]"
 
 
 def read_through(table: Table, source: Location) -> str:
@@ -164,3 +147,8 @@ def read_through(table: Table, source: Location) -> str:
     if not table.unit_is_row and table.link is None:
         values.append(unit_value(table, source.types[table.unit_column]))
     return f"SELECT COUNT(*), bit_xor(hash({', '.join(values) or '0'})) FROM {source.relation}"
+
+
+def rows_of(file: File, table: Table | PublicTable) -> int:
+    """Return how many rows a source should have: of text, by another reader than the engine's."""
+    return text_reading.rows_of(file.path, table) if holds_no_types(file.path) else file.rows

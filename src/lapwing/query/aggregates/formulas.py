@@ -10,8 +10,9 @@ from sqlglot import exp
 from lapwing.query.aggregates.scope import shape_of
 from lapwing.query.derivation import calendar
 from lapwing.query.derivation.columns import NUMERIC
+from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall, Side, compute
-from lapwing.query.derivation.derived import ConstantValue, Derived, KeyValue
+from lapwing.query.derivation.derived import Derived, KeyValue
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.expressions.naming import name_of

@@ -20,8 +20,9 @@ from fractions import Fraction
 from typing import Final
 
 from lapwing.errors import QueryRefused
+from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import compute, interval_end
-from lapwing.query.derivation.derived import ConstantValue, Derived, MeasureValue
+from lapwing.query.derivation.derived import Derived, MeasureValue
 from lapwing.query.measures import Count, Sum
 
 RACE_WEIGHT: Final = Fraction(2)

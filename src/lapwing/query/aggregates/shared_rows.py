@@ -31,8 +31,9 @@ from lapwing.mechanisms.packing import MOST_LEVEL
 from lapwing.query.aggregates.race_to_the_top import at_thresholds
 from lapwing.query.aggregates.scope import Requests
 from lapwing.query.aggregates.truncation import highest, truncated_by_search
+from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import compute, interval_end
-from lapwing.query.derivation.derived import ConstantValue, Derived, MeasureValue
+from lapwing.query.derivation.derived import Derived, MeasureValue
 from lapwing.query.measures import Count, Key, Measure, Sum
 from lapwing.query.text.privacy_options import NamedArguments
 

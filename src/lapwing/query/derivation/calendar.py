@@ -11,8 +11,9 @@ from typing import Final
 
 from lapwing.errors import QueryRefused
 from lapwing.query.derivation.columns import TEMPORAL
+from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall, Side, compute, interval_end
-from lapwing.query.derivation.derived import ConstantValue, Derived, measures_of
+from lapwing.query.derivation.derived import Derived, measures_of
 from lapwing.query.expressions.temporal import unit_of
 
 _WRITTEN: Final = ("date_at", "moment_at")

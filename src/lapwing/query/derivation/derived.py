@@ -21,14 +21,12 @@ from lapwing.query.derivation.columns import (
     Shape,
     as_shape,
     constant,
-    of_labels,
     of_values,
 )
-from lapwing.query.derivation.intervals import Ends, Interval
+from lapwing.query.derivation.intervals import Ends, Interval, exactly
 from lapwing.query.derivation.noisy_trees import NoisyTrees
 from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.distribution import Distribution
-from lapwing.query.expressions.expression import Constant
 from lapwing.query.measures import Key, Measure
 
 
@@ -119,43 +117,7 @@ class KeyValue:
 
     def interval(self, cells: "NoisyCells", _margins: Mapping[Measure, Fraction]) -> Interval | None:
         """Return the number itself in every cell."""
-        return _exactly(self.column(cells))
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConstantValue:
-    """A constant of the question."""
-
-    value: Constant
-    shape: Shape
-
-    children: ClassVar[tuple["Derived", ...]] = ()
-    parts: ClassVar[tuple["Part", ...]] = ()
-
-    @property
-    def has_interval(self) -> bool:
-        """Whether it is a number, which is its own interval."""
-        return isinstance(self.value, Fraction)
-
-    @property
-    def never_null(self) -> bool:
-        """Whether it has a value."""
-        return self.value is not None
-
-    def column(self, _cells: "NoisyCells") -> Column:
-        """Return the constant, which stands for all cells."""
-        if self.shape == "null":
-            return of_labels([None])
-        return constant(self.value) if isinstance(self.value, Fraction) else of_values([self.value], self.shape)
-
-    def interval(self, cells: "NoisyCells", _margins: Mapping[Measure, Fraction]) -> Interval | None:
-        """Return the number itself."""
-        return _exactly(self.column(cells)) if self.has_interval else None
-
-
-def _exactly(column: Column) -> Interval | None:
-    return (Ends(numbers=column), Ends(numbers=column)) if isinstance(column, Rationals) else None
+        return exactly(self.column(cells))
 
 
 Part = Measure | OrderStatistic

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.query.derivation import elementary, rationals
-from lapwing.query.derivation.columns import BoolArray, FloatArray, Rationals, constant, of_numbers
+from lapwing.query.derivation.columns import BoolArray, Column, FloatArray, Rationals, constant, of_numbers
 from lapwing.query.derivation.elementary import End
 
 INTERVAL_CONFIDENCE: Final = Fraction(95, 100)
@@ -62,6 +62,11 @@ _EVERYTHING: Interval = (
     Ends(numbers=_ZERO, infinite=np.full(1, -1)),
     Ends(numbers=_ZERO, infinite=np.full(1, 1)),
 )
+
+
+def exactly(column: Column) -> Interval | None:
+    """Return the interval of known numbers, which is themselves; None for what is no number."""
+    return (Ends(numbers=column), Ends(numbers=column)) if isinstance(column, Rationals) else None
 
 
 def of_ends(values: Sequence[End]) -> Ends:

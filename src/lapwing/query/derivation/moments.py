@@ -13,8 +13,9 @@ of the rows.
 from fractions import Fraction
 
 from lapwing.query.derivation.average import Average
+from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall, compute
-from lapwing.query.derivation.derived import ConstantValue, Derived, MeasureValue
+from lapwing.query.derivation.derived import Derived, MeasureValue
 from lapwing.query.measures import Count, Sum
 
 
