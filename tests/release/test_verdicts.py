@@ -1,11 +1,14 @@
 """Verdicts before paying and beside the answer: from the plan alone, and only where something is to be said."""
 
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import lapwing as lw
 from lapwing.session import Session
 from tests.support.release.small import GDP, opened, row
 
@@ -27,13 +30,32 @@ SAID = [
     (f"SELECT AVG({DAYS}) AS d FROM visits", "d has noise for values from -737,424 to 2,914,634"),
     ("SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan ORDER BY n DESC LIMIT 1", "the rows were chosen by noisy"),
     ("SELECT plan, AVG(age) AS a FROM visits GROUP BY plan ORDER BY 2 LIMIT 1", "the rows were chosen by noisy"),
+    ("SELECT AVG(LEAST(age, 30)) AS a FROM visits", "LEAST and GREATEST pass over NULL: a row without age counts"),
+    ("SELECT COUNT(*) AS n FROM visits WHERE GREATEST(age, 2) > 2", "LEAST and GREATEST pass over NULL"),
+    ("SELECT MEDIAN(LEAST(age, 30)) AS a FROM visits WHERE age > 2 OR plan = 'a'", "LEAST and GREATEST pass over NULL"),
+    ("SELECT plan, COUNT(*) AS n FROM visits WHERE plan <> 'a' GROUP BY plan", "WHERE leaves out rows and never keys"),
+    ("SELECT age, COUNT(*) AS n FROM visits WHERE age BETWEEN 1 AND 2 GROUP BY 1", "WHERE leaves out rows and never"),
+    ("SELECT age, COUNT(*) AS n FROM visits WHERE NOT (age = 1 OR size > 2) GROUP BY 1", "WHERE leaves out rows and"),
+    ("SELECT COUNT(*) AS n FROM visits WHERE age > 1000", "a condition on age holds for no row"),
+    ("SELECT COUNT(*) AS n FROM visits WHERE age + 5 < 0 OR plan = 'a'", "a condition on age holds for no row"),
+    ("SELECT COUNT(*) AS n FROM visits WHERE plan = 'nothing alike'", "plan is compared with a text that the catalog"),
     ("SELECT YEAR(day) AS y, COUNT(*) AS n FROM visits GROUP BY 1", "the answer has 9,999 cells"),
 ]
 SILENT = [
     f"SELECT AVG({DAYS}, contribution_bounds_per_row => (0, 4000)) AS d FROM visits",
-    f"SELECT SUM(LEAST({DAYS}, 100)) - SUM(age) AS d FROM visits",
+    f"SELECT SUM(CASE WHEN day IS NOT NULL THEN LEAST({DAYS}, 100) END) - SUM(age) AS d FROM visits",
     "SELECT SUM(age) AS s, AVG(size) AS z, SUM(age * 1000000) AS m FROM visits",
     "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan ORDER BY plan LIMIT 1",
+    "SELECT AVG(CASE WHEN age IS NOT NULL THEN LEAST(age, 30) END) AS a FROM visits",
+    "SELECT AVG(LEAST(age, 30)) AS a FROM visits WHERE age IS NOT NULL",
+    "SELECT AVG(LEAST(age, 30)) AS a FROM visits WHERE age > 2 AND plan = 'a'",
+    "SELECT SUM(CASE WHEN age > 2 THEN LEAST(age, 30) ELSE 0 END) AS a FROM visits",
+    "SELECT AVG(age, contribution_bounds_per_row => (0, 30)) AS a FROM visits",
+    "SELECT AVG(n) AS a FROM (SELECT person, LEAST(COUNT(*), 3) AS n FROM visits GROUP BY person)",
+    "SELECT plan, COUNT(*) AS n FROM visits WHERE plan IS NOT NULL AND age > 2 GROUP BY plan",
+    "SELECT plan, COUNT(*) AS n FROM visits WHERE plan <> 'z' OR age = 1 GROUP BY plan",
+    "SELECT age, COUNT(*) AS n FROM visits WHERE age * 2 > 4 GROUP BY age",
+    "SELECT COUNT(*) AS n FROM visits WHERE age >= 0 AND plan IN ('a', 'b')",
     "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan ORDER BY n DESC",
 ]
 LONG = [
@@ -43,7 +65,15 @@ LONG = [
     ("SELECT SUM(age, contribution_bounds_per_group => (0, 40)) AS s FROM visits", False),
     ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = 40) COUNT(*) AS n FROM visits", False),
 ]
-VERDICTS = ("has noise for values", "the rows were chosen", "cells with noise of their own")
+VERDICTS = (
+    "has noise for values",
+    "the rows were chosen",
+    "cells with noise of their own",
+    "pass over NULL",
+    "never keys",
+    "holds for no row",
+    "does not list",
+)
 
 
 @pytest.mark.parametrize(("text", "said"), SAID)
@@ -74,3 +104,26 @@ def test_noise_for_many_rows_of_a_unit(tmp_path: Path) -> None:
     assert widths[0] is not None
     assert widths[1] is not None
     assert widths[0] / widths[1] == pytest.approx(10, rel=0.02)
+
+
+def test_what_bounds_rule_out_is_said_and_no_more(tmp_path: Path) -> None:
+    """At each end of the bounds, of numbers, dates and timestamps."""
+    pq.write_table(pa.table({"n": [1], "d": [date(2020, 5, 5)], "t": [datetime(2020, 5, 5)]}), tmp_path / "t.parquet")
+    low, high = "2020-01-01", "2020-12-31"
+    ends = {
+        "n": ("-1", "3"),
+        "d": (f"DATE '{low}'", f"DATE '{high}'"),
+        "t": (f"TIMESTAMP '{low}'", f"TIMESTAMP '{high}'"),
+    }
+    with lw.protect(
+        tmp_path / "t.parquet", privacy_unit="row", epsilon=1, bounds={"n": (-1, 3), "d": (low, high), "t": (low, high)}
+    ) as session:
+        for name, (first, last) in ends.items():
+            none = [f"< {first}", f"> {last}"]
+            inner = [f"<= {first}", f">= {last}", f"= {first}", f"<> {first}", f"< {last}"]
+            for condition in [*none, *inner, f"BETWEEN {first} AND {last}"]:
+                text = f"SELECT COUNT(*) AS n FROM t WHERE {name} {condition}"
+                notes = session.explain(text, epsilon=1).notes
+                assert any("holds for no row" in note for note in notes) is (condition in none), text
+                said = f"{name} is between {first.split()[-1]}".replace("'", "")
+                assert any(note.startswith(said) for note in notes), notes

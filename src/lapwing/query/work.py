@@ -30,6 +30,7 @@ from lapwing.query.relations.relation import ProtectedRows, Relation, Selection
 from lapwing.query.relations.set_operations import DistinctRows, Union
 from lapwing.query.relations.unit_join import UnitJoin
 from lapwing.query.relations.windowed import Window, Windowed
+from lapwing.query.traversal import expressions_of
 
 MULTIPLE: Final = 256
 """A unit may cost so many times what reading its own rows costs, for people whose clock is not trusted."""
@@ -245,19 +246,6 @@ def _lengths(question: Question) -> Iterator[int]:
     yield from (column.max_length for column in columns if column.max_length is not None)
 
 
-def _expressions(question: Question) -> list[Expression]:
-    """Return all expressions of a question."""
-    expressions = [key.expression for key in question.keys]
-    expressions += (argument for measure in question.measures if (argument := argument_of(measure)) is not None)
-    pending = [question.selection]
-    while pending:
-        selection = pending.pop()
-        pending += selection.relation.sources
-        expressions += (value for values in selection.relation.computed for value in values)
-        expressions += () if selection.where is None else (selection.where,)
-    return expressions
-
-
 def _patterns(expressions: Iterable[Expression]) -> Iterator[tuple[str, str, Use]]:
     """Yield the regular expressions in expressions, with their flags and what is asked of them."""
     for node in (node for expression in expressions for node in walk(expression)):
@@ -271,7 +259,7 @@ class _Estimate:
     def __init__(self, question: Question) -> None:
         self.question = question
         self.longest = float(max(_lengths(question), default=1))
-        self.expressions = _expressions(question)
+        self.expressions = expressions_of(question)
         self._read = frozenset[str]().union(*map(columns_of, self.expressions))
         self._sizes: dict[int, float] = {}
 

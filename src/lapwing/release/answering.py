@@ -120,7 +120,7 @@ def sum_of(losses: Sequence[Loss]) -> Loss:
 def notes_of(plan: Plan, priced: Quote) -> tuple[str, ...]:
     """Say which values are clamped, what is left out of each unit, and what else the question makes worth knowing."""
     question, kinds = plan.question, {measure.construct for measure in plan.question.measures}
-    tall = question.units_of_row == 1 and question.selection.rows_per_unit >= MANY_ROWS
+    many = question.units_of_row == 1 and question.selection.rows_per_unit >= MANY_ROWS or (question.cells or 0) >= MANY
     return (
         *_clamping(plan),
         *_bounding(plan),
@@ -128,14 +128,14 @@ def notes_of(plan: Plan, priced: Quote) -> tuple[str, ...]:
         *(notes_on_races(plan) if plan.asked.weights else ()),
         *(notes_on_selection(priced.selecting) if priced.selecting is not None else ()),
         *(notes_on_ranks(plan, priced) if question.distributions else ()),
-        *(verdicts(plan) if tall or plan.limit or "sums" in kinds or (question.cells or 0) >= MANY else ()),
+        *(verdicts(plan) if plan.limit or question.where or kinds - {"counts"} or many else ()),
     )
 
 
 def _clamping(plan: Plan) -> tuple[str, ...]:
     """Say which columns are clamped by design."""
     read, tables = plan.question.columns, plan.question.tables
-    clamped = [c for table in tables for c in table.columns if (table.name, c.name) in read and c.numeric and c.bounded]
+    clamped = [c for table in tables for c in table.columns if (table.name, c.name) in read and c.bounded]
     return tuple(f"{column.name} is {_range(column)}; values outside count as the nearest bound" for column in clamped)
 
 
@@ -170,5 +170,7 @@ def _bound_of(tables: Sequence[Table], kinds: int) -> str:
 
 
 def _range(column: Column) -> str:
+    if not column.numeric:
+        return " and ".join(("between " + str(column.lower), str(column.upper))).replace("+00:00", "")
     step = f" in steps of {float(column.step or 1):g}" if column.type == "decimal" else ""
     return f"between {float(cast(Fraction, column.lower)):.12g} and {float(cast(Fraction, column.upper)):.12g}{step}"

@@ -3,12 +3,27 @@
 A verdict says what is to be expected and what to write instead. None is a number from data.
 """
 
-from typing import Final
+import operator
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any, Final
 
 from lapwing.query.derivation.derived import measures_of, parts_of
-from lapwing.query.expressions.expression import ColumnReference, Expression, Operation, columns_of
+from lapwing.query.expressions.conversion import nullable
+from lapwing.query.expressions.expression import (
+    ColumnReference,
+    Constant,
+    Expression,
+    Literal,
+    Operation,
+    columns_of,
+    walk,
+    written_in,
+)
+from lapwing.query.expressions.types import Fixed, Real
 from lapwing.query.measures import Count, Sum
 from lapwing.query.plan import Plan
+from lapwing.query.traversal import conditions_of, expressions_of
 
 WIDE: Final = 1_000_000
 """Between implied bounds: values that a formula can have in theory, and hardly anybody's row has."""
@@ -16,13 +31,162 @@ MANY: Final = 5_000
 """Cells of an answer."""
 MANY_ROWS: Final = 50
 """Rows of a unit, for all of which there is noise."""
+TESTS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "equal": operator.eq,
+    "member": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+}
+"""Comparisons, by their names in plans."""
 CHOSEN: Final = frozenset({"case", "greatest", "least"})
 """Functions by which a question keeps its values within bounds of its own."""
 
 
 def verdicts(plan: Plan) -> tuple[str, ...]:
     """Return the verdicts on a question."""
-    return (*_on_bounds(plan), *_on_rows(plan), *_on_chosen_rows(plan), *_on_cells(plan))
+    return (
+        *_on_null(plan),
+        *_on_conditions(plan),
+        *_on_keys(plan),
+        *_on_bounds(plan),
+        *_on_rows(plan),
+        *_on_chosen_rows(plan),
+        *_on_cells(plan),
+    )
+
+
+def _on_null(plan: Plan) -> tuple[str, ...]:
+    """Speak of LEAST and GREATEST of what may be NULL: they pass over it, so that such rows count as the constant."""
+    question = plan.question
+    declared = {column.name for table in question.tables for column in table.columns if column.nullable}
+    excluded = {text for condition in conditions_of(question) for text in _looked_at(condition)}
+    names = set[str]()
+    for expression in expressions_of(question):
+        looked_at = excluded | {text for node in walk(expression) for text in _conditions_of_case(node)}
+        for node in walk(expression):
+            if isinstance(node, Operation) and node.function in ("least", "greatest") and not nullable(node):
+                passed = [a for a in node.arguments if nullable(a) and columns_of(a) and columns_of(a) <= declared]
+                names |= {name for a in passed if not _is_there(a, looked_at) for name in written_in(a)}
+    if not names:
+        return ()
+    return (
+        f"LEAST and GREATEST pass over NULL: a row without {' and '.join(sorted(names))} counts as the other argument. "
+        "To leave such rows out, write CASE WHEN x IS NOT NULL THEN LEAST(x, 100) END, or "
+        "AVG(x, contribution_bounds_per_row => (0, 100))",
+    )
+
+
+def _is_there(argument: Expression, looked_at: set[str]) -> bool:
+    """Tell whether conditions look at a value, or at all columns that it is made of."""
+    columns = {str(node) for node in walk(argument) if isinstance(node, ColumnReference)}
+    return str(argument) in looked_at or columns <= looked_at
+
+
+def _conditions_of_case(node: Expression) -> set[str]:
+    """Return the texts of what the conditions of a CASE look at."""
+    if not isinstance(node, Operation) or node.function != "case":
+        return set()
+    return {text for condition in node.arguments[:-1:2] for text in _looked_at(condition)}
+
+
+def _looked_at(condition: Expression) -> set[str]:
+    """Return the texts of what a condition looks at, but for what passes over NULL in it."""
+    texts, pending = set[str](), [condition]
+    while pending:
+        node = pending.pop()
+        texts.add(str(node))
+        passes_over = isinstance(node, Operation) and node.function in ("least", "greatest", "coalesce", "or")
+        pending += () if passes_over else node.children
+    return texts
+
+
+def _on_conditions(plan: Plan) -> tuple[str, ...]:
+    """Speak of conditions that hold for nobody: values are within their bounds, and mostly among those listed."""
+    notes = dict[str, None]()
+    for condition in conditions_of(plan.question):
+        for node in walk(condition):
+            if isinstance(node, Operation) and node.function in TESTS:
+                names = " and ".join(sorted(written_in(node)))
+                if _is_ruled_out(node):
+                    notes[f"a condition on {names} holds for no row, as bounds are where values end"] = None
+                elif names and _names_unlisted(node):
+                    notes[f"{names} is compared with a text that the catalog does not list"] = None
+    return tuple(notes)
+
+
+def _is_ruled_out(node: Operation) -> bool:
+    """Tell whether the bounds of what is compared rule a comparison out."""
+    left, *others = (_ends(argument) for argument in node.arguments)
+    if left is None or not columns_of(node):
+        return False
+    for right in others:
+        if right is None:
+            return False
+        below, above = left[1] < right[0], right[1] < left[0]
+        match node.function:
+            case "less" if not above and left[0] != right[1]:
+                return False
+            case "less_equal" if not above:
+                return False
+            case "greater" if not below and left[1] != right[0]:
+                return False
+            case "greater_equal" if not below:
+                return False
+            case "equal" | "member" if not (above or below):
+                return False
+            case "not_equal":
+                return False
+    return True
+
+
+def _ends(argument: Expression) -> tuple[Fraction, Fraction] | None:
+    kind = argument.type
+    low, high = kind.interval() if isinstance(kind, Fixed | Real) else (kind.low, kind.high)
+    return None if low is None or high is None else (Fraction(low), Fraction(high))
+
+
+def _names_unlisted(node: Operation) -> bool:
+    column, *others = sorted(node.arguments, key=lambda argument: not isinstance(argument, ColumnReference))
+    if node.function not in ("equal", "member") or not isinstance(column, ColumnReference) or not column.listed:
+        return False
+    return any(isinstance(o, Literal) and isinstance(o.value, str) and o.value not in column.listed for o in others)
+
+
+def _on_keys(plan: Plan) -> tuple[str, ...]:
+    """Speak of public keys that the condition on rows rules out: their rows go, and their cells stay."""
+    question = plan.question
+    for key in question.keys if question.where is not None else ():
+        left = sum(_holds(question.where, str(key.expression), value) is False for value in key.domain)
+        if left:
+            return (
+                f"WHERE leaves out rows and never keys: of the {len(key.domain):,} keys of {key.name}, {left:,} "
+                f"{'has' if left == 1 else 'have'} no rows here, and what is shown of them is noise. HAVING, with the "
+                "same condition, drops them",
+            )
+    return ()
+
+
+def _holds(condition: Expression | None, key: str, value: Constant) -> bool | None:
+    """Tell whether a condition holds in the rows of a key; None if they decide, or it is too much to tell."""
+    if not isinstance(condition, Operation):
+        return None
+    match condition.function, condition.arguments:
+        case "and", parts:
+            return False if any(_holds(part, key, value) is False for part in parts) else None
+        case "or", parts:
+            return False if all(_holds(part, key, value) is False for part in parts) else None
+        case "not", (part,):
+            inner = _holds(part, key, value)
+            return None if inner is None else not inner
+        case function, (first, *others) if function in TESTS and str(first) == key:
+            known = [other.value for other in others if isinstance(other, Literal)]
+            if len(known) < len(others) or {type(constant) for constant in known} != {type(value)}:
+                return None
+            return any(TESTS[function](value, constant) for constant in known)
+    return None
 
 
 def _on_bounds(plan: Plan) -> tuple[str, ...]:

@@ -154,7 +154,7 @@ def _in_whole_numbers(argument: Expression, named: NamedArguments | None) -> Exp
     if named is not None and named.contribution_bounds_per_row is not None:
         raise QueryRefused(
             "A date or timestamp takes no contribution_bounds_per_row",
-            remedy="Write LEAST(GREATEST(x, DATE '2000-01-01'), DATE '2030-12-31').",
+            remedy="Write " + conversion.clamp_written("DATE '2000-01-01'", "DATE '2030-12-31'") + ".",
         )
     return temporal.whole_number(argument)
 

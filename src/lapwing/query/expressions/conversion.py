@@ -45,7 +45,17 @@ REAL_STEPS = 2**20
 SUMMABLE_BITS = 40
 
 GUARDED_CAST = "Write TRY_CAST(x AS DOUBLE): it is NULL where there is no number."
-NEEDS_BOUNDS = "Declare `lower` and `upper` for its columns in the catalog, or write LEAST(GREATEST(x, 0), 100)."
+
+
+def clamp_written(low: object, high: object) -> str:
+    """Return what to write so that x is bounded and NULL where it was NULL: LEAST and GREATEST pass over that."""
+    return f"CASE WHEN x IS NOT NULL THEN LEAST(GREATEST(x, {low}), {high}) END"
+
+
+NEEDS_BOUNDS = (
+    f"Declare `lower` and `upper` for its columns in the catalog, or write {clamp_written(0, 100)}. "
+    "Aggregates have contribution_bounds_per_row => (0, 100) for that."
+)
 
 
 def interval_of(argument: Expression) -> tuple[Fraction, Fraction]:
@@ -113,7 +123,9 @@ def rescale(argument: Expression, step: Fraction) -> Expression:
     if kind.step == step:
         return argument
     if not kind.bounded and step < FINEST_STEP:
-        raise QueryRefused("An unbounded number is compared at more than 18 decimals", remedy=NEEDS_BOUNDS)
+        raise QueryRefused(
+            "An unbounded number is compared at more than 18 decimals", remedy=f"Write {clamp_written(0, 100)}."
+        )
     factor = multiple(kind.step, step)
     low = None if kind.low is None else kind.low * factor
     high = None if kind.high is None else kind.high * factor

@@ -14,6 +14,7 @@ from lapwing.errors import QueryRefused
 from lapwing.query.expressions import arithmetic, days
 from lapwing.query.expressions.conversion import (
     bounds_of,
+    clamp_written,
     fixed,
     in_calendar,
     integers_of,
@@ -135,8 +136,9 @@ def whole_number(argument: Expression) -> Expression:
         word_of = kind.name.upper()
         raise QueryRefused(
             f"The bounds of {names} are not known",
-            remedy=f"Declare `lower` and `upper` for its columns in the catalog, or write "
-            f"LEAST(GREATEST(x, {word_of} '2000-01-01'), {word_of} '2030-12-31').",
+            remedy="Declare `lower` and `upper` for its columns in the catalog, or write "
+            + clamp_written(f"{word_of} '2000-01-01'", f"{word_of} '2030-12-31'")
+            + ".",
         )
     argument = in_calendar(argument)
     if kind.name == "timestamp":
@@ -245,7 +247,7 @@ def make_date(year: Expression, month: Expression, day: Expression) -> Expressio
         if not low <= ends[0] <= ends[1] <= high:
             raise QueryRefused(
                 f"A part of MAKE_DATE may lie outside {low} to {high}",
-                remedy=f"Write LEAST(GREATEST(x, {low}), {high}).",
+                remedy=f"Write {clamp_written(low, high)}.",
             )
     years, months, month_days = (rescale(argument, ONE) for argument in parts)
     first, last = integers_of(years)
