@@ -62,7 +62,7 @@ class BudgetView:
     as_if_cap: Reading
     whenever: Reading
     version: int
-    history: tuple[HistoryRow, ...]
+    history: tuple[HistoryRow, ...] = field(repr=False)
     delta_keys: Fraction = Fraction(0)
     delta_keys_spent: Fraction = Fraction(0)
     by_part: PartsAccount | None = None
@@ -77,6 +77,11 @@ class BudgetView:
     allowances: tuple[AllowanceView, ...] = ()
     most: Loss | None = None
     stopped_by_curator: bool = False
+
+    def __str__(self) -> str:
+        promise = f"epsilon {float(self.epsilon):g}" + (f", delta {float(self.delta):g}" if self.delta else "")
+        answers = "1 answer" if len(self.history) == 1 else f"{len(self.history):,} answers"
+        return f"{promise}: {self.share_spent:.1%} is spent, on {answers}"
 
     @property
     def parts(self) -> dict[str, Loss]:

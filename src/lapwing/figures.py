@@ -37,7 +37,7 @@ def with_margins(values: Sequence["Cell"], low: "EndArray", high: "EndArray") ->
     """
     if low.dtype.kind == "M":
         ends = zip(values, low.tolist(), high.tolist(), strict=True)
-        return [(plain(value), "" if None in (a, b) else f" {plain(a)} … {plain(b)}") for value, a, b in ends]
+        return [(plain(value), "" if None in (a, b) else f" [{plain(a)} … {plain(b)}]") for value, a, b in ends]
     cells = [(value, float(least), float(most)) for value, least, most in zip(values, low, high, strict=True)]
     reaches = [reach_of(*cell) for cell in cells]
     places = max((places_of(reach) for reach in reaches if math.isfinite(reach)), default=0)

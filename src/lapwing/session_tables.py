@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from lapwing.builder.opened import names_of
 from lapwing.builder.relations import Named
 from lapwing.documents.dataset_document import DatasetDocument, dataset_document
+from lapwing.errors import QueryRefused
 from lapwing.tables import Tables, tables_of
 
 if TYPE_CHECKING:
@@ -16,9 +17,18 @@ def session_document(name: str, session: "Session") -> DatasetDocument:
 
     That is the columns of every table and view, and which of them is the unit.
     """
-    begun = [session.table(name).relation for name in names_of(session.catalog)]
-    relations = [{"name": one.name, "columns": one.names, "unit": one.unit} for one in begun if isinstance(one, Named)]
+    begun = [_begun(session, name) for name in names_of(session.catalog)]
+    relations = [{"name": one.name, "columns": one.names, "unit": one.unit} for one in begun if one is not None]
     return {**dataset_document(name, session.catalog), "relations": relations}
+
+
+def _begun(session: "Session", name: str) -> Named | None:
+    """Return a table or view as a question begins with it; None for a view that cannot be answered."""
+    try:
+        relation = session.table(name).relation
+    except QueryRefused:
+        return None
+    return relation if isinstance(relation, Named) else None
 
 
 def tables_of_session(session: "Session") -> Tables:

@@ -73,7 +73,7 @@ class TableDescription:
     def summary(self) -> str:
         """What it is and who is protected in it, in words."""
         if self.kind != "protected":
-            return "public" if self.kind == "public" else f"view: {self.sql}"
+            return "public" if self.kind == "public" else f"view: {' '.join((self.sql or '').split())}"
         if self.privacy_unit == "row":
             return "protected, each row by itself"
         most = "one row" if self.max_rows_per_unit == 1 else f"at most {self.max_rows_per_unit:,} rows"
@@ -103,9 +103,10 @@ class Tables(Mapping[str, TableDescription]):
 
     def __init__(self, tables: Sequence[TableDescription]) -> None:
         self._tables = {table.name: table for table in tables}
+        self._folded = {table.name.casefold(): table for table in tables}
 
     def __getitem__(self, name: str) -> TableDescription:
-        found = self._tables.get(name)
+        found = self._tables.get(name) or self._folded.get(str(name).casefold())
         if found is None:
             raise KeyError(f"There is no table or view {name!r:.80}. {meant('Tables', str(name), self._tables)}")
         return found

@@ -237,7 +237,8 @@ def test_parquet_declares_its_types(parquet: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stem", "name"), [("visits", "visits"), ("a b-c.d", "a_b_c_d"), ("1x", "t_1x"), ("äö", "data"), ("Größe", "Gr_e")]
+    ("stem", "name"),
+    [("visits", "visits"), ("a b-c.d", "a_b_c_d"), ("1x", "t_1x"), ("äö", "ao"), ("日本", "data"), ("Größe", "Grosse")],
 )
 def test_table_names(stem: str, name: str) -> None:
     assert table_name(Path(f"{stem}.parquet")) == name

@@ -64,6 +64,7 @@ def test_a_csv_file_is_text_unless_its_types_are_said(folder: Path, run: Run) ->
         (("visits.parquet", COUNT), "visits.parquet is not protected yet. Say by --privacy-unit"),
         (("visits.parquet", COUNT, "--privacy-unit", "person_id"), "--max-rows is missing"),
         (("visits.parquet",), "What is asked of visits.parquet?"),
+        (("visits.xls", COUNT, *PROTECTED), "visits.xls is no file of data that can be read: the name of one ends in"),
         (("SELECT", "COUNT(*)", "FROM", "visits"), "put it in double quotes"),
         ((COUNT, "--budget", "4"), "--budget goes with a file of data"),
         (("visits.parquet", COUNT, "--budget", "0"), "--budget is '0'"),
@@ -91,3 +92,23 @@ def test_a_shell_opens_a_file_too(folder: Path, run: Run, monkeypatch: pytest.Mo
     assert run("shell", "visits.parquet", "--epsilon", "0.5", *PROTECTED).status == 0
     with lw.connect("visits.lapwing.toml") as session:
         assert len(session.budget().history) == 1, folder
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("1,34,55.2,a", "holds 1, 34, 55.2"),
+        ("x,2024-01-05", "holds 2024-01-05"),
+        ("id,3.5.2024", "holds 3.5.2024"),
+        ("country,1990,1991", None),
+        ("id,age", None),
+    ],
+)
+def test_a_first_line_like_a_row_is_asked_about(folder: Path, run: Run, header: str, said: str | None) -> None:
+    (folder / "odd.csv").write_text(f"{header}\n" + header.replace("x", "y") + "\n")
+    first = run("query", "odd.csv", "SELECT COUNT(*) AS n FROM odd", "--epsilon", "0.5", "--privacy-unit", "row")
+    assert ("like a row" in first.err) is (said is not None)
+    assert said is None or said in " ".join(first.err.split())
+    usual = ("--privacy-unit", "row", "--epsilon", "1", "--types", f"{header.split(',')[0]}=string")
+    drafted = run("init", "odd.csv", *usual)
+    assert ("like a row" in " ".join(drafted.err.split())) is (said is not None)

@@ -105,6 +105,10 @@ def test_what_was_given_is_not_asked(folder: Path, typed: Typed) -> None:
         (2, "many", "'many' is no whole number of 1 or more"),
         (2, "0", "'0' is no whole number"),
         (3, "110", "is not a pair"),
+        (3, "1,5:2,2", "is not a number"),
+        (3, "110:0", "110"),
+        (4, "1900:2000", "is not a date; write one like 2024-12-31"),
+        (4, "0:30.000.000", "is not a date"),
         (8, "-1", "Epsilon is '-1'"),
         (9, "1", "Delta is '1'"),
     ],
@@ -162,3 +166,45 @@ def test_names_of_other_columns(name: str) -> None:
 )
 def test_numbers_as_they_are_typed(number: Fraction, shown: str) -> None:
     assert plain(number) == shown
+
+
+def test_answers_survive_what_is_refused_at_the_end(file: Path, typed: Typed) -> None:
+    outcome = typed(ANSWERS, "people.csv", "--max-length", "age=5")
+    assert outcome.status == 2
+    assert "What was answered, to mend and to run again:\n  lapwing init people.csv" in outcome.err
+    assert "--bounds age=0:110" in outcome.err
+    assert not (file.parent / "lapwing.toml").exists()
+
+
+def test_ctrl_c_has_a_line_of_its_own(file: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pressed() -> str:
+        raise KeyboardInterrupt
+
+    keyboard = Keyboard()
+    monkeypatch.setattr(keyboard, "readline", pressed)
+    monkeypatch.setattr(sys, "stdin", keyboard)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    outcome = run("init", file.name)
+    assert outcome.status == 130
+    assert outcome.err.endswith("> \nlapwing: Interrupted; nothing was charged.\n")
+
+
+def test_json_lines_are_shown_with_the_columns_of_the_first(folder: Path, typed: Typed) -> None:
+    (folder / "people.jsonl").write_text('{"id": 1, "age": 30, "more": [1]}\n{"id": 2, "town": "Ulm"}\n')
+    outcome = typed(["town=string", "id", "1", "0:110", "", "", "", "", "", ""], "people.jsonl")
+    assert outcome.status == 0, outcome.err
+    (table,) = load(folder / "lapwing.toml").tables
+    assert [(column.name, column.type) for column in table.columns] == [
+        ("id", "integer"), ("age", "integer"), ("town", "string")
+    ]  # fmt: skip
+
+
+def test_types_of_folders_are_asked_for(folder: Path, typed: Typed) -> None:
+    for year in ("2024", "2025"):
+        (folder / "stays" / f"year={year}").mkdir(parents=True)
+        (folder / "visits.parquet").rename(folder / "stays" / f"year={year}" / "part.parquet")
+        (folder / "visits.parquet").write_bytes((folder / "stays" / f"year={year}" / "part.parquet").read_bytes())
+    outcome = typed(["", "person_id", "1", ".", ".", "", "", "", "", ""], "stays")
+    assert outcome.status == 0, outcome.err
+    (table,) = load(folder / "lapwing.toml").tables
+    assert (table.source, table.columns[-1].name, table.columns[-1].type) == ("stays/**/*.parquet", "year", "integer")

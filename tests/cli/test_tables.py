@@ -125,3 +125,13 @@ def test_in_python(clinic: Path) -> None:
     assert repr(tables).splitlines()[2] == "  wards     public"
     with pytest.raises(KeyError, match="Did you mean 'wards'"):
         tables["ward"]
+
+
+def test_case_does_not_matter_and_a_broken_view_breaks_nothing_else(clinic: Path, run: Run) -> None:
+    assert run("describe", "PATIENTS").out == run("describe", "patients").out
+    broken = f'{CATALOG}\n[views.odd]\nsql = """\nSELECT FOO(cost) AS x\nFROM visits\n"""\n'
+    (clinic / "lapwing.toml").write_text(broken)
+    listed = run("tables")
+    assert listed.status == 0
+    assert "view: SELECT FOO(cost) AS x FROM visits" in " ".join(listed.out.split())
+    assert run("describe", "patients").status == 0

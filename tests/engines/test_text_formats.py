@@ -7,7 +7,15 @@ import pytest
 
 import lapwing as lw
 from lapwing.catalog.file_columns import found_text, guessed_types
-from lapwing.catalog.text_files import ENCODINGS, TextFormat, first_line_says, format_of, header, seems_encoded
+from lapwing.catalog.text_files import (
+    ENCODINGS,
+    TextFormat,
+    encoding_named,
+    first_line_says,
+    format_of,
+    header,
+    seems_encoded,
+)
 from lapwing.catalog.toml import load, loads
 from lapwing.cli import main
 
@@ -188,3 +196,24 @@ def test_init_writes_what_was_found(
     capsys.readouterr()
     assert main(["data", "check"]) == 0
     assert main(["query", "SELECT COUNT(*) AS n FROM t JOIN codes ON t.id = codes.id", "--epsilon", "0.5"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "means"),
+    [
+        ("cp1252", "windows-1252"),
+        ("latin1", "latin-1"),
+        ("ISO-8859-1", "latin-1"),
+        ("UTF8", "utf-8"),
+        ("sjis", "shift_jis"),
+        ("klingon", None),
+    ],
+)
+def test_an_encoding_is_known_by_its_other_names(tmp_path: Path, name: str, means: str | None) -> None:
+    assert encoding_named(name) == means
+    if means not in (None, "utf-8"):
+        towns = write(tmp_path / "t.csv", str(means))
+        assert counts(tmp_path / "t.csv", towns, encoding=name) == [150, 150]
+        (table,) = load(tmp_path / "t.lapwing.toml").tables
+        assert table.text is not None
+        assert table.text.encoding == means

@@ -13,6 +13,7 @@ from fractions import Fraction
 from numbers import Integral
 from pathlib import Path
 from typing import NoReturn, cast, final
+from unicodedata import combining, normalize
 
 from lapwing.catalog import spelling
 from lapwing.catalog.column_checks import NUMERIC
@@ -21,9 +22,9 @@ from lapwing.catalog.model import ROW, Budget, Catalog, Table
 from lapwing.catalog.patterns import folder_of
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.public import PublicTable
-from lapwing.catalog.source_names import stem
+from lapwing.catalog.source_names import is_text, stem
 from lapwing.catalog.table import Bound, Column, Value
-from lapwing.catalog.text_files import TextFormat
+from lapwing.catalog.text_files import TextFormat, like_values
 from lapwing.catalog.toml import default_measure
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.measures import Number, exact
@@ -102,12 +103,14 @@ def draft(
         public_tables=tuple(public_tables),
         folder=(folder or folder_of(source)).absolute(),
     )
-    return Draft(catalog=catalog, notes=(*_table_notes(table, columns), *_delta_notes(budget.delta, people)))
+    notes = (*_table_notes(table, columns, budget.delta_keys), *_delta_notes(budget.delta, people))
+    return Draft(catalog=catalog, notes=notes)
 
 
 def table_name(source: Path) -> str:
     """Return the name of a file's table: the file's own, with underscores for what a bare SQL name cannot hold."""
-    name = re.sub(r"[^A-Za-z0-9_]+", "_", stem(source)).strip("_") or "data"
+    plain = "".join(letter for letter in normalize("NFKD", stem(source).replace("ß", "ss")) if not combining(letter))
+    name = re.sub(r"[^A-Za-z0-9_]+", "_", plain).strip("_") or "data"
     return f"t_{name}" if name[0].isdigit() else name
 
 
@@ -140,7 +143,9 @@ def _table(
         refuse(f"{place}.max_rows_per_unit", reason)
     with within(f"{place}."):
         columns = tuple(
-            _column(column, column.type, bounds.get(column.name), values.get(column.name), lengths.get(column.name))
+            drafted_column(
+                column, column.type, bounds.get(column.name), values.get(column.name), lengths.get(column.name)
+            )
             for column in file_columns
             if column.type is not None
         )
@@ -189,13 +194,17 @@ def _names(columns: Sequence[FileColumn]) -> str:
     return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
 
 
-def _column(
+def drafted_column(
     column: FileColumn,
     kind: str,
-    bounds: tuple[Edge, Edge] | None,
-    values: Sequence[object] | None,
-    length: int | None,
+    bounds: tuple[Edge, Edge] | None = None,
+    values: Sequence[object] | None = None,
+    length: int | None = None,
 ) -> Column:
+    """Return a column of a catalog, of a type that it can have.
+
+    Raises: CatalogError or InvalidParameter for bounds, values or a length that are none of this type.
+    """
     name = column.name
     if column.untyped and bounds is not None:
         _refuse_untyped(name, "which has no bounds; give")
@@ -272,7 +281,12 @@ def _listed_value(place: str, kind: str, value: object) -> object:
     return value
 
 
-def _table_notes(table: Table, columns: Sequence[FileColumn]) -> Iterable[str]:
+def _table_notes(table: Table, columns: Sequence[FileColumn], delta_keys: Fraction) -> Iterable[str]:
+    if is_text(Path(table.source)) and (odd := like_values([column.name for column in columns])):
+        yield (
+            f"The first line holds {odd}, like a row: a CSV file begins with the names of its columns, which are "
+            "public. If it is a row, put a line of names before it, and begin again."
+        )
     left_out = [f"{spelling.key(column.name)} ({column.stored_as})" for column in columns if column.type is None]
     if left_out:
         yield f"Left out, because a catalog has no such type: {', '.join(left_out)}."
@@ -284,7 +298,7 @@ def _table_notes(table: Table, columns: Sequence[FileColumn]) -> Iterable[str]:
     if unbounded:
         yield f"Without bounds, hence not for SUM and AVG: {', '.join(unbounded)}."
     unlisted = [spelling.key(column.name) for column in asked if column.type == "string" and column.values is None]
-    if unlisted:
+    if unlisted and not delta_keys:
         yield f"Without values, hence not for GROUP BY unless delta_keys is above 0: {', '.join(unlisted)}."
 
 

@@ -30,7 +30,7 @@ from lapwing.catalog.place import refuse, within
 from lapwing.catalog.several_files import guessed_partitions, partition_keys
 from lapwing.catalog.source_names import DATA, ending, holds_no_types, is_json, is_text
 from lapwing.catalog.table import Column
-from lapwing.catalog.text_files import ENCODINGS, TextFormat, first_line_says, format_of, header
+from lapwing.catalog.text_files import ENCODINGS, TextFormat, encoding_named, first_line_says, format_of, header
 from lapwing.errors import CatalogError, DataFault
 
 
@@ -228,6 +228,7 @@ def found_text(
 
     Raises: DataFault if the file is missing or unreadable. CatalogError for an encoding that is not known.
     """
+    encoding = encoding and (encoding_named(encoding) or encoding)
     given = {"delimiter": delimiter, "quote": quote, "encoding": encoding}
     said = {key: value for key, value in given.items() if value is not None}
     if not is_text(source):

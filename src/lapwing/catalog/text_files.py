@@ -120,6 +120,28 @@ def header(path: Path, written: TextFormat) -> list[str]:
     return _told_apart(names)
 
 
+def like_values(names: Sequence[str]) -> str:
+    """Return those names of a first line that look like values, if it looks like a row: empty if it does not.
+
+    Years may well be names, of columns beside one with a word for a name.
+    """
+    odd = [name for name in names if re.fullmatch(r"[-+]?\d+([.,]\d+)?|\d{4}-\d\d-\d\d.*|\d\d?[./]\d\d?[./]\d+", name)]
+    is_row = names[:1] == odd[:1] or any(re.search(r"[-.,/]", name) for name in odd)
+    return ", ".join(odd[:3]) if odd and is_row else ""
+
+
+def encoding_named(name: str) -> str | None:
+    """Return the encoding that a name means, by any that the standard library has for it; None if there is none."""
+    if name in ENCODINGS:
+        return name
+    try:
+        meant = codecs.lookup(name)
+    except LookupError:
+        return None
+    alike = (ours for ours, theirs in ENCODINGS.items() if codecs.lookup(theirs).name == meant.name)
+    return meant.name if meant.name in ENCODINGS else next(alike, None)
+
+
 def _told_apart(names: Sequence[str]) -> list[str]:
     taken, told = {name.casefold() for name in names}, list[str]()
     for place, name in enumerate(names):

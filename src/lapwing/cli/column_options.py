@@ -10,7 +10,7 @@ from lapwing.errors import InvalidParameter
 Content = TypeVar("Content")
 
 SHAPES: Final = {
-    "--types": "COLUMN=TYPE, like age=integer,cost=decimal:0.01",
+    "--types": "COLUMN=TYPE, like age=integer,cost=decimal:0.01, and a name with a comma as '\"a, b=integer\"'",
     "--bounds": "COLUMN=LOWER:UPPER, like cost=0:5000",
     "--values": "COLUMN=A,B, like plan=a,b",
     "--max-length": "COLUMN=BYTES, like note=2000",

@@ -66,7 +66,7 @@ def names(parts: Sequence[str], most: int = 5) -> str:
 
 def epsilon(value: float | Fraction) -> str:
     """Return an epsilon to three digits."""
-    return f"{float(value):.3g}"
+    return f"{float(value):.3g}" if value < 999.5 else f"{float(value):,.0f}"
 
 
 def delta(value: Fraction) -> str:

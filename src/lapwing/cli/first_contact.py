@@ -10,7 +10,8 @@ import typer
 
 import lapwing as lw
 from lapwing.catalog.several_files import named
-from lapwing.catalog.source_names import catalog_beside, ending, is_text
+from lapwing.catalog.source_names import DATA, catalog_beside, ending, is_text
+from lapwing.catalog.text_files import like_values
 from lapwing.cli import options
 from lapwing.cli.column_options import bounds_of, types_of, values_of
 from lapwing.cli.console import note
@@ -116,6 +117,11 @@ def split_asked(texts: Sequence[str]) -> tuple[Path | None, str]:
             return Path(data), sql
         case [data]:
             raise InvalidParameter(f"What is asked of {data[:80]}? Write the question after it, in double quotes.")
+        case [data, sql] if Path(data).suffix and " " not in data:
+            raise InvalidParameter(
+                f"{data[:80]} is no file of data that can be read: the name of one ends in {', '.join(DATA[:3])}, "
+                f"{DATA[7]} or one of these with .gz or .zst."
+            )
     raise InvalidParameter("The question is one text: put it in double quotes, after a file of data if there is one.")
 
 
@@ -173,6 +179,12 @@ def _protected(data: Path, protection: Protection) -> "Session":
     if before is None:
         whole = f"epsilon {epsilon_text(budget.epsilon)}" + (f", delta {float(budget.delta):g}" if budget.delta else "")
         note("written", f"{beside}: the budget of all answers together is {whole} (--budget says another)")
+        if odd := like_values([column.name for column in session.catalog.tables[0].columns]) if is_text(data) else "":
+            note(
+                "note",
+                f"The first line holds {odd}, like a row: a CSV file begins with the names of its columns, which are "
+                f"public. If it is a row, put a line of names before it, and remove {beside}.",
+            )
         if is_text(data) and protection.types is None:
             note("note", "A CSV file holds no types, so every column is text; --types age=integer says others.")
     return session

@@ -15,7 +15,7 @@ from lapwing.cli.characters import visible
 from lapwing.cli.column_options import bounds_of, lengths_of, types_line, types_of, values_of
 from lapwing.cli.console import complain, labelled, note, rendered
 from lapwing.cli.options import DEFAULT_CATALOG, NeighbouringOption, Unreadable, above_zero, amount, part_of_one
-from lapwing.errors import CatalogError, InvalidParameter
+from lapwing.errors import CatalogError, InvalidParameter, LapwingError
 
 if TYPE_CHECKING:
     from lapwing.catalog.model import Catalog
@@ -194,7 +194,12 @@ def command(
         public_tables=[public_draft(file, folder) for file in public or ()],
         text=said.text(source),
     )
-    drafted, advice = drafting(delta=said.delta or 0, measure=measure and measure.value), ""
+    try:
+        drafted, advice = drafting(delta=said.delta or 0, measure=measure and measure.value), ""
+    except LapwingError:
+        if missing:  # so that nothing that was answered is lost
+            complain(visible(f"\nWhat was answered, to mend and to run again:\n{_command(source, said)}\n", keep="\n"))
+        raise
     if questions is not None:
         taken, advice = _advised(drafted.catalog, questions, measure)
         if taken != drafted.catalog.budget.measure:  # pure: it has no use for a delta beyond that of keys

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, final
 from rich.console import RenderableType
 from rich.text import Text
 
-from lapwing.catalog.draft import table_name
+from lapwing.catalog.draft import drafted_column, table_name
 from lapwing.catalog.file_columns import found_text, guessed_types, read_columns, type_of
 from lapwing.catalog.model import ROW
 from lapwing.catalog.several_files import partition_keys
@@ -180,17 +180,18 @@ def _bounds(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
     found = []
     for column in open_ones:
         example = {"date": "2020-01-01:2029-12-31", "timestamp": "2020-01-01:2029-12-31"}.get(str(column.type), "0:100")
-        answer = _answer(f"{column.name} ({column.type}), like {example}", None, _pair(column.name))
+        answer = _answer(f"{column.name} ({column.type}), like {example}", None, _pair(column))
         if answer == SKIP_REST:
             break
         found += [f"{column.name}={answer}"] if answer else []
     return replace(said, bounds=[*said.bounds, *found])
 
 
-def _pair(name: str) -> Callable[[str], str]:
+def _pair(column: "FileColumn") -> Callable[[str], str]:
     def read(answer: str) -> str:
         if answer not in ("", SKIP_REST):
-            bounds_of([f"{name}={answer}"])
+            pair = bounds_of([f"{column.name}={answer}"])[column.name]
+            drafted_column(column, str(column.type), bounds=pair)
         return answer
 
     return read
@@ -208,17 +209,17 @@ def _values(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
     )
     found = []
     for column in open_ones:
-        answer = _answer(column.name, None, _list(column.name))
+        answer = _answer(column.name, None, _list(column))
         if answer == SKIP_REST:
             break
         found += [f"{column.name}={answer}"] if answer else []
     return replace(said, values=[*said.values, *found])
 
 
-def _list(name: str) -> Callable[[str], str]:
+def _list(column: "FileColumn") -> Callable[[str], str]:
     def read(answer: str) -> str:
         if answer not in ("", SKIP_REST):
-            values_of([f"{name}={answer}"])
+            drafted_column(column, str(column.type), values=values_of([f"{column.name}={answer}"])[column.name])
         return answer
 
     return read
@@ -316,7 +317,11 @@ def _answer(label: str, default: str | None, read: Callable[[str], Answer]) -> A
     while True:
         sys.stderr.write(f"{label} {usual}> ".lstrip())
         sys.stderr.flush()
-        line = sys.stdin.readline()
+        try:
+            line = sys.stdin.readline()
+        except KeyboardInterrupt:
+            complain("")  # so that what is said of it has a line of its own
+            raise
         if not line:
             complain("")
             raise InvalidParameter("The answers ended before the questions did. Nothing was written.")

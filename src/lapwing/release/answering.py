@@ -120,7 +120,7 @@ def sum_of(losses: Sequence[Loss]) -> Loss:
 def notes_of(plan: Plan, priced: Quote) -> tuple[str, ...]:
     """Say which values are clamped, what is left out of each unit, and what else the question makes worth knowing."""
     question, kinds = plan.question, {measure.construct for measure in plan.question.measures}
-    many = question.units_of_row == 1 and question.selection.rows_per_unit >= MANY_ROWS or (question.cells or 0) >= MANY
+    much = plan.limit or (question.units_of_row == 1 and question.selection.rows_per_unit >= MANY_ROWS)
     return (
         *_clamping(plan),
         *_bounding(plan),
@@ -128,7 +128,7 @@ def notes_of(plan: Plan, priced: Quote) -> tuple[str, ...]:
         *(notes_on_races(plan) if plan.asked.weights else ()),
         *(notes_on_selection(priced.selecting) if priced.selecting is not None else ()),
         *(notes_on_ranks(plan, priced) if question.distributions else ()),
-        *(verdicts(plan) if plan.limit or question.where or kinds - {"counts"} or many else ()),
+        *(verdicts(plan) if much or question.where or kinds - {"counts"} or (question.cells or 0) >= MANY else ()),
     )
 
 

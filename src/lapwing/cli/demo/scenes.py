@@ -59,8 +59,8 @@ SCENES: Final = (
         title="How often did they see a doctor?",
         before=(
             "A sum must hide the person who could change it most: five years of 52 visits, says the catalog. Few "
-            "people come near that, and the question says so, by bounds of its own: hardly anything is cut off, and there "
-            "is much less to hide."
+            "people come near that, and the question says so, by bounds of its own: hardly anything is cut off, and "
+            "there is much less to hide."
         ),
         sql="""SELECT plan, sex, AVG(outpatient_visits, contribution_bounds_per_row => (0, 20)) AS visits
 FROM rand_hie GROUP BY plan, sex""",

@@ -152,7 +152,9 @@ def _ends(column: Column, value: str, there: str) -> str:
 
 
 def _shown(end: object) -> str | None:
-    return None if end is None else f"{end:,.10g}" if isinstance(end, float) else str(end)
+    if isinstance(end, float):
+        return f"{end:,.10g}" if abs(end) >= 10_000 else f"{end:.10g}"  # a year has no comma
+    return None if end is None else str(end)
 
 
 # ---- whose rows they are ---------------------------------------------------------------------------------------------
