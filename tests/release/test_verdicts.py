@@ -1,6 +1,7 @@
 """Verdicts before paying and beside the answer: from the plan alone, and only where something is to be said."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 
@@ -9,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import lapwing as lw
+from lapwing.opening import open_session
 from lapwing.session import Session
-from tests.support.release.small import GDP, opened, row
+from tests.support.release.small import GDP, catalog, opened, row, write
 
 DAYS = "DATE_DIFF('day', DATE '2020-01-01', day)"
 
@@ -127,3 +129,31 @@ def test_what_bounds_rule_out_is_said_and_no_more(tmp_path: Path) -> None:
                 assert any("holds for no row" in note for note in notes) is (condition in none), text
                 said = f"{name} is between {first.split()[-1]}".replace("'", "")
                 assert any(note.startswith(said) for note in notes), notes
+
+
+def test_noise_beyond_all_rows_that_there_may_be(tmp_path: Path) -> None:
+    """Of 500 rows at most, with bounds -1 to 3: it is said where the half-width that `explain` states is as wide."""
+    table = catalog(tmp_path, budget=GDP)
+    described = table.with_table(replace(table.tables[0], rows_at_most=500))
+    write(tmp_path, [row(1)])
+    texts = {
+        "SELECT COUNT(*) AS x FROM visits": 500,
+        "SELECT COUNT(DISTINCT person) AS x FROM visits": 500,
+        "SELECT SUM(age) AS x FROM visits": 1500,
+    }
+    with open_session(described) as session:
+        for text, most in texts.items():
+            told = []
+            for epsilon in (0.0005, 0.002, 0.01, 0.05, 0.5):
+                preview = session.explain(text, epsilon=epsilon)
+                width = preview.columns[0].half_width
+                assert width is not None
+                said = any(note.startswith("too noisy to use: ± of x is more than") for note in preview.notes)
+                assert said is (width >= most), (text, epsilon, width)
+                told.append(said)
+            assert set(told) == {True, False}, text
+        for epsilon, said in ((0.001, True), (1, False)):
+            notes = session.explain("SELECT AVG(age) AS x FROM visits", epsilon=epsilon).notes
+            assert any("more than the bounds -1 to 3 are apart" in note for note in notes) is said
+        joined = "SELECT COUNT(*) AS x FROM visits JOIN codes USING (plan)"
+        assert not any("too noisy" in note for note in session.explain(joined, epsilon=0.001).notes)

@@ -113,14 +113,14 @@ def sum_of(losses: Sequence[Loss]) -> Loss:
 
 
 # ---- notes -----------------------------------------------------------------------------------------------------------
-# What a reader should know beside the numbers: public facts, and the biases that intervals do not cover. All are
-# functions of the plan and its price.
+# What a reader should know beside the numbers: functions of the plan and its price, and of public facts.
 
 
 def notes_of(plan: Plan, priced: Quote) -> tuple[str, ...]:
     """Say which values are clamped, what is left out of each unit, and what else the question makes worth knowing."""
     question, kinds = plan.question, {measure.construct for measure in plan.question.measures}
-    much = plan.limit or (question.units_of_row == 1 and question.selection.rows_per_unit >= MANY_ROWS)
+    tall = question.units_of_row == 1 and question.selection.rows_per_unit >= MANY_ROWS
+    much = tall or plan.limit or question.where or question.table.rows_at_most or kinds - {"counts"}
     return (
         *_clamping(plan),
         *_bounding(plan),
@@ -128,7 +128,7 @@ def notes_of(plan: Plan, priced: Quote) -> tuple[str, ...]:
         *(notes_on_races(plan) if plan.asked.weights else ()),
         *(notes_on_selection(priced.selecting) if priced.selecting is not None else ()),
         *(notes_on_ranks(plan, priced) if question.distributions else ()),
-        *(verdicts(plan) if much or question.where or kinds - {"counts"} or (question.cells or 0) >= MANY else ()),
+        *(verdicts(plan, priced) if much or (question.cells or 0) >= MANY else ()),
     )
 
 

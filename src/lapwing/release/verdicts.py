@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
-from lapwing.query.derivation.derived import measures_of, parts_of
+from lapwing.query.derivation.average import Average
+from lapwing.query.derivation.derived import MeasureValue, measures_of, parts_of
+from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
 from lapwing.query.expressions.conversion import nullable
 from lapwing.query.expressions.expression import (
     ColumnReference,
@@ -21,8 +23,10 @@ from lapwing.query.expressions.expression import (
     written_in,
 )
 from lapwing.query.expressions.types import Fixed, Real
-from lapwing.query.measures import Count, Sum
+from lapwing.query.measures import Count, CountUnits, Sum
 from lapwing.query.plan import Plan
+from lapwing.query.quote import Quote
+from lapwing.query.relations.relation import ProtectedRows
 from lapwing.query.traversal import conditions_of, expressions_of
 
 WIDE: Final = 1_000_000
@@ -45,13 +49,14 @@ CHOSEN: Final = frozenset({"case", "greatest", "least"})
 """Functions by which a question keeps its values within bounds of its own."""
 
 
-def verdicts(plan: Plan) -> tuple[str, ...]:
-    """Return the verdicts on a question."""
+def verdicts(plan: Plan, priced: Quote) -> tuple[str, ...]:
+    """Return the verdicts on a question at its price."""
     return (
         *_on_null(plan),
         *_on_conditions(plan),
         *_on_keys(plan),
         *_on_bounds(plan),
+        *_on_noise(plan, priced),
         *_on_rows(plan),
         *_on_chosen_rows(plan),
         *_on_cells(plan),
@@ -198,13 +203,48 @@ def _on_bounds(plan: Plan) -> tuple[str, ...]:
             if isinstance(measure, Sum) and measure.clamp is None and _is_unbounded(measure.argument, bounded):
                 low, high = measure.row_range
                 if (high - low) * measure.step >= WIDE:
-                    ends = [f"{float((end + measure.origin) * measure.step):,.10g}" for end in (low, high)]
+                    ends = [f"{float(end):,.10g}" for end in _ends_of(measure)]
                     notes.append(
                         f"{output.name} has noise for values from {' to '.join(ends)}, as the catalog has no bounds "
                         "for what it is made of: likely too noisy to use. Write what is plausible, as in "
                         "AVG(x, contribution_bounds_per_row => (0, 40))"
                     )
     return tuple(dict.fromkeys(notes))
+
+
+def _on_noise(plan: Plan, priced: Quote) -> tuple[str, ...]:
+    """Speak of noise that is more than the rows there may be could ever say."""
+    relation, table = plan.question.selection.relation, plan.question.table
+    if table.rows_at_most is None or not isinstance(relation, ProtectedRows):
+        return ()
+    widths = {term.measure: term.half_width(INTERVAL_CONFIDENCE) for term in priced.terms}
+    notes = []
+    for output in plan.outputs:
+        match output.value:
+            case MeasureValue(measure=Sum() as measure):
+                width, most = widths[measure], table.rows_at_most * max(map(abs, _ends_of(measure)))
+                what = f"what all {table.rows_at_most:,} rows that there may be could add up to"
+            case MeasureValue(measure=Count() | CountUnits() as measure):
+                width, most = widths[measure], Fraction(table.rows_at_most)
+                what = f"the {table.rows_at_most:,} rows that there may be"
+            case Average(total=measure):
+                low, high = (Fraction(end or 0) for end in measure.type.interval())
+                width, most = widths[measure] / table.rows_at_most, high - low
+                what = f"the bounds {float(low):,.10g} to {float(high):,.10g} are apart, however many rows there are"
+            case _:
+                continue
+        if width >= most:
+            notes.append(
+                f"too noisy to use: ± of {output.name} is more than {what}. Ask with a larger epsilon, or for fewer "
+                "rows of a unit, as by max_rows_contributed"
+            )
+    return tuple(notes)
+
+
+def _ends_of(measure: Sum) -> tuple[Fraction, Fraction]:
+    """Return between what the value of one row is."""
+    low, high = ((end + measure.origin) * measure.step for end in measure.row_range)
+    return low, high
 
 
 def _is_unbounded(argument: Expression, bounded: frozenset[str]) -> bool:
