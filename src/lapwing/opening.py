@@ -86,7 +86,8 @@ def connect(
 
     Args:
         catalog: the path of a TOML file, as `lapwing init` writes it; or with a token the address of a server.
-        token: by which the server knows who asks. dataset: which of its data sets; needed if one may see several.
+        token: by which the server knows who asks.
+        dataset: which of its data sets; needed if one may see several.
 
     Raises: CatalogError, CatalogMismatch, DataFault, LedgerFault; of a server NotAuthorised, NotFound, ServiceFault.
     """

@@ -1,6 +1,7 @@
 """The documentation builds without a warning, lists every page, and loads nothing from the network."""
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -88,3 +89,18 @@ def test_formulas_are_left_to_be_typeset(site: Path) -> None:
 def test_the_navigation_lists_every_page() -> None:
     listed = set(re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
     assert listed == {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
+
+
+def test_exponents_are_raised_and_code_and_formulas_stay(site: Path) -> None:
+    on_page_markdown = runpy.run_path(str(ROOT / "scripts" / "exponents.py"))["on_page_markdown"]
+    raised = {
+        "e^(−ε)/(1 + e^2ε) and r^|d|·x": "e<sup>−ε</sup>/(1 + e<sup>2ε</sup>) and r<sup>|d|</sup>·x",
+        "1 − 2r^((k+1)/2) to (1 + r)^k": "1 − 2r<sup>(k+1)/2</sup> to (1 + r)<sup>k</sup>",
+        "`e^(x)` $a^b$ [^1]": "`e^(x)` $a^b$ [^1]",
+        "```text\ne^ε\n```": "```text\ne^ε\n```",
+    }
+    for text, shown in raised.items():
+        assert on_page_markdown(text) == shown
+    coin = (site / "lab" / "coin.html").read_text(encoding="utf-8")
+    assert "e<sup>ε</sup>/(1 + e<sup>ε</sup>)" in coin
+    assert "truth with e^ε/(1+e^ε)" in coin, "what the program prints stays"
