@@ -141,10 +141,10 @@ def test_dates_show_their_ends_and_long_answers_are_cut() -> None:
     shown = text_table(["d"], [{"d": day} for day in days], {"d": (low, high)}, caption="free").splitlines()
     assert [line.strip() for line in shown] == [
         "d",
-        "─" * 34,
-        "2026-01-01 2025-12-30 … 2026-01-04",
+        "─" * 36,
+        "2026-01-01 [2025-12-30 … 2026-01-04]",
         "2026-01-02",
-        "2026-01-03 2026-01-02 … 2026-01-03",
+        "2026-01-03 [2026-01-02 … 2026-01-03]",
         "free",
     ]
 
