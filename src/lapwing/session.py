@@ -60,7 +60,7 @@ class Session:
         timing: Timing = OPEN,
     ) -> None:
         self.catalog = catalog
-        self._public = public if public is not None else open_public_tables(catalog)
+        self.public_tables = public if public is not None else open_public_tables(catalog)
         self._engine = engine
         self._ledger = ledger
         self._entropy = entropy
@@ -114,7 +114,7 @@ class Session:
         from lapwing.builder.table import table
 
         self._require_open()
-        return table(self, name, self.catalog, self._public)
+        return table(self, name, self.catalog, self.public_tables)
 
     @property
     def tables(self) -> "Tables":
@@ -152,7 +152,7 @@ class Session:
         return answer_all(requests, self._access())
 
     def _bound(self, text: str, parameters: Parameters) -> Plan:
-        return bind(text, self.catalog, self._public, parameters, capabilities=self._engine.capabilities)
+        return bind(text, self.catalog, self.public_tables, parameters, capabilities=self._engine.capabilities)
 
     def _planned(
         self,
@@ -194,7 +194,7 @@ class Session:
     def _access(self) -> Access:
         return Access(
             catalog=self.catalog,
-            public=self._public,
+            public=self.public_tables,
             engine=self._engine,
             ledger=self._ledger,
             entropy=self._entropy,
@@ -347,7 +347,7 @@ class Session:
         """
         self._require_open()
         engine = self._engine if timing.through is None else timing.through(self._engine)
-        held = (self.catalog, engine, self._ledger, self._entropy, principal, self._public)
+        held = (self.catalog, engine, self._ledger, self._entropy, principal, self.public_tables)
         return type(self)(*held, limits, self._plans, self._origin or self, timing)
 
     def close(self) -> None:
@@ -355,7 +355,7 @@ class Session:
         self._closed = True
         if os.getpid() == self._process:  # in a child they are the parent's, and DuckDB would end the process
             self._engine.close()
-            self._public.close()
+            self.public_tables.close()
             self._ledger.close()
 
     def __enter__(self) -> Self:

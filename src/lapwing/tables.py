@@ -17,8 +17,8 @@ MOST_VALUES: Final = 8
 class ColumnDescription:
     """A column. What is a number, a date or a timestamp in the data is a text here, as the catalog has it.
 
-    Args: type: None in a view, whose columns have the types of its text. lower, upper, step: None without. values: that
-        are listed, in order; other: what all others count as. max_length: bytes of a text.
+    Args: type: None of the privacy unit of a view, and where an older server does not say it. lower, upper, step: None
+        without. values: that are listed, in order; other: what all others count as. max_length: bytes of a text.
     """
 
     name: str
@@ -123,13 +123,15 @@ class Tables(Mapping[str, TableDescription]):
 
 def tables_of(document: Mapping[str, Any]) -> Tables:
     """Return the tables and views of what is public about a data set (`documents.dataset_document`)."""
-    columns_of = {one["name"]: tuple(one["columns"]) for one in document.get("relations", ())}
+    begun = {one["name"]: one for one in document.get("relations", ())}
     tables = [_table(facts) for facts in document["tables"]]
     views = [
         TableDescription(
             name=name,
             kind="view",
-            columns=tuple(ColumnDescription(name=column, type=None) for column in columns_of.get(name, ())),
+            columns=tuple(_computed(column, begun[name].get("types", {})) for column in begun[name]["columns"])
+            if name in begun
+            else (),
             sql=sql,
         )
         for name, sql in document["views"].items()
@@ -149,6 +151,10 @@ def _table(facts: Mapping[str, Any]) -> TableDescription:
         part=facts.get("part"),
         link=None if link is None else (link["table"], link["on"]),
     )
+
+
+def _computed(name: str, types: Mapping[str, Mapping[str, Any]]) -> ColumnDescription:
+    return _column(name, types[name]) if name in types else ColumnDescription(name=name, type=None)
 
 
 def _column(name: str, facts: Mapping[str, Any]) -> ColumnDescription:

@@ -50,6 +50,10 @@ visits           3   protected by person, at most 20 rows of each; linked to pat
 wards            2   public
 costly           2   view: SELECT patient, cost FROM visits WHERE cost > 100
 """
+COSTLY = """\
+patient   integer                              yes
+cost      decimal   0 to 500 in steps of 0.01  yes
+"""
 PATIENTS = """\
 patients: protected by person, one row of each; at most 100,000 rows in all
 
@@ -83,7 +87,31 @@ def test_the_pages(clinic: Path, run: Run) -> None:
     assert squeezed(shown.out) == squeezed(PATIENTS)
     assert "0 to 500 in steps of 0.01" in run("describe", "visits").out
     assert "1, 2, 3, 4, 5, 6, 7, 8 and 2 more" in run("describe", "visits").out
-    assert "yes" not in run("describe", "costly").out
+    assert squeezed(run("describe", "costly").out)[4:] == squeezed(COSTLY)
+
+
+def test_what_follows_for_the_columns_of_a_view(clinic: Path, run: Run) -> None:
+    computed = {
+        "cost * 2": ("decimal", "0", "1000", "0.01"),
+        "cost / 3": ("float", "0", "166.6666667", None),
+        "FLOOR(cost)": ("integer", "0", "500", None),
+        "cost > 3": ("boolean", None, None, None),
+        "born": ("date", "1900-01-01", "2025-12-31", None),
+        "DATE_TRUNC('year', born)": ("timestamp", "1900-01-01T00:00:00", "2025-01-01T00:00:00", None),
+        "UPPER(sex)": ("string", None, None, None),
+        "TRY_CAST(sex AS INTEGER)": ("integer", None, None, None),
+    }
+    columns = ", ".join(f"{text} AS c{place}" for place, text in enumerate(computed))
+    sql = f"SELECT {columns} FROM visits JOIN patients ON patient = person"
+    listed = CATALOG.replace(', other = "unknown"', "")
+    (clinic / "lapwing.toml").write_text(f'{listed}\n[views.all]\nsql = "{sql}"\n')
+    with lw.connect("lapwing.toml") as session:
+        found = session.tables["all"].columns
+    for column, (text, facts) in zip(found, computed.items(), strict=True):
+        assert (column.type, column.lower, column.upper, column.step) == facts, text
+    (clinic / "lapwing.toml").write_text(f'{listed}\n[views.all]\nsql = "SELECT person, sex FROM patients"\n')
+    with lw.connect("lapwing.toml") as session:
+        assert session.tables["all"].columns[-1].values == ("f", "m")
 
 
 def test_a_name_that_is_not_there(clinic: Path, run: Run) -> None:

@@ -4,6 +4,7 @@ from lapwing.builder.literals import quoted, type_name
 from lapwing.builder.relations import Named
 from lapwing.catalog.model import Catalog
 from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.query.expressions.rows import TableReference
 from lapwing.query.from_clause.scope import Scope, bind_from
 from lapwing.query.relations.public_rows import PublicFacts
 from lapwing.query.text.parse import parse
@@ -29,11 +30,20 @@ def opened(name: str, catalog: Catalog, facts: PublicFacts) -> Named:
     for public in catalog.public_tables:
         if public.name == name:
             return Named(name=name, names=tuple(column.name for column in public.columns))
+    source = source_of(name, catalog, facts)
+    hidden = () if source.unit is None or source.unit in source.columns else (source.unit,)
+    return Named(name=name, names=(*hidden, *source.columns), unit=source.unit)
+
+
+def source_of(name: str, catalog: Catalog, facts: PublicFacts) -> TableReference:
+    """Return the columns of a table or view, as a question that begins with it sees them.
+
+    Raises: QueryRefused if it is a view that cannot be answered.
+    """
     text = f"SELECT COUNT(*) FROM {quoted(name)}"
     bound, _ = bind_from(parse(text).select, Scope(text=text, catalog=catalog, facts=facts))
     (source,) = bound.sources
-    hidden = () if source.unit is None or source.unit in source.columns else (source.unit,)
-    return Named(name=name, names=(*hidden, *source.columns), unit=source.unit)
+    return source
 
 
 def unknown(what: str, name: str, known: tuple[str, ...]) -> QueryRefused:
