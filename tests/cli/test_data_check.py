@@ -25,7 +25,8 @@ plan     string            3      0                 0         1   up to 1 byte
 code     not an integer, counted as NULL: 2 values, like 'A1' (2)
 amount   not whole, and rounded: 1 value, like '3.5' (1)
 amount   above 40, counted as 40: 1 value
-day      not a date like 2024-12-31, counted as NULL: 1 value, like '03/05/2024' (1)
+day      not a date like 2024-12-31, counted as NULL: 1 value, like '03/05/2024' (1); written with
+         the day or the month first: declare text, and read it in a view
 plan     not listed in the catalog, left out of GROUP BY: 1 value
 messy    without a unit that can be read, and so for no question: 1 row
 
@@ -114,3 +115,14 @@ def test_values_that_are_all_spelled_otherwise_are_pointed_out(messy: Path, run:
     run(*INIT[:-1], "plan=A,B")
     said = run("data", "check").out
     assert "plan     not listed in the catalog, left out of GROUP BY: 6 values, which is all: none is spelled" in said
+
+
+def test_a_way_of_writing_is_named(folder: Path, run: Run) -> None:
+    rows = ["1;1.012,50;14.03.2026;5,00", "2;8,00;2.1.2026;x"]
+    (folder / "fees.csv").write_text("\n".join(["person;amount;day;other", *rows, ""]))
+    types = "person=integer,amount=decimal:0.01,day=date,other=decimal:0.01"
+    usual = ("--privacy-unit", "person", "--epsilon", "1", "--max-rows", "1", "--output", "fees.toml")
+    assert run("init", "fees.csv", *usual, "--types", types).status == 0
+    said = " ".join(run("data", "check", "--catalog", "fees.toml").out.split())
+    assert said.count("written with commas before the decimals: declare text, and read it in a view") == 1
+    assert said.count("written with the day or the month first: declare text, and read it in a view") == 1

@@ -1,5 +1,6 @@
 """What `lapwing data check` has found, as a page and as a document."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
@@ -115,7 +116,8 @@ def _said(column: "ColumnCheck", declared: "Column", rows: int) -> Iterator[str]
     examples = ", ".join(f"{value!r} ({times:,})" for value, times in column.examples)
     if column.unreadable:
         values = _counted(column.unreadable, "value")
-        yield f"not {NOUNS.get(column.type, column.type)}, counted as NULL: {values}, like {examples}"
+        said = f"not {NOUNS.get(column.type, column.type)}, counted as NULL: {values}, like {examples}"
+        yield said + _way_of_writing([str(value) for value, _ in column.examples])
     if column.fractions:
         yield f"not whole, and rounded: {_counted(column.fractions, 'value')}, like {examples}"
     for count, side, bound in ((column.below, "below", declared.lower), (column.above, "above", declared.upper)):
@@ -127,6 +129,18 @@ def _said(column: "ColumnCheck", declared: "Column", rows: int) -> Iterator[str]
         yield f"not listed in the catalog, {counted}: {_counted(column.unlisted, 'value')}{every}"
     if column.too_long:
         yield f"longer than {declared.max_length} bytes, counted as NULL: {_counted(column.too_long, 'text')}"
+
+
+def _way_of_writing(examples: Sequence[str]) -> str:
+    """Say of values that are all written in one known way how they can be read."""
+    ways = {
+        "commas before the decimals": r"[-+]?[\d.]*\d,\d+",
+        "the day or the month first": r"\d\d?[./-]\d\d?[./-]\d{4}.*",
+    }
+    for way, shape in ways.items():
+        if examples and all(re.fullmatch(shape, example.strip()) for example in examples):
+            return f"; written with {way}: declare text, and read it in a view"
+    return ""
 
 
 def _limits(units: "UnitCheck", rows: int) -> "Table":
