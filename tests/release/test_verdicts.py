@@ -11,6 +11,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.opening import open_session
+from lapwing.release import answering
 from lapwing.session import Session
 from tests.support.release.small import GDP, catalog, opened, row, write
 
@@ -29,7 +30,6 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Session
 
 
 SAID = [
-    (f"SELECT AVG({DAYS}) AS d FROM visits", "d has noise for values from -737,424 to 2,914,634"),
     ("SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan ORDER BY n DESC LIMIT 1", "the rows were chosen by noisy"),
     ("SELECT plan, AVG(age) AS a FROM visits GROUP BY plan ORDER BY 2 LIMIT 1", "the rows were chosen by noisy"),
     ("SELECT AVG(LEAST(age, 30)) AS a FROM visits", "LEAST and GREATEST pass over NULL: a row without age counts"),
@@ -68,7 +68,7 @@ LONG = [
     ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = 40) COUNT(*) AS n FROM visits", False),
 ]
 VERDICTS = (
-    "has noise for values",
+    "would have noise for values",
     "the rows were chosen",
     "cells with noise of their own",
     "pass over NULL",
@@ -157,3 +157,26 @@ def test_noise_beyond_all_rows_that_there_may_be(tmp_path: Path) -> None:
             assert any("more than the bounds -1 to 3 are apart" in note for note in notes) is said
         joined = "SELECT COUNT(*) AS x FROM visits JOIN codes USING (plan)"
         assert not any("too noisy" in note for note in session.explain(joined, epsilon=0.001).notes)
+
+
+def test_what_may_be_millions_in_theory_alone_is_refused_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"SELECT AVG({DAYS}) AS d FROM visits"
+    said = "d would have noise for values from -737,424 to 2,914,634, too noisy to use"
+    with opened(tmp_path, [row(1)], budget=GDP) as session:
+        with pytest.raises(lw.QueryRefused, match=said) as refused:
+            session.sql(text, epsilon=1)
+        assert "AVG(x, contribution_bounds_per_row => (0, 40))" in str(refused.value)
+        with pytest.raises(lw.QueryRefused, match=said):
+            session.batch(["SELECT COUNT(*) AS n FROM visits", text], epsilon=1)
+        assert not session.budget().history
+        preview = session.explain(text, epsilon=1)
+        assert said in str(preview.refusal)
+        assert any(note.startswith(said) for note in preview.notes)
+        with monkeypatch.context() as patch:
+            patch.setattr(answering, "require_usable", lambda *_: None)  # as before it was refused
+            bought = session.sql(text, epsilon=1).rows()
+        again = session.sql(text, epsilon=1)
+        assert (again.stored, again.rows()) == (True, bought), "what was bought stays free"
+        assert session.explain(text, epsilon=1).refusal is None

@@ -16,7 +16,8 @@ from lapwing.release.release import release_all
 from lapwing.release.request import Access, Release, Request, Wordings
 from lapwing.release.searches import after_searches, searched, settled
 from lapwing.release.stored import wording_of
-from lapwing.release.verdicts import MANY, MANY_ROWS, verdicts
+from lapwing.release.usable import require_usable
+from lapwing.release.verdicts import MANY, MANY_ROWS, UNUSABLE, verdicts
 
 
 def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...]:
@@ -30,6 +31,8 @@ def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...
         require_bounded_work(requests, access)
     # Before anything is paid: whatever could go wrong here costs nothing.
     notes = [notes_of(request.plan, request.priced) for request in requests]
+    if UNUSABLE in str(notes):
+        require_usable(requests, access)
     access = replace(access, wording=_wordings(requests))
     if any(request.priced.searches for request in requests):
         return _answers_after_searches(requests, access)
@@ -141,14 +144,11 @@ def _clamping(plan: Plan) -> tuple[str, ...]:
 
 def _bounding(plan: Plan) -> tuple[str, ...]:
     """Say what is left out of each unit."""
-    notes = []
-    if not plan.question.table.unit_is_row:
-        notes.append(f"{bound_of(plan.question.lineage)} count; further rows do not exist for any question")
-    match plan.question.selection.relation:
-        case FirstGroups(most=most):
-            notes.append(f"at most {most} groups of each unit count, as this question limits it")
-        case FirstRows(most=most):
-            notes.append(f"at most {most} rows of each unit count, as this question limits it")
+    relation, said = plan.question.selection.relation, bound_of(plan.question.lineage)
+    notes = [] if plan.question.table.unit_is_row else [f"{said} count; further rows do not exist for any question"]
+    if isinstance(relation, FirstGroups | FirstRows):
+        what = "groups" if isinstance(relation, FirstGroups) else "rows"
+        notes.append(f"at most {relation.most} {what} of each unit count, as this question limits it")
     return tuple(notes)
 
 

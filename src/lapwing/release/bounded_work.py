@@ -10,9 +10,8 @@ from collections.abc import Sequence
 
 from lapwing.errors import QueryRefused
 from lapwing.query.work import MULTIPLE, Work, work_of
-from lapwing.release.request import Access, Release, Request
-from lapwing.release.searches import settled, stored_searches
-from lapwing.release.stored import key_of, look_up
+from lapwing.release.request import Access, Request
+from lapwing.release.usable import is_stored
 
 
 def require_bounded_work(requests: Sequence[Request], access: Access) -> None:
@@ -22,7 +21,7 @@ def require_bounded_work(requests: Sequence[Request], access: Access) -> None:
     """
     if _refusal(requests) is None:
         return
-    refusal = _refusal([request for request in requests if not _is_stored(request, access)])
+    refusal = _refusal([request for request in requests if not is_stored(request, access)])
     if refusal is not None:
         raise refusal
 
@@ -46,14 +45,3 @@ def _refusal(requests: Sequence[Request]) -> QueryRefused | None:
         "repetitions, or fewer windows, grouping sets and questions at a time. Or ask the curator for a grant that "
         "trusts you with time, or for a smaller max_rows_per_unit or max_length.",
     )
-
-
-def _is_stored(request: Request, access: Access) -> bool:
-    """Tell whether the answer, and those of the searches before it, were bought before."""
-    if request.plan.searches:
-        bounds = stored_searches(request.priced, access.ledger)
-        if len(bounds) < len(request.plan.searches):
-            return False
-        request, _ = settled(request, bounds, access)
-    key = key_of(request.priced.question)
-    return isinstance(look_up(request.priced, key, access.ledger.answers(key)), Release)

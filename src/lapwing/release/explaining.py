@@ -19,6 +19,7 @@ from lapwing.release.previews import (
 from lapwing.release.request import Access, Release, Request
 from lapwing.release.searches import notes_before, settled, stored_searches
 from lapwing.release.stored import Purchase, key_of, look_up, parts_charged
+from lapwing.release.usable import refusal_of
 
 
 def explain(request: Request, state: State, access: Access, assuming_count: int | None) -> Preview:
@@ -62,7 +63,7 @@ def explain(request: Request, state: State, access: Access, assuming_count: int 
         share_of_remaining=float(price.amount / now.remaining.amount) if now.remaining.amount else float("inf"),
         remaining=now.remaining,
         fits=now.fits,
-        refusal=now.refusal,
+        refusal=now.refusal if stored or now.refusal is not None else refusal_of(plan),
         cells=plan.question.cells,
         unit=units_of(plan.question.lineage),
         bound=bound_of(plan.question.lineage),

@@ -29,6 +29,7 @@ from lapwing.query.quote import Quote
 from lapwing.query.relations.relation import ProtectedRows
 from lapwing.query.traversal import conditions_of, expressions_of
 
+UNUSABLE: Final = "too noisy to use, as the catalog has no bounds of"
 WIDE: Final = 1_000_000
 """Between implied bounds: values that a formula can have in theory, and hardly anybody's row has."""
 MANY: Final = 5_000
@@ -55,7 +56,7 @@ def verdicts(plan: Plan, priced: Quote) -> tuple[str, ...]:
         *_on_null(plan),
         *_on_conditions(plan),
         *_on_keys(plan),
-        *_on_bounds(plan),
+        *unusable(plan),
         *_on_noise(plan, priced),
         *_on_rows(plan),
         *_on_chosen_rows(plan),
@@ -194,8 +195,8 @@ def _holds(condition: Expression | None, key: str, value: Constant) -> bool | No
     return None
 
 
-def _on_bounds(plan: Plan) -> tuple[str, ...]:
-    """Speak of sums of formulas of columns without bounds, such as the days between two dates."""
+def unusable(plan: Plan) -> tuple[str, ...]:
+    """Return why sums of formulas of columns without bounds, such as the days between two dates, are of no use."""
     bounded = frozenset(column.name for table in plan.question.tables for column in table.columns if column.bounded)
     notes = []
     for output in plan.outputs:
@@ -205,9 +206,8 @@ def _on_bounds(plan: Plan) -> tuple[str, ...]:
                 if (high - low) * measure.step >= WIDE:
                     ends = [f"{float(end):,.10g}" for end in _ends_of(measure)]
                     notes.append(
-                        f"{output.name} has noise for values from {' to '.join(ends)}, as the catalog has no bounds "
-                        "for what it is made of: likely too noisy to use. Write what is plausible, as in "
-                        "AVG(x, contribution_bounds_per_row => (0, 40))"
+                        f"{output.name} would have noise for values from {' to '.join(ends)}, {UNUSABLE} the columns "
+                        "that it is made of"
                     )
     return tuple(dict.fromkeys(notes))
 

@@ -1,0 +1,46 @@
+"""Questions that are refused for their own sake: hardly anybody would want what they cost.
+
+That is decided by plan, catalog and ledger alone, before anything is charged. What was bought before is served: it is
+free.
+"""
+
+from collections.abc import Sequence
+
+from lapwing.errors import QueryRefused
+from lapwing.query.plan import Plan
+from lapwing.release.request import Access, Release, Request
+from lapwing.release.searches import settled, stored_searches
+from lapwing.release.stored import key_of, look_up
+from lapwing.release.verdicts import unusable
+
+REMEDY = (
+    "Say what is plausible: AVG(x, contribution_bounds_per_row => (0, 40)); or declare `lower` and `upper` of the "
+    "columns in the catalog."
+)
+
+
+def require_usable(requests: Sequence[Request], access: Access) -> None:
+    """Refuse sums and means of formulas of columns without bounds, which may be in the millions in theory alone.
+
+    Raises: QueryRefused, with the reason and what to write instead; nothing was charged.
+    """
+    for request in requests:
+        refused = refusal_of(request.plan)
+        if refused is not None and not is_stored(request, access):
+            raise QueryRefused(refused, remedy=REMEDY)
+
+
+def refusal_of(plan: Plan) -> str | None:
+    """Return why a question would be refused, if it was not bought before; None if it would not."""
+    return next(iter(unusable(plan)), None)
+
+
+def is_stored(request: Request, access: Access) -> bool:
+    """Tell whether the answer, and those of the searches before it, were bought before."""
+    if request.plan.searches:
+        bounds = stored_searches(request.priced, access.ledger)
+        if len(bounds) < len(request.plan.searches):
+            return False
+        request, _ = settled(request, bounds, access)
+    key = key_of(request.priced.question)
+    return isinstance(look_up(request.priced, key, access.ledger.answers(key)), Release)
