@@ -58,6 +58,8 @@ SECTIONS: Final = {
 }
 COMMANDS: Final = {name: row for commands in SECTIONS.values() for name, row in commands.items()}
 """The module of each command, and what it does in one sentence."""
+MEANT: Final = {"history": "budget", "ask": "query", "sql": "query", "schema": "describe", "check": "data check"}
+"""What people type for a command whose name is another."""
 OPTIONS: Final[dict[str, Any]] = {
     "add_completion": False,
     "rich_markup_mode": None,
@@ -69,6 +71,8 @@ class _CommandsOnCall(TyperGroup):
     """A group whose commands have a name and a summary, until one is called: its module is imported then."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        if args and args[0] in MEANT:
+            raise InvalidParameter(f"No such command {args[0]!r}. Did you mean {MEANT[args[0]]!r}?")
         name, _, rest = super().resolve_command(ctx, args)
         return name, None if name is None else load(name), rest
 
@@ -155,6 +159,8 @@ def _report(error: Exception) -> int:
         context = getattr(error, "ctx", None)
         path = context.command_path if context is not None else "lapwing"
         said = visible(error.format_message(), keep=LAYOUT).replace(": Value error, ", ": ")
+        if said.startswith("Missing command") and isinstance(getattr(context, "command", None), TyperGroup):
+            said = f"Missing command: one of {', '.join(sorted(cast(Any, context).command.commands))}."
         complain(f"lapwing: {said if said.endswith(('.', '?')) else f'{said}.'} `{path} --help` shows how.")
         return InvalidParameter.exit_status
     if isinstance(error, OSError):
