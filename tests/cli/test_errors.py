@@ -1,5 +1,6 @@
 """Each kind of error: its exit status, one readable message, and nothing charged."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 import lapwing as lw
 from lapwing.cli import answer_formats, commands
 from lapwing.cli.console import pointer
+from lapwing.cli.streams import complain_of
+from lapwing.errors import InvalidParameter
 from tests.support.cli.command import BY_PLAN, Outcome, Run
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
@@ -163,3 +166,18 @@ def test_no_command_is_missing_from_the_table() -> None:
         "lab",
     ]
     assert [name for name in commands.COMMANDS if not hasattr(commands.load(name), "commands")] == alone
+
+
+def test_a_message_is_broken_between_words_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = InvalidParameter(f"{'word ' * 20}a-name-with-hyphens-{'x' * 60} end.")
+    complain_of(error)
+    assert capsys.readouterr().err == f"lapwing: {error}\n"
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    complain_of(error)
+    shown = capsys.readouterr().err
+    assert shown.split() == f"lapwing: {error}".split()
+    assert all(len(line) <= 40 or "a-name" in line for line in shown.splitlines())
+    assert len(shown.splitlines()) > 3

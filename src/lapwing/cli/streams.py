@@ -1,6 +1,8 @@
 """The two streams: results on standard output, everything said about them on standard error; texts as they are."""
 
+import shutil
 import sys
+import textwrap
 
 from lapwing.cli.characters import visible
 
@@ -30,5 +32,9 @@ def complain(message: str) -> None:
 
 
 def complain_of(error: Exception) -> None:
-    """Write what was wrong on standard error, with what was added to it."""
-    complain("\n".join([f"lapwing: {visible(str(error))}", *getattr(error, "__notes__", ())]))
+    """Write what was wrong on standard error, with what was added to it; for a person, broken between words."""
+    message = f"lapwing: {visible(str(error))}"
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        message = textwrap.fill(message, width, break_long_words=False, break_on_hyphens=False)
+    complain("\n".join([message, *getattr(error, "__notes__", ())]))
