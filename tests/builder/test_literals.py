@@ -27,7 +27,7 @@ VALUES = st.one_of(
     st.integers(-(10**30), 10**30),
     st.decimals(-(10**6), 10**6, places=9),
     st.floats(-1e9, 1e9, allow_nan=False).filter(lambda x: 10**18 % Fraction(repr(x)).denominator == 0),
-    st.fractions(max_denominator=1).map(lambda x: x / 2**10),
+    st.fractions(-(10**30), 10**30, max_denominator=1).map(lambda x: x / 2**10),
     TEXTS,
     st.dates(),
     st.datetimes(),

@@ -92,8 +92,9 @@ def test_what_is_backed_up_while_it_runs_can_be_restored(tmp_path: Path) -> None
         assert saved.returncode == 0, saved.stderr
     for file in (tmp_path / "backup").iterdir():
         assert file.stat().st_mode & 0o077 == 0 or file.suffix == ".toml"
-    (tmp_path / "visits.lapwing.db-wal").touch()  # both are there after `kill -9`
-    (tmp_path / "visits.lapwing.db-shm").touch()
+    for name in ("visits.lapwing.db", "lapwing.people.db"):
+        (tmp_path / f"{name}-wal").touch()  # both are there after `kill -9`
+        (tmp_path / f"{name}-shm").touch()
     restored = of_the_page(tmp_path, "ledger restore")
     assert restored.returncode == 0, restored.stderr
     assert of_the_page(tmp_path, "install -m 0600 backup/lapwing.people.db").returncode == 0
