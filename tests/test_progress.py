@@ -82,7 +82,21 @@ def test_a_line_is_written_after_a_second_and_goes(monkeypatch: pytest.MonkeyPat
     line.clear()
     assert terminal.written.endswith(BLANK)
     terminal.written = ""
+    now[0] += 10
     line.show("a\x1b[2Jb" + "x" * 100, 1)
     now[0] += 2
     line.show("a\x1b[2Jb" + "x" * 100, 1)
     assert terminal.written == f"{BLANK}a?[2Jb{'x' * 54} … 100 %"
+
+
+def test_several_short_works_of_one_command_are_one_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("lapwing.cli.progress.time.monotonic", lambda: now[0])
+    terminal = Terminal()
+    line = Line(terminal)  # type: ignore[arg-type]
+    for begin, what in ((100.0, "Reading a"), (100.8, "Reading b"), (103.0, "Reading c")):
+        for second in (begin, begin + 0.7):
+            now[0] = second
+            line.show(what, 0.5)
+        line.clear()
+    assert terminal.written == f"{BLANK}Reading b …  50 %{BLANK}", "the third begins after a pause"

@@ -14,6 +14,8 @@ from lapwing import progress
 
 PATIENCE: Final = 1.0
 """Seconds of work that need no explanation."""
+PAUSE: Final = 0.5
+"""Seconds after which what begins is other work: one command may do several things, none of which takes a second."""
 REFRESH: Final = 0.1
 BLANK: Final = "\r\x1b[K"
 
@@ -37,14 +39,16 @@ class Line:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._begun: float | None = None
+        self._begun = 0.0
+        self._ended: float | None = float("-inf")  # when work last ended, if none has begun since
         self._last = float("-inf")
 
     def show(self, what: str, fraction: float) -> None:
         """Write what is done and how much of it, if the work takes long and the line was not written just now."""
         now = time.monotonic()
-        if self._begun is None:
+        if self._ended is not None and now - self._ended > PAUSE:
             self._begun = now
+        self._ended = None
         if now - self._begun < PATIENCE or now - self._last < REFRESH:
             return
         self._last = now
@@ -56,7 +60,7 @@ class Line:
         if self._last > 0:
             self._stream.write(BLANK)
             self._stream.flush()
-        self._begun, self._last = None, float("-inf")
+        self._ended, self._last = time.monotonic(), float("-inf")
 
 
 def _fitting(what: str, most: int = 60) -> str:
