@@ -197,6 +197,8 @@ def _holds(condition: Expression | None, key: str, value: Constant) -> bool | No
 
 def unusable(plan: Plan) -> tuple[str, ...]:
     """Return why sums of formulas of columns without bounds, such as the days between two dates, are of no use."""
+    if plan.searches:  # which find bounds first
+        return ()
     bounded = frozenset(column.name for table in plan.question.tables for column in table.columns if column.bounded)
     notes = []
     for output in plan.outputs:
