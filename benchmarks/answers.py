@@ -28,6 +28,7 @@ from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import TEXT, Fixed
 from lapwing.query.measures import Count, Key, Measure, Sum
 from lapwing.query.plan import Plan, Question
+from lapwing.release.cells import cells_of, columns_of
 
 REPEATS = 3
 PAY = ColumnReference(name="pay", type=Fixed(step=Fraction(1, 100), low=0, high=500_000))
@@ -64,6 +65,7 @@ def answer(cells: int, values: list[Any], columns: dict[str, Derived], order: tu
     return Answer(
         plan=Plan(question=question, keys=keys, outputs=tuple(outputs), order=order),
         mechanisms=[RoundedGaussian(sigma=Fraction(sigma)) for sigma in (50, 20_000_000, 10_000_000, 3 * 10**12)],
+        keys=columns_of(cells_of(question), len(keys)),
         values=values,
         cost=GaussianDP.from_amount(0),
     )

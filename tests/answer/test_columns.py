@@ -17,6 +17,7 @@ from lapwing.query.derivation import answer_functions, comparing, intervals, rat
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import Derived, KeyValue, MeasureValue, Output, OutputOrder
 from lapwing.query.plan import Plan, Question
+from lapwing.release.cells import cells_of, columns_of
 from tests.support.answer.cell_by_cell import CellByCell
 from tests.support.answer.plans import CELLS, CENTRED, KEYS, MEASURES, PAID, PLAN, ROWS, SIZE, TOTAL, Maker
 from tests.support.effort import numbers
@@ -31,8 +32,9 @@ MECHANISMS: list[Mechanism] = [
 ]
 
 
-def answer(plan: Plan, values: Any, **more: Any) -> Answer:
-    return Answer(plan=plan, mechanisms=MECHANISMS, values=values, cost=GaussianDP.from_amount(0), **more)
+def answer(plan: Plan, values: Any, keys: Any = None) -> Answer:
+    keys = columns_of(cells_of(plan.question), len(plan.question.keys)) if keys is None else keys
+    return Answer(plan=plan, mechanisms=MECHANISMS, keys=keys, values=values, cost=GaussianDP.from_amount(0))
 
 
 def exactly(value: Any) -> Any:

@@ -62,6 +62,7 @@ def answer(columns: dict[str, Derived] = COLUMNS, **more: Any) -> Answer:
     return Answer(
         plan=plan(columns),
         mechanisms=mechanisms,
+        keys=[TOWN.domain],
         values=list(VALUES.values()),
         cost=GaussianDP.from_amount(1),
         **more,
@@ -180,6 +181,7 @@ def test_facts_are_public_and_per_column() -> None:
     other_values = Answer(
         plan=plan(columns),
         mechanisms=list(other.mechanisms.values()),
+        keys=[TOWN.domain],
         values=[[0, 0, 0] for _ in VALUES],
         cost=GaussianDP.from_amount(1),
         shares=shares,

@@ -25,7 +25,8 @@ from lapwing.query.derivation.derived import KeyValue
 from lapwing.query.expressions.conversion import SUMMABLE_BITS
 from lapwing.query.measures import Sum
 from lapwing.query.plan import Plan, Question
-from lapwing.release.cells import cells_of, exact_values
+from lapwing.query.relations.relation import public_tables_of
+from lapwing.release.cells import cells_of, columns_of, exact_values
 from tests.support.effort import one_in
 from tests.support.engines.tables import digests, run
 from tests.support.query import clean, composed, golden
@@ -101,11 +102,12 @@ def exact_answer(plan: Plan, engine: DuckDB, facts: PublicData) -> Answer:
     leaves = engine.run(question, digests(engine, question)).leaves if question.distributions else {}
     values = exact_values(question, exact_cells(question, engine, facts), cells_of(question), leaves)
     whole = [numbers if numbers.ndim > 1 else list(map(int, numbers)) for numbers in values]
-    return Answer(plan=plan, mechanisms=noiseless, values=whole, cost=GaussianDP.from_amount(0))
+    keys = columns_of(cells_of(question), len(question.keys))
+    return Answer(plan=plan, mechanisms=noiseless, keys=keys, values=whole, cost=GaussianDP.from_amount(0))
 
 
 def exact_cells(question: Question, engine: DuckDB, facts: PublicData) -> dict[Any, Any]:
-    if not question.public_tables:
+    if not public_tables_of(question.selection.relation):
         return run(engine, question)
     with composed.connect() as connection:
         return composed.cells(connection, question, engine._describe(question.table).source, facts)

@@ -24,7 +24,7 @@ from lapwing.opening import open_session
 from lapwing.privacy.measures import GaussianDP
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
-from lapwing.release.cells import cells_of, exact_values
+from lapwing.release.cells import cells_of, columns_of, exact_values
 from tests.support.fixed_entropy import StreamEntropy
 
 ROWS = 6_000
@@ -95,7 +95,9 @@ def silent(session: lw.Session, text: str) -> Answer:
     """Return the answer without noise."""
     values = exact(session, text)
     silence = [RoundedGaussian(sigma=Fraction(1, 2**30)) for _ in values]
-    return Answer(plan=bind(text, session.catalog), mechanisms=silence, values=values, cost=GaussianDP.from_amount(0))
+    plan = bind(text, session.catalog)
+    keys = columns_of(cells_of(plan.question), len(plan.question.keys))
+    return Answer(plan=plan, mechanisms=silence, keys=keys, values=values, cost=GaussianDP.from_amount(0))
 
 
 @pytest.mark.parametrize("wanted", [DATES, TIMES])
@@ -213,7 +215,8 @@ def test_dates_at_the_ends_of_the_calendar_are_shown(session: lw.Session) -> Non
         noise = [RoundedGaussian(sigma=Fraction(10**6)) for _ in values]
         plan = bind(text, session.catalog)
         moved = [vector + shift for vector in values]
-        answer = Answer(plan=plan, mechanisms=noise, values=moved, cost=GaussianDP.from_amount(0))
+        keys = columns_of(cells_of(plan.question), len(plan.question.keys))
+        answer = Answer(plan=plan, mechanisms=noise, keys=keys, values=moved, cost=GaussianDP.from_amount(0))
         assert len(answer.rows()) == size
         assert answer._repr_html_()
         for low, high in answer.interval().values():

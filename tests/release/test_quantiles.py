@@ -27,7 +27,7 @@ from lapwing.query.calibrate import calibrate
 from lapwing.query.distribution import Distribution
 from lapwing.query.quote import Quote
 from lapwing.release import payload, restoring
-from lapwing.release.cells import cells_of, exact_values
+from lapwing.release.cells import cells_of, columns_of, exact_values
 from lapwing.release.release import add_noise
 from tests.support.engines.tables import digests
 from tests.support.fixed_entropy import StreamEntropy
@@ -97,7 +97,8 @@ def silent(session: lw.Session, text: str) -> Answer:
     engine.close()
     values = exact_values(plan.question, exact.cells, cells_of(plan.question), exact.leaves)
     silence = [RoundedGaussian(sigma=Fraction(1, 2**30)) for _ in values]
-    return Answer(plan=plan, mechanisms=silence, values=values, cost=GaussianDP.from_amount(0))
+    keys = columns_of(cells_of(plan.question), len(plan.question.keys))
+    return Answer(plan=plan, mechanisms=silence, keys=keys, values=values, cost=GaussianDP.from_amount(0))
 
 
 AGES = """SELECT plan, MEDIAN(age) AS m, QUANTILE_DISC(age, 0.3) AS d, QUANTILE_CONT(age, 0.9) AS c, COUNT(*) AS n,

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from math import prod
 from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
@@ -29,7 +28,7 @@ from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
 from lapwing.query.derivation.noisy_trees import NoisyTrees
 from lapwing.query.derivation.window_values import WindowValue, with_over
 from lapwing.query.measures import Key, Measure
-from lapwing.query.plan import Plan, Question
+from lapwing.query.plan import Plan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,8 +47,7 @@ class Answer:
         plan: what was asked.
         mechanisms: of each measure of the plan's question, in order.
         values: the released integers, one array or sequence a measure, one entry (of a vector: one row) a cell.
-        keys: one sequence for each key of the plan's question, one entry a cell; None for the product of the public
-            domains, in the order of `itertools.product`.
+        keys: one sequence for each key of the plan's question, one entry a cell (`release.cells`).
         cost: what this asking was charged; zero if the answer was bought before.
         notes: public facts that a reader should know (clamping, bounds on rows).
         shares: the part of the price that each measure took, in order; None where that is not known.
@@ -62,8 +60,8 @@ class Answer:
         plan: Plan,
         mechanisms: Sequence[NoiseLaw],
         values: Sequence[Sequence[int] | IntArray],
+        keys: Sequence[Sequence[Value]],
         cost: Loss,
-        keys: Sequence[Sequence[Value]] | None = None,
         stored: bool = False,
         notes: Sequence[str] = (),
         shares: Sequence[Fraction] | None = None,
@@ -79,7 +77,7 @@ class Answer:
         self._shares = None if shares is None else dict(zip(question.measures, shares, strict=True))
         self._numbers = {m: integer_array(v) for m, v in zip(question.measures, values, strict=True)}
         self._keys = keys
-        size = prod(len(key.domain) for key in question.keys) if keys is None else len(keys[0]) if keys else 1
+        size = len(keys[0]) if keys else 1
         if any(len(numbers) != size for numbers in self._numbers.values()):
             raise InvalidParameter(f"An answer of {size} cells needs as many released numbers of each measure.")
         self._last_intervals: tuple[Fraction, dict[str, tuple[EndArray, EndArray]]] | None = None
@@ -90,7 +88,7 @@ class Answer:
     def _released(self) -> NoisyCells:
         """Every cell."""
         question = self.plan.question
-        columns = _public_keys(question) if self._keys is None else tuple(map(of_labels, self._keys))
+        columns = tuple(map(of_labels, self._keys))
         return NoisyCells(
             size=columns[0].size if columns else 1,
             measures={measure: self._numbers[measure] for measure in question.numbers},
@@ -239,21 +237,6 @@ class Answer:
 
 
 # ---- the cells, and which of them are shown in what order ------------------------------------------------------------
-
-
-def _public_keys(question: Question) -> tuple[Labels, ...]:
-    """Return the keys of every cell of the product of the public domains, the last key turning fastest."""
-    sizes = [len(key.domain) for key in question.keys]
-    places = np.unravel_index(np.arange(prod(sizes)), sizes) if sizes else ()
-    return tuple(
-        _labels(np.asarray(place, dtype=np.int64), key.domain) for place, key in zip(places, question.keys, strict=True)
-    )
-
-
-def _labels(places: IndexArray, domain: Sequence[Value]) -> Labels:
-    """Return labels by their places in a domain; NULL in it is at place −1."""
-    missing = [i for i, label in enumerate(domain) if label is None]
-    return Labels(places=np.where(np.isin(places, missing), -1, places) if missing else places, labels=domain)
 
 
 def _after_having(plan: Plan, cells: NoisyCells) -> IndexArray:

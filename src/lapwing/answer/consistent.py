@@ -92,7 +92,7 @@ def adjusted(
     Args: measures: a number a cell of the question, of all its cells; deviations: their noise's standard deviations.
     """
     constraints = limits(tuple(measures))
-    if question.sets:
+    if question.sets and not question.combined:  # which are not margins of tables that hold every combination
         nearest = _all(question, measures, deviations, constraints)
     else:
         nearest = _each_cell(measures, deviations, constraints)

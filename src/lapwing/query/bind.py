@@ -8,7 +8,6 @@ and the clauses after it act on the answer. Expressions over one row are bound i
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import prod
 from types import MappingProxyType
 
 from sqlglot import exp
@@ -22,9 +21,10 @@ from lapwing.query.aggregates.outputs import bind_output
 from lapwing.query.aggregates.scope import Bounded, Requests, SelectScope, has_aggregate
 from lapwing.query.aggregates.shared_rows import check_shared
 from lapwing.query.capabilities import EVERYTHING, Capabilities
+from lapwing.query.combined_keys import CombinedKeys
 from lapwing.query.derivation.derived import Derived, KeyValue, Output, measures_of
 from lapwing.query.expressions.calls import bind_expression, exact_number
-from lapwing.query.expressions.expression import Literal, require_bounded
+from lapwing.query.expressions.expression import ColumnReference, Literal, require_bounded
 from lapwing.query.expressions.magnitudes import ValueBounds
 from lapwing.query.expressions.rows import RowScope, is_column, same_name
 from lapwing.query.expressions.types import Real
@@ -33,7 +33,7 @@ from lapwing.query.from_clause.scope import bind_from, rows_of
 from lapwing.query.measures import Count, CountUnits, Key, Measure, Sum, argument_of, declared_values
 from lapwing.query.plan import Plan, Question, without_unread
 from lapwing.query.relations.contribution import PriceRequest, check_options, with_limits
-from lapwing.query.relations.domains import listed_by, values_of
+from lapwing.query.relations.domains import values_of
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.relations.public_rows import NOTHING_PUBLIC, PublicFacts
 from lapwing.query.relations.relation import ProtectedRows, Selection, units_of_row
@@ -76,8 +76,12 @@ def bind(
 
     # GROUP BY: the cells, which are public unless a key's values are private.
     sets = _keys(select, rows, bound.selection, facts)
+    combined: tuple[CombinedKeys, ...] = ()
+    if any(sets) and not _is_plain(sets, bound.selection):
+        from lapwing.query.possible_keys import possible_keys  # here: most questions are plain
+
+        sets, combined = possible_keys(sets, bound.selection, bound.kept, facts)
     keys = tuple(dict.fromkeys(key for grouped in sets for key in grouped))
-    _check_cells(sets)
     if options.written:
         check_options(options, keys, rows)
 
@@ -106,7 +110,9 @@ def bind(
         measures=measures,
         fewest_units=options.min_privacy_units_per_group or 1,
         sets=tuple(tuple(sorted(grouped, key=str)) for grouped in sets) if len(sets) > 1 else (),
+        combined=combined,
     )
+    _check_cells(question)
     searches = searches_for(requests, selection, sets) if requests.searches else ()
     if capabilities.missing:  # the engine at hand refuses what it cannot compute before anything is paid
         for part in (question, *(search.question for search in searches)):
@@ -210,8 +216,6 @@ def _key(node: exp.Expression, rows: RowScope, selection: Selection, facts: Publ
     domain = declared_values(expression, relation.table) if isinstance(relation, ProtectedRows) else None
     if domain is None:
         domain = values_of(expression, relation, facts)
-    if domain is None and not isinstance(expression.type, Real):
-        domain = listed_by(selection, expression)
     if domain is not None:
         return Key(expression=expression, values=domain.listed, other=domain.other)
     if isinstance(expression.type, Real):
@@ -223,17 +227,22 @@ def _key(node: exp.Expression, rows: RowScope, selection: Selection, facts: Publ
     return Key(expression=expression, values=None)
 
 
-def _check_cells(sets: Sets) -> None:
-    if len(sets) > 1 and any(key.private for keys in sets for key in keys):
+def _check_cells(question: Question) -> None:
+    if question.sets and question.private_keys:
         raise QueryRefused(
             "Grouping sets take keys with public values", remedy="Ask for each grouping by itself, or declare `values`."
         )
-    cells = sum(prod(1 if key.private else len(key.domain) for key in keys) for keys in sets)
-    if cells > MAX_CELLS:
+    if question.combinations > MAX_CELLS:
         raise QueryRefused(
-            f"GROUP BY spans {cells:,} cells, and every cell appears in the answer",
+            f"GROUP BY spans {question.combinations:,} cells, and every cell appears in the answer",
             remedy=f"Group by fewer or coarser columns: at most {MAX_CELLS:,} cells.",
         )
+
+
+def _is_plain(sets: Sets, selection: Selection) -> bool:
+    """Tell whether all rows of a table are grouped by a column, which can have all of its values."""
+    whole = selection.where is None and isinstance(selection.relation, ProtectedRows)
+    return whole and len(sets[0]) == 1 and isinstance(sets[0][0].expression, ColumnReference)
 
 
 # ---- SELECT ----------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar, final
 
 from lapwing.catalog.model import Catalog, Table
 from lapwing.errors import QueryRefused
+from lapwing.query.combined_keys import CombinedKeys, number_of_cells
 from lapwing.query.derivation.derived import Derived, Output, OutputOrder
 from lapwing.query.distribution import Distribution
 from lapwing.query.expressions.expression import ColumnReference, Expression, columns_of
@@ -27,7 +28,6 @@ from lapwing.query.relations.relation import (
     Selection,
     declared_columns_of,
     pruned,
-    public_tables_of,
     table_of,
     tables_of,
     units_of_row,
@@ -46,6 +46,7 @@ class Question:
         fewest_units: a private key that fewer units hold is never released.
         sets: the grouping sets, if there are several. Each has its own cells, by some of the keys; the others are NULL.
         choosing: whether no measure is released, but only which of them is best over all cells together.
+        combined: public keys of which not every combination is a cell, with those that are (`possible_keys`).
     """
 
     selection: Selection
@@ -54,12 +55,12 @@ class Question:
     fewest_units: int = 1
     sets: tuple[tuple[Key, ...], ...] = ()
     choosing: bool = False
+    combined: tuple[CombinedKeys, ...] = ()
 
     def __str__(self) -> str:
         """Return the canonical text: equal questions, and only they, have equal texts."""
-        keys = f" GROUP BY {', '.join(map(str, self.keys))}" if self.keys else ""
-        if self.sets:
-            keys = f" GROUP BY SETS {', '.join(f'({_listed(keys)})' for keys in self.sets)}"
+        sets = [", ".join(map(str, keys)) for keys in self.sets or (self.keys,)]
+        keys = f" GROUP BY SETS ({'), ('.join(sets)})" if self.sets else f" GROUP BY {sets[0]}" if self.keys else ""
         fewest = f" OF {self.fewest_units} UNITS" if self.fewest_units > 1 else ""
         shown = "CHOOSE AMONG" if self.choosing else "SELECT"
         return f"{shown} {', '.join(map(str, self.measures))} FROM {self.selection}{keys}{fewest}"
@@ -85,16 +86,6 @@ class Question:
         return self.selection.where
 
     @property
-    def public_tables(self) -> frozenset[str]:
-        """The names of the public tables that the question reads."""
-        return frozenset(name for name, _ in public_tables_of(self.selection.relation))
-
-    @property
-    def public_contents(self) -> tuple[str, ...]:
-        """The digests of their data."""
-        return tuple(digest for _, digest in sorted(public_tables_of(self.selection.relation)))
-
-    @property
     def units_of_row(self) -> int:
         """How many units a row may belong to."""
         return units_of_row(self.selection.relation)
@@ -105,18 +96,22 @@ class Question:
         return tuple(key for key in self.keys if key.private)
 
     @property
+    def combinations(self) -> int:
+        """The number of combinations of its public keys, over all grouping sets."""
+        sets = self.sets or (self.keys,)
+        if self.combined:
+            return number_of_cells(sets, self.combined)
+        return sum(prod(len(key.domain) for key in keys if not key.private) for keys in sets)
+
+    @property
     def cells(self) -> int | None:
         """The number of cells in the answer, a public fact; None if there are private keys."""
-        if self.private_keys:
-            return None
-        return sum(prod(len(key.domain) for key in part.keys) for part in self.parts)
+        return None if self.private_keys else self.combinations
 
     @property
     def parts(self) -> tuple["Question", ...]:
-        """A question for each grouping set, with the keys of that set alone."""
-        if not self.sets:
-            return (self,)
-        return tuple(replace(self, keys=keys, sets=()) for keys in self.sets)
+        """A question for each grouping set, with the keys of that set alone, in every combination."""
+        return tuple(replace(self, keys=keys, sets=(), combined=()) for keys in self.sets) or (self,)
 
     @property
     def numbers(self) -> tuple[NumberMeasure, ...]:
@@ -155,10 +150,6 @@ class Question:
         """The declared columns that the question reads: names of tables, each with the name of a column."""
         outer = [*(key.expression for key in self.keys), *map(argument_of, self.measures)]
         return declared_columns_of(self.selection, frozenset().union(*map(columns_of, outer)))
-
-
-def _listed(keys: Sequence[Key]) -> str:
-    return ", ".join(map(str, keys))
 
 
 def without_unread(selection: Selection, keys: Sequence[Key], measures: Sequence[Measure]) -> Selection:

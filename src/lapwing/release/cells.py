@@ -9,6 +9,7 @@ import numpy as np
 from lapwing.engines import Cells, Leaves
 from lapwing.exact.arrays import ROOM, IntArray, integer_array
 from lapwing.mechanisms.trees import levels_above
+from lapwing.query.combined_keys import cells_over
 from lapwing.query.distribution import Distribution
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.measures import Measure
@@ -22,12 +23,20 @@ def cells_of(question: Question, chosen: Chosen = ()) -> tuple[tuple[Constant, .
 
     Without private keys these are all of the public domain; with them, all public values for each that was chosen.
     """
-    public = [key.domain for key in question.keys if not key.private]
+    public = _public_cells(question)
     if not question.private_keys:
-        spans = [[key.domain if key in part.keys else (None,) for key in question.keys] for part in question.parts]
-        return tuple(cell for span in spans for cell in product(*span))
+        return public
     places = [key.private for key in question.keys]
-    return tuple(_merged(places, values, rest) for values in chosen for rest in product(*public))
+    return tuple(_merged(places, values, rest) for values in chosen for rest in public)
+
+
+def _public_cells(question: Question) -> tuple[tuple[Constant, ...], ...]:
+    keys = tuple(key for key in question.keys if not key.private)
+    sets = question.sets or (keys,)
+    if question.combined:
+        return tuple(cells_over(keys, sets, question.combined))
+    spans = [[key.domain if key in shown else (None,) for key in keys] for shown in sets]
+    return tuple(cell for span in spans for cell in product(*span))
 
 
 def _merged(

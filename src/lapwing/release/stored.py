@@ -17,6 +17,7 @@ from lapwing.query.parts_read import parts_read
 from lapwing.query.plan import Question
 from lapwing.query.quote import Quote
 from lapwing.query.relations.images import MAX_VALUES
+from lapwing.query.relations.relation import public_tables_of
 from lapwing.release import payload
 from lapwing.release.refinement import Sharpening, is_refinable, sharpening
 from lapwing.release.request import Release, Request, Wordings
@@ -31,8 +32,10 @@ def key_of(question: Question) -> str:
     """
     # The rows of a unit follow from these, and from the links of other tables, which say what keys are unique.
     rows = "" if question.units_of_row > 1 else str(question.selection.rows_per_unit)
-    meaning = [str(question), rows, *(table.digest for table in question.tables), *question.public_contents]
-    return sha256(json.dumps([*meaning, *map(_values_of, question.keys)]).encode()).hexdigest()
+    public = (digest for _, digest in sorted(public_tables_of(question.selection.relation)))
+    tables = (*(table.digest for table in question.tables), *public)
+    keys = (*map(_values_of, question.keys), *(each.digest for each in question.combined))
+    return sha256(json.dumps([str(question), rows, *tables, *keys]).encode()).hexdigest()
 
 
 def _values_of(key: Key) -> list[str]:

@@ -3,10 +3,8 @@
 A verdict says what is to be expected and what to write instead. None is a number from data.
 """
 
-import operator
-from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import MeasureValue, measures_of, parts_of
@@ -14,7 +12,6 @@ from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
 from lapwing.query.expressions.conversion import nullable
 from lapwing.query.expressions.expression import (
     ColumnReference,
-    Constant,
     Expression,
     Literal,
     Operation,
@@ -36,15 +33,7 @@ MANY: Final = 5_000
 """Cells of an answer."""
 MANY_ROWS: Final = 50
 """Rows of a unit, for all of which there is noise."""
-TESTS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
-    "equal": operator.eq,
-    "member": operator.eq,
-    "not_equal": operator.ne,
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
-}
+TESTS: Final = frozenset({"equal", "member", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 """Comparisons, by their names in plans."""
 CHOSEN: Final = frozenset({"case", "greatest", "least"})
 """Functions by which a question keeps its values within bounds of its own."""
@@ -55,7 +44,6 @@ def verdicts(plan: Plan, priced: Quote) -> tuple[str, ...]:
     return (
         *_on_null(plan),
         *_on_conditions(plan),
-        *_on_keys(plan),
         *unusable(plan),
         *_on_noise(plan, priced),
         *_on_rows(plan),
@@ -159,40 +147,6 @@ def _names_unlisted(node: Operation) -> bool:
     if node.function not in ("equal", "member") or not isinstance(column, ColumnReference) or not column.listed:
         return False
     return any(isinstance(o, Literal) and isinstance(o.value, str) and o.value not in column.listed for o in others)
-
-
-def _on_keys(plan: Plan) -> tuple[str, ...]:
-    """Speak of public keys that the condition on rows rules out: their rows go, and their cells stay."""
-    question = plan.question
-    for key in question.keys if question.where is not None else ():
-        left = sum(_holds(question.where, str(key.expression), value) is False for value in key.domain)
-        if left:
-            return (
-                f"WHERE leaves out rows and never keys: of the {len(key.domain):,} keys of {key.name}, {left:,} "
-                f"{'has' if left == 1 else 'have'} no rows here, and what is shown of them is noise. HAVING, with the "
-                "same condition, drops them",
-            )
-    return ()
-
-
-def _holds(condition: Expression | None, key: str, value: Constant) -> bool | None:
-    """Tell whether a condition holds in the rows of a key; None if they decide, or it is too much to tell."""
-    if not isinstance(condition, Operation):
-        return None
-    match condition.function, condition.arguments:
-        case "and", parts:
-            return False if any(_holds(part, key, value) is False for part in parts) else None
-        case "or", parts:
-            return False if all(_holds(part, key, value) is False for part in parts) else None
-        case "not", (part,):
-            inner = _holds(part, key, value)
-            return None if inner is None else not inner
-        case function, (first, *others) if function in TESTS and str(first) == key:
-            known = [other.value for other in others if isinstance(other, Literal)]
-            if len(known) < len(others) or {type(constant) for constant in known} != {type(value)}:
-                return None
-            return any(TESTS[function](value, constant) for constant in known)
-    return None
 
 
 def unusable(plan: Plan) -> tuple[str, ...]:

@@ -46,6 +46,7 @@ from lapwing.engines.duckdb.stored_rows import Layers, gathered, held
 from lapwing.errors import DataFault, EngineFault
 from lapwing.query.capabilities import Capabilities
 from lapwing.query.plan import Question
+from lapwing.query.relations.relation import public_tables_of
 
 MEMORY: Final = 1_000_000_000  # bytes
 SECONDS: Final = 600.0
@@ -377,7 +378,8 @@ class DuckDB:
 
     def _public_layers(self, question: Question) -> list[str]:
         """Return the layers of the public tables that a question joins."""
-        wanted = [table for table in self._catalog.public_tables if table.name in question.public_tables]
+        read = dict(public_tables_of(question.selection.relation))
+        wanted = [table for table in self._catalog.public_tables if table.name in read]
         if self._public is None:
             return []
         return [public_layer(self._public.described(table), self._public.source(table)) for table in wanted]

@@ -25,6 +25,7 @@ from lapwing.catalog.patterns import files_of
 from lapwing.catalog.public import completed
 from lapwing.engines.duckdb import files, source_reading, stamps
 from lapwing.engines.duckdb.cleaned import Location, clean
+from lapwing.engines.duckdb.combinations import combinations, constants, is_showable
 from lapwing.engines.duckdb.database import Database
 from lapwing.engines.duckdb.files import File
 from lapwing.engines.duckdb.stamps import Stamp
@@ -32,9 +33,12 @@ from lapwing.errors import DataFault, InvalidParameter
 from lapwing.query.expressions.expression import ColumnReference, Constant, column_type
 from lapwing.query.expressions.types import Fixed, Real
 from lapwing.query.measures import constant
+from lapwing.query.relations.public_rows import Combinations
 
 MEMORY: Final = 1_000_000_000  # bytes
 SECONDS: Final = 600.0
+MOST_REMEMBERED: Final = 256
+"""Combinations that were asked for."""
 
 
 class PublicSources(Protocol):
@@ -79,6 +83,7 @@ class PublicData:
         self._threads = threads
         self._tables = {table.name: table for table in catalog.public_tables}
         self._read: dict[str, _Read] = {}
+        self._combined: dict[str, tuple[tuple[tuple[Constant, ...], ...] | None]] = {}
         self._lock = RLock()
         self._database: Database | None = None
 
@@ -122,6 +127,26 @@ class PublicData:
                 read.repetitions[key] = self._multiplicity(read, key) if key else read.rows
             return read.repetitions[key]
 
+    def combinations(self, wanted: Combinations, limit: int) -> tuple[tuple[Constant, ...], ...] | None:
+        """Return combinations of public values in order; None if there are more than `limit`."""
+
+        def located(table: PublicTable) -> tuple[PublicTable, Location]:
+            read = self._opened(table)
+            return read.described, read.source
+
+        with self._lock:
+            query = f"{combinations(wanted, located)} LIMIT {limit + 1}"
+            known = self._combined.get(query)  # of files that are the same: `located` has looked
+            if known is None:
+                rows = self._open().query(query)
+                for table in wanted.tables:
+                    self._opened(table.rows.table)
+                found = sorted(constants(row, wanted.shown) for row in rows) if len(rows) <= limit else None
+                known = self._combined[query] = (None if found is None else tuple(found),)
+                if len(self._combined) > MOST_REMEMBERED:
+                    del self._combined[next(iter(self._combined))]
+            return known[0]
+
     def digest(self, table: PublicTable) -> str:
         """Return a fingerprint of the data (SHA-256 of the file, hexadecimal): a part of what identifies an answer."""
         return self._opened(table).digest
@@ -144,7 +169,7 @@ class PublicData:
         kind = column_type(column)
         if isinstance(kind, Real):
             return None
-        distinct = f"SELECT DISTINCT * FROM ({_cleaned(read, [column])}) WHERE {_showable(column, 'c0')}"
+        distinct = f"SELECT DISTINCT * FROM ({_cleaned(read, [column])}) WHERE {is_showable(kind, 'c0')}"
         rows = self._fetch(read, f"{distinct} LIMIT {limit + 1}")
         step = kind.step if isinstance(kind, Fixed) else None
         values = sorted(value if step is None else value * step for (value,) in rows)
@@ -280,18 +305,6 @@ def _cleaned(read: _Read, columns: Sequence[Declared]) -> str:
     """Select cleaned values, as c0, c1 and so on."""
     values = [f"{clean(column, read.source.types[column.name])} AS c{i}" for i, column in enumerate(columns)]
     return f"SELECT {', '.join(values) or '0'} FROM {read.source.relation}"
-
-
-def _showable(column: Declared, name: str) -> str:
-    """Return a condition: not NULL, and a value that Python, a ledger and an answer can hold."""
-    match column.type:
-        case "string":
-            return f"(NOT contains({name}, chr(0)))"
-        case "date":
-            return f"({name} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31')"
-        case "timestamp":
-            return f"({name} BETWEEN TIMESTAMP '0001-01-01' AND TIMESTAMP '9999-12-31 23:59:59.999999')"
-    return f"({name} IS NOT NULL)"
 
 
 # ---- files and faults ------------------------------------------------------------------------------------------------

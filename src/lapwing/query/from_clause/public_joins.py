@@ -52,7 +52,10 @@ def bind_join(
     own = frozenset(column.name for column in bound.selection.relation.columns)
     dark = bound.dark if side != "RIGHT" else own if bound.dark is None else own & bound.dark
     sources = (result.sources[-1], *result.sources[:-1]) if mirrored else result.sources
-    return replace(result, sources=sources, dark=dark)
+    kept = bound.kept
+    if side == "RIGHT" and isinstance(public, PublicInput) and isinstance(result.selection.relation, PublicJoin):
+        kept = {**kept, result.selection.relation.added[0].name: public.rows}
+    return replace(result, sources=sources, dark=dark, kept=kept)
 
 
 def _side(node: exp.Expression, mirrored: bool) -> str:

@@ -45,13 +45,15 @@ class Input:
     """Rows that carry the unit, and the names under which their columns are known.
 
     Args: unit_place: of a subquery that lists its columns, where the unit is among them; dark: where a join keeps
-        public rows that match nobody, the columns that are NULL in them (`outer_joins`).
+        public rows that match nobody, the columns that are NULL in them (`outer_joins`); kept: these rows, by the name
+        that the first of their columns has in the relation.
     """
 
     selection: Selection
     sources: tuple[TableReference, ...]
     unit_place: int | None = None
     dark: frozenset[str] | None = None
+    kept: Mapping[str, PublicRows] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

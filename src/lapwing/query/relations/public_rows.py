@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal as Choice
 from typing import Protocol
 
 from lapwing.catalog.public import PublicTable
@@ -27,6 +28,41 @@ class PublicRows:
         return f"(DISTINCT {', '.join(map(str, self.columns))} FROM {rows})" if self.distinct else rows
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinedRows:
+    """Public rows among others.
+
+    Args: variables: what their columns are called there; kind, on: a row stands beside every other, or of a LEFT JOIN
+        beside those for which all of `on` is true, and beside those for which no row is, NULLs do.
+    """
+
+    rows: PublicRows
+    variables: tuple[ColumnReference, ...]
+    kind: Choice["inner", "left", "maybe"] = "inner"
+    on: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedValues:
+    """The values that a variable may have, beside NULL."""
+
+    variable: ColumnReference
+    values: tuple[Constant, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Combinations:
+    """The different values that expressions have together, none NULL, in rows where all conditions are true.
+
+    Args: tables, lists: the rows, over variables; of each, every one beside every one of the others.
+    """
+
+    tables: tuple[JoinedRows, ...]
+    lists: tuple[ListedValues, ...]
+    conditions: tuple[Expression, ...]
+    shown: tuple[Expression, ...]
+
+
 class PublicFacts(Protocol):
     """Facts of the public tables of one catalog, after cleaning. They are no secret: errors may name values."""
 
@@ -40,6 +76,10 @@ class PublicFacts(Protocol):
 
     def multiplicity(self, table: PublicTable, columns: Sequence[str]) -> int:
         """Return the most rows that share one combination of values; of no columns, the number of rows."""
+        ...
+
+    def combinations(self, wanted: Combinations, limit: int) -> tuple[tuple[Constant, ...], ...] | None:
+        """Return combinations in order; None if there are more than `limit`, or if nobody can tell."""
         ...
 
     def digest(self, table: PublicTable) -> str:
@@ -58,6 +98,9 @@ class _NothingPublic:
 
     def multiplicity(self, table: PublicTable, columns: Sequence[str]) -> int:
         raise LookupError(table.name)
+
+    def combinations(self, wanted: Combinations, limit: int) -> tuple[tuple[Constant, ...], ...] | None:
+        return None
 
     def digest(self, table: PublicTable) -> str:
         raise LookupError(table.name)
