@@ -94,6 +94,7 @@ TIGHT = [
     "SELECT state, COUNT(*) FROM sales WHERE state IN ('N', 'W') GROUP BY 1",
     "SELECT state, COUNT(*) FROM sales WHERE state <> 'N' OR age = 2 GROUP BY 1",
     "SELECT FLOOR(age / 3) AS g, COUNT(*) FROM sales WHERE age BETWEEN 4 AND 7 GROUP BY 1",
+    "SELECT FLOOR(age / 11) AS g, COUNT(*) FROM sales WHERE age > 5 GROUP BY 1",
     "SELECT age - age % 4 AS g, COUNT(*) FROM sales GROUP BY 1",
     "SELECT DATE_TRUNC('month', day) AS m, COUNT(*) FROM sales WHERE day >= '2023-12-15' AND day < '2024-02-01' "
     "GROUP BY 1",
