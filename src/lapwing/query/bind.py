@@ -24,7 +24,7 @@ from lapwing.query.capabilities import EVERYTHING, Capabilities
 from lapwing.query.combined_keys import CombinedKeys
 from lapwing.query.derivation.derived import Derived, KeyValue, Output, measures_of
 from lapwing.query.expressions.calls import bind_expression, exact_number
-from lapwing.query.expressions.expression import ColumnReference, Literal, require_bounded
+from lapwing.query.expressions.expression import ColumnReference, Literal, columns_of, require_bounded
 from lapwing.query.expressions.magnitudes import ValueBounds
 from lapwing.query.expressions.rows import RowScope, is_column, same_name
 from lapwing.query.expressions.types import Real
@@ -240,9 +240,9 @@ def _check_cells(question: Question) -> None:
 
 
 def _is_plain(sets: Sets, selection: Selection) -> bool:
-    """Tell whether all rows of a table are grouped by a column, which can have all of its values."""
-    whole = selection.where is None and isinstance(selection.relation, ProtectedRows)
-    return whole and len(sets[0]) == 1 and isinstance(sets[0][0].expression, ColumnReference)
+    """Tell whether a table's rows are grouped by a column, of which WHERE says nothing: it can have all its values."""
+    column = sets[0][0].expression if len(sets[0]) == 1 and isinstance(selection.relation, ProtectedRows) else None
+    return isinstance(column, ColumnReference) and column.name not in columns_of(selection.where)
 
 
 # ---- SELECT ----------------------------------------------------------------------------------------------------------

@@ -18,16 +18,18 @@ both. What remains of a condition when the variables that may be anything are ta
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 from typing import Literal as Choice
 
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Plain, Type
-from lapwing.query.relations.public_join import PublicJoin
 from lapwing.query.relations.public_rows import JoinedRows, PublicRows
-from lapwing.query.relations.relation import Relation, Selection
-from lapwing.query.relations.set_operations import Union
-from lapwing.query.relations.shared_join import SharedJoin
-from lapwing.query.relations.unit_join import UnitJoin
+from lapwing.query.relations.relation import ProtectedRows, Relation, Selection
+
+if TYPE_CHECKING:
+    from lapwing.query.relations.public_join import PublicJoin
+    from lapwing.query.relations.shared_join import SharedJoin
+    from lapwing.query.relations.unit_join import UnitJoin
 
 Values = Mapping[str, Expression]
 """What the columns of a relation are, by name, over variables."""
@@ -121,6 +123,14 @@ class _Reader:
         return values
 
     def _relation(self, node: Relation) -> Values:
+        if isinstance(node, ProtectedRows):
+            return {column.name: self._anything(column, node) for column in node.columns}
+        # Here: most questions are about the rows of one table, and these take a fiftieth of a start.
+        from lapwing.query.relations.public_join import PublicJoin
+        from lapwing.query.relations.set_operations import Union
+        from lapwing.query.relations.shared_join import SharedJoin
+        from lapwing.query.relations.unit_join import UnitJoin
+
         match node:
             case PublicJoin():
                 return self._joined(node)
@@ -128,7 +138,7 @@ class _Reader:
                 return self._met(node)
             case Union():
                 return {column.name: self._anything(column, node) for column in node.columns}
-        below = self.selection(node.sources[0]) if node.sources else {}
+        below = self.selection(node.sources[0])
         return {column.name: self._handed_on(column, node, below) for column in node.columns}
 
     def _handed_on(self, column: ColumnReference, node: Relation, below: Values) -> Expression:
@@ -138,7 +148,7 @@ class _Reader:
                 return over(one.value, below)
         return self._anything(column, node)
 
-    def _joined(self, node: PublicJoin) -> Values:
+    def _joined(self, node: "PublicJoin") -> Values:
         values = self.selection(node.source)
         if node.kind in ("anti", "not_in"):
             return values
@@ -154,7 +164,7 @@ class _Reader:
             self._equate(pairs)
         return {**values, **{column.name: v for column, v in zip(node.added, variables, strict=False)}}
 
-    def _met(self, node: UnitJoin | SharedJoin) -> Values:
+    def _met(self, node: "UnitJoin | SharedJoin") -> Values:
         values, others = self.selection(node.source), self.selection(node.other)
         self._equate([(over(left, values), over(right, others)) for left, right in node.on])
         shown = {column.name: over(value, others) for column, value in zip(node.added, node.shown, strict=True)}
