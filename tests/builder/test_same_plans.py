@@ -748,10 +748,6 @@ REFUSED: list[tuple[str, Build]] = [
     ("SELECT COUNT(*) AS n FROM visits WHERE age", answers(lambda t: t.filter(col.age).agg(n=lw.count()))),
     ("SELECT COUNT(*) AS n FROM visits WHERE age = 'x'", answers(lambda t: t.filter(col.age == "x").agg(n=lw.count()))),
     (
-        "SELECT AVG(n) AS n FROM (SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan)",
-        answers(lambda t: t.group_by("plan").agg(n=lw.count()).agg(n=lw.mean("n"))),
-    ),
-    (
         "SELECT COUNT(*) AS n FROM (SELECT * FROM visits LIMIT 10)",
         answers(lambda t: t.limit(10).agg(n=lw.count())),
     ),

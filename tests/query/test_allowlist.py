@@ -206,6 +206,13 @@ QUESTIONS = [
     """SELECT MEDIAN(age) AS m, QUANTILE(age, 0.1) AS q, APPROX_QUANTILE(cost, 0.2) AS a, QUANTILE_CONT(cost, 0.3) AS c,
        QUANTILE_DISC(cost, 0.4) AS d, PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY cost DESC) AS w, MIN(age) AS lo,
        PERCENTILE_DISC(0.6) WITHIN GROUP (ORDER BY cost) AS v, MAX(age) AS hi FROM visits""",
+    """WITH few AS (SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan HAVING COUNT(*) > 1),
+       more AS (SELECT * FROM few AS f WHERE f.n > 2), rest AS (SELECT plan FROM visits)
+       SELECT n > 3 AS big, SUM(n) AS s, COUNT(*) AS k FROM (SELECT * FROM more) AS t (plan, n)
+       GROUP BY 1 HAVING SUM(n) > 3 ORDER BY s DESC LIMIT 2 OFFSET 1""",
+    """SELECT DISTINCT plan, n, n / SUM(n) OVER () AS share
+       FROM (SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan) AS t
+       QUALIFY ROW_NUMBER() OVER (ORDER BY n DESC) < 3""",
     """WITH few AS (SELECT DISTINCT person, plan FROM visits UNION ALL SELECT person, plan FROM visits)
        SELECT COUNT(*) FILTER (WHERE plan = 'a') AS n, COUNT_IF(plan = 'a') AS m FROM few""",
     """SELECT VARIANCE(n) AS a, VAR_POP(n) AS b, STDDEV(n) AS c, STDDEV_POP(n) AS d, STDDEV_SAMP(n) AS e,

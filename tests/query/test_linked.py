@@ -97,12 +97,12 @@ REFUSED = {
     "SELECT COUNT(*) FROM customer, orders": "Nothing says what rows of 'orders' are joined with",
     "SELECT COUNT(*) FROM items a JOIN items b ON a.tag = b.tag": "pairs rows of one unit",
     "SELECT COUNT(*) FROM customer JOIN items ON ck = iok": "pairs rows of one unit",
-    "SELECT COUNT(*) FROM (SELECT tag, COUNT(*) AS n FROM items GROUP BY tag)": "Group by a key",
+    "SELECT MEDIAN(n) FROM (SELECT tag, COUNT(*) AS n FROM items GROUP BY tag)": "over the rows of the answer",
     "SELECT COUNT(*) FROM orders WHERE ok NOT IN (SELECT iok FROM items)": "NOT EXISTS",
     "SELECT COUNT(*) FROM orders WHERE total IN (SELECT price FROM items)": "pairs rows of one unit",
     "SELECT COUNT(*) FROM tags, tags t": "Begin with a protected table",
-    "SELECT COUNT(*) FROM (SELECT o.ok, COUNT(*) AS n FROM customer LEFT JOIN orders o ON ck = ock GROUP BY o.ok)": (
-        "rows of different units"
+    "SELECT MAX(n) FROM (SELECT o.ok, MAX(total) AS n FROM customer c JOIN orders o ON ck = ock GROUP BY o.kind)": (
+        "'ok' is neither a key nor inside an aggregate"
     ),
 }
 ROOMY = 1_000

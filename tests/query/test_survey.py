@@ -26,8 +26,6 @@ REFUSED = {
     "sum distinct",
     "distinct keys",
     "percent of total subquery",
-    "outer query over groups",
-    "select from cte of answer",
     "qualify outermost",
     "distinct without unit",
     "arg max",

@@ -38,7 +38,7 @@ from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.relations.public_rows import NOTHING_PUBLIC, PublicFacts
 from lapwing.query.relations.relation import ProtectedRows, Selection, units_of_row
 from lapwing.query.text.parameters import Parameters
-from lapwing.query.text.parse import parse
+from lapwing.query.text.parse import Parsed, parse
 
 MAX_CELLS = 1_000_000
 MAX_OUTPUTS = 200
@@ -65,12 +65,20 @@ def bind(
     Raises: QueryRefused with reason, position and remedy; nothing has been read but the text, the catalog and what is
         public. InvalidParameter for a parameter's value.
     """
-    parsed = parse(text, parameters)
-    select, options, clause = parsed.select, parsed.options, parsed.select.args.get
+    parsed, scope = parse(text, parameters), From(text=text, catalog=catalog, facts=facts)
+    if not parsed.select.find(exp.Subquery, exp.CTE):
+        return _bound(parsed, scope, bounds, capabilities)
+    from lapwing.query.aggregates.layers import bind_layers  # here: most questions have no SELECT inside
+
+    return bind_layers(parsed, lambda asked: _bound(asked, scope, bounds, capabilities), _outputs, text)
+
+
+def _bound(parsed: Parsed, within: From, bounds: Mapping[Bounded, ValueBounds], capabilities: Capabilities) -> Plan:
+    select, options, clause, facts = parsed.select, parsed.options, parsed.select.args.get, within.facts
 
     # FROM and WHERE: the rows. Different units may share one only where aggregates limit what each unit adds.
     limited_by_group = any(named.contribution_bounds_per_group is not None for named in parsed.arguments.values())
-    bound, within = bind_from(select, From(text=text, catalog=catalog, facts=facts), sharing=limited_by_group)
+    bound, within = bind_from(select, within, sharing=limited_by_group)
     rows = rows_of(bound, within)
     rows.only(select, *_CLAUSES)
 
@@ -144,10 +152,8 @@ def _check_mixture(measures: Sequence[Measure]) -> None:
     """Refuse what no one pass over the rows computes: clamped parts of units beside values that several units share."""
     clamped = any(measure.clamp is not None for measure in measures)
     if clamped and any(not isinstance(measure, Count | Sum | CountUnits) for measure in measures):
-        raise QueryRefused(
-            "contribution_bounds_per_group stands beside an aggregate that is not a sum over units",
-            remedy="Ask for each by itself.",
-        )
+        reason = "contribution_bounds_per_group stands beside an aggregate that is not a sum over units"
+        raise QueryRefused(reason, remedy="Ask for each by itself.")
 
 
 def _measures(derived: Sequence[Derived]) -> tuple[Measure, ...]:
@@ -201,11 +207,8 @@ def _aliased(node: exp.Expression, select: exp.Select, rows: RowScope) -> exp.Ex
 
 def _key(node: exp.Expression, rows: RowScope, selection: Selection, facts: PublicFacts) -> Key:
     if rows.is_unit(node):
-        raise rows.refusal(
-            node,
-            "Grouping by the privacy unit would show each unit",
-            "Group by another column, or by the unit in a subquery and aggregate what comes out.",
-        )
+        remedy = "Group by another column, or by the unit in a subquery and aggregate what comes out."
+        raise rows.refusal(node, "Grouping by the privacy unit would show each unit", remedy)
     if has_aggregate(node):
         raise rows.refusal(node, "GROUP BY takes columns, not aggregates", "Aggregate in a subquery first.")
     # Most keys are names of columns; other expressions need the whole of `calls`.
@@ -229,9 +232,8 @@ def _key(node: exp.Expression, rows: RowScope, selection: Selection, facts: Publ
 
 def _check_cells(question: Question) -> None:
     if question.sets and question.private_keys:
-        raise QueryRefused(
-            "Grouping sets take keys with public values", remedy="Ask for each grouping by itself, or declare `values`."
-        )
+        remedy = "Ask for each grouping by itself, or declare `values`."
+        raise QueryRefused("Grouping sets take keys with public values", remedy=remedy)
     if question.combinations > MAX_CELLS:
         raise QueryRefused(
             f"GROUP BY spans {question.combinations:,} cells, and every cell appears in the answer",
@@ -265,7 +267,7 @@ def _outputs(select: exp.Select, scope: SelectScope, requests: Requests) -> tupl
         name = name or _free(_default_name(node, value), taken)
         taken.add(name.casefold())
         outputs.append(Output(name=name, value=value))
-        scope = replace(scope, aliases={**scope.aliases, name.casefold(): value})  # later columns may name earlier ones
+        scope = replace(scope, aliases={name.casefold(): value, **scope.aliases})  # later columns may name earlier ones
     _refuse_names_of_ends(outputs)
     return tuple(outputs)
 
@@ -276,9 +278,8 @@ def _refuse_names_of_ends(outputs: Sequence[Output]) -> None:
     for output in outputs:
         for end in (f"{output.name}_low", f"{output.name}_high"):
             if measures_of(output.value) and end.casefold() in names:
-                raise QueryRefused(
-                    f"'{end}' is the name of an end of the interval of '{output.name}'", remedy="Rename one."
-                )
+                reason = f"'{end}' is the name of an end of the interval of '{output.name}'"
+                raise QueryRefused(reason, remedy="Rename one.")
 
 
 def _free(name: str, taken: set[str]) -> str:

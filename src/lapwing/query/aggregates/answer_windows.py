@@ -36,6 +36,8 @@ def bind_over(node: exp.Expression, rows: RowScope, derived: Bind) -> Derived:
     """Bind function OVER (PARTITION BY … ORDER BY … frame) over released rows."""
     rows.only(node, "this", "partition_by", "order", "over", "spec")
     inner, clause = node.this, node.args.get("order")
+    if clause is not None:
+        rows.only(clause, "expressions")
     partition = tuple(derived(part) for part in node.args.get("partition_by") or ())
     order = () if clause is None else tuple(_term(term, rows, derived) for term in clause.expressions)
     if isinstance(inner, exp.IgnoreNulls | exp.RespectNulls):
