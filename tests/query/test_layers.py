@@ -128,9 +128,9 @@ OVER = [
     "SELECT old, SUM(n) AS n FROM a WHERE plan <> 'd' GROUP BY old HAVING SUM(n) > 10 ORDER BY old",
     "SELECT SUM(n) AS n, AVG(s) AS s FROM a",
     "SELECT n > 100 AS many, COUNT(*) AS k, SUM(s) AS s FROM a GROUP BY 1 ORDER BY 1",
-    "SELECT plan, n * 2 + 1 AS x, n - LAG(n) OVER (ORDER BY n) AS d FROM a WHERE old ORDER BY n LIMIT 3",
-    "SELECT plan, n FROM a WHERE old AND n > (1 + 2) ORDER BY n DESC LIMIT 1 OFFSET 1",
-    "SELECT b.plan, b.m FROM (SELECT plan, SUM(n) AS m FROM a GROUP BY plan) AS b WHERE b.m > 100 ORDER BY m",
+    "SELECT plan, n * 2 + 1 AS x, n - LAG(n) OVER (ORDER BY n, plan) AS d FROM a WHERE old ORDER BY n, plan LIMIT 3",
+    "SELECT plan, n FROM a WHERE old AND n > (1 + 2) ORDER BY n DESC, plan LIMIT 1 OFFSET 1",
+    "SELECT b.plan, b.m FROM (SELECT plan, SUM(n) AS m FROM a GROUP BY plan) AS b WHERE b.m > 100 ORDER BY m, plan",
 ]
 
 

@@ -22,7 +22,8 @@ from lapwing.query.aggregates.grouping_sets import Sets
 from lapwing.query.combined_keys import CombinedKeys
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, columns_of
 from lapwing.query.measures import Key
-from lapwing.query.relations.domains import listed_by, values_between, values_of
+from lapwing.query.relations.bounded_values import all_values
+from lapwing.query.relations.domains import listed_by, values_of
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.relations.public_rows import Combinations, JoinedRows, ListedValues, PublicFacts, PublicRows
 from lapwing.query.relations.public_view import PublicView, over, public_view, weakened
@@ -110,15 +111,17 @@ class _Finder:
         variables = {v.name for table in view.tables for v in table.variables}
         as_they_are = {value.name for value in values.values() if isinstance(value, ColumnReference)}
         self._lists: dict[str, ListedValues] = {}
-        compared = (part for table in view.tables for part in table.on)
-        wanted = frozenset[str]().union(*map(columns_of, [*values.values(), *view.conditions, *compared]))
+        asked = [*values.values(), *view.conditions, *(part for table in view.tables for part in table.on)]
+        wanted = frozenset[str]().union(*map(columns_of, asked))
         for name, (column, relation) in view.free.items():
             if name in wanted:
+                variable = ColumnReference(name=name, type=column.type)
                 # A column may have values that are not listed. Where it is a key itself, their rows are in no cell.
-                domain = values_of(column, relation, facts) if name in as_they_are else values_between(column.type)
+                domain = values_of(column, relation, facts) if name in as_they_are else None
                 if domain is not None and domain.other is None:
-                    variable = ColumnReference(name=name, type=column.type)
                     self._lists[name] = ListedValues(variable=variable, values=domain.listed)
+                elif domain is None and (listed := all_values(variable, asked)) is not None:
+                    self._lists[name] = listed
         self._public = frozenset(variables) | frozenset(self._lists)
         self._values = {key: value for key, value in values.items() if columns_of(value) and self._is_public(value)}
         self._tables = tuple(self._of_public(table) for table in view.tables)
@@ -186,7 +189,7 @@ class _Finder:
         """Tell whether so few rows stand beside each other that looking at all of them is no trouble."""
         pairs, seen = 1, set[str]()
         for values in part.lists:
-            pairs *= len(values.values) + 1
+            pairs *= len(values) + 1
             seen.add(values.variable.name)
         for table in part.tables:
             named = {v.name: c.name for v, c in zip(table.variables, table.rows.columns, strict=True)}

@@ -1,7 +1,6 @@
 """Combinations of public values, as SQL over public tables and lists: printed as questions are."""
 
 from collections.abc import Callable
-from fractions import Fraction
 
 from lapwing.catalog.public import PublicTable
 from lapwing.engines.duckdb.cleaned import Location
@@ -40,10 +39,12 @@ def _listed(values: ListedValues) -> str:
 
 
 def _list(values: ListedValues, kind: Type) -> str:
-    if isinstance(kind, Fixed):
-        steps = [int(value / kind.step) for value in values.values if isinstance(value, Fraction)]
-        if len(steps) == steps[-1] - steps[0] + 1:
-            return f"CAST(range({whole(steps[0])}, {whole(steps[-1] + 1)}) AS {engine_type(kind)}[])"
+    if values.between is not None:
+        first, last = values.between
+        steps = f"range({whole(first)}, {whole(last + 1)})"
+        if isinstance(kind, Fixed):
+            return f"CAST({steps} AS {engine_type(kind)}[])"
+        return f"list_transform({steps}, lambda day: DATE '1970-01-01' + CAST(day AS INTEGER))"
     written = ", ".join(expression(Literal(value=value, type=kind)) for value in values.values)
     return f"CAST([{written}] AS {engine_type(kind)}[])"
 

@@ -44,10 +44,17 @@ class JoinedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedValues:
-    """The values that a variable may have, beside NULL."""
+    """The values that a variable may have, beside NULL.
+
+    Args: between: these are all steps of a number, or days since 1970-01-01, from the first to the last.
+    """
 
     variable: ColumnReference
-    values: tuple[Constant, ...]
+    values: tuple[Constant, ...] = ()
+    between: tuple[int, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.values) if self.between is None else self.between[1] - self.between[0] + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
