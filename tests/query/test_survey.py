@@ -24,7 +24,6 @@ QUESTIONS = {name.removeprefix("-- "): text for name, text in BLOCKS}
 
 REFUSED = {
     "sum distinct",
-    "distinct keys",
     "percent of total subquery",
     "qualify outermost",
     "distinct without unit",

@@ -102,15 +102,41 @@ TABLES = [("u",), ("uv", "u", "v"), ("u", "u", "u", "v"), ("uu", "uv", "."), ("u
 
 @pytest.mark.parametrize("held", one_in(3, TABLES), ids="-".join)
 def test_the_law_is_the_mechanism_s(tmp_path: Path, held: tuple[str, ...]) -> None:
+    check_law(tmp_path, held, BY_TOWN)
+
+
+def check_law(tmp_path: Path, held: tuple[str, ...], text: str) -> None:
     """A unit holds a key once, however many of its rows have it; NULL is no key."""
     known = [sorted(set(keys) - {"."}) for keys in held]
     holdings = {str(i): "".join(keys) for i, keys in enumerate(known) if keys}
-    flipped = coins(asked(tmp_path, budget=PURE), Fraction(1))
+    flipped = coins(asked(tmp_path, text, budget=PURE), Fraction(1))
     wanted = geometric_law(holdings, Fraction(1, 2), DELTA / 2)  # of two keys a unit
     assert_same(selection_law(flipped, towns(*held), tmp_path, budget=PURE), wanted)
-    weighed = noisy(asked(tmp_path), Fraction(1, 2))
+    weighed = noisy(asked(tmp_path, text), Fraction(1, 2))
     wanted = weighted_law(holdings, Fraction(1, 2), DELTA, 2, 2)
     assert_same(selection_law(weighed, towns(*held), tmp_path), wanted)
+
+
+ALONE = ["SELECT town FROM visits GROUP BY town", "SELECT DISTINCT town FROM visits"]
+
+
+@pytest.mark.parametrize("text", ALONE)
+@pytest.mark.parametrize("held", TABLES[1:3], ids="-".join)
+def test_keys_alone_have_the_same_law(tmp_path: Path, held: tuple[str, ...], text: str) -> None:
+    check_law(tmp_path, held, text)
+
+
+@pytest.mark.parametrize("facts", [{}, {"budget": PURE}], ids=["gdp", "pure"])
+def test_keys_alone_take_the_whole_price(tmp_path: Path, facts: dict[str, Any]) -> None:
+    """Nothing else is released of them: no noisy number has a part of it."""
+    first, second = (asked(tmp_path, text, **facts) for text in ALONE)
+    assert first == second
+    assert first.terms == ()
+    assert first.selecting is not None
+    beside = asked(tmp_path, **facts).selecting
+    assert beside is not None
+    assert beside.loss.amount < first.selecting.loss.amount <= first.loss.amount
+    assert first.selecting.loss.amount > first.loss.amount * Fraction(999, 1000)
 
 
 def assert_same(found: Law, wanted: Mapping[Any, mpf]) -> None:

@@ -62,7 +62,8 @@ class Bought(Protocol):
 
 def caption(answer: Bought, confidence: Fraction = INTERVAL_CONFIDENCE) -> str:
     """Return what stands under an answer: what it cost, and how sure its intervals are."""
-    cost = "free: bought before" if answer.stored else f"cost {answer.cost}"
+    free = "free: bought before" if answer.stored else "free: all of it is public"
+    cost = f"cost {answer.cost}" if answer.cost.amount else free
     return f"{cost}; intervals at {float(100 * confidence):g} %"
 
 

@@ -141,7 +141,7 @@ def say(
 
 def price_line(answer: "AnswerShown", view: "BudgetView") -> str:
     """Say what an answer cost, and what is left; after a question about some parts of the data, what of these."""
-    if answer.stored:
+    if not answer.cost.amount:
         return f"{price_of(answer, view)}; {figures.share(1 - view.share_spent)} of the budget left"
     parts = next((row.parts for row in reversed(view.history) if row.loss == answer.cost.rounded_up()), None)
     left = figures.share(float(view.room(parts).amount / view.total.amount))
@@ -152,7 +152,7 @@ def price_line(answer: "AnswerShown", view: "BudgetView") -> str:
 
 def price_of(answer: "AnswerShown", view: "BudgetView") -> str:
     """Say what an answer cost, by the epsilon of a question that is asked alone."""
-    if answer.stored:
-        return "free: it was bought before"
+    if not answer.cost.amount:
+        return "free: it was bought before" if answer.stored else "free: all of it is public"
     alone = figures.epsilon(answer.cost.to_epsilon(delta=view.delta - view.delta_keys))
     return f"epsilon {alone} alone, {figures.share(float(answer.cost.amount / view.total.amount))} of the budget"

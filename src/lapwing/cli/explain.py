@@ -125,6 +125,7 @@ def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[s
             cells = "1 cell"
         case count:
             cells = f"{count:,} cells, each with its own noise"
+    cells = cells if preview.measures else cells.removesuffix(", each with its own noise")
     price += f", and delta {delta(preview.delta)} for the keys" if preview.delta else ""
     chosen = preview.selection
     parts = [f"{part.part} ({loss(part.spent)} spent, {loss(part.remaining)} left)" for part in preview.parts or ()]
@@ -143,7 +144,7 @@ def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[s
 def _cost(preview: "Preview") -> str:
     """Return what a question would take of what its caller may use, and why it would be refused, if it would be."""
     if preview.stored:
-        return "free: the answer was bought before"
+        return "free: the answer was bought before" if preview.price.amount else "free: all of it is public"
     if preview.refusal is not None:
         return f"it would be refused: {preview.refusal}"
     more = "1 such question fits" if preview.fits == 1 else f"{preview.fits:,} such questions fit"
@@ -165,6 +166,8 @@ def _promise(column: "ColumnPreview") -> Text:
 
 
 def _measures(preview: "Preview") -> RenderableType:
+    if not preview.measures and preview.selection is None:
+        return text("")
     numbers = ["sensitivity", "scale", "± at 95 %"]
     table = new_table("noisy number", "mechanism", *numbers, "because", numbers=numbers)
     for m in preview.measures:

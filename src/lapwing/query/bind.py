@@ -102,7 +102,7 @@ def _bound(parsed: Parsed, within: From, bounds: Mapping[Bounded, ValueBounds], 
     qualify = None if (node := clause("qualify")) is None else bind_qualify(node, named, requests)
     terms = () if (node := clause("order")) is None else bind_order(node, outputs, named, requests)
     conditions = [condition for condition in (having, qualify) if condition is not None]
-    measures = _measures([*(output.value for output in outputs), *conditions, *(term.value for term in terms)])
+    measures = _measures([*(output.value for output in outputs), *conditions, *(term.value for term in terms)], keys)
     if clause("distinct") is not None:
         check_distinct(select, outputs, sets, rows)
     if units_of_row(bound.selection.relation) > 1:
@@ -156,15 +156,13 @@ def _check_mixture(measures: Sequence[Measure]) -> None:
         raise QueryRefused(reason, remedy="Ask for each by itself.")
 
 
-def _measures(derived: Sequence[Derived]) -> tuple[Measure, ...]:
+def _measures(derived: Sequence[Derived], keys: Sequence[Key]) -> tuple[Measure, ...]:
     """Collect every measure once, in canonical order, so that the order of the SELECT list does not matter."""
     every = [measure for value in derived for measure in measures_of(value)]
     require_bounded(argument for argument in map(argument_of, every) if argument is not None)
-    if not every:
-        raise QueryRefused(
-            "The question has no aggregate, and rows are never shown",
-            remedy="Ask for COUNT, SUM or AVG, with GROUP BY: SELECT x, COUNT(*) FROM … GROUP BY x.",
-        )
+    if not every and not keys:
+        remedy = "Ask for COUNT, SUM or AVG, with GROUP BY: SELECT x, COUNT(*) FROM … GROUP BY x."
+        raise QueryRefused("The question has no aggregate, and rows are never shown", remedy=remedy)
     return tuple(sorted(set(every), key=str))
 
 
@@ -173,9 +171,10 @@ def _measures(derived: Sequence[Derived]) -> tuple[Measure, ...]:
 
 def _keys(select: exp.Select, rows: RowScope, selection: Selection, facts: PublicFacts) -> Sets:
     """Return the keys of every grouping set, in the order of the text."""
-    clause = select.args.get("group")
-    if clause is None:
+    clause, alone = select.args.get("group"), not any(map(has_aggregate, select.expressions))
+    if clause is None and (select.args.get("distinct") is None or not alone):
         return ((),)
+    clause = clause or exp.Group(all=True)  # SELECT DISTINCT k: each value once
     rows.only(clause, "expressions", "all")
 
     def key(node: exp.Expression) -> Key:

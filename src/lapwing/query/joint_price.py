@@ -37,7 +37,7 @@ def calibrate_together(
     counts = {question: len(question.measures) + bool(question.private_keys) for question in questions}
     priced = {}
     for question, plan in questions.items():
-        part = type(loss).from_amount(grid_down(loss.amount * counts[question] / sum(counts.values())))
+        part = type(loss).from_amount(grid_down(loss.amount * counts[question] / max(1, sum(counts.values()))))
         keys_delta = delta_for_keys(question, budget, each)
         priced[question] = with_searches(plan, bounds_of(question, budget), part, budget, keys_delta)
     return tuple(priced[plan.question] for plan in plans)

@@ -63,7 +63,7 @@ class Question:
         keys = f" GROUP BY SETS ({'), ('.join(sets)})" if self.sets else f" GROUP BY {sets[0]}" if self.keys else ""
         fewest = f" OF {self.fewest_units} UNITS" if self.fewest_units > 1 else ""
         shown = "CHOOSE AMONG" if self.choosing else "SELECT"
-        return f"{shown} {', '.join(map(str, self.measures))} FROM {self.selection}{keys}{fewest}"
+        return f"{shown} {', '.join(map(str, self.measures)) or 'KEYS'} FROM {self.selection}{keys}{fewest}"
 
     @property
     def table(self) -> Table:

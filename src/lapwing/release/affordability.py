@@ -22,6 +22,8 @@ from lapwing.query.quote import Quote
 from lapwing.release.refusals import bears, exhausted
 from lapwing.release.stored import charge_of, key_of
 
+MOST_FREE: Final = 10**9
+"""How many questions that cost nothing are said to fit."""
 NO_LIMITS: Final = Limits()
 """Of who asks a catalog, and no service: the budget alone."""
 
@@ -57,7 +59,7 @@ def affordability(
     delta_left = max(Fraction(0), min((state.delta_room(parts), *(room.delta for room in left))))
     refusal = _refusal(asked, state, catalog, principal, limits)
     room = price.from_amount(remaining)
-    times = fits(Account(budget=room, spent=room.nothing()), price)
+    times = fits(Account(budget=room, spent=room.nothing()), price) if price.amount else MOST_FREE
     if delta:
         times = min(times, delta_left // delta)
     return Affordability(remaining=room, fits=0 if refusal is not None else times, refusal=refusal)

@@ -59,6 +59,9 @@ def bind_layers(parsed: Parsed, bound: Callable[[Parsed], Plan], outputs: Output
             first = refused
     try:
         plan = bind_layers(replace(parsed, select=inner.select), bound, outputs, text)
+        if first is not None and not plan.question.measures:
+            reason = "The SELECT inside shows keys alone, public ones whether or not any row has them"
+            raise QueryRefused(reason, remedy="Ask for COUNT(DISTINCT x), or show COUNT(*) beside the keys.")
         return _Layer(plan, inner, text, outputs).over(parsed.select)
     except QueryRefused as refused:
         if first is not None and refused.reason.startswith(UNIT_SHOWN):

@@ -1,0 +1,111 @@
+"""Keys alone: public ones are free and touch no data, private ones are a selection and nothing else."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import lapwing as lw
+from lapwing.engines.duckdb import queries
+from lapwing.errors import QueryRefused
+
+PUBLIC = [
+    ("SELECT DISTINCT plan FROM visits", ["a", "b", "c"]),
+    ("SELECT plan FROM visits GROUP BY plan ORDER BY plan DESC", ["c", "b", "a"]),
+    ("SELECT DISTINCT plan FROM visits WHERE plan <> 'b'", ["a", "c"]),
+    ("SELECT plan FROM visits GROUP BY ROLLUP (plan)", ["a", "b", "c", None]),
+    ("SELECT plan FROM visits GROUP BY plan, age >= 10 LIMIT 3", ["a", "a", "b"]),
+    ("SELECT DISTINCT UPPER(plan) AS plan FROM visits", ["A", "B", "C"]),
+]
+
+
+CATALOG = """
+[dataset]
+name = "visits"
+engine = "duckdb"
+ledger = "sqlite:visits.lapwing.db"
+
+[budget]
+epsilon = 50
+delta = 1e-5
+delta_keys = 1e-6
+measure = "gdp"
+neighbouring = "add_remove"
+
+[tables.visits]
+source = "visits.parquet"
+privacy_unit = "person"
+max_rows_per_unit = 3
+
+[tables.visits.columns]
+plan = { type = "string", values = ["a", "b", "c"] }
+town = { type = "string" }
+age = { type = "integer", lower = 0, upper = 80 }
+"""
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lw.Session]:
+    folder = tmp_path_factory.mktemp("alone")
+    rows = range(6_000)
+    towns = ["Ulm" if n % 2 else "Bonn" if n < 5_990 else f"hamlet {n}" for n in rows]
+    table = {
+        "person": [n // 3 for n in rows],
+        "plan": ["abc"[n % 3] for n in rows],
+        "town": towns,
+        "age": [n % 80 for n in rows],
+    }
+    pq.write_table(pa.table(table), folder / "visits.parquet")
+    (folder / "lapwing.toml").write_text(CATALOG)
+    with lw.connect(folder / "lapwing.toml") as session:
+        yield session
+
+
+@pytest.mark.parametrize(("text", "keys"), PUBLIC)
+def test_public_keys_are_free(text: str, keys: list[Any], session: lw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(*_: object) -> None:
+        raise AssertionError("rows are read")
+
+    monkeypatch.setattr(queries, "answer", read)
+    spent = session.budget().spent
+    preview = session.explain(text, epsilon=1)
+    assert preview.price.amount == 0
+    assert "public" in str(session.sql(text, epsilon=1)) or session.sql(text, epsilon=1).stored
+    assert [row["plan"] for row in session.sql(text, epsilon=1)] == keys
+    assert session.budget().spent == spent
+
+
+def test_private_keys_are_those_that_many_hold(session: lw.Session) -> None:
+    for text in ("SELECT DISTINCT town FROM visits", "SELECT town FROM visits GROUP BY town ORDER BY 1"):
+        answer = session.sql(text, epsilon=2, delta=1e-7)
+        assert [row["town"] for row in answer] == ["Bonn", "Ulm"]
+        assert answer.to_arrow().column_names == ["town"]
+        assert answer.interval() == {}
+    assert len([row for row in session.history() if row.loss.amount]) == 1, "the second question is the first"
+
+
+def test_keys_alone_go_into_a_batch(session: lw.Session) -> None:
+    texts = ["SELECT DISTINCT plan FROM visits WHERE age > 3", "SELECT COUNT(*) AS n FROM visits WHERE age > 4"]
+    keys, counted = session.batch(texts, epsilon=1)
+    assert keys.cost.amount == 0
+    assert counted.cost.amount > 0
+    assert len(session.batch([texts[0].replace("3", "5")], epsilon=1)[0]) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("SELECT DISTINCT person FROM visits", "would show each unit"),
+        ("SELECT person FROM visits GROUP BY person", "would show each unit"),
+        ("SELECT DISTINCT town, COUNT(*) AS n FROM visits", "neither a key nor inside an aggregate"),
+        ("SELECT town FROM visits", "neither a key nor inside an aggregate"),
+        ("SELECT 1 AS one FROM visits", "no aggregate"),
+        ("SELECT COUNT(*) AS n FROM (SELECT plan FROM visits GROUP BY plan)", "shows keys alone"),
+        ("SELECT COUNT(*) AS n FROM (SELECT town FROM visits GROUP BY town)", "shows keys alone"),
+    ],
+)
+def test_what_would_mislead_is_refused(text: str, reason: str, session: lw.Session) -> None:
+    with pytest.raises(QueryRefused, match=reason):
+        session.sql(text, epsilon=1, delta=1e-8)
