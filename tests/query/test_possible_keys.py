@@ -368,6 +368,15 @@ def test_a_planted_bug_is_found(
     assert found
 
 
+def test_no_text_is_searched_often_before_a_price_is_known(folder: Path, facts: PublicData) -> None:
+    text = "SELECT FLOOR(pay / 50000) AS g, COUNT(*) FROM sales WHERE {} GROUP BY 1"
+    searched = "REGEXP_MATCHES(CAST(pay AS VARCHAR), '^1') AND LENGTH(LPAD(CAST(pay AS VARCHAR), 200, 'ab')) > 3"
+    plan, wide = plans(text.format(searched), folder, facts)
+    assert plan.question.cells == wide.question.cells == 5
+    plan, _ = plans(text.format("pay % 100 = 7 AND pay < 60000"), folder, facts)
+    assert plan.question.cells == 2
+
+
 # ---- what is said ----------------------------------------------------------------------------------------------------
 
 

@@ -16,7 +16,7 @@ STRETCHED = (
     f"SELECT COUNT(*) AS n FROM visits WHERE REGEXP_MATCHES({PADDED}, '(.{{1,40}}){{20}}x')",
     f"SELECT COUNT(*) AS n FROM visits WHERE REGEXP_REPLACE({PADDED}, 'a.*x|a', '', 'g') = 'b'",
     f"SELECT plan, SUM(cost, contribution_bounds_per_row => AUTO) AS s FROM visits "
-    f"WHERE REGEXP_MATCHES({PADDED}, '.*a.{{16}}c') GROUP BY plan",
+    f"WHERE REGEXP_MATCHES({PADDED}, '.*a.{{16}}b') GROUP BY plan",
 )
 SHARED = (
     "SELECT COUNT(*, contribution_bounds_per_group => (0, 5)) AS n FROM visits a JOIN visits b ON a.plan = b.plan "

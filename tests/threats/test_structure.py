@@ -200,10 +200,11 @@ def test_t22_facts_about_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 BY_PLAN = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
 AFTERWARDS = [f"{BY_PLAN} HAVING COUNT(*) > 2", f"{BY_PLAN} ORDER BY n DESC LIMIT 1", f"{BY_PLAN} LIMIT 1 OFFSET 1"]
+AFTERWARDS += [f"SELECT * FROM ({BY_PLAN}) WHERE n > 2", f"SELECT plan, n / SUM(n) OVER () AS n FROM ({BY_PLAN})"]
 BEFORE = [
     "SELECT COUNT(*) FROM (SELECT * FROM visits LIMIT 10)",
     "SELECT COUNT(*) FROM (SELECT * FROM visits ORDER BY age LIMIT 1)",
-    "SELECT AVG(n) FROM (SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan HAVING COUNT(*) > 5)",
+    "SELECT AVG(n) FROM (SELECT plan, age AS n FROM visits GROUP BY plan HAVING COUNT(*) > 5)",
     "SELECT COUNT(*) FROM visits TABLESAMPLE 10 PERCENT",
     "SELECT COUNT(*) FROM visits USING SAMPLE 5",
     "SELECT COUNT(*) FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY age) AS k FROM visits) WHERE k = 1",

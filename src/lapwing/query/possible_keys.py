@@ -20,7 +20,7 @@ from typing import Final
 from lapwing.errors import QueryRefused
 from lapwing.query.aggregates.grouping_sets import Sets
 from lapwing.query.combined_keys import CombinedKeys
-from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, columns_of
+from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, columns_of, walk
 from lapwing.query.measures import Key
 from lapwing.query.relations.bounded_values import all_values
 from lapwing.query.relations.domains import listed_by, values_of
@@ -31,8 +31,23 @@ from lapwing.query.relations.relation import Selection
 
 Rows = tuple[tuple[Constant, ...], ...]
 
-MOST_PAIRED: Final = 10_000_000
-"""Rows that may have to be looked at together."""
+MOST_PAIRED: Final = 500_000
+"""Rows that may have to be looked at together: anybody may ask for a price, and this is done before it is known."""
+MOST_SEARCHED: Final = 1_000
+"""The same where a text is searched, or made longer, which takes long for each of them."""
+SEARCHES: Final = frozenset(
+    {
+        "matches",
+        "fully_matches",
+        "extracted",
+        "substituted",
+        "pad_left",
+        "pad_right",
+        "replace",
+        "like_any_case",
+        "like",
+    }
+)
 MOST_COMBINED: Final = 1_000_000
 """Combinations, each of which is a cell of the answer."""
 
@@ -186,7 +201,10 @@ class _Finder:
         return bool(part.conditions) or restricted or not plain
 
     def _is_small(self, part: _Part) -> bool:
-        """Tell whether so few rows stand beside each other that looking at all of them is no trouble."""
+        """Tell whether so few rows stand beside each other that looking at all of them takes no time to speak of."""
+        looked_at = (*part.conditions, *(self._values[key] for key in part.keys))
+        looked_at += tuple(table.rows.where for table in part.tables if table.rows.where is not None)
+        searched = any(getattr(node, "function", "") in SEARCHES for one in looked_at for node in walk(one))
         pairs, seen = 1, set[str]()
         for values in part.lists:
             pairs *= len(values) + 1
@@ -200,7 +218,8 @@ class _Finder:
                         compared.add(named[one])
             pairs *= max(1, self._facts.multiplicity(table.rows.table, sorted(compared)))
             seen |= set(named)
-        return pairs <= MOST_PAIRED
+        alone = len(part.tables) == 1 and not part.lists  # which is read through for its values anyway
+        return pairs <= MOST_SEARCHED if searched else pairs <= MOST_PAIRED or alone
 
 
 def _compared(condition: Expression) -> Iterator[tuple[str, frozenset[str]]]:

@@ -9,7 +9,7 @@ from lapwing.query.expressions.expression import ColumnReference, Constant, Expr
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Plain
 from lapwing.query.relations.public_rows import ListedValues
 
-MOST_VALUES: Final = 1_000_000
+MOST_VALUES: Final = 250_000
 MOST_DAYS: Final = 20_000
 _COMPARISONS: Final = frozenset(
     {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "member", "between", "is_null"}
