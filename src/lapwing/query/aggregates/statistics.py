@@ -16,6 +16,7 @@ from lapwing.query.derivation.derived import Derived
 from lapwing.query.derivation.moments import correlation, covariance, deviation, variance
 from lapwing.query.expressions import arithmetic, conversion, logic
 from lapwing.query.expressions.calls import bind_expression
+from lapwing.query.expressions.casts import truth_as_number
 from lapwing.query.expressions.expression import Expression, is_number
 from lapwing.query.expressions.naming import as_number, name_of
 from lapwing.query.expressions.types import Fixed, describe
@@ -57,7 +58,7 @@ def _joint(kind: Literal["population", "sample", "correlation"]) -> Aggregate:
 def _number(argument: exp.Expression, node: exp.Expression, scope: SelectScope, requests: Requests) -> Expression:
     """Bind an argument, inside the bounds that the aggregate says, as whole steps that can be summed."""
     rows = scope.rows
-    value = bind_expression(argument, rows)
+    value = truth_as_number(bind_expression(argument, rows))
     if not is_number(value.type):
         kind = describe(value.type)
         raise rows.refusal(node, f"{name_of(node)} needs a number, not {kind}", as_number(kind))

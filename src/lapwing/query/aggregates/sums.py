@@ -14,6 +14,7 @@ from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import Derived, MeasureValue
 from lapwing.query.expressions import conversion, logic
 from lapwing.query.expressions.calls import bind_expression
+from lapwing.query.expressions.casts import truth_as_number
 from lapwing.query.expressions.expression import is_number
 from lapwing.query.expressions.naming import as_number
 from lapwing.query.expressions.types import describe
@@ -28,7 +29,7 @@ def _total(node: exp.Expression, scope: SelectScope, requests: Requests) -> Sum:
     name = node.key.upper()
     if isinstance(node.this, exp.Distinct):
         raise rows.refusal(node, f"{name}(DISTINCT …) is not answered", _ONCE)
-    argument = bind_expression(node.this, rows)
+    argument = truth_as_number(bind_expression(node.this, rows))
     if not is_number(argument.type):
         kind = describe(argument.type)
         raise rows.refusal(node, f"{name} needs a number, not {kind}", as_number(kind))

@@ -124,8 +124,21 @@ def _between(node: exp.Expression, rows: RowScope) -> Expression:
 
 def _member(node: exp.Expression, rows: RowScope) -> Expression:
     rows.only(node, "this", "expressions")
-    choices = [bind_expression(choice, rows) for choice in node.expressions]
-    return logic.member(bind_expression(node.this, rows), choices)
+    argument = bind_expression(node.this, rows)
+    choices = [conversion.folded(bind_expression(choice, rows)) for choice in node.expressions]
+    try:
+        return _among(argument, choices)
+    except QueryRefused:
+        for choice, written in zip(choices, node.expressions, strict=True):  # at the first that does not fit
+            with rows.pointing(written):
+                _among(argument, [choice])
+        raise
+
+
+def _among(argument: Expression, choices: list[Expression]) -> Expression:
+    if choices and not all(isinstance(choice, Literal) for choice in choices):
+        return logic.either(*(logic.compare("=", argument, choice) for choice in choices))
+    return logic.member(argument, choices)
 
 
 def _like(node: exp.Expression, rows: RowScope, escape: Expression | None = None) -> Expression:

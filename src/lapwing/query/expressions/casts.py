@@ -109,6 +109,11 @@ def to_number(argument: Expression) -> Expression:
     return argument
 
 
+def truth_as_number(argument: Expression) -> Expression:
+    """Return a condition as a number, 1 where it is true and 0 where it is false; anything else as it is."""
+    return to_number(argument) if argument.type == BOOLEAN else argument
+
+
 def to_integer(argument: Expression, target: str, low: int, high: int) -> Expression:
     """Cast a number or a boolean to a whole number, rounding half up; it must fit the integer type for certain."""
     if argument.type == TEXT:

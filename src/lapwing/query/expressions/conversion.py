@@ -13,7 +13,15 @@ from typing import cast
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import days
 from lapwing.query.expressions.days import bounded_temporal
-from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation, walk
+from lapwing.query.expressions.expression import (
+    ColumnReference,
+    Expression,
+    Literal,
+    Operation,
+    columns_of,
+    is_number,
+    walk,
+)
 from lapwing.query.expressions.types import (
     BOOLEAN,
     DATE,
@@ -226,6 +234,9 @@ def alike(arguments: Sequence[Expression]) -> tuple[Expression, ...]:
     if kinds == {"date", "timestamp"}:
         typed = [to_timestamp(argument) if describe(argument.type) == "date" else argument for argument in typed]
         kinds = {"timestamp"}
+    if kinds == {"boolean", "number"}:
+        typed = [_truth(argument) for argument in typed]
+        kinds = {describe(argument.type) for argument in typed}
     if "text" in kinds and len(kinds) == 2 and kinds & {"number", "boolean"}:
         typed = [_read(argument, (kinds - {"text"}).pop()) for argument in typed]
         kinds = {describe(argument.type) for argument in typed}
@@ -254,6 +265,21 @@ _TOGETHER = {
     frozenset({"boolean", "text"}): "Write the condition itself, x or NOT x.",
 }
 _TRUTHS = {"true": True, "false": False}
+
+
+def folded(argument: Expression) -> Expression:
+    """Return a number that is computed from constants alone as a constant: its bounds say what it is."""
+    kind = argument.type
+    constant = isinstance(argument, Operation) and not columns_of(argument) and not nullable(argument)
+    if not constant or not isinstance(kind, Fixed) or kind.low is None or kind.low != kind.high:
+        return argument
+    return Literal(value=kind.low * kind.step, type=kind)
+
+
+def _truth(argument: Expression) -> Expression:
+    """Return the constants 1 and 0 beside conditions as what they stand for."""
+    known = isinstance(argument, Literal) and argument.value in (0, 1) and is_number(argument.type)
+    return Literal(value=argument.value == 1, type=BOOLEAN) if known and isinstance(argument, Literal) else argument
 
 
 def _read(argument: Expression, kind: str) -> Expression:

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from lapwing.query.expressions import conversion, logic
 from lapwing.query.expressions.calls import bind_expression
+from lapwing.query.expressions.casts import truth_as_number
 from lapwing.query.expressions.expression import Expression, is_number
 from lapwing.query.expressions.naming import name_of
 from lapwing.query.expressions.rows import RowScope
@@ -100,7 +101,7 @@ def _logical(call: UnitCall) -> BoundCall:
 
 def _summed(call: UnitCall) -> Expression:
     call.rows.only(call.node, "this")
-    argument = bind_expression(call.node.this, call.rows)
+    argument = truth_as_number(bind_expression(call.node.this, call.rows))
     if not is_number(argument.type):
         what = f"{call.node.key.upper()} needs a number, not {describe(argument.type)}"
         raise call.rows.refusal(call.node, what)
