@@ -18,7 +18,6 @@ from lapwing.query.expressions.expression import (
     Expression,
     Literal,
     Operation,
-    columns_of,
     is_number,
     walk,
 )
@@ -270,8 +269,10 @@ _TRUTHS = {"true": True, "false": False}
 def folded(argument: Expression) -> Expression:
     """Return a number that is computed from constants alone as a constant: its bounds say what it is."""
     kind = argument.type
-    constant = isinstance(argument, Operation) and not columns_of(argument) and not nullable(argument)
-    if not constant or not isinstance(kind, Fixed) or kind.low is None or kind.low != kind.high:
+    operations = [node for node in walk(argument) if isinstance(node, Operation)]
+    plain = operations and all(node.function in ("add", "subtract", "multiply", "negate") for node in operations)
+    known = all(isinstance(node, Literal) and node.value is not None for node in walk(argument) if not node.children)
+    if not plain or not known or not isinstance(kind, Fixed) or kind.low is None or kind.low != kind.high:
         return argument
     return Literal(value=kind.low * kind.step, type=kind)
 
