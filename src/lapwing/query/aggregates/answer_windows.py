@@ -56,6 +56,8 @@ def bind_over(node: exp.Expression, rows: RowScope, derived: Bind) -> Derived:
 def _span(node: exp.Expression, ordered: bool, rows: RowScope) -> RowSpan:
     """Return which rows a function sees, having refused the frames and orders that it does not take."""
     inner, spec = node.this, node.args.get("spec")
+    if spec is not None and _is_whole(spec, rows):  # all rows: as without a frame, where there is no order, or a rank
+        spec = None if not ordered or type(inner) in _RANKS or type(inner) in _NEIGHBOURS else spec
     name = name_of(inner).split()[-1]
     placed = type(inner) in _RANKS or type(inner) in _NEIGHBOURS
     if not ordered and (placed or spec is not None or type(inner) is exp.FirstValue):
@@ -76,6 +78,14 @@ def _span(node: exp.Expression, ordered: bool, rows: RowScope) -> RowSpan:
     if span.start is not None and type(inner) in (exp.Min, exp.Max, exp.FirstValue):
         raise rows.refusal(node, f"A frame of {name} starts at the first row", "Write UNBOUNDED PRECEDING.")
     return span
+
+
+def _is_whole(spec: exp.Expression, rows: RowScope) -> bool:
+    """Tell whether a frame is ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING."""
+    rows.only(spec, "kind", "start", "start_side", "end", "end_side")
+    sides = [str(spec.args.get(name)).upper() for name in ("start", "start_side", "end", "end_side")]
+    kind = str(spec.args.get("kind")).upper()
+    return kind in ("ROWS", "RANGE") and sides == ["UNBOUNDED", "PRECEDING", "UNBOUNDED", "FOLLOWING"]
 
 
 def _offset(inner: exp.Expression, rows: RowScope) -> int:

@@ -19,6 +19,8 @@ _WORDS: Final = {
     TokenType.NUMBER, TokenType.STRING, TokenType.VAR, TokenType.IDENTIFIER, TokenType.NULL, TokenType.TRUE,
     TokenType.FALSE,
 }  # fmt: skip
+_KEPT: Final = {TokenType.INTERVAL, TokenType.ROWS, TokenType.RANGE}
+"""An interval, or the frame of a window, is in the tree whole: `bind` reads its parts."""
 _SAID: Final = (exp.Literal, exp.Identifier, exp.Var, exp.Placeholder)
 
 
@@ -89,7 +91,7 @@ def _items(tokens: Sequence[Token]) -> list[_Item]:
                 opened[-1].kept = True
         elif opened and token.token_type in _WORDS:
             opened[-1].words.append(token)
-        elif opened and token.token_type == TokenType.INTERVAL:
+        elif opened and token.token_type in _KEPT:
             opened[-1].kept = True
         previous = token
     return found
