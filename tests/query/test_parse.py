@@ -302,6 +302,18 @@ def test_every_aggregate_finds_its_arguments(call: str) -> None:
     assert parse(text).select == parse(without).select
 
 
+def test_null_says_nothing_and_a_report_format_changes_nothing() -> None:
+    options = "epsilon = 1, delta = NULL, max_rows_contributed = NULL"
+    arguments = "report_format => 'JSON', contribution_bounds_per_row => NULL, epsilon => 2"
+    said = parse(f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({options}) SUM(x, {arguments}) FROM visits")
+    assert (said.options.epsilon, said.options.delta, said.options.max_rows_contributed) == (1, None, None)
+    (named,) = said.arguments.values()
+    assert named.epsilon == 2
+    assert named.contribution_bounds_per_row is None
+    with pytest.raises(QueryRefused, match="no option 'epsilom'"):
+        parse("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilom = NULL) COUNT(*) FROM visits")
+
+
 def test_many_aggregates_find_their_own() -> None:
     calls = [f"{name}(x{i}, epsilon => {i})" for i, name in enumerate(["MAX", "SUM", "MIN", "MAX"] * 5, start=1)]
     parsed = parse(f"SELECT {', '.join(calls)} FROM visits")
@@ -327,7 +339,8 @@ def test_arguments_of_another_aggregate_are_noticed(monkeypatch: pytest.MonkeyPa
         ("COUNT(*) FROM (SELECT SUM(x, epsilon => 1) AS s FROM visits GROUP BY y)", "SUM", "in a part of"),
         ("COUNT(*) FROM (SELECT MAX(x, epsilon => 1) AS s FROM visits GROUP BY y)", "MAX", "in a part of"),
         ("SUM(epsilon => 1, x)", "x)", "after a named one"),
-        ("SUM(x, report_format => 'JSON')", "report", "There is no named argument 'report_format'"),
+        ("SUM(x, report_format => 'XML')", "'XML", "takes JSON or PROTO"),
+        ("SUM(x, report => NULL)", "report", "There is no named argument 'report'"),
         ("SUM(x, x => 1)", "x =>", "There is no named argument 'x'"),
         ("SUM(x, 'epsilon' => 1)", "'eps", "does not begin a pair"),
         ("SUM(x, epsilon => 1, Epsilon => 2)", "Epsilon", "given twice"),

@@ -19,6 +19,9 @@ from lapwing.suggestions import meant
 Strategy = Literal["LAPLACE_THRESHOLD", "PUBLIC_GROUPS"]
 STRATEGIES: Final[tuple[Strategy, ...]] = ("LAPLACE_THRESHOLD", "PUBLIC_GROUPS")
 
+FORMATS: Final = ("JSON", "PROTO")
+"""Of the reports that GoogleSQL makes of an aggregate with its interval."""
+
 MOST = 10**9
 """The largest whole number that an option takes."""
 
@@ -93,7 +96,7 @@ def read_options(items: Sequence[Item], text: str) -> Options:
     Raises: QueryRefused at the position of what is no pair, of an unknown or repeated name, or of a value that is not
         allowed.
     """
-    pairs = [_pair(item, text, TokenType.EQ) for item in items]
+    pairs = _that_say_something([_pair(item, text, TokenType.EQ) for item in items], _OPTIONS)
     values = _read(pairs, _OPTIONS, "option")
     exclusive = ("max_groups_contributed", "max_rows_contributed")
     second = [pair for pair in pairs if pair.name in exclusive][1:]
@@ -107,8 +110,9 @@ def read_named_arguments(items: Sequence[Item], text: str, position: Position) -
 
     Raises: QueryRefused, as `read_options`.
     """
-    pairs = [_pair(item, text, TokenType.FARROW) for item in items]
+    pairs = _that_say_something([_pair(item, text, TokenType.FARROW) for item in items], _ARGUMENTS)
     values = _read(pairs, _ARGUMENTS, "named argument")
+    values.pop("report_format", None)  # every answer has its intervals, in whatever format it is taken
     return NamedArguments(position=position, positions=_positions(pairs), **values)
 
 
@@ -142,6 +146,13 @@ def _pair(item: Item, text: str, sign: TokenType) -> _Pair:
 
 
 Reader = Callable[[_Pair], Any]
+
+
+def _that_say_something(pairs: Sequence[_Pair], readers: Mapping[str, Reader]) -> list[_Pair]:
+    """Leave out what is said to be NULL, which is as if it was not said."""
+    kinds = [[token.token_type for token in pair.value] for pair in pairs]
+    nothing = [kind == [TokenType.NULL] and pair.name in readers for pair, kind in zip(pairs, kinds, strict=True)]
+    return [pair for pair, null in zip(pairs, nothing, strict=True) if not null]
 
 
 def _read(pairs: Sequence[_Pair], readers: Mapping[str, Reader], kind: str) -> dict[str, Any]:
@@ -212,6 +223,13 @@ def _strategy(pair: _Pair) -> Strategy:
     raise pair.refused(" or ".join(STRATEGIES), STRATEGIES[0])
 
 
+def _format(pair: _Pair) -> str:
+    word = pair.value[0].text.upper() if len(pair.value) == 1 else ""
+    if word not in FORMATS:
+        raise pair.refused(" or ".join(FORMATS), FORMATS[0])
+    return word
+
+
 def _path(pair: _Pair) -> tuple[Name, ...]:
     """Read a column's name, or a table's and a column's."""
     names, points = pair.value[::2], pair.value[1::2]
@@ -271,4 +289,5 @@ _ARGUMENTS: Final[Mapping[str, Reader]] = {
     "contribution_bounds_per_group": _bounds_or("auto", "race"),
     "contribution_bounds_per_row": _bounds_or("auto"),
     "epsilon": _positive,
+    "report_format": _format,
 }
