@@ -306,7 +306,8 @@ def test_null_says_nothing_and_a_report_format_changes_nothing() -> None:
     options = "epsilon = 1, delta = NULL, max_rows_contributed = NULL"
     arguments = "report_format => 'JSON', contribution_bounds_per_row => NULL, epsilon => 2"
     said = parse(f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({options}) SUM(x, {arguments}) FROM visits")
-    assert (said.options.epsilon, said.options.delta, said.options.max_rows_contributed) == (1, None, None)
+    assert said.options.epsilon == 1
+    assert said.options.delta is said.options.max_rows_contributed is None
     (named,) = said.arguments.values()
     assert named.epsilon == 2
     assert named.contribution_bounds_per_row is None
