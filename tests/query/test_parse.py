@@ -307,7 +307,8 @@ def test_null_says_nothing_and_a_report_format_changes_nothing() -> None:
     arguments = "report_format => 'JSON', contribution_bounds_per_row => NULL, epsilon => 2"
     said = parse(f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({options}) SUM(x, {arguments}) FROM visits")
     assert said.options.epsilon == 1
-    assert said.options.delta is said.options.max_rows_contributed is None
+    assert said.options.delta is None
+    assert said.options.max_rows_contributed is None
     (named,) = said.arguments.values()
     assert named.epsilon == 2
     assert named.contribution_bounds_per_row is None
