@@ -144,6 +144,10 @@ TIGHT = [
 ]
 """Every cell of these has rows for some content."""
 SOUND = [
+    "SELECT country, plan, COUNT(*) FROM sales JOIN makers ON part = number WHERE number = 3 "
+    "GROUP BY GROUPING SETS ((country), (plan))",
+    "SELECT category, country, COUNT(*) FROM sales LEFT JOIN makers ON part = number JOIN parts ON part = id "
+    "GROUP BY 1, 2",
     "SELECT UPPER(plan) AS p, COUNT(*) FROM sales WHERE plan < 'B' OR plan = 'a' GROUP BY 1",
     "SELECT plan, UPPER(plan) AS p, COUNT(*) FROM sales WHERE plan < 'B' OR plan = 'a' "
     "GROUP BY GROUPING SETS ((plan), (UPPER(plan)))",

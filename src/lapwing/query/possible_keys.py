@@ -67,6 +67,12 @@ def possible_keys(
         finder = _Finder(view, facts, grouped)
         pairs = [(part.keys, finder.values(part)) for part in finder.parts()]
         known.append([(keys, rows) for keys, rows in pairs if rows is not None])
+    empty = [next((keys[0] for keys, rows in found if not rows), None) for found in known]
+    if None not in empty and empty[0] is not None:
+        raise QueryRefused(
+            f"No row can have a value of {empty[0].name}, whatever the data: the answer would have no rows",
+            remedy="Look at WHERE, and at what the public tables hold.",
+        )
     keys = dict.fromkeys(key for grouped in sets for key in grouped)
     new = {key: _among_listed(_narrowed(key, sets, known), selection) for key in keys}
     combined = [
@@ -87,11 +93,8 @@ def _narrowed(key: Key, sets: Sets, known: Sequence[Sequence[tuple[tuple[Key, ..
             if not columns:  # nothing more is known of it there
                 return key
             there |= columns[0]
-    if not there:
-        raise QueryRefused(
-            f"No row can have a value of {key.name}, whatever the data: the answer would have no rows",
-            remedy="Look at WHERE, and at what the public tables hold.",
-        )
+    if not there:  # its sets have no cells then
+        return key
     values = tuple(sorted(there)) if key.values is None else tuple(value for value in key.values if value in there)  # type: ignore[type-var]
     return key if values == key.values else replace(key, values=values)
 
@@ -139,7 +142,7 @@ class _Finder:
                     self._lists[name] = listed
         self._public = frozenset(variables) | frozenset(self._lists)
         self._values = {key: value for key, value in values.items() if columns_of(value) and self._is_public(value)}
-        self._tables = tuple(self._of_public(table) for table in view.tables)
+        self._tables = _in_order([self._of_public(table) for table in view.tables])
         self._conditions = tuple(
             dict.fromkeys(part for whole in view.conditions for part in weakened(whole, self._is_public))
         )
@@ -220,6 +223,31 @@ class _Finder:
             seen |= set(named)
         alone = len(part.tables) == 1 and not part.lists  # which is read through for its values anyway
         return pairs <= MOST_SEARCHED if searched else pairs <= MOST_PAIRED or alone
+
+
+def _in_order(tables: Sequence[JoinedRows]) -> tuple[JoinedRows, ...]:
+    """Put tables after those that they are compared with: inner joins first, which take all rows.
+
+    A LEFT JOIN finds the same rows after joins that do not look at what it finds. Where two are compared with each
+    other in a circle, one of them is not compared: then it may match any row, or none.
+    """
+    ordered = [table for table in tables if table.kind == "inner"]
+    left = [table for table in tables if table.kind != "inner"]
+    while left:
+        known = {v.name for table in ordered for v in table.variables}
+        names = {v.name for table in tables for v in table.variables}
+        ready = [t for t in left if (columns_of_all(t.on) & names) <= known | {v.name for v in t.variables}]
+        if not ready:
+            ready = [replace(left[0], kind="maybe", on=())]
+            left = left[1:]
+        ordered += ready
+        left = [table for table in left if table not in ready]
+    return tuple(ordered)
+
+
+def columns_of_all(expressions: Sequence[Expression]) -> frozenset[str]:
+    """Return the names of all variables in expressions."""
+    return frozenset[str]().union(*map(columns_of, expressions))
 
 
 def _compared(condition: Expression) -> Iterator[tuple[str, frozenset[str]]]:
