@@ -32,6 +32,11 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Session
 SAID = [
     ("SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan ORDER BY n DESC LIMIT 1", "the rows were chosen by noisy"),
     ("SELECT plan, AVG(age) AS a FROM visits GROUP BY plan ORDER BY 2 LIMIT 1", "the rows were chosen by noisy"),
+    (
+        "SELECT MAX(n) AS m FROM (SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan)",
+        "the greatest of noisy numbers",
+    ),
+    ("SELECT COUNT(*) AS k FROM (SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan) WHERE n > 1", "COUNT(*) over an answer counts"),
     ("SELECT AVG(LEAST(age, 30)) AS a FROM visits", "LEAST and GREATEST pass over NULL: a row without age counts"),
     ("SELECT COUNT(*) AS n FROM visits WHERE GREATEST(age, 2) > 2", "LEAST and GREATEST pass over NULL"),
     ("SELECT MEDIAN(LEAST(age, 30)) AS a FROM visits WHERE age > 2 OR plan = 'a'", "LEAST and GREATEST pass over NULL"),

@@ -123,7 +123,7 @@ def notes_of(plan: Plan, priced: Quote) -> tuple[str, ...]:
     """Say which values are clamped, what is left out of each unit, and what else the question makes worth knowing."""
     question, kinds = plan.question, {measure.construct for measure in plan.question.measures}
     tall = question.units_of_row == 1 and question.selection.rows_per_unit >= MANY_ROWS
-    much = tall or plan.limit or question.where or question.table.rows_at_most or kinds - {"counts"}
+    much = tall or plan.limit or plan.qualify or question.where or question.table.rows_at_most or kinds - {"counts"}
     return (
         *_clamping(plan),
         *_bounding(plan),

@@ -9,6 +9,7 @@ from typing import Final
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import MeasureValue, measures_of, parts_of
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
+from lapwing.query.derivation.window_values import over_in
 from lapwing.query.expressions.conversion import nullable
 from lapwing.query.expressions.expression import (
     ColumnReference,
@@ -48,6 +49,7 @@ def verdicts(plan: Plan, priced: Quote) -> tuple[str, ...]:
         *_on_noise(plan, priced),
         *_on_rows(plan),
         *_on_chosen_rows(plan),
+        *_on_outermost(plan),
         *_on_cells(plan),
     )
 
@@ -231,6 +233,17 @@ def _on_chosen_rows(plan: Plan) -> tuple[str, ...]:
         "the rows were chosen by noisy numbers: the first lie rather beyond their true values, and their intervals "
         "cover less often than they say",
     )
+
+
+def _on_outermost(plan: Plan) -> tuple[str, ...]:
+    """Speak of what several noisy numbers together say less of than it seems."""
+    windows = [window for output in plan.outputs for window in over_in(output.value)]
+    notes = []
+    if any(w.function in ("least", "greatest") and w.argument and measures_of(w.argument) for w in windows):
+        notes.append("the greatest of noisy numbers lies rather above the greatest of the true ones, the least below")
+    if any(w.function == "rows" for w in windows) and plan.question.keys and not plan.question.private_keys:
+        notes.append("COUNT(*) over an answer counts its rows, also those of keys that nobody has")
+    return tuple(notes)
 
 
 def _on_cells(plan: Plan) -> tuple[str, ...]:
