@@ -36,7 +36,7 @@ SAID = [
         "SELECT MAX(n) AS m FROM (SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan)",
         "the greatest of noisy numbers",
     ),
-    ("SELECT COUNT(*) AS k FROM (SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan) WHERE n > 1", "COUNT(*) over an answer counts"),
+    ("SELECT COUNT(*) AS k FROM (SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan) WHERE n > 1", "COUNT(*) over"),
     ("SELECT AVG(LEAST(age, 30)) AS a FROM visits", "LEAST and GREATEST pass over NULL: a row without age counts"),
     ("SELECT COUNT(*) AS n FROM visits WHERE GREATEST(age, 2) > 2", "LEAST and GREATEST pass over NULL"),
     ("SELECT MEDIAN(LEAST(age, 30)) AS a FROM visits WHERE age > 2 OR plan = 'a'", "LEAST and GREATEST pass over NULL"),
