@@ -207,7 +207,7 @@ QUESTIONS = [
        QUANTILE_DISC(cost, 0.4) AS d, PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY cost DESC) AS w, MIN(age) AS lo,
        PERCENTILE_DISC(0.6) WITHIN GROUP (ORDER BY cost) AS v, MAX(age) AS hi FROM visits""",
     """WITH few AS (SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan HAVING COUNT(*) > 1),
-       more AS (SELECT * FROM few AS f WHERE f.n > 2), rest AS (SELECT plan FROM visits)
+       more AS (SELECT * FROM few AS f WHERE f.n > 2)
        SELECT n > 3 AS big, SUM(n) AS s, COUNT(*) AS k FROM (SELECT * FROM more) AS t (plan, n)
        GROUP BY 1 HAVING SUM(n) > 3 ORDER BY s DESC LIMIT 2 OFFSET 1""",
     """SELECT DISTINCT plan, n, n / SUM(n) OVER () AS share

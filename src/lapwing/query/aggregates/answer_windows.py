@@ -105,6 +105,7 @@ def _function(inner: exp.Expression, rows: RowScope, derived: Bind) -> tuple[Ove
         return _RANKS[type(inner)], None
     if type(inner) is exp.Count and type(inner.this) is exp.Star:
         rows.only(inner, "this", "big_int")
+        rows.only(inner.this)
         return "rows", None
     function = _OF_NUMBERS.get(type(inner), "row_at" if type(inner) in (*_NEIGHBOURS, exp.FirstValue) else None)
     if function is None:

@@ -24,7 +24,7 @@ from lapwing.query.aggregates.clauses import bind_limit, bind_order, bind_qualif
 from lapwing.query.aggregates.outputs import bind_output
 from lapwing.query.aggregates.scope import Requests, SelectScope
 from lapwing.query.derivation.derive import compute
-from lapwing.query.derivation.derived import Derived, KeyValue, Output, measures_of
+from lapwing.query.derivation.derived import Derived, KeyValue, Output, OutputOrder, measures_of
 from lapwing.query.derivation.window_values import over_in
 from lapwing.query.expressions.calls import exact_number
 from lapwing.query.expressions.expression import Literal
@@ -89,17 +89,21 @@ def _inside(select: exp.Select, rows: RowScope) -> _Inner | None:
         return None
     rows.only(clause, "this")
     rows.only(item, "this", "alias")
-    for table in _named(select):
+    if isinstance(item, exp.Table):
+        _checked(item.this, rows)
+    for place, table in enumerate(_named(select)):
         rows.only(select.args["with_"], "expressions")
         rows.only(table, "this", "alias")
         rows.only(table.args["alias"], "this")
         _checked(table.args["alias"].this, rows)
+        if isinstance(item, exp.Table) and place > len(before):
+            raise rows.refusal(table, f"Nothing names the subquery '{table.alias}'", "Leave it out.")
     alias = item.args.get("alias")
     if alias is None:
         return _Inner(_with(found, before), str(item.name) or "subquery", ())
     rows.only(alias, "this", *(["columns"] if isinstance(alias.args.get("columns"), list) else []))
     columns = tuple(_checked(column, rows) for column in alias.args.get("columns") or ())
-    return _Inner(_with(found, before), str(alias.name), columns)
+    return _Inner(_with(found, before), _checked(alias.this, rows), columns)
 
 
 def _checked(column: exp.Expression, rows: RowScope) -> str:
@@ -172,9 +176,9 @@ class _Layer:
         after = [None if node is None else bind_qualify(node, named, requests) for node in (clause("qualify"),)]
         after += [None if one_of_group is None else bind_output(one_of_group, scope, requests)]
         after += [None if (node := clause("having")) is None else bind_qualify(node, named, requests)]
-        terms = (
-            () if (node := clause("order")) is None else bind_order(_placed(node, outputs), outputs, named, requests)
-        )
+        terms: tuple[OutputOrder, ...] = ()
+        if (node := clause("order")) is not None:
+            terms = bind_order(_placed(node, outputs, rows), outputs, named, requests)
         if clause("distinct") is not None:
             question = plan.question
             check_distinct(select, outputs, question.sets or (question.keys,), rows)
@@ -223,6 +227,7 @@ class _Layer:
         for column in list(select.find_all(exp.Column)):
             qualifier = column.args.get("table")
             if qualifier is not None and same_name(qualifier, self._inner.name):
+                _checked(qualifier, self._rows)
                 column.set("table", None)
 
     def _without_stars(self, select: exp.Select) -> None:
@@ -268,6 +273,8 @@ class _Layer:
             chosen: exp.Expression = items[int(position) - 1].copy()
             return chosen
         if is_column(node) and not any(same_name(node.this, name) for name in self._names):
+            self._rows.only(node, "this")
+            _checked(node.this, self._rows)
             for item, value in zip(select.expressions, items, strict=True):
                 if type(item) is exp.Alias and same_name(node.this, item.alias):
                     named: exp.Expression = value.copy()
@@ -308,11 +315,13 @@ class _Layer:
             self._over_groups(child, groups, select)
 
 
-def _placed(clause: exp.Expression, outputs: Sequence[Output]) -> exp.Expression:
+def _placed(clause: exp.Expression, outputs: Sequence[Output], rows: RowScope) -> exp.Expression:
     """Write the position of a column of the answer in the place of its name, where that is a whole term."""
     for term in clause.expressions:
         for place, output in enumerate(outputs, start=1):
             if is_column(term.this) and term.this.args.get("table") is None and same_name(term.this.this, output.name):
+                rows.only(term.this, "this")
+                _checked(term.this.this, rows)
                 term.set("this", exp.Literal.number(place))
     return clause
 
