@@ -28,6 +28,7 @@ from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.relations.public_rows import Combinations, JoinedRows, ListedValues, PublicFacts, PublicRows
 from lapwing.query.relations.public_view import PublicView, over, public_view, weakened
 from lapwing.query.relations.relation import Selection
+from lapwing.suggestions import listed
 
 Rows = tuple[tuple[Constant, ...], ...]
 
@@ -69,9 +70,10 @@ def possible_keys(
         known.append([(keys, rows) for keys, rows in pairs if rows is not None])
     empty = [next((keys[0] for keys, rows in found if not rows), None) for found in known]
     if None not in empty and empty[0] is not None:
+        texts = [value for value in empty[0].domain if isinstance(value, str)]
         raise QueryRefused(
             f"No row can have a value of {empty[0].name}, whatever the data: the answer would have no rows",
-            remedy="Look at WHERE, and at what the public tables hold.",
+            remedy=f"Look at WHERE, and at what the public tables hold.{f' Values: {listed(texts)}.' if texts else ''}",
         )
     keys = dict.fromkeys(key for grouped in sets for key in grouped)
     new = {key: _among_listed(_narrowed(key, sets, known), selection) for key in keys}
