@@ -118,14 +118,14 @@ def as_page(preview: "Preview", neighbouring: str, *, verbose: bool = False) -> 
 
 def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[str, str]]:
     price = f"epsilon {epsilon_text(preview.epsilon)} alone"
+    noise = ", each with its own noise" if preview.measures else ""
     match preview.cells:
         case None:
-            cells = "a row for each key that enough units hold, each with its own noise"
+            cells = f"a row for each key that enough units hold{noise}"
         case 1:
             cells = "1 cell"
         case count:
-            cells = f"{count:,} cells, each with its own noise"
-    cells = cells if preview.measures else cells.removesuffix(", each with its own noise")
+            cells = f"{count:,} cells{noise}"
     price += f", and delta {delta(preview.delta)} for the keys" if preview.delta else ""
     chosen = preview.selection
     parts = [f"{part.part} ({loss(part.spent)} spent, {loss(part.remaining)} left)" for part in preview.parts or ()]

@@ -66,7 +66,8 @@ def bind(
         public. InvalidParameter for a parameter's value.
     """
     parsed, scope = parse(text, parameters), From(text=text, catalog=catalog, facts=facts)
-    if not parsed.select.find(exp.Subquery, exp.CTE):
+    item = getattr(parsed.select.args.get("from_"), "this", None)
+    if not isinstance(item, exp.Subquery) and not parsed.select.args.get("with_"):
         return _bound(parsed, scope, bounds, capabilities)
     from lapwing.query.aggregates.layers import bind_layers  # here: most questions have no SELECT inside
 

@@ -132,7 +132,7 @@ class _Finder:
         as_they_are = {value.name for value in values.values() if isinstance(value, ColumnReference)}
         self._lists: dict[str, ListedValues] = {}
         asked = [*values.values(), *view.conditions, *(part for table in view.tables for part in table.on)]
-        wanted = frozenset[str]().union(*map(columns_of, asked))
+        wanted = _columns_of_all(asked)
         for name, (column, relation) in view.free.items():
             if name in wanted:
                 variable = ColumnReference(name=name, type=column.type)
@@ -140,8 +140,8 @@ class _Finder:
                 domain = values_of(column, relation, facts) if name in as_they_are else None
                 if domain is not None and domain.other is None:
                     self._lists[name] = ListedValues(variable=variable, values=domain.listed)
-                elif domain is None and (listed := all_values(variable, asked)) is not None:
-                    self._lists[name] = listed
+                elif domain is None and (between := all_values(variable, asked)) is not None:
+                    self._lists[name] = between
         self._public = frozenset(variables) | frozenset(self._lists)
         self._values = {key: value for key, value in values.items() if columns_of(value) and self._is_public(value)}
         self._tables = _in_order([self._of_public(table) for table in view.tables])
@@ -192,7 +192,7 @@ class _Finder:
         return _Part(
             keys=tuple(key for key, value in self._values.items() if columns_of(value) & names),
             tables=tuple(table for table in self._tables if {v.name for v in table.variables} & names),
-            lists=tuple(listed for name, listed in self._lists.items() if name in names),
+            lists=tuple(values for name, values in self._lists.items() if name in names),
             conditions=tuple(part for part in self._conditions if columns_of(part) & names),
         )
 
@@ -235,10 +235,10 @@ def _in_order(tables: Sequence[JoinedRows]) -> tuple[JoinedRows, ...]:
     """
     ordered = [table for table in tables if table.kind == "inner"]
     left = [table for table in tables if table.kind != "inner"]
+    names = {v.name for table in tables for v in table.variables}
     while left:
         known = {v.name for table in ordered for v in table.variables}
-        names = {v.name for table in tables for v in table.variables}
-        ready = [t for t in left if (columns_of_all(t.on) & names) <= known | {v.name for v in t.variables}]
+        ready = [t for t in left if (_columns_of_all(t.on) & names) <= known | {v.name for v in t.variables}]
         if not ready:
             ready = [replace(left[0], kind="maybe", on=())]
             left = left[1:]
@@ -247,7 +247,7 @@ def _in_order(tables: Sequence[JoinedRows]) -> tuple[JoinedRows, ...]:
     return tuple(ordered)
 
 
-def columns_of_all(expressions: Sequence[Expression]) -> frozenset[str]:
+def _columns_of_all(expressions: Sequence[Expression]) -> frozenset[str]:
     """Return the names of all variables in expressions."""
     return frozenset[str]().union(*map(columns_of, expressions))
 

@@ -138,7 +138,8 @@ class PublicData:
             query = f"{combinations(wanted, located)} LIMIT {limit + 1}"
             known = self._combined.get(query)  # of files that are the same: `located` has looked
             if known is None:
-                rows = self._open().query(query)
+                reads = [self._opened(table.rows.table) for table in wanted.tables]
+                rows = self._fetch(reads[0], query) if reads else self._open().query(query)
                 for table in wanted.tables:
                     self._opened(table.rows.table)
                 found = sorted(constants(row, wanted.shown) for row in rows) if len(rows) <= limit else None

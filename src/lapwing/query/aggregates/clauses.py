@@ -22,6 +22,12 @@ def bind_having(clause: exp.Expression, scope: SelectScope, requests: Requests) 
     return _boolean(condition, "HAVING", clause, scope)
 
 
+def bind_where(clause: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:
+    """Bind WHERE over the rows of an answer (`layers`)."""
+    scope.rows.only(clause, "this")
+    return _boolean(bind_output(clause.this, scope, requests), "WHERE", clause, scope)
+
+
 def bind_qualify(clause: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:
     """Bind QUALIFY: which rows of the answer are shown, after the functions over its rows."""
     scope.rows.only(clause, "this")

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
-from lapwing.query.aggregates.clauses import bind_limit, bind_order, bind_qualify, check_distinct
+from lapwing.query.aggregates.clauses import bind_limit, bind_order, bind_qualify, bind_where, check_distinct
 from lapwing.query.aggregates.outputs import bind_output
 from lapwing.query.aggregates.scope import Requests, SelectScope
 from lapwing.query.derivation.derive import compute
@@ -85,7 +85,10 @@ def _inside(select: exp.Select, rows: RowScope) -> _Inner | None:
     if clause is None or select.args.get("joins") or not isinstance(item, exp.Subquery | exp.Table):
         return None
     found, before = (item.this, _named(select)) if isinstance(item, exp.Subquery) else _of_name(item, select)
-    if not isinstance(found, exp.Select) or not (is_aggregated(found) or _inside(_with(found, before), rows)):
+    if not isinstance(found, exp.Select):
+        return None
+    found = _with(found, before)
+    if not is_aggregated(found) and _inside(found, rows) is None:
         return None
     rows.only(clause, "this")
     rows.only(item, "this", "alias")
@@ -100,10 +103,10 @@ def _inside(select: exp.Select, rows: RowScope) -> _Inner | None:
             raise rows.refusal(table, f"Nothing names the subquery '{table.alias}'", "Leave it out.")
     alias = item.args.get("alias")
     if alias is None:
-        return _Inner(_with(found, before), str(item.name) or "subquery", ())
+        return _Inner(found, str(item.name) or "subquery", ())
     rows.only(alias, "this", *(["columns"] if isinstance(alias.args.get("columns"), list) else []))
     columns = tuple(_checked(column, rows) for column in alias.args.get("columns") or ())
-    return _Inner(_with(found, before), _checked(alias.this, rows), columns)
+    return _Inner(found, _checked(alias.this, rows), columns)
 
 
 def _checked(column: exp.Expression, rows: RowScope) -> str:
@@ -172,10 +175,9 @@ class _Layer:
         outputs = self._outputs(select, scope, requests)
         # Everywhere but in ORDER BY a name is that of a column of the subquery before it is one of this answer.
         named = replace(scope, aliases={**{output.name.casefold(): output.value for output in outputs}, **inside})
-        where = None if (node := clause("where")) is None else self._condition(node, scope)
-        after = [None if node is None else bind_qualify(node, named, requests) for node in (clause("qualify"),)]
-        after += [None if one_of_group is None else bind_output(one_of_group, scope, requests)]
-        after += [None if (node := clause("having")) is None else bind_qualify(node, named, requests)]
+        where = None if (node := clause("where")) is None else bind_where(node, scope, requests)
+        chosen = [bind_qualify(node, named, requests) for name in ("qualify", "having") if (node := clause(name))]
+        conditions = chosen if one_of_group is None else [bind_output(one_of_group, scope, requests), *chosen]
         terms: tuple[OutputOrder, ...] = ()
         if (node := clause("order")) is not None:
             terms = bind_order(_placed(node, outputs, rows), outputs, named, requests)
@@ -186,7 +188,6 @@ class _Layer:
         offset = 0 if (node := clause("offset")) is None else bind_limit(node, "offset", rows)
 
         # What the inner SELECT does last must not come after what this one does first.
-        conditions = [condition for condition in after if condition is not None]
         values = [*(output.value for output in outputs), *conditions, *(term.value for term in terms)]
         own = _windows(values, beyond=[output.value for output in plan.outputs])
         inner_windows = plan.qualify is not None or any(over_in(output.value) for output in plan.outputs)
@@ -211,14 +212,6 @@ class _Layer:
 
     def _refused(self, node: exp.Expression, what: str, remedy: str) -> QueryRefused:
         return self._rows.refusal(node, f"A SELECT over the answer of another does not go with {what}", remedy)
-
-    def _condition(self, clause: exp.Expression, scope: SelectScope) -> Derived:
-        self._rows.only(clause, "this")
-        condition = bind_output(clause.this, scope, Requests())
-        if condition.shape != "boolean":
-            reason = f"WHERE needs a condition, not {condition.shape}"
-            raise self._rows.refusal(clause, reason, "Write a comparison.")
-        return condition
 
     # ---- the text, so that it can be bound like that of one SELECT --------------------------------------------------
 
@@ -300,10 +293,7 @@ class _Layer:
         if isinstance(node, exp.AggFunc):
             if isinstance(node, exp.Count) and self._is_never_null(node.this):
                 node.set("this", exp.Star())
-            parent = node.parent
-            window = exp.Window(this=node.copy(), partition_by=[group.copy() for group in groups])
-            if parent is not None:
-                node.replace(window)
+            node.replace(exp.Window(this=node.copy(), partition_by=[group.copy() for group in groups]))
             return
         if is_column(node):
             aliases = [item.alias for item in select.expressions if type(item) is exp.Alias]

@@ -13,14 +13,7 @@ from typing import cast
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import days
 from lapwing.query.expressions.days import bounded_temporal
-from lapwing.query.expressions.expression import (
-    ColumnReference,
-    Expression,
-    Literal,
-    Operation,
-    is_number,
-    walk,
-)
+from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation, is_number, walk
 from lapwing.query.expressions.types import (
     BOOLEAN,
     DATE,

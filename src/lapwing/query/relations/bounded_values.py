@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Final
 
-from lapwing.query.expressions.days import DAY, moment_at
+from lapwing.query.expressions.days import DAY, count, moment_at
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, Literal, Operation, columns_of
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Plain
 from lapwing.query.relations.public_rows import ListedValues
@@ -65,7 +65,7 @@ def _by_day(node: Expression, name: str, constants: set[int]) -> bool:
         return False
     if node.function in _COMPARISONS:
         moments = [value for value in values if isinstance(value, datetime)]  # of others nothing is known
-        constants |= {_microseconds(value) for value in moments}
+        constants |= set(map(count, moments))
         return len(moments) == len([value for value in values if value is not None])
     if node.function in ("truncate", "part"):
         return all(value in _OF_DAYS for value in values)
@@ -79,8 +79,3 @@ def _constant(part: Expression) -> Constant:
         return _UNKNOWN
     value = inner.value
     return datetime(value.year, value.month, value.day) if type(value) is date else value
-
-
-def _microseconds(moment: datetime) -> int:
-    since = moment.replace(tzinfo=None) - datetime(1970, 1, 1)
-    return (since.days * 86_400 + since.seconds) * 10**6 + since.microseconds

@@ -20,8 +20,10 @@ def values_of(expression: Expression, relation: Relation, facts: PublicFacts) ->
     if isinstance(expression.type, Real):  # doubles have no text that is theirs alone
         return None
     found = _known(expression, relation, facts)
+    if found is None and expression.type == BOOLEAN:
+        found = Domain(listed=(False, True))
     if found is None:
-        found = values_between(expression.type)
+        found = _range(expression.type)
     return found if found is not None and found.listed else None
 
 
@@ -56,10 +58,8 @@ def _listed_by(condition: Expression | None, expression: Expression) -> Domain |
     return Domain(listed=tuple(sorted(dict.fromkeys(listed), key=_order)))
 
 
-def values_between(kind: Type) -> Domain | None:
-    """Return all values of a condition, or of a number or date within bounds that are not far apart."""
-    if kind == BOOLEAN:
-        return Domain(listed=(False, True))
+def _range(kind: Type) -> Domain | None:
+    """Return the values of a bounded number or date."""
     listed = range_of(kind) if isinstance(kind, Plain) else None
     if listed is not None:
         return Domain(listed=listed)
