@@ -4,7 +4,6 @@ import lapwing as lw
 
 session = lw.connect("lapwing.toml")
 answer = session.sql("SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan", epsilon=0.5)
-answer = session.table("visits").group_by("plan").agg(n=lw.count()).answer(epsilon=0.5)
 """
 
 from importlib import import_module
@@ -18,36 +17,6 @@ if TYPE_CHECKING:
     from lapwing import privacy as privacy
     from lapwing.answer import Answer as Answer
     from lapwing.budget import BudgetView as BudgetView
-    from lapwing.builder.functions import asc as asc
-    from lapwing.builder.functions import cases as cases
-    from lapwing.builder.functions import coalesce as coalesce
-    from lapwing.builder.functions import corr as corr
-    from lapwing.builder.functions import count as count
-    from lapwing.builder.functions import count_where as count_where
-    from lapwing.builder.functions import cov as cov
-    from lapwing.builder.functions import cube as cube
-    from lapwing.builder.functions import dense_rank as dense_rank
-    from lapwing.builder.functions import desc as desc
-    from lapwing.builder.functions import greatest as greatest
-    from lapwing.builder.functions import grouping as grouping
-    from lapwing.builder.functions import grouping_sets as grouping_sets
-    from lapwing.builder.functions import ifelse as ifelse
-    from lapwing.builder.functions import least as least
-    from lapwing.builder.functions import max as max
-    from lapwing.builder.functions import mean as mean
-    from lapwing.builder.functions import median as median
-    from lapwing.builder.functions import min as min
-    from lapwing.builder.functions import nunique as nunique
-    from lapwing.builder.functions import quantile as quantile
-    from lapwing.builder.functions import rank as rank
-    from lapwing.builder.functions import rollup as rollup
-    from lapwing.builder.functions import row_number as row_number
-    from lapwing.builder.functions import std as std
-    from lapwing.builder.functions import sum as sum
-    from lapwing.builder.functions import var as var
-    from lapwing.builder.values import col as col
-    from lapwing.builder.values import interval as interval
-    from lapwing.builder.values import literal as literal
     from lapwing.client import Pending as Pending
     from lapwing.client import RemoteAnswer as RemoteAnswer
     from lapwing.client import RemoteSession as RemoteSession
@@ -99,11 +68,6 @@ _HOMES = {
     "magic": "load_ipython_extension",
     "opening": "connect protect",
     "session": "Session",
-    "builder.functions": (
-        "asc cases coalesce corr count count_where cov cube dense_rank desc greatest grouping grouping_sets "
-        "ifelse least max mean median min nunique quantile rank rollup row_number std sum var"
-    ),
-    "builder.values": "col interval literal",
     "errors": (
         "AllowanceExhausted AnswerDropped BudgetExhausted CatalogError CatalogMismatch DataChanged DataFault "
         "DataStopped EngineFault EntropyFault Fault Interrupted InvalidParameter KeyConflict LapwingError LedgerFault "
@@ -112,8 +76,7 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
-# Without those that `from lapwing import *` would put in the place of Python's own, and what notebooks call by itself.
-__all__ = sorted({*_MODULES, *_HOME_OF} - {"load_ipython_extension", "max", "min", "sum"})
+__all__ = sorted({*_MODULES, *_HOME_OF} - {"load_ipython_extension"})  # which notebooks call by themselves
 
 
 def __getattr__(name: str) -> object:

@@ -1,7 +1,7 @@
 """What an analyst holds: one data set, its engine, its ledger."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Self, final
@@ -30,11 +30,13 @@ from lapwing.release.answering import answer_all
 from lapwing.release.batching import batch_of
 from lapwing.release.request import OPEN, Access, Request, Timing
 
-# What few sessions need, and takes a twentieth of a start, is imported where it is used: the builder and the guarantee.
+# What few sessions need, and takes a twentieth of a start, is imported where it is used: expressions and the guarantee.
 if TYPE_CHECKING:
-    from lapwing.builder.table import Table
+    import ibis
+
     from lapwing.guarantee import Page
     from lapwing.guarantee.raise_preview import Raise
+    from lapwing.ibis_questions import Question
     from lapwing.preview import Preview
     from lapwing.tables import Tables
 
@@ -78,17 +80,19 @@ class Session:
 
     def sql(
         self,
-        text: str,
+        question: "Question",
         parameters: Parameters = (),
         *,
         epsilon: Number | None = None,
         error: Number | None = None,
         delta: Number | None = None,
         label: str | None = None,
+        **options: object,
     ) -> Answer:
         """Answer a question and charge it; the same question again is free.
 
         Args:
+            question: SQL, or an Ibis expression over `table(…)`; options: what SQL says in its `OPTIONS (…)`.
             parameters: values for each `?` in order, or for each `$name` by name.
             epsilon: the price: the question alone is (epsilon, delta)-DP, with the budget's delta.
             error: instead of a price, the wanted half-width of the 95 % intervals of every COUNT and SUM; the
@@ -102,36 +106,31 @@ class Session:
             EngineFault (charged).
         """
         self._require_open()
-        request = self._planned(text, parameters, epsilon, error, delta, label, answered=True)
+        request = self._planned(question, parameters, epsilon, error, delta, label, options, answered=True)
         (answer,) = answer_all([request], self._access())
         return answer
 
-    def table(self, name: str) -> "Table[Answer]":
-        """Begin a question with a table or view of the catalog, to go on with verbs instead of SQL; free.
-
-        Raises: QueryRefused if there is none of this name.
-        """
-        from lapwing.builder.table import table
-
-        self._require_open()
-        return table(self, name, self.catalog, self.public_tables)
+    def table(self, name: str) -> "ibis.Table":
+        """Begin a question with a table or view, as `tables.table` does; free."""
+        return self.tables.table(name)
 
     @property
     def tables(self) -> "Tables":
         """What may be asked about, by name: columns, types, bounds, values, units, links; all of it is public."""
-        from lapwing.session_tables import tables_of_session
+        from lapwing.session_tables import tables_of_catalog
 
-        return tables_of_session(self)
+        self._require_open()
+        return tables_of_catalog(self.catalog, self.public_tables)
 
-    def plan(self, text: str, parameters: Parameters, **prices: Number | None) -> Plan:
+    def plan(self, question: "Question", parameters: Parameters, **prices: Number | None) -> Plan:
         """Return what is done for a question at a price, as `sql` takes them; free."""
         self._require_open()
         epsilon, error, delta = map(prices.get, ("epsilon", "error", "delta"))
-        return self._planned(text, parameters, epsilon, error, delta).plan
+        return self._planned(question, parameters, epsilon, error, delta).plan
 
     def batch(
         self,
-        questions: Sequence[str | tuple[str, Parameters]],
+        questions: "Sequence[Question | tuple[str, Parameters]]",
         *,
         epsilon: Number,
         delta: Number | None = None,
@@ -140,7 +139,7 @@ class Session:
         """Answer several questions at one price: all are charged, or none; one that stands there twice, once.
 
         Args:
-            questions: texts, or pairs of a text and its parameters.
+            questions: texts, expressions, or pairs of a text and its parameters.
             epsilon: the price of all together; every number of every answer gets the same part of it.
             delta: for all private keys together; label: of each of them in the history; as in `sql`.
 
@@ -156,12 +155,13 @@ class Session:
 
     def _planned(
         self,
-        text: str,
+        question: "Question",
         parameters: Parameters,
         epsilon: Number | None,
         error: Number | None,
         delta: Number | None,
         label: str | None = None,
+        options: Mapping[str, object] | None = None,
         *,
         answered: bool = False,
     ) -> Request:
@@ -169,7 +169,11 @@ class Session:
 
         Args: answered: whether it is to be answered, and not only priced.
         """
-        catalog = self.catalog
+        catalog, text = self.catalog, question
+        if options or not isinstance(text, str):
+            from lapwing.ibis_questions import text_of
+
+            text = text_of(question, **options or {})
         if label is not None:
             require_label(label)
 
@@ -205,13 +209,14 @@ class Session:
 
     def explain(
         self,
-        text: str,
+        question: "Question",
         parameters: Parameters = (),
         *,
         epsilon: Number | None = None,
         error: Number | None = None,
         delta: Number | None = None,
         assuming_count: int | None = None,
+        **options: object,
     ) -> "Preview":
         """Return price, mechanisms and promised errors without touching data or budget.
 
@@ -223,7 +228,7 @@ class Session:
         if assuming_count is not None and (isinstance(assuming_count, bool) or assuming_count < 1):
             raise InvalidParameter(f"assuming_count is {assuming_count!r}; write a whole number of rows from 1 up.")
         state = self._state()  # first, as it may bring another budget, and with it another price
-        request = self._planned(text, parameters, epsilon, error, delta)
+        request = self._planned(question, parameters, epsilon, error, delta, options=options)
         return explain(request, state, self._access(), assuming_count)
 
     def budget(self, *, history: bool = True) -> BudgetView:
@@ -275,9 +280,9 @@ class Session:
         self.catalog = replace(self.catalog, budget=budget)
 
     def close_for_ever(self) -> bool:
-        """Close the data set: nothing is charged any more, once this returns. Return whether it was open.
+        """Close the data set: nothing is charged any more, and bought answers stay free; return whether it was open.
 
-        The curator's act, and not to be undone. Answers that were bought stay free.
+        The curator's act, and not to be undone.
         """
         self._require_open()
         return self._ledger.close_for_ever(self._principal)
@@ -319,10 +324,7 @@ class Session:
         return self._ledger.faults()
 
     def resume(self) -> int:
-        """Say that the faults were looked at, so that a data set that they stopped goes on; return how many they were.
-
-        The curator's act. Nothing is refunded.
-        """
+        """Say that the faults were looked at, so that what they stopped goes on; return how many. The curator's act."""
         self._require_open()
         return self._ledger.resume(self._principal)
 
@@ -332,10 +334,7 @@ class Session:
         self._ledger.state()
 
     def settle(self) -> bool:
-        """Write down what the ledger could not write when it happened, if anything; return whether nothing is left.
-
-        The next question does it too. For a program that is idle then: until it is written, who asks the same waits.
-        """
+        """Write down what the ledger could not write when it happened, as the next question would; tell if all is."""
         if not self._closed:
             self._require_open()
         return self._closed or self._ledger.settle()

@@ -1,9 +1,8 @@
 """What may be asked about in a session: its tables and views, as a document and as descriptions."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lapwing.builder.opened import names_of, opened, source_of
 from lapwing.catalog import spelling
 from lapwing.catalog.model import Catalog
 from lapwing.documents.dataset_document import DatasetDocument, dataset_document
@@ -11,39 +10,54 @@ from lapwing.errors import QueryRefused
 from lapwing.query.expressions.conversion import nullable
 from lapwing.query.expressions.days import date_at, moment_at
 from lapwing.query.expressions.expression import ColumnReference, Expression
+from lapwing.query.expressions.rows import TableReference
 from lapwing.query.expressions.types import Fixed, Plain
+from lapwing.query.from_clause.scope import Scope, bind_from
 from lapwing.query.relations.public_rows import PublicFacts
-from lapwing.tables import Tables, tables_of
-
-if TYPE_CHECKING:
-    from lapwing.session import Session
+from lapwing.query.text.parse import parse
+from lapwing.tables import Tables, quoted, tables_of
 
 
-def session_document(name: str, session: "Session") -> DatasetDocument:
-    """Return what is public about the data set of a session, with what a question may begin with.
+def session_document(name: str, catalog: Catalog, facts: PublicFacts) -> DatasetDocument:
+    """Return what is public about a data set, with what a question may begin with.
 
     That is the columns of every table and view, and which of them is the unit; of a view, what follows for them too.
     """
-    catalog, facts = session.catalog, session.public_tables
-    views = {view.name for view in catalog.views}
-    found = [_begun(name, catalog, facts, described=name in views) for name in names_of(catalog)]
+    views = [view.name for view in catalog.views]
+    tables = [table.name for table in catalog.tables] + [table.name for table in catalog.public_tables]
+    found = [_begun(name, catalog, facts, described=name in views) for name in tables + views]
     return {**dataset_document(name, catalog), "relations": [relation for relation in found if relation]}
 
 
-def tables_of_session(session: "Session") -> Tables:
-    """Return the tables and views of a session's catalog."""
-    return tables_of(session_document(session.catalog.name, session))
+def tables_of_catalog(catalog: Catalog, facts: PublicFacts) -> Tables:
+    """Return the tables and views of a catalog."""
+    return tables_of(session_document(catalog.name, catalog, facts))
 
 
 def _begun(name: str, catalog: Catalog, facts: PublicFacts, *, described: bool) -> dict[str, Any]:
     """Return a table or view as a question begins with it; nothing of a view that cannot be answered."""
+    for public in catalog.public_tables:
+        if public.name == name:
+            return {"name": name, "columns": [column.name for column in public.columns], "unit": None}
     try:
-        begun = opened(name, catalog, facts)
-        columns = source_of(name, catalog, facts).columns if described else {}
+        source = _source_of(name, catalog, facts)
     except QueryRefused:
         return {}
-    relation: dict[str, Any] = {"name": begun.name, "columns": begun.names, "unit": begun.unit}
-    return {**relation, "types": {name: _facts(column) for name, column in columns.items()}} if described else relation
+    hidden = [] if source.unit is None or source.unit in source.columns else [source.unit]
+    relation: dict[str, Any] = {"name": name, "columns": [*hidden, *source.columns], "unit": source.unit}
+    types = {name: _facts(column) for name, column in source.columns.items()} if described else None
+    return relation if types is None else {**relation, "types": types}
+
+
+def _source_of(name: str, catalog: Catalog, facts: PublicFacts) -> TableReference:
+    """Return the columns of a table or view, as a question that begins with it sees them.
+
+    Raises: QueryRefused if it is a view that cannot be answered.
+    """
+    text = f"SELECT COUNT(*) FROM {quoted(name)}"
+    bound, _ = bind_from(parse(text).select, Scope(text=text, catalog=catalog, facts=facts))
+    (source,) = bound.sources
+    return source
 
 
 def _facts(column: Expression) -> Mapping[str, Any]:

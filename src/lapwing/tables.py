@@ -2,14 +2,23 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
-from lapwing.suggestions import meant
+from lapwing.errors import QueryRefused
+from lapwing.suggestions import meant, shown
+
+if TYPE_CHECKING:
+    import ibis
 
 MOST_DIGITS: Final = 12
 """Of a step that is shown: those that floats have by default are finer than anybody asks for."""
 MOST_VALUES: Final = 8
 """Listed values that are shown of a column."""
+
+
+def quoted(name: str) -> str:
+    """Write a name in SQL: in quotes, so that it is exactly itself and never a word of the language."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 @final
@@ -99,7 +108,10 @@ class TableDescription:
 
 @final
 class Tables(Mapping[str, TableDescription]):
-    """Tables and views by name; a name that is not there raises a KeyError that names those which resemble it."""
+    """Tables and views by name; a name that is not there raises a KeyError that names those which resemble it.
+
+    `tables["visits"]` is the description of a table, and `tables.visits` an Ibis table to begin a question with.
+    """
 
     def __init__(self, tables: Sequence[TableDescription]) -> None:
         self._tables = {table.name: table for table in tables}
@@ -110,6 +122,25 @@ class Tables(Mapping[str, TableDescription]):
         if found is None:
             raise KeyError(f"There is no table or view {name!r:.80}. {meant('Tables', str(name), self._tables)}")
         return found
+
+    def __getattr__(self, name: str) -> "ibis.Table":
+        if name.startswith("_") or name not in self:
+            raise AttributeError(f"There is no table or view {name!r:.80}.", name=name, obj=self)
+        return self.table(name)
+
+    def table(self, name: str) -> "ibis.Table":
+        """Return a table or view as an Ibis table of its columns, which holds no data, to begin a question with.
+
+        Raises: QueryRefused if there is none of this name; InvalidParameter if Ibis is not installed.
+        """
+        from lapwing.ibis_questions import table_of
+
+        if name not in self:
+            raise QueryRefused(f"There is no table '{shown(str(name))}'", remedy=meant("Tables", str(name), self))
+        return table_of(self[name])
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *filter(str.isidentifier, self._tables)})
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._tables)

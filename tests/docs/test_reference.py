@@ -10,8 +10,6 @@ from sqlglot import exp
 
 import lapwing as lw
 from lapwing import errors
-from lapwing.builder import table as building
-from lapwing.builder.values import Value
 from lapwing.catalog.column_checks import TYPES
 from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, Budget, Catalog, Column, Table
 from lapwing.catalog.text_files import ENCODINGS, TextFormat
@@ -75,7 +73,7 @@ SPELLED: Final = {
     exp.Date: "DATE(x)", exp.DateTrunc: "DATE_TRUNC", exp.DatetimeAdd: "DATE_ADD", exp.DatetimeSub: "DATE_SUB",
     exp.EqualNull: "EQUAL_NULL", exp.Nvl2: "NVL2", exp.RegexpILike: "~*", exp.SafeDivide: "SAFE_DIVIDE",
     exp.Timestamp: "TIMESTAMP(x)", exp.TimestampAdd: "TIMESTAMP_ADD", exp.TimestampSub: "TIMESTAMP_SUB",
-    exp.ToChar: "TO_CHAR",
+    exp.TimestampFromParts: "MAKE_TIMESTAMP", exp.ToChar: "TO_CHAR",
     exp.Window: "OVER",
 }  # fmt: skip
 LOSSES: Final = (
@@ -85,17 +83,6 @@ LOSSES: Final = (
 PRIVACY_RECORDS: Final = (
     lw.privacy.Listed, lw.privacy.Statement, lw.privacy.ProfilePoint, lw.privacy.Reading, lw.privacy.Choice,
 )  # fmt: skip
-FIELDS: Final = {
-    "asker",
-    "relation",
-    "taken",
-    "table",
-    "groups",
-    "keys",
-    "label",
-    "node",
-}  # what verbs and methods are for
-BUILDING: Final = (*lw._HOMES["builder.functions"].split(), *lw._HOMES["builder.values"].split())
 MECHANISMS: Final = [name for name in lw.mechanisms.__all__ if isinstance(getattr(lw.mechanisms, name), type)]
 AGGREGATES: Final = outputs.AGGREGATES.keys() | {exp.Filter}
 SECTIONS: Final[Mapping[str, Collection[type[exp.Expression]]]] = {
@@ -144,11 +131,6 @@ def test_public_names() -> None:
         ("Remote sessions", ["dataset", "schema", "id", "columns", "cost", "stored", "notes"]),
         ("Answer", [*public(lw.Answer), "mechanisms", "cost", "stored", "notes", "plan"]),
         ("Preview", {field.name for kind in (Preview, MeasurePreview, ColumnPreview) for field in fields(kind)}),
-        (
-            "Building questions",
-            [name for kind in (building.Table, building.Grouped, Value) for name in public(kind) if name not in FIELDS],
-        ),
-        ("Building questions", [f"lapwing.{name}" for name in BUILDING]),
         ("BudgetView", [*public(lw.BudgetView), *(field.name for field in fields(HistoryRow))]),
         ("Losses", {name for kind in LOSSES for name in public(kind)}),
         ("lapwing.noise", [f"lapwing.noise.{name}" for name in lw.noise.__all__]),

@@ -186,6 +186,7 @@ QUESTIONS = [
        + DAY(born) + DAYOFMONTH(born) + DAYOFYEAR(born) + DAYOFWEEK(born) + ISODOW(born) + HOUR(seen) + MINUTE(seen)
        + SECOND(seen) + EPOCH(born) + DATE_DIFF('day', born, seen) + DATE_PART('year', born)) AS n FROM visits
        WHERE DATE_TRUNC('month', seen) > LAST_DAY(born) AND MAKE_DATE(2020, 1, 2) < born + INTERVAL 1 DAY
+       AND MAKE_TIMESTAMP(2020, 1, 2, 3, 4, 5.5) < seen
        AND STRFTIME(born, '%Y') = '2000' AND MONTHNAME(born) <> DAYNAME(born)
        AND DATE_ADD(born, INTERVAL 2 DAY) > seen - INTERVAL (age) HOUR""",
     """SELECT COUNT(*) AS n FROM visits WHERE DATE(born) > DATE_TRUNC('month', DATE '2020-01-15')

@@ -107,6 +107,7 @@ SAME = [
     *("e + INTERVAL (a) MONTH", "u - INTERVAL (b) HOUR", "DATE_ADD(e, INTERVAL 2 YEAR)", "e + INTERVAL 1 QUARTER"),
     *("STRFTIME(e, '%Y-%m')", "STRFTIME(u, '%d/%m/%Y')", "MONTHNAME(e)", "DAYNAME(u)", "CAST(e AS VARCHAR)"),
     *("CAST(u AS VARCHAR)", "MAKE_DATE(2024, 2, 29)", "LEAST(e, DATE '2000-01-01')", "GREATEST(d, e)"),
+    *("CASE WHEN 1 + 1 >= 2 THEN e ELSE d END", "CASE WHEN e IS NULL THEN e ELSE d END"),
     *("COALESCE(e, d)", "CASE WHEN q THEN e ELSE u END", "e BETWEEN '1950-01-01' AND '2020-12-31'"),
     *("e IN ('2000-01-31', '2024-02-29')", "TRY_CAST(s AS DATE)", "NULLIF(e, DATE '1900-01-01')"),
     *("UPPER(s)", "LOWER(s)", "UCASE(s)", "LENGTH(s)", "LEN(s)", "REVERSE(s)", "TRIM(s)", "LTRIM(s)", "RTRIM(s)"),

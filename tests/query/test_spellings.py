@@ -47,6 +47,7 @@ SAME = {
     "e = TO_DATE('2024-02-29')": "e = DATE '2024-02-29'",
     "DATE(2024, 2, 29)": "MAKE_DATE(2024, 2, 29)",
     "TIMESTAMP(e)": "CAST(e AS TIMESTAMP)",
+    "MAKE_TIMESTAMP(2024, 2, 29, 12, 0, 0.25)": "TIMESTAMP '2024-02-29 12:00:00.25'",
     "DATEADD(month, 3, e)": "e + INTERVAL 3 MONTH",
     "DATEADD('day', -3, u)": "u + INTERVAL (-3) DAY",
     "TIMESTAMPADD(HOUR, 3, u)": "u + INTERVAL 3 HOUR",

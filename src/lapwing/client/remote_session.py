@@ -3,24 +3,21 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, final
+from typing import TYPE_CHECKING, Any, Final, Self, final
 from urllib.parse import quote
 
 from lapwing.budget import BudgetView
-from lapwing.builder.literals import type_name
-from lapwing.builder.opened import unknown
-from lapwing.builder.relations import Named
-from lapwing.builder.table import Table
 from lapwing.catalog.model import Budget
 from lapwing.client.encoding import amounts, batch_body, catalog_body, new_key, question_body
 from lapwing.client.remote_answer import Pending, RemoteAnswer
 from lapwing.client.transport import PAGE, ServerConnection, chosen_dataset, dataset_path
 from lapwing.documents.budget_document import account_of, faults_of, history_of
 from lapwing.documents.preview_document import preview_of
-from lapwing.errors import CatalogError, InvalidParameter
+from lapwing.errors import CatalogError
 from lapwing.guarantee import Page
 from lapwing.guarantee.raise_preview import Raise, raise_of
 from lapwing.guarantee.rendering import page_from
+from lapwing.ibis_questions import Question, text_of, texts_of
 from lapwing.ledger import exporting
 from lapwing.ledger.entries import Entry
 from lapwing.ledger.reading import FaultRow, HistoryRow
@@ -30,6 +27,9 @@ from lapwing.privacy.measures import Loss
 from lapwing.query.quote import request
 from lapwing.query.text.parameters import Parameters
 from lapwing.tables import Tables, tables_of
+
+if TYPE_CHECKING:
+    import ibis
 
 WRITTEN: Final = "written"
 """What a server says of its catalog when it has the new budget."""
@@ -47,7 +47,6 @@ class RemoteSession:
         self.dataset = chosen_dataset(connection, dataset)
         self._path = dataset_path(self.dataset)
         self.schema: Mapping[str, Any] = self._connection.get(self._path)
-        self._relations = {one["name"]: one for one in self.schema.get("relations", ())}
 
     @property
     def tables(self) -> Tables:
@@ -56,24 +55,25 @@ class RemoteSession:
 
     def sql(
         self,
-        text: str,
+        question: Question,
         parameters: Parameters = (),
         *,
         epsilon: Number | None = None,
         error: Number | None = None,
         delta: Number | None = None,
         label: str | None = None,
+        **options: object,
     ) -> RemoteAnswer:
         """Answer a question and charge it, as `Session.sql` does; the same question again is free.
 
         Raises: as `Session.sql`; AllowanceExhausted (nothing charged); NotAuthorised; TooManyRequests; ServiceFault.
         """
-        body = question_body(text, parameters, epsilon, error, delta, label)
+        body = question_body(text_of(question, **options), parameters, epsilon, error, delta, label)
         return RemoteAnswer(self._connection, self._connection.post(f"{self._path}/query", body, new_key()))
 
     def batch(
         self,
-        questions: Sequence[str | tuple[str, Parameters]],
+        questions: "Sequence[Question | tuple[str, Parameters]]",
         *,
         epsilon: Number,
         delta: Number | None = None,
@@ -83,21 +83,20 @@ class RemoteSession:
 
         Raises: as `sql`.
         """
-        if not questions:
-            raise InvalidParameter("The batch holds no question; give at least one.")
-        body = batch_body(questions, epsilon, delta, label)
+        body = batch_body(texts_of(questions), epsilon, delta, label)
         answered = self._connection.post(f"{self._path}/batch", body, new_key())
         return tuple(RemoteAnswer(self._connection, document) for document in answered["answers"])
 
     def submit(
         self,
-        text: str,
+        question: Question,
         parameters: Parameters = (),
         *,
         epsilon: Number | None = None,
         error: Number | None = None,
         delta: Number | None = None,
         label: str | None = None,
+        **options: object,
     ) -> Pending:
         """Let a question wait in the server's queue, and return at once; it is charged when its turn comes.
 
@@ -105,7 +104,7 @@ class RemoteSession:
         Raises: QueryRefused, InvalidParameter; TooManyRequests if too many questions wait; NotAuthorised; ServiceFault.
             What goes wrong when its turn comes, `Pending.wait` raises.
         """
-        body = question_body(text, parameters, epsilon, error, delta, label)
+        body = question_body(text_of(question, **options), parameters, epsilon, error, delta, label)
         return Pending(self._connection, self._connection.post(f"{self._path}/queries", body, new_key()))
 
     def pending(self, id: str) -> Pending:
@@ -115,33 +114,26 @@ class RemoteSession:
         """
         return Pending(self._connection, self._connection.get(f"/v1/queries/{quote(id, safe='')}"))
 
-    def table(self, name: str) -> Table[RemoteAnswer]:
-        """Begin a question with a table or view, to go on with verbs instead of SQL, as `Session.table` does; free.
-
-        Raises: QueryRefused if there is none of this name.
-        """
-        if not isinstance(name, str):
-            raise InvalidParameter(f"The name of a table is a str, not {type_name(name)}.")
-        names = tuple(self._relations)
-        if name not in names:
-            raise unknown("table", name, names)
-        facts = self._relations[name]
-        relation = Named(name=name, names=tuple(facts["columns"]), unit=facts["unit"])
-        return Table(relation=relation, asker=self, taken=names)
+    def table(self, name: str) -> "ibis.Table":
+        """Begin a question with a table or view, as `tables.table` does; free."""
+        return self.tables.table(name)
 
     def explain(
         self,
-        text: str,
+        question: Question,
         parameters: Parameters = (),
         *,
         epsilon: Number | None = None,
         error: Number | None = None,
         delta: Number | None = None,
         assuming_count: int | None = None,
+        **options: object,
     ) -> Preview:
         """Return price, mechanisms and promised errors, as `Session.explain` does; free."""
-        body = question_body(text, parameters, epsilon, error, delta) | {"assuming_count": assuming_count}
-        return preview_of(self._connection.post(f"{self._path}/explain", body))
+        body = question_body(text_of(question, **options), parameters, epsilon, error, delta) | {
+            "assuming_count": assuming_count
+        }
+        return preview_of(self._connection.post(f"{self._path}/explain", body | {"assuming_count": assuming_count}))
 
     def budget(self, *, history: bool = True) -> BudgetView:
         """Return what was granted, spent and is left; with the history of one's own charges, which comes in pages."""

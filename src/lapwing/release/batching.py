@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from lapwing.catalog.model import Budget
-from lapwing.errors import InvalidParameter
+from lapwing.ibis_questions import Question, texts_of
 from lapwing.ledger.wording import require_label
 from lapwing.privacy.measures import Number
 from lapwing.query.joint_price import calibrate_together
@@ -13,7 +13,7 @@ from lapwing.release.request import Request
 
 
 def batch_of(
-    questions: Sequence[str | tuple[str, Parameters]],
+    questions: "Sequence[Question | tuple[str, Parameters]]",
     bind: Callable[[str, Parameters], Plan],
     budget: Budget,
     *,
@@ -23,15 +23,11 @@ def batch_of(
 ) -> list[Request]:
     """Return questions as requests that share one price.
 
-    Raises: InvalidParameter for what is no list of questions; as `bind` and `calibrate_together`.
+    Raises: as `texts_of`, `bind` and `calibrate_together`.
     """
-    if isinstance(questions, str):
-        raise InvalidParameter("A batch is a list of questions, and this is a text; give [text], or call sql.")
     if label is not None:
         require_label(label)
-    pairs = [(question, ()) if isinstance(question, str) else question for question in questions]
-    if not pairs:
-        raise InvalidParameter("The batch holds no question; give at least one.")
+    pairs = [(question, ()) if isinstance(question, str) else question for question in texts_of(questions)]
     plans = [bind(text, parameters) for text, parameters in pairs]
     for plan in plans:
         plan.require_answerable()

@@ -132,7 +132,7 @@ def routes(service: Service) -> APIRouter:
     def describe(dataset: str, caller: Caller = reader) -> Response:
         """Say what is public about a data set."""
         served = service.datasets.visible(caller, dataset)
-        return json_response(session_document(served.name, served.session))
+        return json_response(session_document(served.name, served.session.catalog, served.session.public_tables))
 
     @router.post(
         "/datasets/{dataset}/explain",

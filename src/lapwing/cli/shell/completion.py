@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from lapwing.builder.literals import quoted
 from lapwing.cli.shell.shell import COMMANDS, MODES
 from lapwing.cli.shell.statements import quoted_before
+from lapwing.tables import quoted
 
 if TYPE_CHECKING:
     from lapwing.tables import ColumnDescription, TableDescription

@@ -31,6 +31,7 @@ from lapwing.query.expressions.expression import Literal
 from lapwing.query.expressions.rows import RowScope, TableReference, is_column, same_name
 from lapwing.query.expressions.types import NULL
 from lapwing.query.from_clause.groupings import is_aggregated
+from lapwing.query.from_clause.select_list import starred
 from lapwing.query.plan import Plan, without_unread
 from lapwing.query.text.parse import Parsed
 
@@ -229,8 +230,8 @@ class _Layer:
         for item in select.expressions:
             star = item.this if isinstance(item, exp.Column) and not item.args.get("table") else item
             if isinstance(star, exp.Star):
-                self._rows.only(star)
-                items += [exp.Column(this=exp.Identifier(this=name, quoted=True)) for name in self._names]
+                names = starred(star, self._names, self._rows)
+                items += [exp.Column(this=exp.Identifier(this=name, quoted=True)) for name in names]
             else:
                 items.append(item)
         select.set("expressions", items)

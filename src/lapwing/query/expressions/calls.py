@@ -192,10 +192,12 @@ def _case(node: exp.Expression, rows: RowScope) -> Expression:
     chosen = bind_expression(node.this, rows) if node.this is not None else None
     if chosen is not None and _size(chosen) * len(node.args["ifs"]) > _MOST_REPEATED:  # every branch repeats it
         raise rows.refusal(node, "CASE x WHEN repeats a long x too often", "Write CASE WHEN condition THEN ….")
-    conditions = []
+    conditions: list[Expression] = []
     for branch in node.args["ifs"]:
         rows.only(branch, "this", "true")
         condition = bind_expression(branch.this, rows)
+        if not conditions and chosen is None and logic.always(condition):  # nothing else is ever computed
+            return bind_expression(branch.args["true"], rows)
         conditions.append(condition if chosen is None else logic.compare("=", chosen, condition))
     values = [bind_expression(branch.args["true"], rows) for branch in node.args["ifs"]]
     default = node.args.get("default")

@@ -54,6 +54,8 @@ def cast(argument: Expression, kind: object, parameters: list[int], *, attempt: 
 
     Args: attempt: whether it is a TRY_CAST.
     """
+    if argument == logic.NULL_LITERAL:
+        return argument
     if attempt and argument.type == TEXT and kind in _INTEGERS:
         return try_integer(argument, _INTEGERS[kind][0])
     if kind in _INTEGERS:

@@ -75,6 +75,21 @@ def _instant(kind: Plain, argument: Expression) -> Expression:
     return conversion.to_date(argument) if kind == DATE else conversion.to_timestamp(argument)
 
 
+def _moment(*parts: Expression) -> Expression:
+    """Bind MAKE_TIMESTAMP(year, month, day, hour, minute, second) of constants."""
+    values = [part.value for part in parts if isinstance(part, Literal) and isinstance(part.value, Fraction)]
+    if len(values) != len(parts) or any(value < 0 or value.denominator != 1 for value in values[:-1]):
+        raise QueryRefused(
+            "MAKE_TIMESTAMP takes constant whole numbers", remedy="Write TIMESTAMP '2026-01-31 12:00:00'."
+        )
+    year, month, day, hour, minute = map(int, values[:-1])
+    second, millionths = divmod(values[-1] * 1_000_000, 1_000_000)
+    if millionths.denominator != 1:
+        raise QueryRefused("The seconds of MAKE_TIMESTAMP go beyond six decimals", remedy="Write fewer.")
+    text = f"{year:04d}-{month:02d}-{day:02d} {hour:02d}:{minute:02d}:{second:02d}.{int(millionths):06d}"
+    return conversion.temporal(text, TIMESTAMP)
+
+
 def _date_of(argument: Expression, month: Expression | None = None, *day: Expression) -> Expression:
     """Bind DATE(x) and DATE(year, month, day)."""
     if month is None:
@@ -201,6 +216,7 @@ LIBRARY: Mapping[type[exp.Expression], Signature] = {
         rule=temporal.difference, words=("unit",), needed=("expression", "this"), ignored=("date_part_boundary",)
     ),
     exp.DateFromParts: Signature(rule=temporal.make_date, needed=("year", "month", "day")),
+    exp.TimestampFromParts: Signature(rule=_moment, needed=("year", "month", "day", "hour", "min", "sec")),
     exp.LastDay: Signature(rule=temporal.last_day),
     exp.TimeToStr: Signature(rule=temporal.formatted, needed=("this", "format")),
     exp.ToChar: Signature(rule=_to_char, optional=("format",)),

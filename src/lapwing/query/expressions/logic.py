@@ -8,10 +8,11 @@ holds for the rules of all files beside this one.
 
 from collections.abc import Sequence
 from fractions import Fraction
+from operator import eq, ge, gt, le, lt, ne
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import normal_forms
-from lapwing.query.expressions.conversion import alike, number, with_bounds
+from lapwing.query.expressions.conversion import alike, folded, number, with_bounds
 from lapwing.query.expressions.expression import (
     ColumnReference,
     Expression,
@@ -47,7 +48,10 @@ def case(conditions: Sequence[Expression], values: Sequence[Expression], default
     """Choose the value of the first condition that holds."""
     for condition in conditions:
         _boolean("CASE WHEN", condition)
-    chosen = alike((*values, default))
+    # x where x is NULL is NULL, whatever else x may be.
+    null = [condition == is_null(value) for condition, value in zip(conditions, values, strict=True)]
+    known = [NULL_LITERAL if is_so else value for is_so, value in zip(null, values, strict=True)]
+    chosen = alike((*known, default))
     pairs = [part for pair in zip(conditions, chosen[:-1], strict=True) for part in pair]
     return Operation(function="case", arguments=(*pairs, chosen[-1]), type=hull(chosen))
 
@@ -73,6 +77,18 @@ def compare(symbol: str, left: Expression, right: Expression) -> Expression:
         _refuse_slips(left, [right])
         _refuse_slips(right, [left])
     return normal_forms.comparison(COMPARISONS[symbol], *alike((left, right)))
+
+
+_HOLDS = {"equal": eq, "not_equal": ne, "less": lt, "less_equal": le, "greater": gt, "greater_equal": ge}
+
+
+def always(condition: Expression) -> bool:
+    """Tell whether a condition compares two constant numbers and is true."""
+    if not isinstance(condition, Operation) or condition.function not in _HOLDS:
+        return False
+    sides = [side.value for side in map(folded, condition.arguments) if isinstance(side, Literal)]
+    numbers = [side for side in sides if isinstance(side, Fraction)]
+    return len(numbers) == 2 and bool(_HOLDS[condition.function](*numbers))
 
 
 MOST_COMPARED_TWICE = 30

@@ -11,7 +11,7 @@ from typing import cast
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import patterns
-from lapwing.query.expressions.conversion import fixed, in_calendar, rescale
+from lapwing.query.expressions.conversion import fixed, folded, in_calendar, rescale
 from lapwing.query.expressions.expression import Expression, Literal, Operation
 from lapwing.query.expressions.temporal import length_of_format, word
 from lapwing.query.expressions.types import BOOLEAN, NULL, TEXT, UNBOUNDED_INTEGER, Fixed, Type, describe, is_temporal
@@ -120,6 +120,7 @@ def _constant_text(name: str, what: str, argument: Expression, longest: int = 10
 
 
 def _constant_whole(name: str, argument: Expression, least: int, most: int) -> Literal:
+    argument = folded(argument)
     value = argument.value if isinstance(argument, Literal) else None
     if not isinstance(value, Fraction) or value.denominator != 1 or not least <= value <= most:
         raise QueryRefused(f"{name} takes a whole constant", remedy=f"Write a number between {least:,} and {most:,}.")

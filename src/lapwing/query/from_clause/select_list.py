@@ -63,10 +63,9 @@ def _is_star(node: exp.Expression) -> bool:
 
 def _of_star(node: exp.Expression, rows: RowScope) -> list[SelectItem]:
     star = node if isinstance(node, exp.Star) else node.this
-    rows.only(star)
     if rows.lost:
         raise rows.refusal(node, "SELECT * after GROUP BY", "Name the columns.")
-    items = []
+    items: list[SelectItem] = []
     for source in rows.sources if star is node else rows.qualified(node):
         unit = source.unit
         if unit is not None and not any(name.casefold() == unit.casefold() for name in source.columns):
@@ -75,7 +74,22 @@ def _of_star(node: exp.Expression, rows: RowScope) -> list[SelectItem]:
             items.append(
                 SelectItem(name=name, value=value, unit=unit is not None and name.casefold() == unit.casefold())
             )
-    return items
+    kept = starred(star, [item.name for item in items], rows)
+    return [item for item in items if item.name in kept]
+
+
+def starred(star: exp.Expression, names: Sequence[str], rows: RowScope) -> list[str]:
+    """Return the names that a * shows: all of them but those that it leaves out, as in * EXCLUDE (age)."""
+    left_out, kept = star.args.get("except_"), list(names)
+    rows.only(star, "except_" if isinstance(left_out, list) else "")
+    for column in left_out or ():
+        rows.only(column, "this")
+        if not any(same_name(column.this, name) for name in kept):
+            raise rows.refusal(column, f"There is no column '{column.name}' to leave out", f"It has {', '.join(kept)}.")
+        kept = [name for name in kept if not same_name(column.this, name)]
+    if not kept:
+        raise rows.refusal(star, "* leaves out all columns there are", "Keep one.")
+    return kept
 
 
 def _item(node: exp.Expression, rows: RowScope, place: int) -> SelectItem:

@@ -88,7 +88,8 @@ def _joined(select: exp.Select, first: Input | PublicInput, joins: list[exp.Expr
 
 def _mirrored(select: exp.Select, first: PublicInput, join: exp.Expression | None, scope: Scope) -> Input:
     """Bind FROM public JOIN protected, which is the other way round what a protected table joins."""
-    place, name = select.args["from_"].this, first.source.name
+    place = select.args["from_"].this
+    name = place.name or first.source.name  # of the table, whatever it is called here
     second = None if join is None else _item(join.this, scope)
     if second is None:
         reason = f"'{name}' is a public table: no answer about it alone needs protection"

@@ -178,7 +178,7 @@ def settled(
     if not order and (counts_rows or function in RANKED | OF_ONE_ROW):
         raise rows.refusal(node, f"{name} needs an order", "Write OVER (PARTITION BY … ORDER BY …).")
     if function in RANKED:
-        if frame is not None:
+        if frame is not None and not frame.whole:  # over all rows of a part it says nothing
             raise rows.refusal(node, f"{name} takes no frame", "Leave it out.")
         return None, order
     if function in OF_ONE_ROW:

@@ -33,6 +33,7 @@ def _limit(condition: Operation, numbers: Collection[str]) -> int | None:
     function = condition.function
     if isinstance(left, Literal):
         left, right, function = right, left, _TURNED.get(function, "")
+    left, added = _without_constant(left)
     if not isinstance(left, ColumnReference) or left.name not in numbers:
         return None
     if not isinstance(right, Literal) or not isinstance(right.value, Fraction):
@@ -41,10 +42,19 @@ def _limit(condition: Operation, numbers: Collection[str]) -> int | None:
         case "equal":
             return 1
         case "less_equal":
-            return floor(right.value)
+            return floor(right.value - added)
         case "less":
-            return ceil(right.value) - 1
+            return ceil(right.value - added) - 1
     return None
+
+
+def _without_constant(number: Expression) -> tuple[Expression, Fraction]:
+    """Return what a constant is added to, as in ROW_NUMBER() - 1, which counts from 0; and the constant."""
+    if isinstance(number, Operation) and number.function in ("add", "subtract"):
+        first, second = number.arguments
+        if isinstance(second, Literal) and isinstance(second.value, Fraction):
+            return first, second.value if number.function == "add" else -second.value
+    return number, Fraction(0)
 
 
 _TURNED = {"equal": "equal", "greater": "less", "greater_equal": "less_equal"}

@@ -10,7 +10,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final, final
 
-from lapwing.builder.literals import quoted
 from lapwing.catalog.toml import load
 from lapwing.errors import LapwingError
 from lapwing.opening import open_session
@@ -27,6 +26,7 @@ from lapwing.server.log import log, open_log
 from lapwing.server.problems import place_of
 from lapwing.server.rounds import Rounds
 from lapwing.server.service import Service, ServiceSettings
+from lapwing.tables import quoted
 
 SWITCH: Final = 0.0005
 """Seconds after which a thread lets others go on: each has a deadline."""
