@@ -119,6 +119,7 @@ def protect(
     bounds: Mapping[str, tuple["Edge", "Edge"]] | None = None,
     domains: Mapping[str, Sequence[object]] | None = None,
     measure: str | None = None,
+    questions: int | None = None,
     neighbouring: str = "add_remove",
     unreadable: str | None = None,
     delimiter: str | None = None,
@@ -141,6 +142,8 @@ def protect(
             even name columns before their rows: all that are to be seen are given here.
         bounds: public (lower, upper) of numeric columns. domains: public values of columns to group by. What is left
             out for a file that is protected already stays as its catalog has it; so do types.
+        measure: what the ledger adds up: "gdp" unless given, "pure" without a delta. questions: instead, about how many
+            are planned: takes the measure in which so many counts are most accurate; "pure" then has no delta.
         delimiter, quote, encoding: how a CSV file is written, where its name and its first line do not say it right:
             such as ";", "'" and "windows-1252" (`text_files.ENCODINGS`).
         unreadable: "null" to let values that are not of their type count as NULL, and fractions of integers be rounded.
@@ -153,7 +156,14 @@ def protect(
     from lapwing.catalog.draft import draft
     from lapwing.catalog.file_columns import found_text, spelled
     from lapwing.catalog.several_files import named, partition_keys
+    from lapwing.privacy.measures import PureDP
+    from lapwing.privacy.plans import cheapest
 
+    if questions is not None:
+        if measure is not None:
+            raise InvalidParameter("measure and questions are given together; questions chooses the measure.")
+        measure = cheapest(questions, max_rows_per_unit or 1, epsilon, delta).kind
+        delta = 0 if measure == PureDP.kind else delta
     path = named(Path(source))
     beside = catalog_beside(path)
     before = load(beside) if beside.exists() else None

@@ -68,6 +68,20 @@ class PartPreview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerPreview:
+    """What a question of the same epsilon would get from a fresh ledger of another kind, with the same budget.
+
+    Args: measure: "pure" or "gdp"; delta: of its budget; half_widths: of each noisy number, in order; fits: how many
+        such questions it holds in all.
+    """
+
+    measure: str
+    delta: Fraction
+    half_widths: tuple[float, ...]
+    fits: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
     """The price and the promised error of a question.
 
@@ -84,6 +98,7 @@ class Preview:
         sharpens: whether the price is only what a stored, less accurate answer lacks.
         parts: of data in parts, those that the question reads and is charged to; None if it is charged to all. What is
             left, and its share, are those of these parts.
+        elsewhere: what the other kind of ledger would give, as long as nothing was charged and it can still be chosen.
     """
 
     cost: Loss
@@ -104,6 +119,7 @@ class Preview:
     parts: tuple[PartPreview, ...] | None = None
     selection: SelectionPreview | None = None
     refusal: str | None = None
+    elsewhere: LedgerPreview | None = None
 
     @property
     def stored(self) -> bool:

@@ -37,7 +37,7 @@ def typed(run: Run, monkeypatch: pytest.MonkeyPatch) -> Typed:
 
 
 CSV = "id,age,when,plan\n1,30,2024-01-02,a\n2,41,2024-01-03,b\n"
-ANSWERS = ["yes", "id", "3", "0:110", "2020-01-01:2029-12-31", "a,b", "5000", "900", "2", "1e-7", ""]
+ANSWERS = ["yes", "id", "3", "0:110", "2020-01-01:2029-12-31", "a,b", "5000", "900", "2", "1e-7", "", ""]
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_the_command_that_it_names_writes_the_same(file: Path, typed: Typed, run
 
 
 def test_every_question_has_its_reason_and_enter_is_enough(folder: Path, typed: Typed) -> None:
-    outcome = typed(["", "", ".", ".", "", "", "", "", ""], "visits.parquet")
+    outcome = typed(["", "", ".", ".", "", "", "", "", "", ""], "visits.parquet")
     assert outcome.status == 0
     catalog = load(folder / "lapwing.toml")
     assert (catalog.tables[0].privacy_unit, catalog.tables[0].max_rows_per_unit) == ("person_id", 10)
@@ -191,7 +191,7 @@ def test_ctrl_c_has_a_line_of_its_own(file: Path, run: Run, monkeypatch: pytest.
 
 def test_json_lines_are_shown_with_the_columns_of_the_first(folder: Path, typed: Typed) -> None:
     (folder / "people.jsonl").write_text('{"id": 1, "age": 30, "more": [1]}\n{"id": 2, "town": "Ulm"}\n')
-    outcome = typed(["town=string", "id", "1", "0:110", "", "", "", "", "", ""], "people.jsonl")
+    outcome = typed(["town=string", "id", "1", "0:110", "", "", "", "", "", "", ""], "people.jsonl")
     assert outcome.status == 0, outcome.err
     (table,) = load(folder / "lapwing.toml").tables
     assert [(column.name, column.type) for column in table.columns] == [
@@ -204,7 +204,28 @@ def test_types_of_folders_are_asked_for(folder: Path, typed: Typed) -> None:
         (folder / "stays" / f"year={year}").mkdir(parents=True)
         (folder / "visits.parquet").rename(folder / "stays" / f"year={year}" / "part.parquet")
         (folder / "visits.parquet").write_bytes((folder / "stays" / f"year={year}" / "part.parquet").read_bytes())
-    outcome = typed(["", "person_id", "1", ".", ".", "", "", "", "", ""], "stays")
+    outcome = typed(["", "person_id", "1", ".", ".", "", "", "", "", "", ""], "stays")
     assert outcome.status == 0, outcome.err
     (table,) = load(folder / "lapwing.toml").tables
     assert (table.source, table.columns[-1].name, table.columns[-1].type) == ("stays/**/*.parquet", "year", "integer")
+
+
+@pytest.mark.parametrize(
+    ("planned", "measure", "delta"), [("4", "pure", "0"), ("40", "gdp", "1e-6"), ("", "gdp", "1e-6")]
+)
+def test_the_number_of_questions_chooses_what_adds_up(
+    folder: Path, typed: Typed, planned: str, measure: str, delta: str
+) -> None:
+    outcome = typed(["", "", ".", ".", "", "", "", "", planned, "0"], "visits.parquet")
+    assert outcome.status == 0, outcome.err
+    assert "How many questions will be asked, about?" in outcome.err
+    budget = load(folder / "lapwing.toml").budget
+    assert (budget.measure, budget.delta) == (measure, Fraction(delta))
+    assert (f"--questions {planned}" in outcome.err) == bool(planned)
+
+
+def test_who_gives_the_measure_is_not_asked(folder: Path, typed: Typed) -> None:
+    outcome = typed(["", "", ".", ".", "", "", "", "", "0"], "visits.parquet", "--measure", "zcdp")
+    assert outcome.status == 0, outcome.err
+    assert "How many questions" not in outcome.err
+    assert load(folder / "lapwing.toml").budget.measure == "zcdp"

@@ -18,7 +18,7 @@ from lapwing.figures import NOTHING
 
 if TYPE_CHECKING:
     from lapwing.client import RemoteSession
-    from lapwing.preview import ColumnPreview, Preview, SelectionPreview
+    from lapwing.preview import ColumnPreview, LedgerPreview, Preview, SelectionPreview
     from lapwing.query.text.parameters import Parameters
     from lapwing.session import Session
 
@@ -137,6 +137,7 @@ def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[s
         *([] if chosen is None else [("of this", f"{share(chosen.price_share)} for the {_chosen(chosen)}")]),
         *([] if preview.parts is None else [("charged to", f"{names(parts)} of the data, no others")]),
         ("cost", _cost(preview)),
+        *([] if preview.elsewhere is None else [("elsewhere", _elsewhere(preview, preview.elsewhere))]),
         *([("ledger", loss(preview.price))] if verbose else []),
     ]
 
@@ -147,8 +148,19 @@ def _cost(preview: "Preview") -> str:
         return "free: the answer was bought before" if preview.price.amount else "free: all of it is public"
     if preview.refusal is not None:
         return f"it would be refused: {preview.refusal}"
-    more = "1 such question fits" if preview.fits == 1 else f"{preview.fits:,} such questions fit"
-    return f"{share(preview.share_of_remaining)} of what is left; {more}"
+    return f"{share(preview.share_of_remaining)} of what is left; {_such_questions(preview.fits)}"
+
+
+def _such_questions(count: int) -> str:
+    return "1 such question fits" if count == 1 else f"{count:,} such questions fit"
+
+
+def _elsewhere(preview: "Preview", other: "LedgerPreview") -> str:
+    """Say what the other kind of ledger would give for the same epsilon."""
+    widths = zip(preview.measures, other.half_widths, strict=True)
+    named = [f"{one.measure} ±{size(width)}" for one, width in list(widths)[:3]]
+    ledger = f"{other.measure} ledger of delta {delta(other.delta)}" if other.delta else f"{other.measure} ledger"
+    return f"a {ledger} would have {', '.join(named)}; {_such_questions(other.fits)}"
 
 
 NEIGHBOURING: Final = {

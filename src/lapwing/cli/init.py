@@ -163,6 +163,8 @@ def command(
         epsilon=epsilon,
         delta=delta,
         delta_keys=delta_keys,
+        measure=measure and measure.value,
+        questions=questions,
         delimiter={"\\t": "\t", "tab": "\t"}.get(delimiter or "", delimiter),
         quote=quote,
         encoding=encoding,
@@ -195,13 +197,13 @@ def command(
         text=said.text(source),
     )
     try:
-        drafted, advice = drafting(delta=said.delta or 0, measure=measure and measure.value), ""
+        drafted, advice = drafting(delta=said.delta or 0, measure=said.measure), ""
     except LapwingError:
         if missing:  # so that nothing that was answered is lost
             complain(visible(f"\nWhat was answered, to mend and to run again:\n{_command(source, said)}\n", keep="\n"))
         raise
-    if questions is not None:
-        taken, advice = _advised(drafted.catalog, questions, measure)
+    if said.questions is not None:
+        taken, advice = _advised(drafted.catalog, said.questions, measure)
         if taken != drafted.catalog.budget.measure:  # pure: it has no use for a delta beyond that of keys
             drafted = drafting(
                 delta=(said.delta_keys or 0) if taken == Measure.pure else said.delta or 0, measure=taken
@@ -244,6 +246,8 @@ def _command(source: Path, said: "Answers") -> str:
         "--epsilon": said.epsilon,
         "--delta": said.delta or None,
         "--delta-keys": said.delta_keys or None,
+        "--measure": said.measure,
+        "--questions": said.questions,
         "--delimiter": said.delimiter,
         "--quote": said.quote,
         "--encoding": said.encoding,

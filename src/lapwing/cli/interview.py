@@ -63,6 +63,8 @@ class Answers:
     epsilon: Fraction | None = None
     delta: Fraction | None = None
     delta_keys: Fraction | None = None
+    measure: str | None = None
+    questions: int | None = None
     delimiter: str | None = None
     quote: str | None = None
     encoding: str | None = None
@@ -265,6 +267,15 @@ def _budget(said: Answers) -> Answers:
             part_of_one("Delta"),
         )
         said = replace(said, delta=delta)
+    if said.delta and said.measure is None and said.questions is None:
+        questions = _ask(
+            "How many questions will be asked, about?",
+            "Up to about ten, a ledger that adds up epsilons is more exact, and has no delta: pure. Beyond, one that "
+            "adds up noise: gdp. It cannot be changed later, and binds nobody to the number. Enter takes gdp.",
+            "",
+            lambda answer: None if answer == "" else _whole(answer),
+        )
+        said = replace(said, questions=questions)
     return said
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from lapwing.documents.answer_document import Record
-from lapwing.preview import ColumnPreview, MeasurePreview, PartPreview, Preview, SelectionPreview
+from lapwing.preview import ColumnPreview, LedgerPreview, MeasurePreview, PartPreview, Preview, SelectionPreview
 from lapwing.privacy.amounts import exact
 from lapwing.privacy.measures import from_record
 
@@ -19,6 +19,15 @@ class PartCostDocument(TypedDict):
     part: str
     spent: Record
     remaining: Record
+
+
+class OtherLedgerDocument(TypedDict):
+    """What the other kind of ledger would give, while nothing was charged."""
+
+    measure: str
+    delta: float
+    half_widths: list[float]
+    fits: int
 
 
 class PreviewDocument(TypedDict):
@@ -45,6 +54,7 @@ class PreviewDocument(TypedDict):
     measures: list[dict[str, Any]]
     notes: list[str]
     parts: list[PartCostDocument] | None
+    elsewhere: OtherLedgerDocument | None
 
 
 def preview_document(preview: Preview, neighbouring: str) -> PreviewDocument:
@@ -77,12 +87,23 @@ def preview_document(preview: Preview, neighbouring: str) -> PreviewDocument:
             {"part": one.part, "spent": one.spent.to_record(), "remaining": one.remaining.to_record()}
             for one in preview.parts
         ],
+        "elsewhere": None if preview.elsewhere is None else _other_ledger(preview.elsewhere),
+    }
+
+
+def _other_ledger(other: LedgerPreview) -> OtherLedgerDocument:
+    return {
+        "measure": other.measure,
+        "delta": float(other.delta),
+        "half_widths": list(other.half_widths),
+        "fits": other.fits,
     }
 
 
 def preview_of(document: Mapping[str, Any]) -> Preview:
     """Read what `preview_document` wrote."""
     share, selection, parts = (document[name] for name in ("share_of_remaining", "selection", "parts"))
+    other = document.get("elsewhere")
     return Preview(
         cost=from_record(document["cost"]),
         price=from_record(document["price"]),
@@ -109,4 +130,12 @@ def preview_of(document: Mapping[str, Any]) -> Preview:
             for one in parts
         ),
         selection=None if selection is None else SelectionPreview(**{**selection, "keys": tuple(selection["keys"])}),
+        elsewhere=None
+        if other is None
+        else LedgerPreview(
+            measure=other["measure"],
+            delta=exact(other["delta"], "delta"),
+            half_widths=tuple(other["half_widths"]),
+            fits=other["fits"],
+        ),
     )

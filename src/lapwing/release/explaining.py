@@ -1,11 +1,20 @@
 """What a question would be charged now, and how good its answer would be: from plan, catalog, ledger and limits."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Final
 
-from lapwing.catalog.model import Table
+from lapwing.catalog.model import Budget, Table
+from lapwing.errors import LapwingError
 from lapwing.ledger.state import State
-from lapwing.preview import PartPreview, Preview
+from lapwing.preview import LedgerPreview, PartPreview, Preview
+from lapwing.privacy.amounts import grid_up
+from lapwing.privacy.filters import Account, fits
+from lapwing.privacy.measures import GaussianDP, PureDP
+from lapwing.query.calibrate import calibrate
 from lapwing.query.measure_names import measure_names
+from lapwing.query.quote import CONFIDENCE
 from lapwing.release.affordability import NO_LIMITS, affordability
 from lapwing.release.answering import bound_of, notes_of, sum_of
 from lapwing.release.previews import (
@@ -20,6 +29,9 @@ from lapwing.release.request import Access, Release, Request
 from lapwing.release.searches import notes_before, settled, stored_searches
 from lapwing.release.stored import Purchase, key_of, look_up, parts_charged
 from lapwing.release.usable import refusal_of
+
+USUAL_DELTA: Final = Fraction(1, 10**6)
+"""Of a gdp ledger beside a pure one, which has none."""
 
 
 def explain(request: Request, state: State, access: Access, assuming_count: int | None) -> Preview:
@@ -75,6 +87,28 @@ def explain(request: Request, state: State, access: Access, assuming_count: int 
         assuming_count=assuming_count,
         parts=_part_previews(parts, state),
         selection=selection_preview(priced),
+        elsewhere=_elsewhere(request, state, budget) if known and not stored else None,
+    )
+
+
+def _elsewhere(request: Request, state: State, budget: Budget) -> LedgerPreview | None:
+    """Say what the other kind of ledger would give for the same epsilon, while one can still be made anew."""
+    plan, priced = request.plan, request.priced
+    if state.account.spent.amount or state.delta_spent or state.division is not None or not priced.terms:
+        return None
+    kind, delta = (PureDP.kind, budget.delta_keys) if budget.measure != PureDP.kind else (GaussianDP.kind, USUAL_DELTA)
+    other = replace(budget, measure=kind, delta=delta + (budget.delta_keys if kind == GaussianDP.kind else 0))
+    epsilon = priced.together.to_epsilon(delta=budget.delta - budget.delta_keys)
+    try:
+        there = calibrate(plan, other, epsilon=epsilon, error=None, delta=priced.delta or None)
+    except LapwingError:  # not every question is answered in every kind
+        return None
+    times = fits(Account.opened(other.loss), there.together)
+    return LedgerPreview(
+        measure=kind,
+        delta=other.delta,
+        half_widths=tuple(float(term.half_width(CONFIDENCE)) for term in there.terms),
+        fits=min(times, int(other.delta_keys // grid_up(there.delta))) if there.delta else times,
     )
 
 
