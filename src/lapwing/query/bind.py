@@ -6,8 +6,9 @@ a remedy. `bind` reads from top to bottom: the text is parsed (`text`), FROM and
 and the clauses after it act on the answer. Expressions over one row are bound in `expressions.calls`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 from sqlglot import exp
@@ -24,6 +25,7 @@ from lapwing.query.capabilities import EVERYTHING, Capabilities
 from lapwing.query.combined_keys import CombinedKeys
 from lapwing.query.derivation.derived import Derived, KeyValue, Output, measures_of
 from lapwing.query.expressions.calls import bind_expression, exact_number
+from lapwing.query.expressions.conversion import NEEDS_BOUNDS
 from lapwing.query.expressions.expression import ColumnReference, Literal, columns_of, require_bounded
 from lapwing.query.expressions.magnitudes import ValueBounds
 from lapwing.query.expressions.rows import RowScope, is_column, same_name
@@ -42,11 +44,10 @@ from lapwing.query.text.parse import Parsed, parse
 
 MAX_CELLS = 1_000_000
 MAX_OUTPUTS = 200
-_CLAUSES = (
-    "expressions", "from_", "joins", "where", "group", "having", "qualify", "distinct", "order", "limit", "offset",
-    "with_",
-)  # fmt: skip
+_CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "qualify", "distinct", "order", "limit",
+            "offset", "with_")  # fmt: skip
 _GROUPED = (exp.GroupingSets, exp.Rollup, exp.Cube, exp.Tuple, exp.Paren)
+Names = Callable[..., RowScope]
 NOTHING_FOUND: Mapping[Bounded, ValueBounds] = MappingProxyType({})
 
 
@@ -67,20 +68,34 @@ def bind(
     """
     parsed, scope = parse(text, parameters), From(text=text, catalog=catalog, facts=facts)
     item = getattr(parsed.select.args.get("from_"), "this", None)
-    if not isinstance(item, exp.Subquery) and not parsed.select.args.get("with_"):
-        return _bound(parsed, scope, bounds, capabilities)
-    from lapwing.query.aggregates.layers import bind_layers  # here: most questions have no SELECT inside
 
-    return bind_layers(parsed, lambda asked: _bound(asked, scope, bounds, capabilities), _outputs, text)
+    def bound(names: Names) -> Plan:
+        asked = partial(_bound, within=scope, bounds=bounds, capabilities=capabilities, names=names)
+        if not isinstance(item, exp.Subquery) and not parsed.select.args.get("with_"):
+            return asked(parsed)
+        from lapwing.query.aggregates.layers import bind_layers  # here: most questions have no SELECT inside
+
+        return bind_layers(parsed, asked, _outputs, text)
+
+    try:
+        return bound(rows_of)
+    except QueryRefused as refused:
+        if NEEDS_BOUNDS not in refused.remedy:
+            raise
+        from lapwing.query.stated_bounds import bound_again  # here: few questions state bounds
+
+        return bound_again(refused, bound)
 
 
-def _bound(parsed: Parsed, within: From, bounds: Mapping[Bounded, ValueBounds], capabilities: Capabilities) -> Plan:
+def _bound(
+    parsed: Parsed, within: From, bounds: Mapping[Bounded, ValueBounds], capabilities: Capabilities, names: Names
+) -> Plan:
     select, options, clause, facts = parsed.select, parsed.options, parsed.select.args.get, within.facts
 
     # FROM and WHERE: the rows. Different units may share one only where aggregates limit what each unit adds.
     limited_by_group = any(named.contribution_bounds_per_group is not None for named in parsed.arguments.values())
     bound, within = bind_from(select, within, sharing=limited_by_group)
-    rows = rows_of(bound, within)
+    rows = names(bound, within)
     rows.only(select, *_CLAUSES)
 
     # GROUP BY: the cells, which are public unless a key's values are private.
@@ -198,10 +213,9 @@ def _aliased(node: exp.Expression, select: exp.Select, rows: RowScope) -> exp.Ex
         chosen: exp.Expression = select.expressions[int(position) - 1]
         return chosen.this if type(chosen) is exp.Alias else chosen
     if is_column(node) and not any(same_name(node.this, name) for source in rows.sources for name in source.columns):
-        for item in select.expressions:
-            if type(item) is exp.Alias and same_name(node.this, item.alias):
-                aliased: exp.Expression = item.this
-                return aliased
+        items = [item for item in select.expressions if type(item) is exp.Alias]
+        named: list[exp.Expression] = [item.this for item in items if same_name(node.this, item.alias)]
+        return (named or [node])[0]
     return node
 
 
@@ -222,11 +236,8 @@ def _key(node: exp.Expression, rows: RowScope, selection: Selection, facts: Publ
     if domain is not None:
         return Key(expression=expression, values=domain.listed, other=domain.other)
     if isinstance(expression.type, Real):
-        raise rows.refusal(
-            node,
-            "GROUP BY takes no fractions of unknown values",
-            f"Round them: FLOOR(x / 10), to at most {MAX_VALUES:,} whole numbers.",
-        )
+        remedy = f"Round them: FLOOR(x / 10), to at most {MAX_VALUES:,} whole numbers."
+        raise rows.refusal(node, "GROUP BY takes no fractions of unknown values", remedy)
     return Key(expression=expression, values=None)
 
 
@@ -235,10 +246,8 @@ def _check_cells(question: Question) -> None:
         remedy = "Ask for each grouping by itself, or declare `values`."
         raise QueryRefused("Grouping sets take keys with public values", remedy=remedy)
     if question.combinations > MAX_CELLS:
-        raise QueryRefused(
-            f"GROUP BY spans {question.combinations:,} cells, and every cell appears in the answer",
-            remedy=f"Group by fewer or coarser columns: at most {MAX_CELLS:,} cells.",
-        )
+        reason = f"GROUP BY spans {question.combinations:,} cells, and every cell appears in the answer"
+        raise QueryRefused(reason, remedy=f"Group by fewer or coarser columns: at most {MAX_CELLS:,} cells.")
 
 
 def _is_plain(sets: Sets, selection: Selection) -> bool:

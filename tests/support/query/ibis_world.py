@@ -1,9 +1,13 @@
 """The golden questions' tables as Ibis tables, and what a question means, without an answer."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, fields
 
+import pytest
+
 from lapwing.catalog.model import Catalog
+from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.ibis_questions import Question, text_of
 from lapwing.query.bind import bind
@@ -11,6 +15,7 @@ from lapwing.query.plan import Plan
 from lapwing.query.relations.public_rows import PublicFacts
 from lapwing.session_tables import tables_of_catalog
 from lapwing.tables import Tables
+from tests.support.query.clean import catalog_in
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,14 @@ class World:
         except QueryRefused as refused:
             return refused.reason, refused.remedy
         raise AssertionError(f"it is answered: {plan.question}")
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Return the golden questions' tables; a fixture to import."""
+    catalog = catalog_in(tmp_path_factory.mktemp("ibis"))
+    with closing(PublicData(catalog)) as facts:
+        yield World(catalog, facts)
 
 
 def same(first: Plan, second: Plan) -> Sequence[str]:

@@ -367,11 +367,8 @@ class DuckDB:
     def _require_unique(self, table: Table) -> None:
         for key in keys_of(table, self._catalog):
             what = f"Looking for repeated keys of {table.name}"
-            with (
-                readable(self._paths[table.name], table),
-                self._database.session() as query,
-                progress.work(what),
-            ):
+            path = self._paths[table.name]
+            with readable(path, table), self._database.session() as query, progress.work(what):
                 repeated = is_repeated(key, table, self._layers, self._passes(table.lineage), query)
             if repeated:
                 raise not_unique(key, table, self._catalog)

@@ -53,8 +53,9 @@ def clamp_written(low: object, high: object) -> str:
 
 
 NEEDS_BOUNDS = (
-    f"Declare `lower` and `upper` for its columns in the catalog, or write {clamp_written(0, 100)}. "
-    "Aggregates have contribution_bounds_per_row => (0, 100) for that."
+    "Declare `lower` and `upper` for its columns in the catalog, or keep the rows between bounds alone: "
+    "WHERE x BETWEEN 0 AND 100. To clamp instead, give an aggregate contribution_bounds_per_row => (0, 100), "
+    f"or write {clamp_written(0, 100)}."
 )
 
 

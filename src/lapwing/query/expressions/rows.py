@@ -90,11 +90,8 @@ class RowScope:
             other = isinstance(found[0], ColumnReference) and found[0].name != identifier.name
             return replace(found[0], written=identifier.name) if other else found[0]
         if unit:
-            raise self.refusal(
-                node,
-                f"'{identifier.name}' is the privacy unit and not a column of the catalog",
-                f"Use COUNT(DISTINCT {identifier.name}).",
-            )
+            reason = f"'{identifier.name}' is the privacy unit and not a column of the catalog"
+            raise self.refusal(node, reason, f"Use COUNT(DISTINCT {identifier.name}).")
         raise unknown_column(node, self)
 
     def is_unit(self, node: exp.Expression) -> bool:

@@ -21,12 +21,11 @@ from lapwing.query.expressions.conversion import (
     number,
     require_temporal,
     rescale,
-    temporal,
     to_date,
     to_timestamp,
 )
 from lapwing.query.expressions.expression import Expression, Literal, Operation, written_in
-from lapwing.query.expressions.types import DATE, TEXT, Fixed, Plain
+from lapwing.query.expressions.types import TEXT, Fixed, Plain
 
 ONE = Fraction(1)
 LONGEST_SHIFT = 372_000  # days: 12,000 months of 31
@@ -239,9 +238,6 @@ def _require_short(microseconds: int) -> None:
 def make_date(year: Expression, month: Expression, day: Expression) -> Expression:
     """Make a date from its parts; NULL where there is no such date."""
     parts = (year, month, day)
-    constants = [part.value for part in parts if isinstance(part, Literal) and isinstance(part.value, Fraction)]
-    if len(constants) == 3 and all(value.denominator == 1 for value in constants):
-        return temporal("{:04d}-{:02d}-{:02d}".format(*map(int, constants)), DATE)
     arithmetic.require_numbers("MAKE_DATE", parts)
     for argument, low, high in zip(parts, (1, 0, 0), (9999, 99, 99), strict=True):
         kind = argument.type

@@ -136,11 +136,8 @@ def _one_table(select: exp.Select, scope: Scope) -> Input | None:
     where = select.args.get("where")
     if not isinstance(item, exp.Table) or not isinstance(item.this, exp.Identifier):
         return None
-    if (
-        select.args.get("with_")
-        or select.args.get("joins")
-        or (where is not None and where.find(exp.Select, exp.Exists))
-    ):
+    nested = where is not None and where.find(exp.Select, exp.Exists)
+    if select.args.get("with_") or select.args.get("joins") or nested:
         return None
     table = protected_table(item.this, scope)
     if table is None:
