@@ -353,8 +353,8 @@ ALIKE: list[tuple[str, Build]] = [
         ).agg(n=_.count()),
     ),
     (
-        "SELECT AVG(DATE_DIFF('day', MAKE_DATE(2000, 1, 1), born)) AS a, COUNT(*) AS n FROM visits WHERE born + INTERVAL "
-        "3 MONTH > DATE '1990-01-01' AND born - INTERVAL (2) YEAR < seen",
+        "SELECT AVG(DATE_DIFF('day', MAKE_DATE(2000, 1, 1), born)) AS a, COUNT(*) AS n FROM visits WHERE born + "
+        "INTERVAL 3 MONTH > DATE '1990-01-01' AND born - INTERVAL (2) YEAR < seen",
         lambda t: t.visits.filter(
             _.born + ibis.interval(months=3) > date(1990, 1, 1), _.born - ibis.interval(years=2) < _.seen
         ).agg(a=_.born.delta(date(2000, 1, 1), unit="day").mean(), n=_.count()),
