@@ -232,6 +232,7 @@ QUESTIONS = [
        FROM visits WINDOW w AS (PARTITION BY person ORDER BY age))""",
     """SELECT plan, member, GROUPING(plan) AS g, COUNT(*) AS n FROM visits
        GROUP BY GROUPING SETS ((plan, member), ROLLUP (plan), CUBE (member))""",
+    "SELECT SUM(points + 1) AS s FROM visits WHERE points BETWEEN 1 AND 5 AND points IN (2, 3)",
 ]
 # Joined to a public table of the catalog, which these tests do not open.
 JOINED = {exp.Join, exp.Exists}

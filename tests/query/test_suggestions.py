@@ -97,7 +97,7 @@ def test_long_lists_are_cut() -> None:
         ("SELECT TOP 5 plan FROM people", r"Write ORDER BY … LIMIT 5"),
         ("FROM people SELECT COUNT(*)", "Begin with SELECT"),
         ("SELECT COUNT(*) FROM people UNION ALL SELECT COUNT(*) FROM people", "GROUP BY ROLLUP"),
-        ("SELECT COUNT(*) FROM main.people", "Write the name of the table alone"),
+        ("SELECT COUNT(*) FROM theirs.people", "Write the name of the table alone"),
         ("PIVOT people ON plan", "Group by both columns"),
     ],
 )

@@ -25,7 +25,6 @@ from lapwing.query.capabilities import EVERYTHING, Capabilities
 from lapwing.query.combined_keys import CombinedKeys
 from lapwing.query.derivation.derived import Derived, KeyValue, Output, measures_of
 from lapwing.query.expressions.calls import bind_expression, exact_number
-from lapwing.query.expressions.conversion import NEEDS_BOUNDS
 from lapwing.query.expressions.expression import ColumnReference, Literal, columns_of, require_bounded
 from lapwing.query.expressions.magnitudes import ValueBounds
 from lapwing.query.expressions.rows import RowScope, is_column, same_name
@@ -69,7 +68,7 @@ def bind(
     parsed, scope = parse(text, parameters), From(text=text, catalog=catalog, facts=facts)
     item = getattr(parsed.select.args.get("from_"), "this", None)
 
-    def bound(names: Names) -> Plan:
+    def bound(parsed: Parsed, names: Names) -> Plan:
         asked = partial(_bound, within=scope, bounds=bounds, capabilities=capabilities, names=names)
         if not isinstance(item, exp.Subquery) and not parsed.select.args.get("with_"):
             return asked(parsed)
@@ -78,13 +77,11 @@ def bind(
         return bind_layers(parsed, asked, _outputs, text)
 
     try:
-        return bound(rows_of)
+        return bound(parsed, rows_of)
     except QueryRefused as refused:
-        if NEEDS_BOUNDS not in refused.remedy:
-            raise
-        from lapwing.query.stated_bounds import bound_again  # here: few questions state bounds
+        from lapwing.query.second_reading import bound_again  # here: most questions need none
 
-        return bound_again(refused, bound)
+        return bound_again(refused, parsed, bound)
 
 
 def _bound(

@@ -5,37 +5,22 @@ column in the question stands for its value clamped to those bounds. On the rows
 the value, so the question means what it says. What is proven rests on the clamp, which is computed row by row, and
 never on WHERE: a wrong reading of WHERE could only make an answer wrong, not a price.
 
-Only what would be refused for want of bounds is read again in this way, so that no other question becomes another one.
+Only what would be refused for want of bounds is read in this way (`second_reading`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from lapwing.errors import QueryRefused
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation
 from lapwing.query.expressions.rows import RowScope, TableReference
 from lapwing.query.expressions.types import Fixed, Real
 from lapwing.query.from_clause.scope import Input, PublicInput, Scope, rows_of
-from lapwing.query.plan import Plan
 from lapwing.query.relations.contribution import kept_inside
 
-Rows = Callable[[Input | PublicInput, Scope], RowScope]
-"""Returns what expressions over bound rows may name."""
 
-
-def bound_again(refused: QueryRefused, bound: Callable[[Rows], Plan]) -> Plan:
-    """Bind a question with the bounds that it states itself, after it was refused for want of bounds.
-
-    Raises: the refusal, if it is refused with them too.
-    """
-    try:
-        return bound(_rows_as_stated)
-    except QueryRefused:
-        raise refused from None
-
-
-def _rows_as_stated(bound: Input | PublicInput, scope: Scope) -> RowScope:
+def rows_as_stated(bound: Input | PublicInput, scope: Scope) -> RowScope:
+    """Return the names that expressions over bound rows may use, within the bounds that WHERE states."""
     rows = rows_of(bound, scope)
     if isinstance(bound, PublicInput):
         return rows

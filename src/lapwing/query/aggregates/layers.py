@@ -220,7 +220,7 @@ class _Layer:
         """Leave out the name of the subquery before its columns."""
         for column in list(select.find_all(exp.Column)):
             qualifier = column.args.get("table")
-            if qualifier is not None and same_name(qualifier, self._inner.name):
+            if isinstance(qualifier, exp.Identifier) and same_name(qualifier, self._inner.name):
                 _checked(qualifier, self._rows)
                 column.set("table", None)
 

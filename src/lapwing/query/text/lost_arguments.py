@@ -21,6 +21,7 @@ _WORDS: Final = {
 }  # fmt: skip
 _KEPT: Final = {TokenType.INTERVAL, TokenType.ROWS, TokenType.RANGE}
 """An interval, or the frame of a window, is in the tree whole: `bind` reads its parts."""
+_TEXTS: Final = {TokenType.VARCHAR, TokenType.NVARCHAR, TokenType.CHAR, TokenType.NCHAR, TokenType.TEXT}
 _SAID: Final = (exp.Literal, exp.Identifier, exp.Var, exp.Placeholder)
 
 
@@ -83,7 +84,7 @@ def _items(tokens: Sequence[Token]) -> list[_Item]:
             opened.append(_Item(name=previous if _is_call(previous) else None, around=around, words=[]))
         elif opened and token.token_type in (TokenType.COMMA, TokenType.R_PAREN):
             item = opened.pop()
-            if item.words and not item.kept:
+            if item.words and not item.kept and not (_is_length(item) and token.token_type == TokenType.R_PAREN):
                 found.append(item)
             if token.token_type == TokenType.COMMA:
                 opened.append(_Item(name=item.name, around=item.around, words=[]))
@@ -95,6 +96,11 @@ def _items(tokens: Sequence[Token]) -> list[_Item]:
             opened[-1].kept = True
         previous = token
     return found
+
+
+def _is_length(item: _Item) -> bool:
+    """Tell whether it is the 10 of VARCHAR(10), which means nothing, in DuckDB as here."""
+    return item.name is not None and item.name.token_type in _TEXTS and item.words[0].token_type == TokenType.NUMBER
 
 
 def _is_call(token: Token | None) -> bool:

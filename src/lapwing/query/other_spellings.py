@@ -1,0 +1,236 @@
+"""Other spellings of what is answered: VAR(x), COUNT(DISTINCT a, b), (a, b) IN (…), FETCH FIRST 3 ROWS ONLY.
+
+A question that is refused is spelled anew in the words that binding knows, and bound once more; so nothing that is
+answered as it stands becomes another question, and what is bound, checked and priced is the new spelling alone. A node
+is spelled anew only if nothing is in it but what its new spelling says too; anything else stays, to be refused.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from sqlglot import exp
+
+Spelling = Callable[[exp.Expression], exp.Expression | None]
+"""Returns a node in other words, or None."""
+
+_SCHEMAS: Final = ("main", "public", "dbo")
+"""That tables are in by default, in DuckDB, PostgreSQL and SQL Server."""
+
+
+def respelled(select: exp.Select, kept: Collection[int]) -> exp.Select | None:
+    """Return a SELECT in other words; None if all of it is written as it is known.
+
+    Args: kept: where aggregates start that say something of their own privacy; only those keep it that stay one.
+    """
+    new, changed = select.copy(), False
+    for node in list(new.find_all(*_SPELLINGS, bfs=False)):
+        spelling = _SPELLINGS.get(type(node))
+        if spelling is None or (node.meta.get("start", -1) in kept and type(node) not in _AGGREGATES):
+            continue
+        if (other := spelling(node)) is not None:
+            changed = True
+            if type(node) in _AGGREGATES:
+                other.meta.update(node.meta)
+            if other is not node:
+                node.replace(other)
+    return (respelled(new, kept) or new) if changed else None
+
+
+def _has_only(node: exp.Expression, *names: str) -> bool:
+    return all(name in names or value in (None, False, [], "") for name, value in node.args.items())
+
+
+# ---- aggregates ------------------------------------------------------------------------------------------------------
+
+_NAMES: Final[Mapping[str, Callable[[exp.Expression], exp.Expression]]] = {
+    "VAR": lambda x: exp.Variance(this=x),
+    "STD": lambda x: exp.Stddev(this=x),
+    "GEOMEAN": lambda x: exp.Exp(this=exp.Avg(this=exp.Ln(this=x))),
+    "GEOMETRIC_MEAN": lambda x: exp.Exp(this=exp.Avg(this=exp.Ln(this=x))),
+}
+
+
+def _named(node: exp.Expression) -> exp.Expression | None:
+    rule = _NAMES.get(str(node.this).upper())
+    if rule is None or len(node.expressions) != 1 or not _has_only(node, "this", "expressions"):
+        return None
+    return rule(node.expressions[0].copy())
+
+
+def _approximate_count(node: exp.Expression) -> exp.Expression | None:
+    """Write COUNT(DISTINCT x) for APPROX_COUNT_DISTINCT(x): noise is larger than what it approximates by."""
+    if node.this is None or not _has_only(node, "this"):
+        return None
+    return exp.Count(this=exp.Distinct(expressions=[node.this.copy()]))
+
+
+def _count(node: exp.Expression) -> exp.Expression | None:
+    """Write COUNT(DISTINCT a, b) as that of one text for each pair: as long as the first, and then both.
+
+    As in MySQL and Spark a row in which one of them is NULL is not counted.
+    """
+    distinct = node.this
+    if not isinstance(distinct, exp.Distinct) or len(distinct.expressions) < 2:
+        return None
+    if not _has_only(node, "this", "big_int") or not _has_only(distinct, "expressions"):
+        return None
+    texts = [_text(part) for part in distinct.expressions]
+    joined = texts.pop()
+    for text in reversed(texts):
+        length = _text(exp.Length(this=text.copy()))
+        for part in (text, exp.Literal.string(":"), length):
+            joined = exp.DPipe(this=part, expression=joined)
+    return exp.Count(this=exp.Distinct(expressions=[joined]))
+
+
+def _text(node: exp.Expression) -> exp.Expression:
+    return exp.Cast(this=node.copy(), to=exp.DataType(this=exp.DType.TEXT))
+
+
+def _regression(rule: Callable[[exp.Expression, exp.Expression, "_Pairs"], exp.Expression]) -> Spelling:
+    def spelling(node: exp.Expression) -> exp.Expression | None:
+        if not _has_only(node, "this", "expression") or isinstance(node.parent, exp.Filter | exp.Window):
+            return None
+        if node.this is None or node.args.get("expression") is None:
+            return None
+        return exp.Paren(this=rule(node.this, node.expression, _Pairs(node.this, node.expression)))
+
+    return spelling
+
+
+class _Pairs:
+    """Aggregates over the rows in which neither of two values is NULL."""
+
+    def __init__(self, y: exp.Expression, x: exp.Expression) -> None:
+        self._y, self._x = y, x
+
+    def of(self, aggregate: exp.Expression) -> exp.Expression:
+        """Return an aggregate over these rows."""
+        known = [exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null())) for value in (self._y, self._x)]
+        return exp.Filter(this=aggregate, expression=exp.Where(this=exp.And(this=known[0], expression=known[1])))
+
+    @property
+    def slope(self) -> exp.Expression:
+        """The slope of y by x; NULL where x does not vary."""
+        together = exp.CovarPop(this=self._y.copy(), expression=self._x.copy())
+        return exp.Div(this=self.of(together), expression=self.of(exp.VariancePop(this=self._x.copy())))
+
+    def mean(self, value: exp.Expression) -> exp.Expression:
+        """Return the mean of one of them."""
+        return self.of(exp.Avg(this=value.copy()))
+
+    @property
+    def intercept(self) -> exp.Expression:
+        """Where the line of y by x begins."""
+        part = exp.Mul(this=exp.Paren(this=self.slope), expression=self.mean(self._x))
+        return exp.Sub(this=self.mean(self._y), expression=part)
+
+
+def _squared_correlation(y: exp.Expression, x: exp.Expression) -> exp.Expression:
+    correlation = exp.Corr(this=y.copy(), expression=x.copy())
+    return exp.Mul(this=correlation, expression=correlation.copy())
+
+
+# ---- tuples ----------------------------------------------------------------------------------------------------------
+
+
+def _equal(left: exp.Expression, right: exp.Expression) -> exp.Expression | None:
+    """Write (a, b) = (1, 2) as a = 1 AND b = 2."""
+    if not (type(left) is exp.Tuple and type(right) is exp.Tuple and len(left.expressions) == len(right.expressions)):
+        return None
+    if not left.expressions or not (_has_only(left, "expressions") and _has_only(right, "expressions")):
+        return None
+    pairs = zip(left.expressions, right.expressions, strict=True)
+    first, *others = [exp.EQ(this=one.copy(), expression=other.copy()) for one, other in pairs]
+    both: exp.Expression = first
+    for other in others:
+        both = exp.And(this=both, expression=other)
+    return exp.Paren(this=both)
+
+
+def _equality(node: exp.Expression) -> exp.Expression | None:
+    return _equal(node.this, node.expression) if _has_only(node, "this", "expression") else None
+
+
+def _member(node: exp.Expression) -> exp.Expression | None:
+    """Write (a, b) IN ((1, 2), (3, 4)) as comparisons."""
+    if type(node.this) is not exp.Tuple or not _has_only(node, "this", "expressions"):
+        return None
+    choices = [_equal(node.this, choice) for choice in node.expressions]
+    any_of: exp.Expression | None = None
+    for choice in choices:
+        if choice is None:
+            return None
+        any_of = choice if any_of is None else exp.Or(this=any_of, expression=choice)
+    return None if any_of is None else exp.Paren(this=any_of)
+
+
+# ---- tables and clauses ----------------------------------------------------------------------------------------------
+
+
+def _without_schema(node: exp.Expression) -> exp.Expression | None:
+    schema = node.args.get("db")
+    if node.args.get("catalog") or not isinstance(schema, exp.Identifier) or schema.name.lower() not in _SCHEMAS:
+        return None
+    node.set("db", None)
+    return node
+
+
+def _without_parentheses(node: exp.Expression) -> exp.Expression | None:
+    """Write FROM (a JOIN b) JOIN c as FROM a JOIN b JOIN c, which is what it means."""
+    select, inner = node.parent, node.this
+    if type(inner) is exp.Table:
+        return None
+    while type(inner) is exp.Subquery and _has_only(inner, "this"):
+        inner = inner.this
+    if type(inner) is not exp.Table or not inner.args.get("joins") or not isinstance(select, exp.Select):
+        return None
+    table = inner.copy()
+    joins, others = table.args.pop("joins"), select.args.get("joins") or []
+    if not isinstance(joins, list) or not isinstance(others, list):
+        return None
+    select.set("joins", [*joins, *others])
+    node.set("this", table)
+    return node
+
+
+def _limit(node: exp.Expression) -> exp.Expression | None:
+    """Write LIMIT 3 for FETCH FIRST 3 ROWS ONLY."""
+    options = node.args.get("limit_options")
+    plain = _has_only(node, "direction", "count", "limit_options") and (options is None or _has_only(options, "rows"))
+    return exp.Limit(expression=node.args["count"].copy()) if plain and node.args.get("count") is not None else None
+
+
+def _grouped(node: exp.Expression) -> exp.Expression | None:
+    """Write GROUP BY ROLLUP (a, b) for GROUP BY a, b WITH ROLLUP."""
+    for name in ("rollup", "cube"):
+        written = node.args.get(name)
+        if isinstance(written, list) and len(written) == 1 and _has_only(written[0]) and node.expressions:
+            if not _has_only(node, "expressions", name):
+                return None
+            keys = [key.copy() for key in node.expressions]
+            return exp.Group(expressions=[type(written[0])(expressions=keys)])
+    return None
+
+
+_AGGREGATES: Final[Mapping[type[exp.Expression], Spelling]] = {
+    exp.Anonymous: _named,
+    exp.ApproxDistinct: _approximate_count,
+}
+_SPELLINGS: Final[Mapping[type[exp.Expression], Spelling]] = {
+    **_AGGREGATES,
+    exp.Count: _count,
+    exp.RegrSlope: _regression(lambda _y, _x, pairs: pairs.slope),
+    exp.RegrIntercept: _regression(lambda _y, _x, pairs: pairs.intercept),
+    exp.RegrR2: _regression(lambda y, x, _pairs: _squared_correlation(y, x)),
+    exp.RegrCount: _regression(lambda _y, _x, pairs: pairs.of(exp.Count(this=exp.Star()))),
+    exp.RegrAvgx: _regression(lambda _y, x, pairs: pairs.mean(x)),
+    exp.RegrAvgy: _regression(lambda y, _x, pairs: pairs.mean(y)),
+    exp.EQ: _equality,
+    exp.In: _member,
+    exp.Table: _without_schema,
+    exp.Column: _without_schema,
+    exp.From: _without_parentheses,
+    exp.Fetch: _limit,
+    exp.Group: _grouped,
+}

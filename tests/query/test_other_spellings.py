@@ -1,0 +1,182 @@
+"""Other spellings are the plan of the words that are known, and nothing is lost on the way."""
+
+from itertools import product
+
+import duckdb
+import pytest
+from sqlglot import exp
+
+from lapwing.errors import QueryRefused
+from lapwing.query import bind as bind_module
+from lapwing.query import other_spellings, second_reading
+from lapwing.query.text.parse import parse
+from tests.support.query.ibis_world import World, same, world
+
+__all__ = ["world"]
+
+BOTH = "WHERE NOT cost IS NULL AND NOT age IS NULL"
+PAIR = "CAST(LENGTH(CAST(plan AS VARCHAR)) AS VARCHAR) || (':' || (CAST(plan AS VARCHAR) || CAST(town AS VARCHAR)))"
+SLOPE = f"COVAR_POP(cost, age) FILTER ({BOTH}) / VAR_POP(age) FILTER ({BOTH})"
+PAIRS = [
+    ("SELECT VAR(age) AS v, STD(age) AS s FROM visits", "SELECT VAR_SAMP(age) AS v, STDDEV_SAMP(age) AS s FROM visits"),
+    (
+        "SELECT VAR(weight, contribution_bounds_per_row => (0, 9)) AS v FROM visits",
+        "SELECT VAR_SAMP(weight, contribution_bounds_per_row => (0, 9)) AS v FROM visits",
+    ),
+    (
+        "SELECT VAR(weight) AS v FROM visits WHERE weight BETWEEN 0 AND 9",
+        "SELECT VAR_SAMP(weight) AS v FROM visits WHERE weight BETWEEN 0 AND 9",
+    ),
+    ("SELECT GEOMEAN(age + 1) AS g FROM visits", "SELECT EXP(AVG(LN(age + 1))) AS g FROM visits"),
+    ("SELECT APPROX_COUNT_DISTINCT(note) AS n FROM visits", "SELECT COUNT(DISTINCT note) AS n FROM visits"),
+    (
+        "SELECT APPROX_COUNT_DISTINCT(person, epsilon => 0.1) AS n FROM visits",
+        "SELECT COUNT(DISTINCT person, epsilon => 0.1) AS n FROM visits",
+    ),
+    ("SELECT COUNT(DISTINCT plan, town) AS n FROM visits", f"SELECT COUNT(DISTINCT {PAIR}) AS n FROM visits"),
+    ("SELECT REGR_SLOPE(cost, age) AS r FROM visits", f"SELECT {SLOPE} AS r FROM visits"),
+    (
+        "SELECT REGR_INTERCEPT(cost, age) AS r FROM visits",
+        f"SELECT AVG(cost) FILTER ({BOTH}) - ({SLOPE}) * AVG(age) FILTER ({BOTH}) AS r FROM visits",
+    ),
+    ("SELECT REGR_R2(cost, age) AS r FROM visits", "SELECT CORR(cost, age) * CORR(cost, age) AS r FROM visits"),
+    ("SELECT REGR_COUNT(cost, age) AS r FROM visits", f"SELECT COUNT(*) FILTER ({BOTH}) AS r FROM visits"),
+    ("SELECT REGR_AVGX(cost, age) AS r FROM visits", f"SELECT AVG(age) FILTER ({BOTH}) AS r FROM visits"),
+    ("SELECT REGR_AVGY(cost, age) AS r FROM visits", f"SELECT AVG(cost) FILTER ({BOTH}) AS r FROM visits"),
+    (
+        "SELECT COUNT(*) AS n FROM visits WHERE (plan, town) IN (('a', 'Ulm'), ('b', 'Rom')) AND (age, floor) = (3, 1)",
+        "SELECT COUNT(*) AS n FROM visits WHERE ((plan = 'a' AND town = 'Ulm') OR (plan = 'b' AND town = 'Rom')) "
+        "AND age = 3 AND floor = 1",
+    ),
+    ("SELECT COUNT(*) AS n FROM main.visits", "SELECT COUNT(*) AS n FROM visits"),
+    ("SELECT AVG(public.visits.age) AS n FROM public.visits", "SELECT AVG(visits.age) AS n FROM visits"),
+    (
+        "SELECT COUNT(*) AS n FROM ((visits JOIN codes USING (plan)))",
+        "SELECT COUNT(*) AS n FROM visits JOIN codes USING (plan)",
+    ),
+    ("SELECT COUNT(CAST(age AS VARCHAR(10))) AS n FROM visits", "SELECT COUNT(CAST(age AS VARCHAR)) AS n FROM visits"),
+    (
+        "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan ORDER BY n OFFSET 1 ROWS FETCH NEXT 2 ROWS ONLY",
+        "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan ORDER BY n LIMIT 2 OFFSET 1",
+    ),
+    (
+        "SELECT plan, town, COUNT(*) AS n FROM visits GROUP BY plan, town WITH ROLLUP",
+        "SELECT plan, town, COUNT(*) AS n FROM visits GROUP BY ROLLUP (plan, town)",
+    ),
+    (
+        "SELECT plan, town, COUNT(*) AS n FROM visits GROUP BY plan, town WITH CUBE",
+        "SELECT plan, town, COUNT(*) AS n FROM visits GROUP BY CUBE (plan, town)",
+    ),
+    (
+        "SELECT * FROM (SELECT plan, VAR(age) AS v FROM main.visits GROUP BY plan) WHERE v > 3",
+        "SELECT plan, VAR_SAMP(age) AS v FROM visits GROUP BY plan HAVING VAR_SAMP(age) > 3",
+    ),
+]
+REFUSED = [
+    "SELECT COUNT(*) AS n FROM archive.visits",
+    "SELECT COUNT(*) AS n FROM other.main.visits",
+    "SELECT VAR(age, 3) AS v FROM visits",
+    "SELECT REGR_SLOPE(cost, age, epsilon => 0.1) AS r FROM visits",
+    "SELECT REGR_SLOPE(cost, age) FILTER (WHERE member) AS r FROM visits",
+    "SELECT REGR_SLOPE(cost) AS r FROM visits",
+    "SELECT COUNT(DISTINCT plan, person) AS n FROM visits",
+    "SELECT COUNT(DISTINCT plan, weight) AS n FROM visits",
+    "SELECT COUNT(*) AS n FROM visits WHERE (plan, town) IN (('a', 'Ulm', 'x'))",
+    "SELECT COUNT(*) AS n FROM visits WHERE (plan, town) IN ('a', 'b')",
+    "SELECT COUNT(*) AS n FROM visits WHERE (plan, town) < ('a', 'b')",
+    "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan FETCH FIRST 2 ROWS WITH TIES",
+    "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan FETCH FIRST 50 PERCENT ROWS ONLY",
+    "SELECT COUNT(CAST(age AS VARCHAR(plan))) AS n FROM visits",
+    "SELECT COUNT(CAST(age AS VARCHAR(10, 3))) AS n FROM visits",
+    "SELECT COUNT(*) AS n FROM (visits JOIN codes USING (plan)) AS j",
+]
+
+
+def title(text: object) -> str:
+    return str(text)[:70]
+
+
+@pytest.mark.parametrize(("text", "known"), PAIRS, ids=title)
+def test_it_is_the_plan_of_the_known_words(world: World, text: str, known: str) -> None:
+    assert not same(world.plan(text), world.plan(known))
+
+
+@pytest.mark.parametrize("text", REFUSED, ids=title)
+def test_what_says_more_is_refused(world: World, text: str) -> None:
+    with pytest.raises(QueryRefused):
+        world.plan(text)
+
+
+def test_the_refusal_of_the_last_reading_is_shown(world: World) -> None:
+    with pytest.raises(QueryRefused, match="declares no bounds of weight"):
+        world.plan("SELECT VAR(weight) AS v FROM visits")
+    with pytest.raises(QueryRefused, match=r"There is no column 'wieght'.*Did you mean 'weight'"):
+        world.plan("SELECT VAR(wieght) AS v FROM visits")
+
+
+def test_what_is_answered_is_read_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(second_reading, "respelled", lambda *_: pytest.fail("it is read again"))
+    for _, known in PAIRS:
+        if "weight" not in known:
+            world.plan(known)
+
+
+READ_OVER = {"Count.big_int", "Fetch.direction", "LimitOptions.rows", "Group.all", "Table.alias"}
+"""Arguments that say nothing, and those that every question may have."""
+
+
+def let_through(world: World, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Return the arguments that nobody looks at when they are put into nodes that are spelled anew."""
+    found = set()
+    kinds = (*other_spellings._SPELLINGS, exp.Distinct, exp.Tuple, exp.LimitOptions, exp.Rollup, exp.Cube)
+    for text, _ in PAIRS:
+        parsed = parse(text)
+        nodes: list[exp.Expression] = list(parsed.select.find_all(*kinds))
+        for node in nodes:
+            for name in {*node.arg_types, "surprise"} - node.args.keys():
+                for surprise in (True, exp.column("age"), [exp.column("age")], "x"):
+                    node.args[name] = surprise
+                    monkeypatch.setattr(bind_module, "parse", lambda *_, parsed=parsed: parsed)
+                    try:
+                        bind_module.bind(text, world.catalog, world.facts)
+                        found.add(f"{type(node).__name__}.{name}")
+                    except QueryRefused:
+                        pass
+                    del node.args[name]
+    return found
+
+
+def test_an_argument_that_is_not_understood_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert let_through(world, monkeypatch) <= READ_OVER
+
+
+def test_an_argument_that_is_read_over_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(other_spellings, "_has_only", lambda *_: True)
+    assert len(let_through(world, monkeypatch) - READ_OVER) > 3
+
+
+def test_each_pair_of_texts_is_one_text() -> None:
+    """What COUNT(DISTINCT a, b) counts is another text for every pair, on the engine that computes it."""
+    parts = [
+        "",
+        "1",
+        "a",
+        ":",
+        "1:",
+        ":a",
+        "1:a",
+        "11",
+        "é",
+        "e\u0301",
+        "\u0301",
+        "\u0301a",
+        "\U0001f469\u200d\U0001f52c",
+        None,
+    ]
+    with duckdb.connect() as engine:
+        engine.execute("CREATE TABLE pairs (plan VARCHAR, town VARCHAR)")
+        engine.executemany("INSERT INTO pairs VALUES (?, ?)", [*product(parts, repeat=2)])
+        (counted,) = engine.execute(f"SELECT COUNT(DISTINCT {PAIR}) FROM pairs").fetchall()
+        (without,) = engine.execute("SELECT COUNT(DISTINCT plan || town) FROM pairs").fetchall()
+    assert counted == ((len(parts) - 1) ** 2,)
+    assert without < counted
