@@ -15,7 +15,7 @@ from lapwing.query.derivation import elementary, intervals
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import compute, interval_end, rests_on_ends
-from lapwing.query.derivation.derived import Derived, KeyValue, MeasureValue, Part, measures_of
+from lapwing.query.derivation.derived import Derived, KeyValue, MeasureValue, measures_of
 from lapwing.query.measures import Measure
 from tests.support.answer.one_cell import bracket, evaluate
 from tests.support.answer.plans import CENTRED, DAY, NULL, OPEN, PAID, PLAN, ROWS, SIZE, TOTAL, number, power
@@ -179,13 +179,13 @@ def test_an_end_is_that_of_the_interval_of_its_value() -> None:
     room: dict[Measure, Fraction] = {CENTRED: Fraction(10), PAID: Fraction(20)}
     asked = []
 
-    def margins(parts: Sequence[Part]) -> dict[Measure, Fraction]:
-        asked.append(tuple(parts))
+    def margins(value: Derived) -> dict[Measure, Fraction]:
+        asked.append(value)
         return room
 
     found = [evaluate(end, released, {}, margins) for end in (low, high)]
     assert tuple(found) == bracket(mean, released, room, {})
-    assert asked == [(CENTRED, PAID)] * 2
+    assert asked == [mean] * 2
     assert measures_of(low) == (CENTRED, PAID)
     width = compute("subtract", high, low)
     assert evaluate(width, released, {}, margins) == found[1] - found[0]

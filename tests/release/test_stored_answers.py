@@ -17,7 +17,7 @@ from typing import Any, cast
 import pytest
 
 import lapwing as lw
-from lapwing.answer import presentation
+from lapwing.answer import interval_ends, presentation
 from lapwing.catalog.model import Column
 from lapwing.query import possible_keys
 from lapwing.query.aggregates import order_statistics
@@ -92,6 +92,12 @@ def shown_as_then(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "shape_in_steps", lambda step: "integer" if step.denominator == 1 else "decimal")
     monkeypatch.setattr(presentation, "_EXACT", 0)
     monkeypatch.setattr(answering, "_range", range_then)
+
+
+@pytest.fixture(autouse=True)
+def margins_apart_as_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mean's interval was made of two margins then, each at its worst, and was wider: the numbers are the same."""
+    monkeypatch.setattr(interval_ends, "joint_margins", lambda *_: None)
 
 
 @pytest.fixture(autouse=True)

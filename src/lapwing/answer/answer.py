@@ -94,7 +94,7 @@ class Answer:
             measures={measure: self._numbers[measure] for measure in question.numbers},
             trees={m: NoisyTrees.of(m, self.mechanisms[m], self._numbers[m]) for m in question.distributions},
             keys={str(key): labels for key, labels in zip(question.keys, columns, strict=True)},
-            margins=lambda parts: margins_of(parts, self.mechanisms, INTERVAL_CONFIDENCE),
+            margins=lambda value: margins_of(value, self.mechanisms, INTERVAL_CONFIDENCE),
         )
 
     @cached_property

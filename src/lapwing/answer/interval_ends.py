@@ -8,11 +8,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from lapwing.answer.joint_margins import joint_margins
 from lapwing.answer.presentation import EndArray, ends_shown
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.query.derivation.columns import NUMERIC, TEMPORAL
 from lapwing.query.derivation.derive import rests_on_ends
-from lapwing.query.derivation.derived import NoisyCells, Output, Part, measures_of, parts_of
+from lapwing.query.derivation.derived import Derived, NoisyCells, Output, measures_of, parts_of
 from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.measures import Measure
 
@@ -27,16 +28,20 @@ def intervals_of(
 def _ends(
     output: Output, rows: NoisyCells, mechanisms: Mapping[Measure, NoiseLaw], confidence: Fraction
 ) -> tuple[EndArray, EndArray]:
-    interval = output.value.interval(rows, margins_of(parts_of(output.value), mechanisms, confidence))
+    interval = output.value.interval(rows, margins_of(output.value, mechanisms, confidence))
     unknown = np.full(rows.size, np.nan)
     low, high = (unknown, unknown) if interval is None else (end.floats(rows.size) for end in interval)
     return ends_shown(low, output.value.shape), ends_shown(high, output.value.shape)
 
 
 def margins_of(
-    parts: Sequence[Part], mechanisms: Mapping[Measure, NoiseLaw], confidence: Fraction
+    value: Derived, mechanisms: Mapping[Measure, NoiseLaw], confidence: Fraction
 ) -> Mapping[Measure, Fraction]:
-    """Return margins within which all parts are at once with this confidence (union bound)."""
+    """Return margins within which all that a value rests on is at once with this confidence."""
+    joint = joint_margins(value, mechanisms, confidence)
+    if joint is not None:
+        return joint
+    parts = parts_of(value)  # else each has a part of the chance: a union bound
     chance = (1 - confidence) / len(parts)
     margins: dict[Measure, Fraction] = {}
     for part in parts:

@@ -102,7 +102,7 @@ def _average_half_width(average: Average, terms: Mapping[Measure, NoisyMeasure],
             average.count: integer_array([count] * len(cases)),
         },
         keys={},
-        margins=lambda _parts: margins,
+        margins=lambda _value: margins,
     )
     ends = average.interval(cells, {**margins, average.total: Fraction(0)})
     errors = [abs(Fraction(end) - mean) for side in ends for end, (mean, _) in zip(side.values(), cases, strict=True)]

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lapwing.answer.joint_margins import joint_margins
 from lapwing.answer.python_values import Cell
 from lapwing.exact.floats import float_near
 from lapwing.mechanisms import Mechanism
 from lapwing.query.derivation.columns import NUMERIC, Shape
 from lapwing.query.derivation.derive import rests_on_ends
-from lapwing.query.derivation.derived import Derived, Margins, Part, measures_of
+from lapwing.query.derivation.derived import Derived, Margins, measures_of, parts_of
 from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.measures import Measure
 from lapwing.query.plan import Plan
@@ -61,7 +62,11 @@ class CellByCell:
         return evaluate(derived, *row, self.margins(Fraction(95, 100)))
 
     def margins(self, confidence: Fraction) -> Margins:
-        def within(parts: Sequence[Part]) -> Mapping[Measure, Fraction]:
+        def within(value: Derived) -> Mapping[Measure, Fraction]:
+            joint = joint_margins(value, self.mechanisms, confidence)
+            if joint is not None:
+                return joint
+            parts = parts_of(value)
             level = 1 - (1 - confidence) / len(parts)
             measures = [part for part in parts if not isinstance(part, OrderStatistic)]
             return {m: self.mechanisms[m].half_width(level) * m.step for m in measures}
@@ -80,7 +85,7 @@ class CellByCell:
             value = output.value
             if value.shape not in NUMERIC or not measures_of(value) or rests_on_ends(value):
                 continue
-            margins = self.margins(Fraction(str(confidence)))(measures_of(value))
+            margins = self.margins(Fraction(str(confidence)))(value)
             ends = [bracket(value, measures, margins, keys) or (np.nan, np.nan) for measures, keys in self.kept]
             found[output.name] = tuple(np.array([float_near(pair[side]) for pair in ends]) for side in (0, 1))
         return found  # type: ignore[return-value]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from lapwing.exact.arrays import integer_array
 from lapwing.query.derivation.columns import Value, of_labels
@@ -19,7 +19,7 @@ def evaluate(
     margins: Margins | None = None,
 ) -> Any:
     """Return the value of a derived expression in one cell, given released numbers and the keys by their texts."""
-    once = None if margins is None else cache(margins)
+    once = None if margins is None else cast(Margins, cache(margins))
     (value,) = _cell(measures, keys, once).column(derived).values()
     assert value == plain.evaluate(derived, measures, keys, once)
     return value

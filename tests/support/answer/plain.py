@@ -17,7 +17,8 @@ from lapwing.query.derivation import elementary
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall, IntervalEnd
-from lapwing.query.derivation.derived import Derived, KeyValue, Margins, MeasureValue, parts_of
+from lapwing.query.derivation.derived import Derived, KeyValue, Margins, MeasureValue
+from lapwing.query.derivation.intervals import JointMargins
 from lapwing.query.expressions import days
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.measures import Measure
@@ -375,7 +376,7 @@ def _end(
 ) -> Fraction | None:
     if margins is None:
         raise ValueError("ends of intervals need the margins of measures")
-    found = bracket(derived.value, measures, margins(parts_of(derived.value)), keys)
+    found = bracket(derived.value, measures, margins(derived.value), keys)
     end = None if found is None else found[0 if derived.side == "low" else 1]
     return end if isinstance(end, Fraction) else None
 
@@ -439,7 +440,7 @@ def _average_bracket(
     """Divide the sum's interval by the count's, over the counts that are possible (a mean needs at least one row)."""
     fewest, most = _around(average.count, measures, margins)
     low, high = _bounds(average)
-    if most < 1:
+    if (fewest if isinstance(margins, JointMargins) else most) < 1:
         return (low, high)
     ratios = divide(_around(average.total, measures, margins), (max(fewest, Fraction(1)), most))
     first, last = (min(max(_origin(average) + ratio, low), high) for ratio in ratios)

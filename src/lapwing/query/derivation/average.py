@@ -12,7 +12,7 @@ from lapwing.exact.arrays import product, total
 from lapwing.query.derivation import intervals, rationals
 from lapwing.query.derivation.columns import Rationals, Shape, constant, some
 from lapwing.query.derivation.derived import Derived, MeasureValue, NoisyCells, Part
-from lapwing.query.derivation.intervals import Ends, Interval
+from lapwing.query.derivation.intervals import Ends, Interval, JointMargins
 from lapwing.query.derivation.rationals import single
 from lapwing.query.measures import Count, Measure, Sum
 
@@ -55,7 +55,7 @@ class Average:
         """
         fewest, most = (end.numbers for end in MeasureValue(measure=self.count).interval(cells, margins))
         sums = MeasureValue(measure=self.total).interval(cells, margins)
-        none = rationals.compared(operator.lt, most, _ONE)
+        none = rationals.compared(operator.lt, fewest if isinstance(margins, JointMargins) else most, _ONE)
         counts = (Ends(numbers=rationals.greater(fewest, _ONE)), Ends(numbers=rationals.greater(most, _ONE)))
         ratios = intervals.divide(sums, counts)
         step = self.total.step

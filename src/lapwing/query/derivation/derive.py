@@ -15,7 +15,7 @@ from lapwing.query.derivation import intervals
 from lapwing.query.derivation.answer_functions import FUNCTIONS
 from lapwing.query.derivation.columns import NUMERIC, Column, Shape, constant, some
 from lapwing.query.derivation.constant_value import ConstantValue
-from lapwing.query.derivation.derived import Derived, NoisyCells, Part, measures_of, parts_of, values_in
+from lapwing.query.derivation.derived import Derived, NoisyCells, Part, measures_of, values_in
 from lapwing.query.derivation.intervals import Interval
 from lapwing.query.derivation.rationals import either
 from lapwing.query.expressions.conversion import temporal
@@ -112,7 +112,7 @@ class IntervalEnd:
 
     def column(self, cells: NoisyCells) -> Column:
         """Return the end in every cell."""
-        interval = self.value.interval(cells, cells.margins(parts_of(self.value)))
+        interval = self.value.interval(cells, cells.margins(self.value))
         if interval is None:
             return constant(None)
         end = interval[0 if self.side == "low" else 1]

@@ -5,7 +5,7 @@ value is in every cell if every released number is within its margin of the true
 that their parts fit together, so that nothing can fail once the answer is paid.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar, Protocol, final
@@ -122,8 +122,8 @@ class KeyValue:
 
 Part = Measure | OrderStatistic
 """What an interval rests on: released numbers, and order statistics, each of which may miss the truth by itself."""
-Margins = Callable[[Sequence[Part]], Mapping[Measure, Fraction]]
-"""Given what an interval rests on, the margins within which all of it is at once with `INTERVAL_CONFIDENCE`.
+Margins = Callable[[Derived], Mapping[Measure, Fraction]]
+"""Given a value, the margins within which all that it rests on is at once with `INTERVAL_CONFIDENCE`.
 
 Of a distribution it is the probability with which the interval of each order statistic may miss.
 """

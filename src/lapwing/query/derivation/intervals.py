@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from math import inf
-from typing import Final, final
+from typing import Final, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,14 @@ class Ends:
 
 
 Interval = tuple[Ends, Ends]
+Number = TypeVar("Number")
+
+
+@final
+class JointMargins(dict[Number, Fraction]):
+    """Margins that are met by some numbers of which the value is made, but not by each true one (`joint_margins`)."""
+
+
 _ZERO, _ONE = constant(Fraction(0)), constant(Fraction(1))
 _EVERYTHING: Interval = (
     Ends(numbers=_ZERO, infinite=np.full(1, -1)),
