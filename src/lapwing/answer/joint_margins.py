@@ -1,4 +1,4 @@
-"""Narrower intervals of a mean: the errors of its sum and its count are taken together, not each at its worst.
+"""Narrower intervals of means and variances: errors of their numbers are taken together, not each at its worst.
 
 Let S be the sum of x − c over n rows and d = S/n their mean, so that S − d·n = 0. Of what is released, S + e and n + f,
 the combination (S + e) − d·(n + f) is then e − d·f and nothing else. For e from N(0, s²) and f from N(0, t²) it is
@@ -14,6 +14,11 @@ the true one: where it may be below 1, the mean may be anywhere inside its bound
 This is Fieller's argument (1954) with the bounds of the mean put in. In gdp ledgers, where sum and count usually have
 noise in proportion to what a row adds, the interval is 0.62 of the one from two margins of 97.5 % each for a mean at a
 bound, and 0.88 of it for one in the middle.
+
+A variance v = E − d², with E the mean of (x − c)² and d that of x − c, has such a combination too: with Q the sum of
+the squares around their origin q, Q + (q − v + d²)·n − 2d·S = 0, as n·E = Q + q·n. Its noise is Gaussian, and z of its
+deviations are the root of the squares of z of those of Q, of S by 2|d|, and of n by |q − v + d²|. These three are the
+margins of a variance, and `moments.Variance` puts them together, with d inside an interval of its own.
 """
 
 from collections.abc import Mapping
@@ -27,13 +32,16 @@ from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall
-from lapwing.query.derivation.derived import Derived, KeyValue, values_in
+from lapwing.query.derivation.derived import Derived, KeyValue, measures_of
 from lapwing.query.derivation.intervals import JointMargins
-from lapwing.query.measures import Measure
+from lapwing.query.derivation.moments import Variance
+from lapwing.query.measures import Count, Measure, Sum
 
 _BITS: Final = 64
-_IN_ONE_CELL: Final = (Average, FunctionCall, ConstantValue, KeyValue)
-"""What looks at one cell alone, and at no released number but those of a mean."""
+_SHARES: Final = 10
+"""One over the part of the chance that a variance gives to its mean, and if it is of a sample to its count."""
+_IN_ONE_CELL: Final = (FunctionCall, ConstantValue, KeyValue)
+"""What looks at one cell alone, and at no released number by itself."""
 _FINENESS: Final = 16
 """Margins are rounded up to this part of a step, so that numbers stay short."""
 
@@ -41,28 +49,69 @@ _FINENESS: Final = 16
 def joint_margins(
     value: Derived, mechanisms: Mapping[Measure, NoiseLaw], confidence: Fraction
 ) -> JointMargins[Measure] | None:
-    """Return the margins of a mean's sum and count that hold together, in their units; None where none are known.
+    """Return margins of the numbers behind a mean or a variance that hold together, in their units; None if unknown.
 
-    They are known where a value rests on one mean and nothing else, and on Gaussian noise.
+    They are known where a value rests on one mean or one variance and nothing else, and on Gaussian noise.
     """
-    nodes = set(values_in(value))
-    averages = [node for node in nodes if isinstance(node, Average)]
-    if len(averages) != 1 or not all(isinstance(node, _IN_ONE_CELL) for node in nodes):
+    found = _alone(value)
+    if found is None:
         return None
-    (average,) = averages
-    of_sum, of_count = mechanisms[average.total], mechanisms[average.count]
-    if not isinstance(of_sum, RoundedGaussian) or not isinstance(of_count, RoundedGaussian):
+    deviations: dict[Measure, Fraction] = {}
+    for measure in measures_of(found):
+        law = mechanisms[measure]
+        if not isinstance(law, RoundedGaussian):
+            return None
+        deviations[measure] = law.sigma * measure.step
+    chance = 1 - confidence
+    if isinstance(found, Average):
+        return _of_mean(found.total, found.count, deviations, chance)
+    mean = _of_mean(found.total, found.count, deviations, chance / _SHARES)
+    if mean is None:
         return None
-    kind, origin = average.total.type, average.total.origin
-    furthest = max(abs((kind.low or 0) - origin), abs((kind.high or 0) - origin))
+    z = _quantile(chance * (_SHARES - 1 - found.sample) / _SHARES)
+    margins = {measure: _up(z * deviation, measure.step) for measure, deviation in deviations.items()}
+    apart: dict[Measure, Fraction] = {found.count: Fraction(mechanisms[found.count].half_width(1 - chance / _SHARES))}
+    return JointMargins(margins, mean, apart)
+
+
+def _alone(value: Derived) -> Average | Variance | None:
+    """Return the mean or the variance that is all that a value rests on."""
+    found: set[Average | Variance] = set()
+    waiting = [value]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Average | Variance):
+            found.add(node)
+        elif isinstance(node, _IN_ONE_CELL):
+            waiting.extend(node.children)
+        else:
+            return None
+    return found.pop() if len(found) == 1 else None
+
+
+def _of_mean(
+    total: Sum, count: Count, deviations: Mapping[Measure, Fraction], chance: Fraction
+) -> JointMargins[Measure] | None:
+    furthest = _furthest(total)
     if not furthest:
         return None
-    z = enclose_tightly(normal_two_sided_quantile_ball, 1 - confidence, bits=_BITS).upper
-    least = z * of_sum.sigma + Fraction(1, 2)
-    most = z * square_root_up(of_sum.sigma**2 + (furthest * of_count.sigma) ** 2, _BITS) + Fraction(1 + furthest, 2)
-    by_count = (most - least) / furthest
-    return JointMargins({average.total: _up(least) * average.total.step, average.count: _up(by_count)})
+    z, of_sum, of_count = _quantile(chance), deviations[total], deviations[count]
+    least = z * of_sum
+    most = z * square_root_up(of_sum**2 + (furthest * of_count) ** 2, _BITS)
+    by_count = (most - least) / furthest + Fraction(1, 2)
+    return JointMargins({total: _up(least + total.step / 2, total.step), count: _up(by_count, count.step)})
 
 
-def _up(margin: Fraction) -> Fraction:
-    return Fraction(ceil(margin * _FINENESS), _FINENESS)
+def _furthest(total: Sum) -> Fraction:
+    """Return how far a mean may be from the origin of its sum."""
+    low, high = total.type.interval()
+    origin = total.origin * total.step
+    return max(abs((low or Fraction(0)) - origin), abs((high or Fraction(0)) - origin))
+
+
+def _quantile(chance: Fraction) -> Fraction:
+    return enclose_tightly(normal_two_sided_quantile_ball, chance, bits=_BITS).upper
+
+
+def _up(margin: Fraction, step: Fraction) -> Fraction:
+    return Fraction(ceil(margin / step * _FINENESS), _FINENESS) * step

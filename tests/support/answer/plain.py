@@ -19,6 +19,7 @@ from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall, IntervalEnd
 from lapwing.query.derivation.derived import Derived, KeyValue, Margins, MeasureValue
 from lapwing.query.derivation.intervals import JointMargins
+from lapwing.query.derivation.moments import Variance
 from lapwing.query.expressions import days
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.measures import Measure
@@ -334,6 +335,8 @@ def evaluate(
             return measures[derived.measure]
         case Average():
             return _average(derived, measures[derived.total], measures[derived.count])
+        case Variance():
+            return evaluate(derived.formula, measures, keys, margins)
         case KeyValue():
             return keys[str(derived.key)]
         case ConstantValue():
@@ -399,6 +402,10 @@ def bracket(
             return _around(derived.measure, measures, margins)
         case Average():
             return _average_bracket(derived, measures, margins)
+        case Variance():
+            if isinstance(margins, JointMargins):
+                raise ValueError("what numbers together say of a variance has a test of its own")
+            return bracket(derived.formula, measures, margins, keys)
         case KeyValue() | ConstantValue():
             value = derived.value if isinstance(derived, ConstantValue) else keys[str(derived.key)]
             return (value, value) if isinstance(value, Fraction) else None

@@ -4,7 +4,7 @@ Each function returns an interval that contains its value for all arguments insi
 rational or an infinity; 0 times infinity is 0, as ends of a product are limits of products of finite numbers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
@@ -62,7 +62,20 @@ Number = TypeVar("Number")
 
 @final
 class JointMargins(dict[Number, Fraction]):
-    """Margins that are met by some numbers of which the value is made, but not by each true one (`joint_margins`)."""
+    """Margins that are met by some numbers of which the value is made, but not by each true one (`joint_margins`).
+
+    Args: mean: such margins of a mean, and apart: margins that true ones are in, where a variance needs them beside.
+    """
+
+    def __init__(
+        self,
+        margins: Mapping[Number, Fraction],
+        mean: Mapping[Number, Fraction] | None = None,
+        apart: Mapping[Number, Fraction] | None = None,
+    ) -> None:
+        super().__init__(margins)
+        self.mean: Mapping[Number, Fraction] = {} if mean is None else mean
+        self.apart: Mapping[Number, Fraction] = {} if apart is None else apart
 
 
 _ZERO, _ONE = constant(Fraction(0)), constant(Fraction(1))
@@ -70,6 +83,11 @@ _EVERYTHING: Interval = (
     Ends(numbers=_ZERO, infinite=np.full(1, -1)),
     Ends(numbers=_ZERO, infinite=np.full(1, 1)),
 )
+
+
+def point(value: Fraction) -> Interval:
+    """Return an interval of one number."""
+    return (Ends(numbers=constant(value)), Ends(numbers=constant(value)))
 
 
 def exactly(column: Column) -> Interval | None:
