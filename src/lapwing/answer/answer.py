@@ -172,7 +172,7 @@ class Answer:
 
         The interval of a COUNT or SUM covers the bounded query's true value with at least this probability, over the
         noise, exactly by the noise's law. AVG and arithmetic rest on several noisy numbers: each takes an equal part
-        of the error probability, and the ends follow by interval arithmetic (so they are wider than they need be).
+        of the error probability, and the ends follow by interval arithmetic (wider than they need be, but for means).
         NaN where no interval follows. What bounding removed is not noise and not covered. Columns of ends of intervals
         have none: they are not noisy versions of anything.
 
