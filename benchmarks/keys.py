@@ -4,23 +4,19 @@ Each private question is asked through a session: bound, charge, run, selection,
 bounds the rows anew; warm, they stand in an index beside the data. In turn and in the same process, DuckDB answers
 the same question over the same file, with every key and without any privacy. What is printed is the median of
 several and its ratio to DuckDB's, of seconds by the clock and of seconds of processor time, which a busy machine
-disturbs less. OpenDP is asked the same question once, where its Polars is installed, and what it says is printed.
+disturbs less. OpenDP is asked the same question once, in an environment of its own, and what it says is printed.
 
     python benchmarks/keys.py [ROWS]
 """
 
-import importlib
-import importlib.util
 import resource
 import statistics
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import duckdb
@@ -28,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from peers.environments import ask
 
 import lapwing as lw
 from lapwing.engines.duckdb import engine as engine
@@ -107,33 +104,13 @@ def measured(
     return ours, theirs, found
 
 
-def opendp(path: Path) -> str:
+def opendp(path: Path, rows: int) -> str:
     """Return what OpenDP says to the same question."""
-    if not all(map(importlib.util.find_spec, ("opendp", "polars"))):
-        return "is not installed"
-    dp: Any = importlib.import_module("opendp.prelude")
-    pl: Any = importlib.import_module("polars")
-    dp.enable_features("contrib", "honest-but-curious")
-
-    def answer() -> int:
-        context = dp.Context.compositor(
-            data=pl.scan_parquet(path),
-            privacy_unit=dp.unit_of(contributions=1, identifier="person"),
-            privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-8),
-            split_evenly_over=1,
-            margins=[dp.polars.Margin(by=(), max_length=100_000_000, max_groups=10_000_000)],
-        )
-        people = pl.col("person").dp.n_unique()
-        return int(context.query().truncate_per_group(10).group_by("shop").agg(people).release().collect().height)
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            start = time.perf_counter()
-            found = answer()
-        return f"took {time.perf_counter() - start:.1f} s and released {found:,} keys"
-    except Exception as error:
-        return f"cannot answer: {str(error).strip().splitlines()[0][:100]}"
+    request = {"data": str(path), "rows": rows, "name": "people", "by": "shop", "keys": None, "delta": 1e-8}
+    said = ask("OpenDP", "opendp_times.py", request | {"repetitions": 1})
+    if "cannot" in said:
+        return f"CANNOT ANSWER: {said['cannot']}"
+    return f"took {said['seconds'][0]:.1f} s and released {said['rows']:,} keys"
 
 
 def main() -> None:
@@ -149,7 +126,7 @@ def main() -> None:
             plain = duckdb.connect(config={"threads": 2, "memory_limit": "1GB"})
             with lw.connect(path.with_name("lapwing.toml")) as session:
                 compare(session, plain, path)
-            print(f"  OpenDP {opendp(path)}")
+            print(f"  OpenDP {opendp(path, rows)}")
     print(
         f"peak memory of the process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB, peers and all"
     )

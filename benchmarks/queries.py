@@ -2,31 +2,28 @@
 
 Each private question is asked through a session: bound, charge, run, noise, answer. Cold, every question bounds the
 rows anew; warm, they stand in an index beside the data. In turn and in the same process, plain DuckDB answers the same
-question over the same Parquet file without any privacy, and OpenDP the same with rows truncated per person, where its
-Polars is installed. What is printed is the median of several and its ratio to a peer's; the machine is noisy, ratios
-matter.
+question over the same Parquet file without any privacy; OpenDP, before it and in an environment of its own
+(`peers/environments.py`), the same with rows truncated per person. What is printed is the median of several and its
+ratio to a peer's; the machine is noisy, ratios matter.
 
     python benchmarks/queries.py [ROWS]
 """
 
-import importlib
-import importlib.util
 import resource
 import statistics
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from peers import environments
 
 import lapwing as lw
 from lapwing.engines.duckdb import engine as engine
@@ -69,38 +66,16 @@ def fetch(plain: duckdb.DuckDBPyConnection, question: str) -> None:
     plain.execute(question).fetchall()
 
 
-def opendp(path: Path, rows: int, name: str) -> Callable[[], object] | None:
-    """Return OpenDP's answer to a question, if it runs here."""
-    if name not in OPENDP or not all(map(importlib.util.find_spec, ("opendp", "polars"))):
+def opendp(path: Path, rows: int, name: str) -> float | None:
+    """Return the seconds that OpenDP takes for a question, if it is asked that; if it then cannot, say so aloud."""
+    if name not in OPENDP:
         return None
-    dp: Any = importlib.import_module("opendp.prelude")
-    pl: Any = importlib.import_module("polars")
-    dp.enable_features("contrib", "honest-but-curious")
-    aggregates = [dp.len()]
-    if name != "count":
-        aggregates.append(pl.col("cost").fill_null(0.0).fill_nan(0.0).dp.sum((0.0, 5000.0)))
-
-    def answer() -> object:
-        context = dp.Context.compositor(
-            data=pl.scan_parquet(path),
-            privacy_unit=dp.unit_of(contributions=1, identifier="person"),
-            privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-7),
-            split_evenly_over=1,
-            margins=[
-                dp.polars.Margin(by=(), max_length=rows),
-                dp.polars.Margin(by=["region"], invariant="keys", max_groups=len(KEYS)),
-            ],
-        )
-        return context.query().truncate_per_group(10).group_by("region").agg(aggregates).release().collect()
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            answer()
-    except Exception as error:
-        print(f"OpenDP does not run here: {str(error).strip().splitlines()[0][:100]}")
+    request = {"data": str(path), "rows": rows, "name": name, "by": "region", "keys": len(KEYS), "delta": 1e-7}
+    said = environments.ask("OpenDP", "opendp_times.py", request | {"repetitions": OPENDP_REPEATS + 1})
+    if "cannot" in said:
+        print(f"OpenDP CANNOT ANSWER {name}: {said['cannot']}")
         return None
-    return answer
+    return float(statistics.median(said["seconds"][1:]))
 
 
 def measured(
@@ -149,8 +124,7 @@ def main() -> None:
                 line = f"  {name:22}{private:9.3f}s{ordinary:9.3f}s{private / ordinary:7.1f}x{filtered:11.3f}s"
                 peer = peers[name]
                 if peer is not None and not warm:
-                    other = statistics.median(seconds(peer) for _ in range(OPENDP_REPEATS))
-                    line += f"{other:9.2f}s{private / other:7.2f}x"
+                    line += f"{peer:9.2f}s{private / peer:7.2f}x"
                 print(line)
         session.close()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
