@@ -198,5 +198,5 @@ def test_a_question_about_units_stays_one(session: lw.Session, monkeypatch: pyte
     def never(self: object, select: object) -> Derived:
         raise AssertionError("the SELECT inside is taken for the question")
 
-    monkeypatch.setattr(layers._Layer, "over", never)
+    monkeypatch.setattr(layers.Layer, "over", never)
     session.plan(f"{text} HAVING COUNT(*) > 3", (), epsilon=1)

@@ -52,6 +52,7 @@ class Answer:
         notes: public facts that a reader should know (clamping, bounds on rows).
         shares: the part of the price that each measure took, in order; None where that is not known.
         entries: of the ledger that paid for it, by number, those that found its bounds after its own.
+        sources: the answers that it is made of, if its plan is a composition.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Answer:
         notes: Sequence[str] = (),
         shares: Sequence[Fraction] | None = None,
         entries: Sequence[int] = (),
+        sources: "Sequence[Answer]" = (),
     ) -> None:
         question = plan.question
         self.plan = plan
@@ -74,6 +76,7 @@ class Answer:
         self.cost = cost
         self.stored = stored
         self.notes = tuple(notes)
+        self.sources = tuple(sources)
         self._shares = None if shares is None else dict(zip(question.measures, shares, strict=True))
         self._numbers = {m: integer_array(v) for m, v in zip(question.measures, values, strict=True)}
         self._keys = keys
@@ -87,6 +90,10 @@ class Answer:
     @cached_property
     def _released(self) -> NoisyCells:
         """Every cell."""
+        if self.plan.composition is not None:
+            from lapwing.answer.composing import composed_rows  # here: few answers are made of others
+
+            return composed_rows(self.plan.composition, self.sources)
         question = self.plan.question
         columns = tuple(map(of_labels, self._keys))
         return NoisyCells(
@@ -119,7 +126,7 @@ class Answer:
         return _as_shown(self.plan, self._kept)
 
     @cached_property
-    def _rows(self) -> NoisyCells:
+    def noisy_rows(self) -> NoisyCells:
         """The cells that are shown."""
         return self._kept.taken(self._places_shown)
 
@@ -136,7 +143,7 @@ class Answer:
         return tuple(output.name for output in self.plan.outputs)
 
     def __len__(self) -> int:
-        return self._rows.size
+        return self.noisy_rows.size
 
     def __repr__(self) -> str:
         return f"<Answer: {len(self)} rows of {', '.join(self.columns)}; cost {self.cost}>"
@@ -165,7 +172,7 @@ class Answer:
 
     @cached_property
     def _columns(self) -> Mapping[str, Column]:
-        return {output.name: self._rows.column(output.value) for output in self.plan.outputs}
+        return {output.name: self.noisy_rows.column(output.value) for output in self.plan.outputs}
 
     def interval(self, confidence: Number = CONFIDENCE) -> dict[str, tuple[EndArray, EndArray]]:
         """Return, for each noisy column of numbers, dates or timestamps, the ends of an interval in every row.
@@ -182,7 +189,7 @@ class Answer:
         """
         level = probability(confidence, "confidence")
         if self._last_intervals is None or self._last_intervals[0] != level:
-            self._last_intervals = level, intervals_of(self.plan.outputs, self._rows, self.mechanisms, level)
+            self._last_intervals = level, intervals_of(self.plan.outputs, self.noisy_rows, self.mechanisms, level)
         return {name: (low.copy(), high.copy()) for name, (low, high) in self._last_intervals[1].items()}
 
     def to_arrow(self, confidence: Number | None = None) -> "pa.Table":
@@ -217,11 +224,11 @@ class Answer:
         measures, changed = adjusted(self.plan.question, self._released.measures, deviations)
         kept = replace(self._kept, measures={m: values[self._places_kept] for m, values in measures.items()})
         rows = self._with_windows(kept).taken(self._places_shown)
-        return ConsistentAnswer(self.plan, self._rows, rows, changed)
+        return ConsistentAnswer(self.plan, self.noisy_rows, rows, changed)
 
     def describe(self) -> tuple[ColumnFacts, ...]:
         """Return what is public about each column: its noise, the half-width of its 95 % interval, its price."""
-        return facts(self.plan, self.mechanisms, self._shares)
+        return facts(self.plan, self.mechanisms, self._shares, self.sources)
 
     def plot(self, column: str | None = None, *, confidence: Number = CONFIDENCE) -> "Plot":
         """Return a bar chart with intervals of one noisy column of numbers: the first, unless named.

@@ -7,7 +7,8 @@ from lapwing.answer.python_values import Cell
 from lapwing.errors import InvalidParameter
 from lapwing.plots import Plot, bars_with_intervals
 from lapwing.query.derivation.columns import NUMERIC
-from lapwing.query.derivation.derived import KeyValue, Output
+from lapwing.query.derivation.derived import Output
+from lapwing.query.derivation.source_values import shows_key
 
 
 def bars_of(
@@ -19,7 +20,7 @@ def bars_of(
     """Return the bar chart of an answer's rows."""
     numeric = {output.name for output in outputs if output.value.shape in NUMERIC}
     of_numbers = {name: ends for name, ends in intervals.items() if name in numeric}
-    keys = [output.name for output in outputs if isinstance(output.value, KeyValue)]
+    keys = [output.name for output in outputs if shows_key(output.value)]
     return bars(rows, of_numbers, keys=keys, column=column)
 
 

@@ -1,8 +1,9 @@
 """What is public about the columns of an answer: functions of its question and mechanisms, not of released values."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from lapwing.exact.floats import float_near
 from lapwing.mechanisms.additive import NoiseLaw
@@ -17,6 +18,9 @@ from lapwing.query.distribution import Distribution
 from lapwing.query.measure_names import measure_names
 from lapwing.query.measures import Measure
 from lapwing.query.plan import Plan
+
+if TYPE_CHECKING:
+    from lapwing.answer.answer import Answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +55,19 @@ class ColumnFacts:
 
 
 def facts(
-    plan: Plan, mechanisms: Mapping[Measure, NoiseLaw], shares: Mapping[Measure, Fraction] | None
+    plan: Plan,
+    mechanisms: Mapping[Measure, NoiseLaw],
+    shares: Mapping[Measure, Fraction] | None,
+    sources: "Sequence[Answer]" = (),
 ) -> tuple[ColumnFacts, ...]:
-    """Describe every column of an answer."""
+    """Describe every column of an answer.
+
+    Args: sources: the answers that it is made of, if it is.
+    """
+    if plan.composition is not None:
+        from lapwing.answer.composing import composed_facts  # here: few answers are made of others
+
+        return composed_facts(plan, sources)
     names = measure_names(plan)
     of_measure = {m: _measure(names[m], m, mechanisms[m], None if shares is None else shares[m]) for m in mechanisms}
     return tuple(

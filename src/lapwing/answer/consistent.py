@@ -21,6 +21,7 @@ from lapwing.answer.marginals import MarginTables
 from lapwing.answer.projection import move_to_nearest
 from lapwing.answer.python_values import Cell, cells
 from lapwing.answer.rounding import Wholes, in_whole_numbers
+from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray
 from lapwing.query.derivation.columns import Column, IndexArray
 from lapwing.query.derivation.comparing import differ
@@ -90,7 +91,11 @@ def adjusted(
     """Return released integers moved to where they can be true together, and the measures that moved.
 
     Args: measures: a number a cell of the question, of all its cells; deviations: their noise's standard deviations.
+    Raises: InvalidParameter for an answer that is made of others.
     """
+    if not question.measures and not question.keys:
+        reason = "An answer that is made of others has no consistent view"
+        raise InvalidParameter(f"{reason}; take `consistent()` of each of its `sources`.")
     constraints = limits(tuple(measures))
     if question.sets and not question.combined:  # which are not margins of tables that hold every combination
         nearest = _all(question, measures, deviations, constraints)

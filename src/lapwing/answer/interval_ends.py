@@ -47,6 +47,8 @@ def margins_of(
     for part in parts:
         if isinstance(part, OrderStatistic):
             margins[part.distribution] = chance
+        elif part not in mechanisms:  # a column of another answer, which has its own (`source_values`)
+            margins[part] = chance
         else:
             margins[part] = mechanisms[part].half_width(1 - chance) * part.step
     return margins

@@ -17,7 +17,7 @@ from lapwing.answer.column_facts import ColumnFacts, MeasureFacts
 from lapwing.answer.presentation import EndArray
 from lapwing.answer.python_values import Cell
 from lapwing.privacy.measures import Loss
-from lapwing.query.derivation.derived import KeyValue
+from lapwing.query.derivation.source_values import shows_key
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -112,7 +112,7 @@ def answer_document(answer: AnswerShown, confidence: Fraction) -> AnswerDocument
 
 def description_document(answer: "Answer") -> DescriptionDocument:
     """Return what is public about the columns of an answer: which are keys, and the noise of the others."""
-    keys = [output.name for output in answer.plan.outputs if isinstance(output.value, KeyValue)]
+    keys = [output.name for output in answer.plan.outputs if shows_key(output.value)]
     return {"keys": keys, "facts": [_facts_document(column) for column in answer.describe()]}
 
 

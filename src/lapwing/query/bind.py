@@ -24,7 +24,7 @@ from lapwing.query.aggregates.shared_rows import check_shared
 from lapwing.query.capabilities import EVERYTHING, Capabilities
 from lapwing.query.combined_keys import CombinedKeys
 from lapwing.query.derivation.derived import Derived, KeyValue, Output, measures_of
-from lapwing.query.expressions.calls import bind_expression, exact_number
+from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import ColumnReference, Literal, columns_of, require_bounded
 from lapwing.query.expressions.magnitudes import ValueBounds
 from lapwing.query.expressions.rows import RowScope, is_column, same_name
@@ -66,9 +66,9 @@ def bind(
         public. InvalidParameter for a parameter's value.
     """
     parsed, scope = parse(text, parameters), From(text=text, catalog=catalog, facts=facts)
-    item = getattr(parsed.select.args.get("from_"), "this", None)
 
     def bound(parsed: Parsed, names: Names) -> Plan:
+        item = getattr(parsed.select.args.get("from_"), "this", None)
         asked = partial(_bound, within=scope, bounds=bounds, capabilities=capabilities, names=names)
         if not isinstance(item, exp.Subquery) and not parsed.select.args.get("with_"):
             return asked(parsed)
@@ -81,7 +81,7 @@ def bind(
     except QueryRefused as refused:
         from lapwing.query.second_reading import bound_again  # here: most questions need none
 
-        return bound_again(refused, parsed, bound)
+        return bound_again(refused, parsed, bound, _outputs, text)
 
 
 def _bound(
@@ -203,17 +203,11 @@ def _keys(select: exp.Select, rows: RowScope, selection: Selection, facts: Publi
 
 def _aliased(node: exp.Expression, select: exp.Select, rows: RowScope) -> exp.Expression:
     """Resolve GROUP BY 1 and GROUP BY alias to what the SELECT list says there."""
-    if isinstance(node, exp.Literal) and not node.is_string:
-        position = exact_number(str(node.this), node, rows)
-        if position.denominator != 1 or not 1 <= position <= len(select.expressions):
-            raise rows.refusal(node, f"There is no column {node.this} in the SELECT list")
-        chosen: exp.Expression = select.expressions[int(position) - 1]
-        return chosen.this if type(chosen) is exp.Alias else chosen
-    if is_column(node) and not any(same_name(node.this, name) for source in rows.sources for name in source.columns):
-        items = [item for item in select.expressions if type(item) is exp.Alias]
-        named: list[exp.Expression] = [item.this for item in items if same_name(node.this, item.alias)]
-        return (named or [node])[0]
-    return node
+    if is_column(node) and any(same_name(node.this, name) for source in rows.sources for name in source.columns):
+        return node
+    from lapwing.query.from_clause.select_list import chosen  # here: most keys are columns
+
+    return chosen(node, select, rows)
 
 
 def _key(node: exp.Expression, rows: RowScope, selection: Selection, facts: PublicFacts) -> Key:

@@ -6,7 +6,7 @@ from lapwing.catalog.model import Budget
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import Number, exact, positive
 from lapwing.query.error_price import at_error
-from lapwing.query.joint_price import with_searches
+from lapwing.query.joint_price import calibrate_sources, with_searches
 from lapwing.query.missing_price import no_single_price
 from lapwing.query.plan import Plan
 from lapwing.query.quote import Quote, at_loss, bounds_of, request
@@ -31,6 +31,8 @@ def calibrate(
     delta = _given_once(delta, plan.asked.delta, "delta")
     if (epsilon is None) == (error is None):
         raise no_single_price(both=epsilon is not None)
+    if plan.composition is not None:
+        return calibrate_sources(plan, budget, epsilon=epsilon, delta=delta)
     question, selected = plan.question, bool(plan.question.private_keys) or delta is not None
     bounds = bounds_of(question, budget)
     keys_delta = delta_for_keys(question, budget, delta) if selected else Fraction(0)

@@ -5,11 +5,12 @@ from dataclasses import replace
 from fractions import Fraction
 
 from lapwing.catalog.model import Budget
-from lapwing.errors import InvalidParameter
+from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.privacy.amounts import Number, grid_down, positive
 from lapwing.privacy.measures import Loss
 from lapwing.query.aggregates.approximate_bounds import SHARE
 from lapwing.query.aggregates.truncation import THRESHOLD_SHARE
+from lapwing.query.composition import plans_asked
 from lapwing.query.plan import Plan
 from lapwing.query.quote import Quote, at_loss, at_price, bounds_of, request
 from lapwing.query.relations.contribution import PriceRequest
@@ -28,10 +29,11 @@ def calibrate_together(
     Args: delta: for all questions with private keys together.
     Raises: InvalidParameter if a question says a price of its own; QueryRefused as `calibrate`.
     """
-    if any(plan.asked != PriceRequest(weights=plan.asked.weights) for plan in plans):
+    leaves = [leaf for plan in plans for leaf in plans_asked(plan)]
+    if any(plan.asked != PriceRequest(weights=plan.asked.weights) for plan in (*plans, *leaves)):
         raise InvalidParameter("A question of a batch says its own price; leave it out, the batch has one.")
     loss = request(epsilon, budget)
-    questions = {plan.question: plan for plan in plans}
+    questions = {plan.question: plan for plan in leaves}
     choosing = sum(bool(question.private_keys) for question in questions)
     each = None if delta is None else grid_down(positive(delta, "delta") / max(1, choosing))
     counts = {question: len(question.measures) + bool(question.private_keys) for question in questions}
@@ -40,7 +42,22 @@ def calibrate_together(
         part = type(loss).from_amount(grid_down(loss.amount * counts[question] / max(1, sum(counts.values()))))
         keys_delta = delta_for_keys(question, budget, each)
         priced[question] = with_searches(plan, bounds_of(question, budget), part, budget, keys_delta)
-    return tuple(priced[plan.question] for plan in plans)
+
+    def quote(plan: Plan) -> Quote:
+        if plan.composition is None:
+            return priced[plan.question]
+        sources = tuple(map(quote, plan.composition.sources))
+        return Quote(question=plan.question, terms=(), loss=loss.nothing(), sources=sources)
+
+    return tuple(map(quote, plans))
+
+
+def calibrate_sources(plan: Plan, budget: Budget, *, epsilon: Number | None, delta: Number | None) -> Quote:
+    """Price the questions together that a plan is over, as a batch."""
+    if epsilon is None:
+        reason = "A question over the answers to others has no one error"
+        raise QueryRefused(reason, remedy="Give a price, epsilon, or ask for each of them at its error first.")
+    return calibrate_together([replace(plan, asked=PriceRequest())], budget, epsilon=epsilon, delta=delta)[0]
 
 
 def calibrate_found(plan: Plan, budget: Budget, priced: Quote) -> Quote:

@@ -35,6 +35,7 @@ from lapwing.query.relations.relation import (
 from lapwing.query.text.parameters import Parameters
 
 if TYPE_CHECKING:
+    from lapwing.query.composition import Composition
     from lapwing.query.search import Search
 
 
@@ -165,6 +166,7 @@ class Plan:
     Args:
         searches: they find the bounds that the question leaves open; until then it has the widest possible ones.
         unsettled: the sums that those bounds will change.
+        composition: the plans whose answers it is over, where it is over several; its own question is of nothing then.
     """
 
     question: Question
@@ -179,6 +181,7 @@ class Plan:
     explain: bool = False
     searches: "tuple[Search, ...]" = ()
     unsettled: frozenset[Measure] = frozenset()
+    composition: "Composition | None" = None
 
     def require_answerable(self) -> None:
         """Refuse to answer what asks for a price alone."""

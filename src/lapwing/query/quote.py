@@ -68,6 +68,7 @@ class Quote:
         terms: the measures with their noise; none if the question is `choosing`.
         loss: the price, without that of the searches.
         searches: the questions that find bounds for this one; they are bought first, each at its own price.
+        sources: of a plan that is over the answers to others, these in its place.
     """
 
     question: Question
@@ -76,6 +77,7 @@ class Quote:
     selecting: KeySelectionQuote | None = None
     searches: tuple["Quote", ...] = ()
     choosing: ChoiceQuote | None = None
+    sources: tuple["Quote", ...] = ()
 
     @property
     def delta(self) -> Fraction:

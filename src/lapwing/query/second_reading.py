@@ -5,8 +5,13 @@ No question that is answered as it stands is read twice, so that none becomes an
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
+from typing import Final
 
 from lapwing.errors import QueryRefused
+from lapwing.query.aggregates.compositions import Whole, compose
+from lapwing.query.aggregates.layers import UNIT_SHOWN, Outputs
+from lapwing.query.aggregates.unread_measures import without_unread_measures
 from lapwing.query.expressions.conversion import NEEDS_BOUNDS
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.from_clause.scope import rows_of
@@ -17,13 +22,32 @@ from lapwing.query.text.parse import Parsed
 
 Bound = Callable[[Parsed, Callable[..., RowScope]], Plan]
 """Binds a question, given what returns the names that expressions over rows may use."""
+MOST_READINGS: Final = 32
+"""SELECTs that a question may be made of, each of them as often as it is named."""
 
 
-def bound_again(refused: QueryRefused, parsed: Parsed, bound: Bound) -> Plan:
-    """Bind a question that was refused in other words, and with the bounds that it states itself.
+def bound_again(refused: QueryRefused, parsed: Parsed, bound: Bound, outputs: Outputs, text: str) -> Plan:
+    """Bind a question that was refused in other words, with the bounds that it states itself, or over other answers.
 
+    Args: outputs: binds a SELECT list.
     Raises: the refusal of the last reading.
     """
+    readings = count()  # each SELECT inside is read by itself, and may be named many times
+
+    def whole(parsed: Parsed) -> Plan:
+        if next(readings) >= MOST_READINGS:
+            reason = f"A question is made of more than {MOST_READINGS} answers"
+            raise QueryRefused(reason, remedy="Ask for some of them by themselves.")
+        try:
+            return bound(parsed, rows_of)
+        except QueryRefused as refused:
+            return _read(refused, parsed, bound, whole, outputs, text)
+
+    plan = _read(refused, parsed, bound, whole, outputs, text)
+    return plan if plan.composition is None else without_unread_measures(plan)
+
+
+def _read(refused: QueryRefused, parsed: Parsed, bound: Bound, whole: Whole, outputs: Outputs, text: str) -> Plan:
     spelled = respelled(parsed.select, parsed.arguments.keys())
     if spelled is not None:
         parsed = replace(parsed, select=spelled)
@@ -36,4 +60,12 @@ def bound_again(refused: QueryRefused, parsed: Parsed, bound: Bound) -> Plan:
             return bound(parsed, rows_as_stated)
         except QueryRefused:
             pass
-    raise refused
+    if refused.reason.startswith(UNIT_SHOWN):
+        raise refused
+    try:
+        plan = compose(parsed, refused, whole, outputs, text)
+    except QueryRefused as again:  # a SELECT inside that shows each unit: the question is about units
+        raise refused if again.reason.startswith(UNIT_SHOWN) else again from None
+    if plan is None:
+        raise refused
+    return plan

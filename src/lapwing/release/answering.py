@@ -14,7 +14,6 @@ from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.release.rare_notes import notes_on_races, notes_on_ranks, notes_on_selection, notes_on_shared
 from lapwing.release.release import release_all
 from lapwing.release.request import Access, Release, Request, Wordings
-from lapwing.release.searches import after_searches, searched, settled
 from lapwing.release.stored import wording_of
 from lapwing.release.usable import require_usable
 from lapwing.release.verdicts import MANY, MANY_ROWS, UNUSABLE, verdicts
@@ -25,6 +24,10 @@ def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...
 
     Guarantee, Raises: as `release_all`.
     """
+    if any(request.priced.sources for request in requests):
+        from lapwing.release.composing import answer_composed  # here: few questions are over the answers to others
+
+        return answer_composed(requests, access)
     if not access.timing.trusted:
         from lapwing.release.bounded_work import require_bounded_work  # here: what it loads, only a service needs
 
@@ -33,28 +36,15 @@ def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...
     notes = [notes_of(request.plan, request.priced) for request in requests]
     if UNUSABLE in str(notes):
         require_usable(requests, access)
-    access = replace(access, wording=_wordings(requests))
+    access = replace(access, wording=wordings_of(requests))
     if any(request.priced.searches for request in requests):
-        return _answers_after_searches(requests, access)
-    return _answers(requests, notes, _released(requests, access), {})
+        from lapwing.release.searching import answers_after_searches  # here: most questions leave no bounds to be found
+
+        return answers_after_searches(requests, access)
+    return answers_of(requests, notes, released(requests, access), {})
 
 
-def _answers_after_searches(requests: Sequence[Request], access: Access) -> tuple[Answer, ...]:
-    bounds = searched([request.priced for request in requests], access)
-    with after_searches(bounds.values()):
-        found = [settled(request, bounds, access) for request in requests]
-        notes = [(*notes_of(request.plan, request.priced), *said) for request, said in found]
-        asked = [request for request, _ in found]
-        released = _released(asked, replace(access, wording=_wordings(asked)))
-    # With the searches of each again, of which settled questions know nothing: they are a part of its cost.
-    paid = [
-        replace(request, priced=replace(request.priced, searches=before.priced.searches))
-        for (request, _), before in zip(found, requests, strict=True)
-    ]
-    return _answers(paid, notes, released, bounds)
-
-
-def _wordings(requests: Sequence[Request]) -> Wordings:
+def wordings_of(requests: Sequence[Request]) -> Wordings:
     """Return what was typed for each question, and for the searches that it takes."""
     if len(requests) == 1:  # without hashing its plan, which takes a part of all that a small question does
         return lambda _: wording_of(requests[0])
@@ -62,7 +52,7 @@ def _wordings(requests: Sequence[Request]) -> Wordings:
     return {priced.question: wording_of(one) for priced, one in pairs}.get
 
 
-def _released(requests: Sequence[Request], access: Access) -> Sequence[Release]:
+def released(requests: Sequence[Request], access: Access) -> Sequence[Release]:
     """Return the released numbers of each request: of a question that stands there twice, the same."""
     if len(requests) == 1:
         return release_all([requests[0].priced], access)
@@ -71,7 +61,7 @@ def _released(requests: Sequence[Request], access: Access) -> Sequence[Release]:
     return [released[request.priced.question] for request in requests]
 
 
-def _answers(
+def answers_of(
     requests: Sequence[Request],
     notes: Sequence[Sequence[str]],
     released: Sequence[Release],

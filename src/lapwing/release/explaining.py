@@ -1,22 +1,26 @@
 """What a question would be charged now, and how good its answer would be: from plan, catalog, ledger and limits."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
 from lapwing.catalog.model import Budget, Table
 from lapwing.errors import LapwingError
 from lapwing.ledger.state import State
-from lapwing.preview import LedgerPreview, PartPreview, Preview
+from lapwing.preview import ColumnPreview, LedgerPreview, PartPreview, Preview
 from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.filters import Account, fits
-from lapwing.privacy.measures import GaussianDP, PureDP
+from lapwing.privacy.measures import GaussianDP, Loss, PureDP
 from lapwing.query.calibrate import calibrate
+from lapwing.query.derivation.derived import Output
+from lapwing.query.derivation.source_values import SourceValue, UnionValue
 from lapwing.query.measure_names import measure_names
-from lapwing.query.quote import CONFIDENCE
-from lapwing.release.affordability import NO_LIMITS, affordability
+from lapwing.query.plan import Plan, Question
+from lapwing.query.quote import CONFIDENCE, Quote
+from lapwing.release.affordability import NO_LIMITS, Affordability, affordability
 from lapwing.release.answering import bound_of, notes_of, sum_of
+from lapwing.release.composing import in_place_of, source_columns
 from lapwing.release.previews import (
     at_widest,
     column_previews,
@@ -39,27 +43,86 @@ def explain(request: Request, state: State, access: Access, assuming_count: int 
 
     Raises: QueryRefused if its answer would be refused to somebody whose time is not trusted.
     """
+    asked = tuple({leaf.priced.question: leaf for leaf in in_place_of(request)}.values())
     if not access.timing.trusted:
         from lapwing.release.bounded_work import require_bounded_work  # here: what it loads, only a service needs
 
-        require_bounded_work([request], access)
+        require_bounded_work(asked, access)
+    bought = [_buying(leaf, access) for leaf in asked]
+    previews = [_preview(buying, state, access, assuming_count) for buying in bought]
+    if not request.priced.sources:
+        return previews[0]
+    plan, total = request.plan, previews[0]
+    each = dict(zip((leaf.priced.question for leaf in asked), zip(bought, previews, strict=True), strict=True))
+    tables = tuple({table.name: table for leaf in asked for table in leaf.plan.question.lineage}.values())
+    parts = [parts_charged(leaf.plan.question, state) for leaf in asked]
+    read = None if None in parts else tuple(dict.fromkeys(part for some in parts for part in some or ()))
+    price = sum_of([preview.price for preview in previews])
+    now = _now([quote for buying in bought for quote in buying.quotes], price, read, state, access)
+    return replace(
+        total,
+        cost=sum_of([preview.cost for preview in previews]),
+        price=price,
+        epsilon=price.to_epsilon(delta=access.catalog.budget.delta - access.catalog.budget.delta_keys),
+        share_of_remaining=_share(price, now.remaining),
+        remaining=now.remaining,
+        fits=now.fits,
+        refusal=now.refusal,
+        cells=None if plan.composition is None else plan.composition.most_rows,
+        unit=units_of(tables),
+        bound=bound_of(tables),
+        measures=tuple(measure for preview in previews for measure in preview.measures),
+        columns=tuple(_composed_column(plan, output, each, assuming_count) for output in plan.outputs),
+        notes=tuple(dict.fromkeys(note for preview in previews for note in preview.notes)),
+        delta=sum((preview.delta for preview in previews), Fraction(0)),
+        sharpens=any(preview.sharpens for preview in previews),
+        parts=_part_previews(read, state),
+        selection=next((preview.selection for preview in previews if preview.selection is not None), None),
+        elsewhere=None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Buying:
+    """What asking now would buy.
+
+    Args: request: with the bounds that are known; known: whether these are all; lookup: the answer that is stored, or
+        what is bought; quotes: what would be charged.
+    """
+
+    request: Request
+    notes: tuple[str, ...]
+    known: bool
+    searched: Mapping[Question, Release]
+    lookup: Release | Purchase
+    quotes: tuple[Quote, ...]
+
+    @property
+    def stored(self) -> bool:
+        """Whether it was bought before."""
+        return isinstance(self.lookup, Release)
+
+
+def _buying(request: Request, access: Access) -> _Buying:
     bounds = stored_searches(request.priced, access.ledger)
     if request.plan.searches and len(bounds) == len(request.plan.searches):
         request, notes = settled(request, bounds, access)
     else:
         notes = notes_before(request.plan, request.priced)
-    plan, priced, budget = request.plan, request.priced, access.catalog.budget
+    plan, priced = request.plan, request.priced
     # What a question with unknown bounds would release is not known yet, nor whether it is stored.
-    key = key_of(plan.question)
-    known = not plan.unsettled
+    key, known = key_of(plan.question), not plan.unsettled
     lookup = look_up(priced, key, access.ledger.answers(key)) if known else Purchase(key=key, bought=priced)
-    stored = isinstance(lookup, Release)
-    bought = priced if isinstance(lookup, Release) else lookup.bought
-    buying = [*(search for search in priced.searches if search.question not in bounds), bought]
-    price = sum_of([one.loss for one in buying])
-    parts = parts_charged(plan.question, state)
-    now = affordability(
-        () if stored else buying,
+    searches = [search for search in priced.searches if search.question not in bounds]
+    own = () if isinstance(lookup, Release) else (lookup.bought,)
+    return _Buying(request=request, notes=notes, known=known, searched=bounds, lookup=lookup, quotes=(*searches, *own))
+
+
+def _now(
+    quotes: Sequence[Quote], price: Loss, parts: tuple[str, ...] | None, state: State, access: Access
+) -> Affordability:
+    return affordability(
+        quotes,
         price,
         parts,
         state=state,
@@ -67,12 +130,25 @@ def explain(request: Request, state: State, access: Access, assuming_count: int 
         principal=access.principal,
         limits=NO_LIMITS if access.limits is None else access.limits(),
     )
-    names = measure_names(plan)
+
+
+def _share(price: Loss, remaining: Loss) -> float:
+    return float(price.amount / remaining.amount) if remaining.amount else float("inf")
+
+
+def _preview(buying: _Buying, state: State, access: Access, assuming_count: int | None) -> Preview:
+    """Return the preview of one question that touches data."""
+    plan, priced, stored = buying.request.plan, buying.request.priced, buying.stored
+    whole = buying.quotes if not stored else (*buying.quotes, priced)
+    price = sum_of([one.loss for one in whole])
+    parts = parts_charged(plan.question, state)
+    now = _now(() if stored else buying.quotes, price, parts, state, access)
+    budget, names = access.catalog.budget, measure_names(plan)
     return Preview(
         cost=price.nothing() if stored else price,
         price=price,
         epsilon=price.to_epsilon(delta=budget.delta - budget.delta_keys),
-        share_of_remaining=float(price.amount / now.remaining.amount) if now.remaining.amount else float("inf"),
+        share_of_remaining=_share(price, now.remaining),
         remaining=now.remaining,
         fits=now.fits,
         refusal=now.refusal if stored or now.refusal is not None else refusal_of(plan),
@@ -81,13 +157,33 @@ def explain(request: Request, state: State, access: Access, assuming_count: int 
         bound=bound_of(plan.question.lineage),
         measures=(*previews_of(priced, plan.searches), *at_widest(plan, priced, measure_previews(priced, names))),
         columns=unpromised(plan, column_previews(plan, priced, names, assuming_count)),
-        notes=(*notes_of(plan, priced), *notes),
+        notes=(*notes_of(plan, priced), *buying.notes),
         delta=priced.delta,
-        sharpens=not isinstance(lookup, Release) and lookup.further is not None,
+        sharpens=isinstance(buying.lookup, Purchase) and buying.lookup.further is not None,
         assuming_count=assuming_count,
         parts=_part_previews(parts, state),
         selection=selection_preview(priced),
-        elsewhere=_elsewhere(request, state, budget) if known and not stored else None,
+        elsewhere=_elsewhere(buying.request, state, budget) if buying.known and not stored else None,
+    )
+
+
+def _composed_column(
+    plan: Plan, output: Output, each: Mapping[Question, tuple[_Buying, Preview]], assuming_count: int | None
+) -> ColumnPreview:
+    """Describe a column that is computed from those of other answers: its error is theirs where it is one of them."""
+    parts: list[ColumnPreview] = []
+    for leaf, value in source_columns(plan, output.value):
+        request = each[leaf.question][0].request
+        own = next((own for own in leaf.outputs if own.value == value), Output(name=output.name, value=value))
+        one = replace(leaf, outputs=(own,))
+        parts += column_previews(one, request.priced, measure_names(one), assuming_count)
+    widths = [part.half_width for part in parts]
+    alone = isinstance(output.value, SourceValue | UnionValue) and None not in widths
+    return ColumnPreview(
+        name=output.name,
+        rests_on=tuple(dict.fromkeys(name for part in parts for name in part.rests_on)),
+        half_width=max((width or 0.0 for width in widths), default=None) if alone else None,
+        selected=any(part.selected for part in parts),
     )
 
 

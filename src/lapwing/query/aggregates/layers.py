@@ -16,6 +16,7 @@ aggregate and would show rows, is the SELECT inside taken for the question. So n
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -35,6 +36,7 @@ from lapwing.query.from_clause.select_list import starred
 from lapwing.query.plan import Plan, without_unread
 from lapwing.query.text.parse import Parsed
 
+Query = TypeVar("Query", bound=exp.Expression)
 Outputs = Callable[[exp.Select, SelectScope, Requests], tuple[Output, ...]]
 """Binds a SELECT list."""
 _CLAUSES = (
@@ -42,6 +44,8 @@ _CLAUSES = (
 )  # fmt: skip
 UNIT_SHOWN = "Grouping by the privacy unit"
 """How the refusal begins of a SELECT that is a question about units, and no answer."""
+OVER_ANSWER = "A SELECT over the answer of another does not go with"
+"""How the refusal begins of what one pass over an answer cannot do."""
 
 
 def bind_layers(parsed: Parsed, bound: Callable[[Parsed], Plan], outputs: Outputs, text: str) -> Plan:
@@ -63,7 +67,7 @@ def bind_layers(parsed: Parsed, bound: Callable[[Parsed], Plan], outputs: Output
         if first is not None and not plan.question.measures:
             reason = "The SELECT inside shows keys alone, public ones whether or not any row has them"
             raise QueryRefused(reason, remedy="Ask for COUNT(DISTINCT x), or show COUNT(*) beside the keys.")
-        return _Layer(plan, inner, text, outputs).over(parsed.select)
+        return Layer(plan, inner, text, outputs).over(parsed.select)
     except QueryRefused as refused:
         if first is not None and refused.reason.startswith(UNIT_SHOWN):
             raise first from None
@@ -71,7 +75,7 @@ def bind_layers(parsed: Parsed, bound: Callable[[Parsed], Plan], outputs: Output
 
 
 @dataclass(frozen=True, slots=True)
-class _Inner:
+class Inner:
     """A SELECT inside another, what it is called there, and its columns, if they are renamed."""
 
     select: exp.Select
@@ -79,70 +83,79 @@ class _Inner:
     columns: tuple[str, ...]
 
 
-def _inside(select: exp.Select, rows: RowScope) -> _Inner | None:
+def _inside(select: exp.Select, rows: RowScope) -> Inner | None:
     """Return what a SELECT is over, if that is one other SELECT which aggregates, or is over such."""
     clause = select.args.get("from_")
     item = getattr(clause, "this", None)
     if clause is None or select.args.get("joins") or not isinstance(item, exp.Subquery | exp.Table):
         return None
-    found, before = (item.this, _named(select)) if isinstance(item, exp.Subquery) else _of_name(item, select)
+    found, before = (item.this, common_tables(select)) if isinstance(item, exp.Subquery) else named_before(item, select)
     if not isinstance(found, exp.Select):
         return None
-    found = _with(found, before)
+    found = with_common_tables(found, before)
     if not is_aggregated(found) and _inside(found, rows) is None:
         return None
     rows.only(clause, "this")
     rows.only(item, "this", "alias")
     if isinstance(item, exp.Table):
-        _checked(item.this, rows)
-    for place, table in enumerate(_named(select)):
-        rows.only(select.args["with_"], "expressions")
-        rows.only(table, "this", "alias")
-        rows.only(table.args["alias"], "this")
-        _checked(table.args["alias"].this, rows)
+        checked_name(item.this, rows)
+    for place, table in enumerate(checked_common_tables(select, rows)):
         if isinstance(item, exp.Table) and place > len(before):
             raise rows.refusal(table, f"Nothing names the subquery '{table.alias}'", "Leave it out.")
     alias = item.args.get("alias")
     if alias is None:
-        return _Inner(found, str(item.name) or "subquery", ())
+        return Inner(found, str(item.name) or "subquery", ())
     rows.only(alias, "this", *(["columns"] if isinstance(alias.args.get("columns"), list) else []))
-    columns = tuple(_checked(column, rows) for column in alias.args.get("columns") or ())
-    return _Inner(found, _checked(alias.this, rows), columns)
+    columns = tuple(checked_name(column, rows) for column in alias.args.get("columns") or ())
+    return Inner(found, checked_name(alias.this, rows), columns)
 
 
-def _checked(column: exp.Expression, rows: RowScope) -> str:
+def checked_name(column: exp.Expression, rows: RowScope) -> str:
+    """Return the name that an identifier is."""
     rows.only(column, "this", "quoted")
     return str(column.name)
 
 
-def _with(select: exp.Select, before: Sequence[exp.Expression]) -> exp.Select:
-    """Return a SELECT that may name common table expressions which stand before it."""
+def checked_common_tables(select: exp.Expression, rows: RowScope) -> list[exp.Expression]:
+    """Return the common table expressions of a query, having refused what is not understood of them."""
+    tables = common_tables(select)
+    for table in tables:
+        rows.only(select.args["with_"], "expressions")
+        rows.only(table, "this", "alias")
+        rows.only(table.args["alias"], "this")
+        checked_name(table.args["alias"].this, rows)
+    return tables
+
+
+def with_common_tables(select: Query, before: Sequence[exp.Expression]) -> Query:
+    """Return a query that may name common table expressions which stand before it."""
     if not before:
         return select
     select = select.copy()
-    select.set("with_", exp.With(expressions=[*before, *_named(select)]))
+    select.set("with_", exp.With(expressions=[*before, *common_tables(select)]))
     return select
 
 
-def _named(select: exp.Select) -> list[exp.Expression]:
+def common_tables(select: exp.Expression) -> list[exp.Expression]:
+    """Return the common table expressions of a query."""
     clause = select.args.get("with_")
     return [] if clause is None else list(clause.expressions)
 
 
-def _of_name(item: exp.Table, select: exp.Select) -> tuple[exp.Expression | None, list[exp.Expression]]:
+def named_before(item: exp.Table, select: exp.Select) -> tuple[exp.Expression | None, list[exp.Expression]]:
     """Return the common table expression that FROM names, and those before it, which it may name."""
     before: list[exp.Expression] = []
-    for node in _named(select):
+    for node in common_tables(select):
         if isinstance(item.this, exp.Identifier) and same_name(item.this, str(node.alias)):
             return node.this, before
         before.append(node)
     return None, []
 
 
-class _Layer:
-    """A SELECT over the answer of a plan."""
+class Layer:
+    """A SELECT over the answer of a plan: of one question, or one that is made of several (`compositions`)."""
 
-    def __init__(self, plan: Plan, inner: _Inner, text: str, outputs: Outputs) -> None:
+    def __init__(self, plan: Plan, inner: Inner, text: str, outputs: Outputs) -> None:
         self._plan, self._inner, self._outputs = plan, inner, outputs
         names = inner.columns or tuple(output.name for output in plan.outputs)
         nothing = Literal(value=None, type=NULL)
@@ -212,7 +225,7 @@ class _Layer:
         )
 
     def _refused(self, node: exp.Expression, what: str, remedy: str) -> QueryRefused:
-        return self._rows.refusal(node, f"A SELECT over the answer of another does not go with {what}", remedy)
+        return self._rows.refusal(node, f"{OVER_ANSWER} {what}", remedy)
 
     # ---- the text, so that it can be bound like that of one SELECT --------------------------------------------------
 
@@ -221,7 +234,7 @@ class _Layer:
         for column in list(select.find_all(exp.Column)):
             qualifier = column.args.get("table")
             if isinstance(qualifier, exp.Identifier) and same_name(qualifier, self._inner.name):
-                _checked(qualifier, self._rows)
+                checked_name(qualifier, self._rows)
                 column.set("table", None)
 
     def _without_stars(self, select: exp.Select) -> None:
@@ -268,7 +281,7 @@ class _Layer:
             return chosen
         if is_column(node) and not any(same_name(node.this, name) for name in self._names):
             self._rows.only(node, "this")
-            _checked(node.this, self._rows)
+            checked_name(node.this, self._rows)
             for item, value in zip(select.expressions, items, strict=True):
                 if type(item) is exp.Alias and same_name(node.this, item.alias):
                     named: exp.Expression = value.copy()
@@ -312,7 +325,7 @@ def _placed(clause: exp.Expression, outputs: Sequence[Output], rows: RowScope) -
         for place, output in enumerate(outputs, start=1):
             if is_column(term.this) and term.this.args.get("table") is None and same_name(term.this.this, output.name):
                 rows.only(term.this, "this")
-                _checked(term.this.this, rows)
+                checked_name(term.this.this, rows)
                 term.set("this", exp.Literal.number(place))
     return clause
 
@@ -334,12 +347,20 @@ def _both(*conditions: Derived | None) -> Derived | None:
 
 def _settled(plan: Plan) -> Plan:
     """Leave out the measures that nothing rests on any more, unless the question says what each of them may cost."""
-    conditions = [condition for condition in (plan.having, plan.qualify) if condition is not None]
-    values = [*(output.value for output in plan.outputs), *conditions, *(term.value for term in plan.order)]
-    read = {measure for value in values for measure in measures_of(value)}
-    question, asked = plan.question, plan.asked
-    if not read or read == set(question.measures) or plan.searches or asked.shares or asked.weights:
+    question, read = plan.question, {measure for value in shown(plan) for measure in measures_of(value)}
+    if plan.composition is not None or not read or not may_leave_out(plan) or read == set(question.measures):
         return plan
     measures = tuple(measure for measure in question.measures if measure in read)
     selection = without_unread(question.selection, question.keys, measures)
     return replace(plan, question=replace(question, measures=measures, selection=selection))
+
+
+def shown(plan: Plan) -> list[Derived]:
+    """Return all that a plan shows, or chooses and sorts rows by."""
+    conditions = [condition for condition in (plan.having, plan.qualify) if condition is not None]
+    return [*(output.value for output in plan.outputs), *conditions, *(term.value for term in plan.order)]
+
+
+def may_leave_out(plan: Plan) -> bool:
+    """Tell whether measures may be left out: not where the question says what each of them may cost."""
+    return not (plan.searches or plan.asked.shares or plan.asked.weights)

@@ -8,7 +8,7 @@ that their parts fit together, so that nothing can fail once the answer is paid.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import ClassVar, Protocol, final
+from typing import TYPE_CHECKING, ClassVar, Protocol, final
 
 from lapwing.exact.arrays import IntArray
 from lapwing.query.derivation import rationals
@@ -28,6 +28,9 @@ from lapwing.query.derivation.noisy_trees import NoisyTrees
 from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.distribution import Distribution
 from lapwing.query.measures import Key, Measure
+
+if TYPE_CHECKING:
+    from lapwing.query.derivation.source_values import SourceCells
 
 
 class Derived(Protocol):
@@ -189,7 +192,7 @@ class NoisyCells:
 
     Args: size: the number of cells; measures: integers, in steps of their measure; keys: by the texts of keys;
         margins: of the intervals whose ends a question uses; trees: of the measures that are distributions; over: what
-        window functions are in each (`window_values`).
+        window functions are in each (`window_values`); sources: rows of other answers that they are made of.
     """
 
     size: int
@@ -198,6 +201,7 @@ class NoisyCells:
     margins: Margins
     trees: Mapping[Distribution, NoisyTrees] = field(default_factory=dict)
     over: Mapping[Derived, Column] = field(default_factory=dict)
+    sources: "tuple[SourceCells, ...]" = ()
 
     def taken(self, places: IndexArray) -> "NoisyCells":
         """Return some cells, in the order of `places`."""
@@ -208,6 +212,7 @@ class NoisyCells:
             keys={name: labels.taken(places) for name, labels in self.keys.items()},
             trees={measure: trees.taken(places) for measure, trees in self.trees.items()},
             over={over: column.taken(places) for over, column in self.over.items()},
+            sources=tuple(source.taken(places) for source in self.sources),
         )
 
     def column(self, derived: Derived) -> Column:

@@ -31,6 +31,7 @@ from lapwing.query.text.syntax_refusals import (
     not_a_select,
     not_a_table_expression,
     not_understood,
+    over_union,
     top_refused,
 )  # fmt: skip
 
@@ -168,6 +169,8 @@ def _tree(tokens: list[Token], text: str) -> exp.Select:
         raise not_understood(error) from None
     finally:
         _PARSING.reset(quiet)
+    if isinstance(statement, exp.Union):
+        statement = over_union(statement)
     if not isinstance(statement, exp.Select):
         raise not_a_select(statement)
     nodes, depth = _nodes(statement)

@@ -37,6 +37,15 @@ def not_a_select(statement: object) -> QueryRefused:
     return QueryRefused(f"{type(statement).__name__.upper()} is not a question", remedy=ALLOWED)
 
 
+def over_union(union: exp.Union) -> exp.Select:
+    """Return SELECT * over answers that stand below each other, as the one question that they are."""
+    clauses = {name: union.args.pop(name) for name in ("with_", "order", "limit", "offset") if union.args.get(name)}
+    select = exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Subquery(this=union)))
+    for name, clause in clauses.items():
+        select.set(name, clause)
+    return select
+
+
 def not_a_table_expression(part: exp.CTE, text: str) -> QueryRefused:
     """Return the refusal of a common table expression that is no query."""
     position = position_of(part.args["alias"], text)

@@ -8,6 +8,7 @@ from typing import Final, final
 from lapwing.catalog.model import Catalog, Table
 from lapwing.engines import open_engine
 from lapwing.errors import CatalogError, QueryRefused
+from lapwing.query.composition import MOST_ROWS, plans_asked
 from lapwing.query.plan import Plan, Question
 from lapwing.query.work import work
 
@@ -70,14 +71,15 @@ def cost_of(plans: Sequence[Plan], speed: Speed, *, indexed: bool, share: int = 
     Args: indexed: whether the tables have indexes; share: how many question processes share a processor.
     Raises: QueryRefused if the deadline would be later than `LONGEST`.
     """
-    questions = [question for plan in plans for question in (*(one.question for one in plan.searches), plan.question)]
+    leaves = [leaf for plan in plans for leaf in plans_asked(plan)]
+    questions = [question for plan in leaves for question in (*(one.question for one in plan.searches), plan.question)]
     seconds = (
         speed.question * len(questions)
         + speed.nanosecond * sum(map(nanoseconds, questions))
         + (0.0 if indexed else speed.row * sum(map(rows, questions)))
-        + speed.number * sum(map(numbers, questions))
+        + speed.number * (sum(map(numbers, questions)) + sum(map(composed_numbers, plans)))
     )
-    cost = Cost(seconds=seconds * share, steps=2 if any(plan.searches for plan in plans) else 1)
+    cost = Cost(seconds=seconds * share, steps=2 if any(plan.searches for plan in leaves) else 1)
     if cost.deadline > LONGEST:
         raise QueryRefused(
             f"This may take {seconds:,.0f} seconds, if the tables have as many rows as their rows_at_most says. Its "
@@ -130,3 +132,12 @@ def numbers(question: Question) -> int:
     """Return how many numbers get noise: of private keys, as many cells as there may be rows."""
     cells = rows(question) if question.cells is None else question.cells
     return cells * (len(question.numbers) + sum(sum(measure.sizes) for measure in question.distributions))
+
+
+def composed_numbers(plan: Plan) -> int:
+    """Return how many numbers are in the rows of an answer that is made of others, and of those."""
+    if plan.composition is None:
+        return 0
+    most = plan.composition.most_rows
+    columns = len(plan.outputs) + sum(len(source.outputs) for source in plan.composition.sources)
+    return (MOST_ROWS if most is None else most) * columns + sum(map(composed_numbers, plan.composition.sources))

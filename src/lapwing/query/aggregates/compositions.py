@@ -1,0 +1,353 @@
+"""A SELECT over the answers to several others: joined, below each other with UNION ALL, or one number beside a table.
+
+    WITH a AS (SELECT plan, COUNT(*) AS n … GROUP BY plan), b AS (…) SELECT a.plan, a.n / b.n FROM a JOIN b USING (plan)
+    SELECT plan, COUNT(*) / (SELECT COUNT(*) FROM visits) AS share FROM visits GROUP BY plan
+
+Each SELECT inside is a question of its own, bound as one that stands alone, so that its answer is found and stored
+under the same name; however often a common table expression is named, it is one question. They are released together,
+at one price. What stands around them touches released rows only: it is post-processing, costs nothing and cannot leak.
+
+A question is read so only where it is refused otherwise (`second_reading`): no text has two meanings.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sqlglot import exp
+
+from lapwing.errors import QueryRefused
+from lapwing.query.aggregates.layers import (
+    OVER_ANSWER,
+    Inner,
+    Layer,
+    Outputs,
+    checked_common_tables,
+    checked_name,
+    common_tables,
+    with_common_tables,
+)
+from lapwing.query.aggregates.outputs import bind_output
+from lapwing.query.aggregates.scalar_subqueries import around_answer, scalars_in
+from lapwing.query.aggregates.scope import Requests, SelectScope
+from lapwing.query.aggregates.source_names import SourceNames, in_words_of_the_text, written
+from lapwing.query.composition import MOST_ROWS, Composition, JoinKind, SourceJoin, plans_asked
+from lapwing.query.derivation.derive import FunctionCall, compute
+from lapwing.query.derivation.derived import Derived, Output, values_in
+from lapwing.query.derivation.source_values import SourceValue, UnionValue
+from lapwing.query.expressions.rows import RowScope, same_name
+from lapwing.query.from_clause.groupings import is_aggregated
+from lapwing.query.plan import Plan, Question
+from lapwing.query.relations.contribution import PriceRequest
+from lapwing.query.text.parse import Parsed
+
+Whole = Callable[[Parsed], Plan]
+"""Binds a question in every way in which one is read."""
+_MOST_DEPTH: Final = 16
+"""SELECTs over answers that stand in each other."""
+_SIDES: Final[dict[str, JoinKind]] = {"": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full"}
+_NEEDS_KEYS = "Join them where their keys are equal: a JOIN b USING (plan)."
+
+
+def compose(parsed: Parsed, refused: QueryRefused, whole: Whole, outputs: Outputs, text: str) -> Plan | None:
+    """Bind a question over the answers to others; None if it is none.
+
+    Args: refused: why it is not answered as a question over rows, or over one answer.
+    Raises: QueryRefused if it is one, and is not answered.
+    """
+    composer = _Composer(parsed, whole, outputs, RowScope(text=text))
+    items = composer.items(parsed.select)
+    if items is not None:
+        first = items[0].query
+        plain = len(items) == 1 and isinstance(first, exp.Select) and is_aggregated(first)
+        if plain and not any(scalars_in(parsed.select)) and not refused.reason.startswith(OVER_ANSWER):
+            return None
+        return composer.over(items, parsed.select)
+    split = around_answer(parsed.select, RowScope(text=text))
+    if split is None:
+        return None
+    return composer.over([] if split.inner is None else [_Item(query=split.inner, name=None)], split.outer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Item:
+    """What stands in FROM: a query, its name if it has one, what it may name, and its columns if they are renamed."""
+
+    query: exp.Expression
+    name: str | None
+    outside: tuple[exp.Expression, ...] = ()
+    columns: tuple[str, ...] = ()
+
+
+class _Composer:
+    def __init__(self, parsed: Parsed, whole: Whole, outputs: Outputs, rows: RowScope) -> None:
+        self._parsed, self._whole, self._outputs, self._rows = parsed, whole, outputs, rows
+        self._looked_at: dict[int, bool] = {}
+
+    # ---- what stands in FROM ----------------------------------------------------------------------------------------
+
+    def items(self, select: exp.Select, outside: Sequence[exp.Expression] = (), depth: int = 0) -> list[_Item] | None:
+        """Return what FROM names, None unless all of it are answers to questions.
+
+        Args: outside: common table expressions that it may name beside its own; depth: how many SELECTs it stands in.
+        """
+        clause = select.args.get("from_")
+        if clause is None or depth > _MOST_DEPTH:
+            return None
+        visible = (*outside, *checked_common_tables(select, self._rows))
+        nodes = [clause.this, *(join.this for join in select.args.get("joins") or ())]
+        found = [self._item(node, visible, depth) for node in nodes]
+        items = [item for item in found if item is not None]
+        return items if len(items) == len(nodes) else None
+
+    def _item(self, node: exp.Expression, visible: Sequence[exp.Expression], depth: int) -> _Item | None:
+        rows, alias = self._rows, node.args.get("alias")
+        if isinstance(node, exp.Subquery):
+            query = _bare(node.this)
+        elif isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+            place = next((i for i, table in enumerate(visible) if same_name(node.this, str(table.alias))), None)
+            if place is None:
+                return None
+            query, visible = _bare(visible[place].this), visible[:place]
+        else:
+            return None
+        if not self._is_answer(query, visible, depth):
+            return None
+        rows.only(node, "this", "alias")
+        if alias is None:
+            return _Item(query=query, outside=tuple(visible), name=node.name or None)
+        rows.only(alias, "this", *(["columns"] if isinstance(alias.args.get("columns"), list) else []))
+        columns = tuple(checked_name(column, rows) for column in alias.args.get("columns") or ())
+        return _Item(query=query, outside=tuple(visible), name=checked_name(alias.this, rows), columns=columns)
+
+    def _is_answer(self, query: exp.Expression, visible: Sequence[exp.Expression], depth: int) -> bool:
+        """Tell whether a query is a question, or over the answers to such; each is looked at once."""
+        if id(query) not in self._looked_at:
+            if isinstance(query, exp.Union):
+                inside = (*visible, *common_tables(query))
+                answer = all(self._is_answer(leg, inside, depth + 1) for leg in _legs(query))
+            else:
+                answer = isinstance(query, exp.Select) and (
+                    is_aggregated(query) or self.items(query, visible, depth + 1) is not None
+                )
+            self._looked_at[id(query)] = answer
+        return self._looked_at[id(query)]
+
+    def _source(self, query: exp.Expression) -> Plan:
+        if isinstance(query, exp.Union):
+            return self._union(query)
+        if not isinstance(query, exp.Select):
+            raise self._rows.refusal(query, "This is no SELECT", "Write SELECT … GROUP BY ….")
+        # The price is that of all of them together; what else is said about privacy holds for each of them.
+        options = replace(self._parsed.options, epsilon=None, delta=None)
+        plan = self._whole(replace(self._parsed, select=query, options=options, explain=False))
+        if not any(leaf.question.measures for leaf in plans_asked(plan)):
+            reason = "A SELECT inside shows keys alone, public ones whether or not any row has them"
+            raise self._rows.refusal(query, reason, "Show COUNT(*) beside the keys.")
+        if any(leaf.searches for leaf in plans_asked(plan)):
+            reason = "Bounds that are to be found first do not go into a question over several answers"
+            raise self._rows.refusal(query, reason, "Write the bounds, or declare them in the catalog.")
+        return plan
+
+    def _composed(self, composition: Composition, outputs: Sequence[Output]) -> Plan:
+        rows, options = composition.most_rows, self._parsed.options
+        if rows is not None and rows > MOST_ROWS:
+            reason = f"The answer would be made of up to {rows:,} rows, and at most {MOST_ROWS:,} are joined"
+            raise QueryRefused(reason, remedy=_NEEDS_KEYS)
+        return Plan(
+            question=Question(selection=composition.sources[0].question.selection, keys=(), measures=()),
+            keys=(),
+            outputs=tuple(outputs),
+            asked=PriceRequest(epsilon=options.epsilon, delta=options.delta),
+            explain=self._parsed.explain,
+            composition=composition,
+        )
+
+    # ---- UNION ALL --------------------------------------------------------------------------------------------------
+
+    def _union(self, union: exp.Union) -> Plan:
+        rows, before = self._rows, common_tables(union)
+        legs = [self._source(_with_named(leg, before)) for leg in _legs(union)]
+        for node in _unions(union):
+            rows.only(node, "this", "expression", "distinct", "with_")
+            if node.args.get("distinct"):
+                reason = "UNION would leave out rows of answers with the same noisy numbers"
+                raise rows.refusal(node.expression, reason, "Write UNION ALL.")
+        first, *others = legs
+        if any(len(leg.outputs) != len(first.outputs) for leg in others):
+            reason = "UNION ALL is of answers with the same number of columns"
+            raise rows.refusal(union.expression, reason, "Add or leave out some.")
+        outputs = []
+        for column, output in enumerate(first.outputs):
+            values = tuple(
+                SourceValue(source=place, value=leg.outputs[column].value, optional=True)
+                for place, leg in enumerate(legs)
+            )
+            with rows.pointing(union.expression):
+                shape = compute("coalesce", *values).shape
+            outputs.append(Output(name=output.name, value=UnionValue(values=values, shape=shape)))
+        return self._composed(Composition(sources=tuple(legs), joins=None), outputs)
+
+    # ---- joins ------------------------------------------------------------------------------------------------------
+
+    def over(self, items: Sequence[_Item], select: exp.Select) -> Plan:
+        """Return the plan of a SELECT over the answers that FROM names."""
+        select, names, joins = select.copy(), SourceNames(self._rows), list[SourceJoin]()
+        clauses = [None, *(select.args.get("joins") or ())]
+        where = select.args.get("where")
+        plain = all(_kind(clause) == "inner" for clause in clauses if clause is not None)
+        equalities = _conjuncts(where.this) if plain and where is not None else []
+        for item, clause in zip(items, clauses, strict=False):
+            place = names.add(self._source(_with_named(item.query, item.outside)), item.name, item.columns, item.query)
+            if clause is not None:
+                joins.append(self._join(clause, place, names, equalities))
+        joins += self._scalars(select, names)
+        del joins[len(names.plans) - 1 :]  # of what has no FROM, the first has nothing to be joined to
+        for name in ("with_", "from_", "joins"):
+            select.set(name, None)
+        names.write_stars(select)
+        if select.args.get("distinct") is not None and not is_aggregated(select):
+            self._group_by_all(select)
+        names.rename(select)
+        composition = Composition(sources=tuple(names.plans), joins=tuple(joins))
+        outputs = [Output(name=name, value=value) for name, value in names.aliases().items()]
+        base = self._composed(composition, outputs)
+        try:
+            return Layer(base, Inner(select, "answer", ()), self._rows.text, self._outputs).over(select)
+        except QueryRefused as refused:
+            reason, remedy = (in_words_of_the_text(part) for part in (refused.reason, refused.remedy))
+            raise QueryRefused(reason, remedy=remedy, position=refused.position) from None
+
+    def _group_by_all(self, select: exp.Select) -> None:
+        """Write DISTINCT as GROUP BY: equal rows are one."""
+        self._rows.only(select.args["distinct"])
+        items = [item.this if type(item) is exp.Alias else item for item in select.expressions]
+        select.set("group", exp.Group(expressions=[item.copy() for item in items]))
+        select.set("distinct", None)
+
+    def _join(
+        self, clause: exp.Expression, place: int, names: SourceNames, equalities: Sequence[exp.Expression]
+    ) -> SourceJoin:
+        """Bind how a source is joined; inner joins know what WHERE says is equal, too."""
+        self._rows.only(clause, "this", "side", "kind", "on", "using")
+        kind = _kind(clause)
+        if kind is None or str(clause.args.get("kind") or "").upper() not in ("", "INNER", "CROSS", "OUTER"):
+            reason = "Answers are joined by JOIN, LEFT, RIGHT, FULL or CROSS JOIN"
+            raise self._rows.refusal(clause.this, reason, _NEEDS_KEYS)
+        pairs = [names.use(column, place) for column in clause.args.get("using") or ()]
+        others: list[Derived] = []
+        on = clause.args.get("on")
+        for node in [] if on is None else _conjuncts(on):
+            condition = self._condition(node, names)
+            pair = _pair(condition, place)
+            if pair is None:
+                others.append(condition)
+            else:
+                pairs.append(pair)
+        for node in equalities:
+            pair = _pair(self._condition(node, names), place) if _is_between(node, names, place) else None
+            pairs += [] if pair is None else [pair]
+        if kind in ("left", "full"):
+            names.make_optional([place])
+        if kind in ("right", "full"):
+            names.make_optional(range(place))
+        both = compute("and", *others) if len(others) > 1 else others[0] if others else None
+        return SourceJoin(kind=kind, pairs=tuple(pairs), condition=both)
+
+    def _condition(self, node: exp.Expression, names: SourceNames) -> Derived:
+        holder = exp.Paren(this=node.copy())
+        names.rename(holder)
+        selection = names.plans[0].question.selection
+        scope = SelectScope(rows=self._rows, selection=selection, keys=(), aliases=names.aliases())
+        condition = bind_output(holder, scope, Requests())
+        if condition.shape != "boolean":
+            raise self._rows.refusal(node, f"ON needs a condition, not {condition.shape}", "Write a comparison.")
+        return condition
+
+    # ---- one number -------------------------------------------------------------------------------------------------
+
+    def _scalars(self, select: exp.Select, names: SourceNames) -> Iterator[SourceJoin]:
+        """Join the subqueries that stand for one number each, and write a column in the place of each."""
+        before, rows = checked_common_tables(self._parsed.select, self._rows), self._rows
+        for node in list(scalars_in(select)):
+            rows.only(node, "this")
+            query = _with_named(_bare(node.this), before)
+            one = isinstance(query, exp.Select) and is_aggregated(query)
+            if not one or any(query.args.get(name) is not None for name in ("group", "qualify", "distinct", "offset")):
+                reason = "A subquery in the place of a number is not surely one row"
+                raise rows.refusal(node, reason, "Write an aggregate without GROUP BY: (SELECT AVG(n) FROM a).")
+            place = names.add(self._source(query), None, (), query, hidden=True)
+            if len(names.columns[place]) != 1:
+                raise rows.refusal(node, "A subquery in the place of a number has one column", "Leave out the others.")
+            names.make_optional([place])
+            (name,) = names.columns[place]
+            node.replace(written((place, name)))
+            yield SourceJoin(kind="left")
+
+
+def _kind(clause: exp.Expression) -> JoinKind | None:
+    return _SIDES.get(str(clause.args.get("side") or "").upper())
+
+
+def _is_between(node: exp.Expression, names: SourceNames, place: int) -> bool:
+    """Tell whether a condition of WHERE compares a source with those before it, and nothing that comes later."""
+    if not isinstance(node, exp.EQ) or any(map(node.find, (exp.Subquery, exp.AggFunc, exp.Window))):
+        return False
+    try:
+        places = [names.place(column) for column in node.find_all(exp.Column)]
+    except QueryRefused:  # it names what comes later
+        return False
+    return None not in places and place in [found[0] for found in places if found is not None]
+
+
+def _pair(condition: Derived, place: int) -> tuple[Derived, SourceValue] | None:
+    """Return the two sides of an equality of a column of a source with values of those before it."""
+    if not isinstance(condition, FunctionCall) or condition.function != "=":
+        return None
+    for left, right in (condition.arguments, condition.arguments[::-1]):
+        before = [value.source for value in values_in(left) if isinstance(value, SourceValue)]
+        if isinstance(right, SourceValue) and right.source == place and before and max(before) < place:
+            return left, right
+    return None
+
+
+# ---- text ------------------------------------------------------------------------------------------------------------
+
+
+def _bare(node: exp.Expression) -> exp.Expression:
+    """Return a query without the parentheses around it."""
+    while isinstance(node, exp.Subquery) and not node.alias:
+        node = node.this
+    return node
+
+
+def _unions(union: exp.Expression) -> Iterator[exp.Union]:
+    node = union
+    while isinstance(node, exp.Union):
+        yield node
+        node = _bare(node.this)
+
+
+def _legs(union: exp.Expression) -> list[exp.Expression]:
+    """Return the queries that stand below each other, from the first on."""
+    nodes = list(_unions(union))
+    return [_bare(nodes[-1].this), *(_bare(node.expression) for node in reversed(nodes))]
+
+
+def _with_named(query: exp.Expression, before: Sequence[exp.Expression]) -> exp.Expression:
+    """Return a query with those of the common table expressions before it that it names, or that these name."""
+    kept: list[exp.Expression] = []
+    for node in reversed(before):
+        tables = (table for part in (query, *kept) for table in part.find_all(exp.Table))
+        if any(isinstance(table.this, exp.Identifier) and same_name(table.this, str(node.alias)) for table in tables):
+            kept.insert(0, node)
+    return with_common_tables(query, kept)
+
+
+def _conjuncts(node: exp.Expression) -> list[exp.Expression]:
+    """Return what AND joins."""
+    if isinstance(node, exp.Paren):
+        return _conjuncts(node.this)
+    if isinstance(node, exp.And):
+        return [part for side in (node.args["this"], node.args["expression"]) for part in _conjuncts(side)]
+    return [node]

@@ -1,0 +1,28 @@
+"""Questions that leave bounds to be found, and their answers."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lapwing.answer import Answer
+from lapwing.release.answering import answers_of, notes_of, released, wordings_of
+from lapwing.release.request import Access, Request
+from lapwing.release.searches import after_searches, searched, settled
+
+
+def answers_after_searches(requests: Sequence[Request], access: Access) -> tuple[Answer, ...]:
+    """Answer questions of which some leave bounds to be found: first the searches, then the questions with them.
+
+    Guarantee, Raises: as `answer_all`.
+    """
+    bounds = searched([request.priced for request in requests], access)
+    with after_searches(bounds.values()):
+        found = [settled(request, bounds, access) for request in requests]
+        notes = [(*notes_of(request.plan, request.priced), *said) for request, said in found]
+        asked = [request for request, _ in found]
+        numbers = released(asked, replace(access, wording=wordings_of(asked)))
+    # With the searches of each again, of which settled questions know nothing: they are a part of its cost.
+    paid = [
+        replace(request, priced=replace(request.priced, searches=before.priced.searches))
+        for (request, _), before in zip(found, requests, strict=True)
+    ]
+    return answers_of(paid, notes, numbers, bounds)
