@@ -200,3 +200,22 @@ def test_a_question_about_units_stays_one(session: lw.Session, monkeypatch: pyte
 
     monkeypatch.setattr(layers.Layer, "over", never)
     session.plan(f"{text} HAVING COUNT(*) > 3", (), epsilon=1)
+
+
+GROWING = {
+    "numbers": ("COUNT(*) AS n", "n * n AS n"),
+    "quotients": ("COUNT(*) AS n", "n / (n + 1.5) AS n"),
+    "texts": ("plan AS n, COUNT(*) AS m", "n || n AS n, m"),
+    "windows": ("COUNT(*) AS n", "SUM(n * n) OVER () AS n"),
+}
+
+
+@pytest.mark.parametrize("kind", GROWING)
+def test_what_grows_without_end_is_refused(kind: str, session: lw.Session) -> None:
+    first, again = GROWING[kind]
+    chain = f"c0 AS (SELECT plan, {first} FROM visits GROUP BY plan)"
+    for number in range(1, 25):
+        chain += f", c{number} AS (SELECT plan, {again} FROM c{number - 1})"
+    with pytest.raises(QueryRefused, match=r"more than 1,024 factors|A window function stands inside another"):
+        session.explain(f"WITH {chain} SELECT * FROM c24", epsilon=1)
+    assert session.explain(f"WITH {chain} SELECT plan FROM c2", epsilon=1).cells == 4

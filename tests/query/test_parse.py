@@ -50,7 +50,7 @@ def test_a_question_may_begin_with_its_parts() -> None:
     ("text", "reason"),
     [
         ("WITH v AS (SELECT 1) INSERT INTO t SELECT * FROM v", "INSERT is not a question"),
-        ("WITH v AS (SELECT 1) SELECT 1 FROM v UNION SELECT 2 FROM v", "A set operation is not a question"),
+        ("WITH v AS (SELECT 1) SELECT 1 FROM v EXCEPT SELECT 2 FROM v", "A set operation is not a question"),
         ("WITH v AS (DROP TABLE visits) SELECT 1 FROM v", "'v' is not a SELECT (line 1, column 6)"),
         ("WITH v AS (7) SELECT 1 FROM v", "'v' is not a SELECT"),
         ("WITH v AS (SELECT 1)", "not understood"),

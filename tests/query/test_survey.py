@@ -24,7 +24,6 @@ QUESTIONS = {name.removeprefix("-- "): text for name, text in BLOCKS}
 
 REFUSED = {
     "sum distinct",
-    "percent of total subquery",
     "qualify outermost",
     "distinct without unit",
     "arg max",
@@ -32,7 +31,6 @@ REFUSED = {
     "median per user",
     "scalar subquery of public",
     "public aggregate join",
-    "question that is a union",
     "order in subquery",
     "count of rows star",
     "any value",

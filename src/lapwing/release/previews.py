@@ -8,7 +8,7 @@ from lapwing.exact.arrays import integer_array
 from lapwing.preview import ColumnPreview, MeasurePreview, SelectionPreview
 from lapwing.query.aggregates.approximate_bounds import margin_of
 from lapwing.query.derivation.average import Average
-from lapwing.query.derivation.derived import MeasureValue, NoisyCells, Output, keys_of, measures_of
+from lapwing.query.derivation.derived import KeyValue, MeasureValue, NoisyCells, Output, measures_of, values_in
 from lapwing.query.measures import Measure
 from lapwing.query.plan import Plan
 from lapwing.query.quote import CONFIDENCE, NoisyMeasure, Quote
@@ -43,7 +43,7 @@ def column_previews(
             name=output.name,
             rests_on=tuple(names[measure] for measure in measures_of(output.value)),
             half_width=_half_width(output, priced, assuming_count),
-            selected=any(key.private for key in keys_of(output.value)),
+            selected=any(isinstance(value, KeyValue) and value.key.private for value in values_in(output.value)),
         )
         for output in plan.outputs
     )

@@ -272,8 +272,7 @@ class _Composer:
         for node in list(scalars_in(select)):
             rows.only(node, "this")
             query = _with_named(_bare(node.this), before)
-            one = isinstance(query, exp.Select) and is_aggregated(query)
-            if not one or any(query.args.get(name) is not None for name in ("group", "qualify", "distinct", "offset")):
+            if not self._is_one_row(_bare(node.this), before):
                 reason = "A subquery in the place of a number is not surely one row"
                 raise rows.refusal(node, reason, "Write an aggregate without GROUP BY: (SELECT AVG(n) FROM a).")
             place = names.add(self._source(query), None, (), query, hidden=True)
@@ -283,6 +282,15 @@ class _Composer:
             (name,) = names.columns[place]
             node.replace(written((place, name)))
             yield SourceJoin(kind="left")
+
+    def _is_one_row(self, query: exp.Expression, visible: Sequence[exp.Expression]) -> bool:
+        """Tell whether a query has at most one row."""
+        if not isinstance(query, exp.Select) or query.args.get("group") is not None:
+            return False
+        if is_aggregated(query):
+            return True
+        items = self.items(query, visible)
+        return items is not None and all(self._is_one_row(item.query, item.outside) for item in items)
 
 
 def _kind(clause: exp.Expression) -> JoinKind | None:

@@ -4,10 +4,10 @@ Everything is checked when the question is bound, so that nothing can fail once 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from fractions import Fraction
-from typing import ClassVar, Final, final
+from typing import ClassVar, Final, Protocol, final, runtime_checkable
 from typing import Literal as Choice
 
 from lapwing.errors import QueryRefused
@@ -34,9 +34,12 @@ _SPELLED = {
 
 MOST_EXPONENT: Final = 64
 MOST_DEGREE: Final = 256
-"""How many factors a power may multiply in all: powers of powers would let numbers grow without end."""
+"""How many factors a power may multiply in all."""
+MOST_FACTORS: Final = 1_024
+"""How many factors a value may be made of: numbers and texts that are multiplied over and over grow without end."""
 
 _TEMPORAL: Mapping[Shape, Plain] = {"date": DATE, "timestamp": TIMESTAMP}
+_MULTIPLYING: Final = frozenset({"multiply", "divide", "modulo", "concatenate", "sample_factor"})
 _COMPARED: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "between", "in", "null_if", "coalesce", "case"})
 
 
@@ -51,6 +54,7 @@ class FunctionCall:
     function: str
     arguments: tuple[Derived, ...]
     shape: Shape
+    degree: int = field(compare=False, repr=False)
 
     parts: ClassVar[tuple[Part, ...]] = ()
 
@@ -96,6 +100,11 @@ class IntervalEnd:
     value: Derived
     side: Side
 
+    @property
+    def degree(self) -> int:
+        """How many released numbers are multiplied in it."""
+        return degree_of(self.value)
+
     parts: ClassVar[tuple[Part, ...]] = ()
     has_interval: ClassVar[bool] = False
     never_null: ClassVar[bool] = False
@@ -129,9 +138,12 @@ def compute(function: str, *arguments: Derived) -> FunctionCall:
     Raises: QueryRefused if they do not fit.
     """
     parts = _alike(arguments) if function in _COMPARED else arguments
-    return FunctionCall(
-        function=function, arguments=tuple(parts), shape=_RULES.get(function, _numeric)(function, parts)
-    )
+    shape = _RULES.get(function, _numeric)(function, parts)
+    degree = _degree(function, parts, shape)
+    if degree > MOST_FACTORS:
+        reason = f"A value of the answer would be made of more than {MOST_FACTORS:,} factors"
+        raise QueryRefused(reason, remedy="Multiply or put together less.")
+    return FunctionCall(function=function, arguments=tuple(parts), shape=shape, degree=degree)
 
 
 def interval_end(value: Derived, side: Side) -> IntervalEnd:
@@ -202,26 +214,39 @@ def _power(function: str, arguments: Sequence[Derived]) -> Shape:
             f"POWER over the answer takes a whole exponent up to {MOST_EXPONENT}",
             remedy="Write POWER(x, 2); the square root is SQRT(x).",
         )
-    if abs(value) * _degree(base) > MOST_DEGREE:
+    if abs(value) * degree_of(base) > MOST_DEGREE:
         raise QueryRefused(
             f"POWER over the answer would multiply more than {MOST_DEGREE} numbers", remedy="Use a smaller exponent."
         )
     return shape if value >= 0 else "real"
 
 
-def _degree(derived: Derived) -> int:
-    """Return how many numbers are multiplied in a value, at most."""
-    if isinstance(derived, IntervalEnd):
-        return _degree(derived.value)
-    if not isinstance(derived, FunctionCall):
+@runtime_checkable
+class Composed(Protocol):
+    """A value that is computed from released numbers, and is none."""
+
+    @property
+    def degree(self) -> int:
+        """How many released numbers are multiplied in it, at most."""
+
+
+def degree_of(derived: Derived) -> int:
+    """Return how many released numbers are multiplied in a value, or texts put together, at most."""
+    return derived.degree if isinstance(derived, Composed) else 1
+
+
+def _degree(function: str, arguments: Sequence[Derived], shape: Shape) -> int:
+    """Return the degree of a function's value; adding fractions multiplies their denominators."""
+    degrees = [degree_of(argument) for argument in arguments]
+    if shape == "boolean":
         return 1
-    if derived.function == "power":
-        base, exponent = derived.arguments
-        value = exponent.value if isinstance(exponent, ConstantValue) else None
-        return _degree(base) * max(1, abs(int(value)) if isinstance(value, Fraction) else 1)
-    if derived.function == "exponential":  # a double's 1,100 binary digits
+    if function == "power":
+        exponent = arguments[1].value if isinstance(arguments[1], ConstantValue) else None
+        return degrees[0] * max(1, abs(int(exponent)) if isinstance(exponent, Fraction) else 1)
+    if function == "exponential":  # a double's 1,100 binary digits
         return 16
-    return sum(map(_degree, derived.arguments))
+    grows = function in _MULTIPLYING or (shape == "real" and function in ("add", "subtract"))
+    return sum(degrees) if grows else max(degrees, default=1)
 
 
 def _common(_function: str, arguments: Sequence[Derived]) -> Shape:

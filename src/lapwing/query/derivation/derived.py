@@ -165,11 +165,6 @@ def parts_of(derived: Derived) -> tuple[Part, ...]:
     return tuple(dict.fromkeys(part for value in values_in(derived) for part in value.parts))
 
 
-def keys_of(derived: Derived) -> tuple[Key, ...]:
-    """Return the keys whose values a derived value shows, each once, in order of appearance."""
-    return tuple(dict.fromkeys(value.key for value in values_in(derived) if isinstance(value, KeyValue)))
-
-
 def values_in(derived: Derived) -> Iterator[Derived]:
     """Yield a derived value and those inside it, from left to right; one that is used in many places, once."""
     waiting, seen = [derived], set[int]()

@@ -24,7 +24,7 @@ from lapwing.query.derivation.columns import (
     of_values,
     some,
 )
-from lapwing.query.derivation.derive import rests_on_ends
+from lapwing.query.derivation.derive import degree_of, rests_on_ends
 from lapwing.query.derivation.derived import Derived, KeyValue, NoisyCells, Part, measures_of
 from lapwing.query.derivation.intervals import Ends, Interval
 from lapwing.query.measures import Measure
@@ -98,6 +98,11 @@ class SourceValue:
         return self.value.shape
 
     @property
+    def degree(self) -> int:
+        """How many released numbers are multiplied in it."""
+        return degree_of(self.value)
+
+    @property
     def parts(self) -> tuple[Part, ...]:
         """Itself, if it is noisy: with all that it rests on it misses the truth as one released number does.
 
@@ -135,6 +140,11 @@ class UnionValue:
     shape: Shape
 
     children: ClassVar[tuple[Derived, ...]] = ()
+
+    @property
+    def degree(self) -> int:
+        """How many released numbers are multiplied in it, at most."""
+        return max(map(degree_of, self.values))
 
     @property
     def parts(self) -> tuple[Part, ...]:

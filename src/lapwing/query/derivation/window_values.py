@@ -17,6 +17,7 @@ import numpy as np
 from lapwing.exact.arrays import integer_array, largest
 from lapwing.query.derivation.columns import Column, IndexArray, Rationals, Shape, mask_of, of_numbers
 from lapwing.query.derivation.comparing import sortable
+from lapwing.query.derivation.derive import degree_of
 from lapwing.query.derivation.derived import Derived, NoisyCells, OutputOrder, Part, values_in
 from lapwing.query.measures import Measure
 
@@ -66,6 +67,11 @@ class WindowValue:
         """What it is computed from."""
         own = () if self.argument is None else (self.argument,)
         return (*own, *self.partition, *(term.value for term in self.order))
+
+    @property
+    def degree(self) -> int:
+        """How many released numbers of a row are multiplied in it, at most."""
+        return max(map(degree_of, self.children), default=1)
 
     def column(self, cells: NoisyCells) -> Column:
         """Return its value in every cell."""

@@ -28,10 +28,9 @@ from lapwing.query.text.syntax_refusals import (
     ALLOWED,
     FLATTER,
     not_a_question,
-    not_a_select,
     not_a_table_expression,
     not_understood,
-    over_union,
+    one_select,
     top_refused,
 )  # fmt: skip
 
@@ -169,10 +168,8 @@ def _tree(tokens: list[Token], text: str) -> exp.Select:
         raise not_understood(error) from None
     finally:
         _PARSING.reset(quiet)
-    if isinstance(statement, exp.Union):
-        statement = over_union(statement)
     if not isinstance(statement, exp.Select):
-        raise not_a_select(statement)
+        statement = one_select(statement)
     nodes, depth = _nodes(statement)
     for node in nodes:
         if isinstance(node, exp.CTE) and not isinstance(node.this, exp.Query):

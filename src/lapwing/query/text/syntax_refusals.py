@@ -29,21 +29,27 @@ def not_a_question(first: Token, text: str) -> QueryRefused:
     return refused_at(first, text, f"{word} is not a question", INSTEAD.get(word, ALLOWED))
 
 
-def not_a_select(statement: object) -> QueryRefused:
-    """Return the refusal of what the parser did not take for one SELECT."""
+_OF_ALL = ("with_", "order", "limit", "offset")
+"""Clauses after UNION ALL, which are over all of it."""
+
+
+def one_select(statement: object) -> exp.Select:
+    """Return a statement as one SELECT, over answers that stand below each other if it is UNION ALL.
+
+    Raises: QueryRefused if it is anything else.
+    """
+    if isinstance(statement, exp.Union):
+        clauses = {name: clause for name in _OF_ALL if (clause := statement.args.pop(name, None)) is not None}
+        select = exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Subquery(this=statement)))
+        for name, clause in clauses.items():
+            select.set(name, clause)
+        return select
     if isinstance(statement, exp.SetOperation):
         remedy = "For totals beside their groups write GROUP BY ROLLUP (…); ask other SELECTs one by one."
-        return QueryRefused("A set operation is not a question", remedy=remedy)
-    return QueryRefused(f"{type(statement).__name__.upper()} is not a question", remedy=ALLOWED)
-
-
-def over_union(union: exp.Union) -> exp.Select:
-    """Return SELECT * over answers that stand below each other, as the one question that they are."""
-    clauses = {name: union.args.pop(name) for name in ("with_", "order", "limit", "offset") if union.args.get(name)}
-    select = exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Subquery(this=union)))
-    for name, clause in clauses.items():
-        select.set(name, clause)
-    return select
+        raise QueryRefused("A set operation is not a question", remedy=remedy)
+    if not isinstance(statement, exp.Select):
+        raise QueryRefused(f"{type(statement).__name__.upper()} is not a question", remedy=ALLOWED)
+    return statement
 
 
 def not_a_table_expression(part: exp.CTE, text: str) -> QueryRefused:
