@@ -126,7 +126,7 @@ class Answer:
         return _as_shown(self.plan, self._kept)
 
     @cached_property
-    def noisy_rows(self) -> NoisyCells:
+    def _rows(self) -> NoisyCells:
         """The cells that are shown."""
         return self._kept.taken(self._places_shown)
 
@@ -143,7 +143,7 @@ class Answer:
         return tuple(output.name for output in self.plan.outputs)
 
     def __len__(self) -> int:
-        return self.noisy_rows.size
+        return self._rows.size
 
     def __repr__(self) -> str:
         return f"<Answer: {len(self)} rows of {', '.join(self.columns)}; cost {self.cost}>"
@@ -172,7 +172,7 @@ class Answer:
 
     @cached_property
     def _columns(self) -> Mapping[str, Column]:
-        return {output.name: self.noisy_rows.column(output.value) for output in self.plan.outputs}
+        return {output.name: self._rows.column(output.value) for output in self.plan.outputs}
 
     def interval(self, confidence: Number = CONFIDENCE) -> dict[str, tuple[EndArray, EndArray]]:
         """Return, for each noisy column of numbers, dates or timestamps, the ends of an interval in every row.
@@ -189,7 +189,7 @@ class Answer:
         """
         level = probability(confidence, "confidence")
         if self._last_intervals is None or self._last_intervals[0] != level:
-            self._last_intervals = level, intervals_of(self.plan.outputs, self.noisy_rows, self.mechanisms, level)
+            self._last_intervals = level, intervals_of(self.plan.outputs, self._rows, self.mechanisms, level)
         return {name: (low.copy(), high.copy()) for name, (low, high) in self._last_intervals[1].items()}
 
     def to_arrow(self, confidence: Number | None = None) -> "pa.Table":
@@ -224,7 +224,7 @@ class Answer:
         measures, changed = adjusted(self.plan.question, self._released.measures, deviations)
         kept = replace(self._kept, measures={m: values[self._places_kept] for m, values in measures.items()})
         rows = self._with_windows(kept).taken(self._places_shown)
-        return ConsistentAnswer(self.plan, self.noisy_rows, rows, changed)
+        return ConsistentAnswer(self.plan, self._rows, rows, changed)
 
     def describe(self) -> tuple[ColumnFacts, ...]:
         """Return what is public about each column: its noise, the half-width of its 95 % interval, its price."""

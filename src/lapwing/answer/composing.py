@@ -49,7 +49,7 @@ def _source(answer: "Answer", places: IndexArray) -> SourceCells:
     def margins(value: Derived, confidence: Fraction) -> Mapping[Measure, Fraction]:
         return margins_of(value, answer.mechanisms, confidence)
 
-    return SourceCells(rows=answer.noisy_rows, places=places, margins=margins)
+    return SourceCells(rows=answer._rows, places=places, margins=margins)
 
 
 def _of_sources(sources: Sequence[SourceCells]) -> NoisyCells:
@@ -111,7 +111,7 @@ def _equal_pairs(rows: NoisyCells, answer: "Answer", join: SourceJoin) -> tuple[
     size = len(answer)
     left, right = np.zeros(rows.size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     for before, value in join.pairs:
-        codes = _codes(rows.column(before), answer.noisy_rows.column(value.value))
+        codes = _codes(rows.column(before), answer._rows.column(value.value))
         both = np.concatenate([np.stack([left, codes[0]]), np.stack([right, codes[1]])], axis=1)
         together: IndexArray = np.unique(both, axis=1, return_inverse=True)[1].reshape(-1)
         left, right = together[: rows.size], together[rows.size :]
